@@ -1,4 +1,4 @@
-"""fslab: which Linux file system, with which options, for this work, on this machine, and with what confidence.
+"""fslab: which Linux file system, with which options, suits a workload on this machine, and with what confidence.
 
     import fslab
 
@@ -9,7 +9,7 @@
         print(results.conclusion().sentence)
         table = results.frame()
 
-Names are imported when they are first used: ``import fslab`` alone loads nothing else.
+Names are imported at their first use. ``import fslab`` itself imports no other module of fslab.
 """
 
 from importlib import import_module
@@ -59,7 +59,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """What is public, imported when it is first used."""
+    """Import a public name at its first use."""
     if name == "__version__":
         return _version()
     if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""The program: signals, logging, and errors turned into exit codes. Nothing else."""
+"""The program: sets up signals and standard streams, runs the command line, and turns errors into exit codes."""
 
 import errno
 import gc
@@ -13,21 +13,22 @@ from fslab.errors import FslabError, InterruptedBySignal, NoSpaceError, UsageErr
 from fslab.names import shown
 from fslab.system import signals
 
-# Python looks for garbage after each 700 new objects, a seventh of the time of a start: imports make objects that stay.
+# Python searches for garbage after every 700 new objects. This takes a seventh of the start-up time, and finds
+# nothing, because objects that imports create stay in use.
 GARBAGE = 20_000
-# What writing may fail with where standard output is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
+# Errors of writes to standard output if it is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 def main() -> NoReturn:
-    """Run the command line and exit: 0, an error's own code, or 128 + signal."""
+    """Run the command line and exit with 0, the error's own code, or 128 + signal."""
     _open_standard_streams()
     signals.install()
     gc.set_threshold(GARBAGE)
     outputs.buffer_standard_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal without ★ and µ is no reason to fail
+            stream.reconfigure(errors="replace")  # a terminal without ★ and µ must not cause an error
     from fslab.cli import app  # noqa: PLC0415 - after the handlers are in place
 
     try:
@@ -38,7 +39,7 @@ def main() -> NoReturn:
         print(f"fslab: {shown(str(error))}", file=sys.stderr)
         code = error.exit_code
     except BrokenPipeError:
-        # The reader (head, less) has gone. Python would complain at exit.
+        # The reader (head, less) has ended. Without this, Python would print an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 128 + signal.SIGPIPE
     except (OSError, RuntimeError) as error:
@@ -58,21 +59,22 @@ def main() -> NoReturn:
 
 
 def _unusable(error: OSError | RuntimeError) -> str | None:
-    """What is wrong with a name that nothing can have: too long, or a link that leads to itself."""
+    """Return the message for an error that a path caused: a name that is too long, or a loop of symbolic links; None
+    for other errors."""
     if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ELOOP} and error.filename:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    # pathlib before Python 3.13 has an error of its own for it.
+    # pathlib before Python 3.13 raises RuntimeError for a loop.
     return str(error) if str(error).startswith("Symlink loop from ") else None
 
 
 def _open_standard_streams() -> None:
-    """Closed ones are /dev/null: the next file that is opened, a database or a disk, would have such a number, and get
-    what a program prints."""
+    """Open /dev/null for each closed standard stream. Otherwise the next opened file, a database or a disk, would get
+    its descriptor, and with it the output of a program."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+            opened = os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor
             os.set_inheritable(opened, True)
             setattr(sys, name, open(opened, "r" if number == 0 else "w", closefd=False))  # noqa: SIM115
 

@@ -1,6 +1,6 @@
-"""What a workload needs from a file system, and what a file system cannot do.
+"""What a workload needs from a file system, and what a file system does not support.
 
-A plan uses it to report impossible cells before anything is created. A run tests the rest on the file system itself.
+A plan uses this to report impossible cells before anything is created. A run tests the rest on the file system itself.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ class Ability(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Needs:
-    """What a workload cannot do without. ``largest_file_bytes``: of the largest single file that it makes."""
+    """The requirements of a workload. ``largest_file_bytes``: the size of the largest file that it creates."""
 
     abilities: frozenset[Ability] = frozenset()
     largest_file_bytes: int = 0
@@ -35,13 +35,13 @@ class Needs:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """What a file system cannot do, with the reason. ``largest_file_bytes`` None: larger than any device."""
+    """What a file system does not support, with the reason. ``largest_file_bytes``: None if larger than any device."""
 
     lacks: Mapping[Ability, str] = field(default_factory=dict)
     largest_file_bytes: int | None = None
 
     def why_not(self, needs: Needs) -> str | None:
-        """Why what is needed is not possible, None if it is."""
+        """Return why the file system does not meet the requirements; None if it does."""
         for ability in sorted(needs.abilities):
             if ability in self.lacks:
                 reason = self.lacks[ability]

@@ -1,7 +1,7 @@
-"""A cell: one storage stack with one workload on it, everything a machine needs to run one trial.
+"""A cell: one storage stack with one workload. It contains everything that a machine needs to run one trial.
 
-Cells cross the only machine boundary there is (``run_trial(cell) -> TrialRecord``), so they are plain
-frozen values with a JSON form. They describe; they touch nothing.
+Cells cross the only boundary between machines (``run_trial(cell) -> TrialRecord``). Therefore they are plain frozen
+values with a JSON form. They only describe and have no side effects.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _LONG = 100
 
 
 def shown(value: object) -> str:
-    """A parameter as a line of a table holds it: of a file's text, its length and digest."""
+    """Return a parameter as text for one line of a table. A long text, such as that of a file, becomes its length and
+    digest."""
     text = str(value).lower() if isinstance(value, bool) else str(value)
     if len(text) <= _LONG and "\n" not in text:
         return text
@@ -32,15 +33,16 @@ def shown(value: object) -> str:
 
 
 class Frozen(BaseModel):
-    """A value: immutable, no unknown keys."""
+    """The base class of values: immutable, without unknown keys."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Cache(StrEnum):
-    """State of the page cache when the measured run starts.
+    """The state of the page cache when the measured run starts.
 
-    ``cold``: everything flushed, remounted, dropped. ``warm``: everything flushed, every file read once.
+    ``cold``: everything is flushed, the file system remounted, the cache dropped. ``warm``: everything is flushed, and
+    every file read once.
     """
 
     COLD = "cold"
@@ -48,7 +50,7 @@ class Cache(StrEnum):
 
 
 class Fresh(StrEnum):
-    """How long one made file system lives: for a trial, for all trials of a cell, or for the campaign."""
+    """How long a new file system is used: for one trial, for all trials of a cell, or for the campaign."""
 
     TRIAL = "trial"
     CELL = "cell"
@@ -56,7 +58,7 @@ class Fresh(StrEnum):
 
 
 class MediumSpec(Frozen):
-    """A named medium of a study: its type (a registered medium) and that type's options. Images carry its name."""
+    """A named medium of a study: its type (a registered medium) and its options. Image files contain the name."""
 
     name: Word
     type: str
@@ -64,7 +66,7 @@ class MediumSpec(Frozen):
 
 
 class Geometry(StrEnum):
-    """What mkfs is told of stripes: what it finds by itself, what the layout says, or nothing at all."""
+    """The stripe geometry that mkfs uses: what mkfs detects, that of the layout, or none."""
 
     DEFAULT = "default"
     ALIGNED = "aligned"
@@ -74,8 +76,8 @@ class Geometry(StrEnum):
 class MachineSpec(Frozen):
     """Where trials run: a registered machine, and for a guest its kernel.
 
-    ``kernel`` and ``modules`` are paths on the host, None for the machine's own default; ``memory`` is that of
-    the guest, such as ``1g``. The host has none of these.
+    ``kernel`` and ``modules``: paths on the host; None: the default of the machine. ``memory``: memory of the guest,
+    such as ``1g``. All three are None for the host.
     """
 
     type: str = "host"
@@ -87,9 +89,9 @@ class MachineSpec(Frozen):
 class StackSpec(Frozen):
     """Medium + layout + file system + mkfs options + mount options, on a machine.
 
-    ``filesystem`` is None only on a ``directory`` medium, where the one that is there is used.
-    ``mkfs_options`` is written as on a command line, ``mount_options`` as for ``mount -o``. ``plugins`` are the
-    packages that parts of it come from, with their versions; empty where all is built in.
+    ``filesystem``: None only on a ``directory`` medium, which uses the existing file system. ``mkfs_options``: as on a
+    command line. ``mount_options``: as for ``mount -o``. ``plugins``: the packages that provide parts of the stack,
+    with their versions; empty if all parts are built in.
     """
 
     name: Shown
@@ -105,18 +107,18 @@ class StackSpec(Frozen):
 
     @property
     def content(self) -> StackSpec:
-        """The stack without the names that a study gives to it and to its medium."""
+        """The stack without its name and that of its medium, which the study chooses."""
         medium = self.medium.model_copy(update={"name": ""})
         return self.model_copy(update={"name": "", "medium": medium, "mount_options": self.mounted_with})
 
     @property
     def mounted_with(self) -> str:
-        """The mount options; none at all are ``defaults``."""
+        """The mount options; ``defaults`` if there are none."""
         return self.mount_options or "defaults"
 
 
 class WorkloadSpec(Frozen):
-    """A named workload: the tool (a registered workload) and its parameters, fully expanded; ``plugins`` as above."""
+    """A named workload: the tool (a registered workload) and its expanded parameters. ``plugins``: as for a stack."""
 
     name: Shown
     tool: str
@@ -125,9 +127,10 @@ class WorkloadSpec(Frozen):
 
 
 class Cell(Frozen):
-    """stack × workload, with the state it is measured in.
+    """A stack with a workload, and the state in which it is measured.
 
-    ``known_limits`` are kinds of warnings that the study itself accounts for: notes here, said once for the study.
+    ``known_limits``: kinds of warnings that the study accounts for. For this cell they are only notes, because they are
+    shown once for the whole study.
     """
 
     stack: StackSpec
@@ -140,19 +143,19 @@ class Cell(Frozen):
 
     @cached_property
     def id(self) -> str:
-        """Twelve hex digits of the cell's content: the same cell has the same id in every campaign."""
+        """Twelve hexadecimal digits, a digest of the cell's content. A cell has the same id in every campaign."""
         return _digest(self)
 
     @cached_property
     def stack_id(self) -> str:
-        """The same for the stack alone."""
+        """Twelve hexadecimal digits, a digest of the stack."""
         return _digest(self.stack)
 
     @cached_property
     def content_id(self) -> str:
-        """The same for what is measured, whatever it is called: equal in two studies that use other names.
+        """A digest of what is measured, without names. It is equal in two studies that use different names.
 
-        The time limit is left out, which ends trials and changes none, and so is what is known of their limits.
+        Omits the time limit, which ends trials but does not change their results, and ``known_limits``.
         """
         workload = self.workload.model_copy(update={"name": ""})
         content = {"stack": self.stack.content, "workload": workload, "time_limit_s": 0, "known_limits": ()}
@@ -160,12 +163,12 @@ class Cell(Frozen):
 
     @property
     def slot(self) -> str:
-        """Which image its trials use: one for all of a medium, one per cell, or one per stack."""
+        """The name of the image that the trials use: one per medium, per cell, or per stack."""
         of = {Fresh.TRIAL: "", Fresh.CELL: f"-{self.id}", Fresh.CAMPAIGN: f"-{self.stack_id}"}
         return f"{self.stack.medium.name}{of[self.fresh]}"
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with an id of its own: what was computed of this cell does not go along."""
+        """Return a copy without the cached ids, so that the copy computes its own."""
         copied = super().model_copy(update=update, deep=deep)
         for name in ("id", "stack_id", "content_id"):
             copied.__dict__.pop(name, None)
@@ -173,7 +176,7 @@ class Cell(Frozen):
 
 
 class TrialKey(Frozen):
-    """Which repetition of which campaign a trial is; ``seed`` feeds the tool's random generator."""
+    """The campaign and the block of a trial. ``seed``: for the random generator of the tool."""
 
     campaign: Word
     block: int
@@ -181,6 +184,6 @@ class TrialKey(Frozen):
 
 
 def _digest(value: BaseModel) -> str:
-    # Without defaults: a field that a later version adds changes no id of what does not use it.
+    # Without defaults: a field that a later version adds does not change the ids of values that do not use it.
     content: JsonValue = value.model_dump_json(exclude_defaults=True)
     return hashlib.blake2b(str(content).encode(), digest_size=6).hexdigest()

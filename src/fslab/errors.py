@@ -1,18 +1,18 @@
-"""Every failure a user can meet: what went wrong, where, and what to do about it, with an exit code.
+"""The errors that a user can see: what failed, where, and what to do about it, with an exit code.
 
-Raised anywhere, caught once in ``__main__``. Anything that is not an FslabError is a bug and shows its
-traceback. This module starts nothing and imports nothing of ours.
+They can be raised anywhere and are caught once, in ``__main__``. Any other exception is a bug and shows its traceback.
+This module starts nothing, and imports no other module of fslab.
 """
 
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import StrEnum
 
-NEAR = 0.6  # of two equal names 1: below it, names share letters by chance ("data", "diratime": 0.5)
+NEAR = 0.6  # similarity; 1: equal names. Below 0.6, names share letters by chance ("data", "diratime": 0.5)
 
 
 class FailureClass(StrEnum):
-    """Why a trial yielded no usable figure; stored with it as ``failed:<class>``."""
+    """Why a trial has no usable figures. Stored with the trial as ``failed:<class>``."""
 
     UNSUPPORTED = "unsupported"
     TOOL_MISSING = "tool_missing"
@@ -28,9 +28,9 @@ class FailureClass(StrEnum):
 
 
 class FslabError(Exception):
-    """What failed, where (a file, a device, a key), and what the user can do.
+    """An error for the user: what failed, where (a file, a device, a key), and what the user can do.
 
-    ``failure`` is the class that a trial is stored under when this error ended it.
+    ``failure``: the class of a trial that this error ended.
     """
 
     exit_code = 1
@@ -49,32 +49,32 @@ class FslabError(Exception):
 
 
 class UsageError(FslabError):
-    """The command line asks for something that does not exist or does not fit together."""
+    """The command line names something that does not exist, or arguments that cannot be combined."""
 
     exit_code = 2
 
 
 class PluginError(FslabError):
-    """A plug-in cannot be loaded, is unsafe to load, or has a name that is taken."""
+    """A plug-in cannot be loaded, is unsafe to load, or has a name that is already used."""
 
     exit_code = 4
     failure = FailureClass.UNSUPPORTED
 
 
 class StudyError(FslabError):
-    """A study file with mistakes: all of them, each with its line."""
+    """A study file has mistakes. Contains all of them, each with its line."""
 
     exit_code = 2
 
 
 class UnsafeError(FslabError):
-    """Going on could destroy data that is not ours."""
+    """To continue could destroy data that does not belong to fslab."""
 
     exit_code = 3
 
 
 class UnsupportedError(FslabError):
-    """This kernel or machine cannot do it."""
+    """This kernel or machine does not support the operation."""
 
     exit_code = 4
     failure = FailureClass.UNSUPPORTED
@@ -88,7 +88,7 @@ class ToolMissingError(FslabError):
 
 
 class NeedsRootError(FslabError):
-    """The operation needs privileges that this user lacks."""
+    """The operation needs privileges that this user does not have."""
 
     exit_code = 4
 
@@ -101,20 +101,20 @@ class NoSpaceError(FslabError):
 
 
 class ToolFailedError(FslabError):
-    """A program that we started ended with an error; carries the end of its stderr."""
+    """A program that fslab started ended with an error. Contains the end of its stderr."""
 
     exit_code = 6
 
 
 class ToolTimeoutError(FslabError):
-    """A program that we started passed its time limit and was ended."""
+    """A program that fslab started exceeded its time limit and was ended."""
 
     exit_code = 6
     failure = FailureClass.TIMED_OUT
 
 
 class ToolOutputError(FslabError):
-    """A program ended well but its output is not what its documentation promises."""
+    """A program succeeded, but its output does not match its documentation."""
 
     exit_code = 6
     failure = FailureClass.OUTPUT
@@ -133,7 +133,7 @@ class MountError(ToolFailedError):
 
 
 class GuestError(FslabError):
-    """A guest machine could not be started, or ended, or no longer answers: killed, lost, out of memory."""
+    """A guest could not be started, has ended, or does not respond: killed, lost, out of memory."""
 
     exit_code = 6
     failure = FailureClass.GUEST_LOST
@@ -146,49 +146,50 @@ class GuestPanickedError(GuestError):
 
 
 class GuestHungError(GuestError):
-    """The guest did not answer within its time limit and was ended."""
+    """The guest did not respond within its time limit and was ended."""
 
     failure = FailureClass.GUEST_HUNG
 
 
 class StoreError(FslabError):
-    """The result store cannot be opened, is of another version, or lacks what was asked for."""
+    """The result store cannot be opened, has another version, or does not contain what was requested."""
 
     exit_code = 7
 
 
 class StoreLostError(StoreError):
-    """The store's database went away, is full or stays locked: a moment later it may be there again."""
+    """The store's database is unavailable, full or locked. It may be available again later."""
 
 
 class BusyError(FslabError):
-    """Another fslab process owns what is asked for."""
+    """Another fslab process uses the requested resource."""
 
     exit_code = 8
 
 
 class NotComparableError(FslabError):
-    """Two sets of results were measured under unlike conditions, without an option that allows it."""
+    """Two sets of results were measured under different conditions, and no option allows the difference."""
 
     exit_code = 9
 
 
 class RegressionError(FslabError):
-    """A comparison found what the exit code was to report (--fail-if-…)."""
+    """A comparison found a difference that the user asked to report by the exit code (--fail-if-…)."""
 
     exit_code = 10
 
 
 class InconclusiveError(FslabError):
-    """A comparison could not have detected what the exit code was to report (--fail-if-unsure)."""
+    """A comparison could not have detected the difference that the exit code is to report (--fail-if-unsure)."""
 
     exit_code = 11
 
 
 class InterruptedBySignal(BaseException):
-    """A signal that ends the program: unwind, undo, and leave with 128 + signal.
+    """A signal that ends the program: it unwinds the stack, cleans up, and exits with 128 + signal.
 
-    No FslabError, and no Exception: it can come anywhere, and whoever handles errors must not take it for one.
+    Not a subclass of FslabError or Exception: a signal can arrive anywhere, and code that handles errors must not catch
+    it.
     """
 
     def __init__(self, signum: int) -> None:
@@ -200,7 +201,7 @@ class InterruptedBySignal(BaseException):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Say what a mistyped name may have meant and which names there are."""
+    """Return a hint for a mistyped name: the most similar known name, and all known names."""
     names = sorted(known)
     close = get_close_matches(name, names, n=1, cutoff=NEAR)
     meant = f"did you mean '{close[0]}'? " if close else ""

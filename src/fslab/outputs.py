@@ -1,6 +1,6 @@
-"""What a user wants to have: files put in their place whole or not at all, and standard output that loses nothing.
+"""Writes output: files that are replaced atomically, and standard output that loses no data.
 
-Knows no format. Files that others wrote are ``texts``' and ``system.untrusted_files``' matter.
+Contains no format. ``texts`` and ``system.untrusted_files`` read files that others wrote.
 """
 
 import errno
@@ -12,11 +12,12 @@ from pathlib import Path
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Put ``content`` in the place of the file; OSError if that cannot be, and then what was there is still there.
+    """Replace a file with ``content``. Raises OSError if this fails; the old file then still exists.
 
-    Written beside it under a name that nobody can foresee, then renamed: a reader never meets half of it, a full disk
-    takes nothing away, and where others may write (``/tmp``) no link of theirs is followed, only the user's own and
-    root's. A pipe, ``/dev/stdout`` and a file whose directory permits no other file are written to as they are.
+    Writes a file with an unpredictable name in the same directory, then renames it. So a reader never sees a partial
+    file, and a full disk does not damage the old one. In a directory where other users can write (``/tmp``), only
+    symbolic links of the user and of root are followed. A pipe, ``/dev/stdout``, and a file in a directory that permits
+    no new files are written to directly.
     """
     data = content.encode() if isinstance(content, str) else content
     place = _followed(path)
@@ -32,9 +33,10 @@ def replace(path: Path, content: str | bytes) -> None:
 
 
 def buffer_standard_output() -> None:
-    """Write line by line instead of without a buffer (``PYTHONUNBUFFERED``, set in many containers).
+    """Buffer standard output and standard error by line, if they have no buffer (``PYTHONUNBUFFERED``, set in many
+    containers).
 
-    Without one Python writes once and takes no notice of what was not written: on a disk that gets full the rest is
+    Without a buffer, Python calls write(2) once and ignores a short write. On a disk that becomes full, the rest is
     lost without an error (TextIOWrapper over a raw stream).
     """
     for name in ("stdout", "stderr"):
@@ -46,13 +48,14 @@ def buffer_standard_output() -> None:
 
 
 def _followed(path: Path) -> Path:
-    """Where a link leads that is the user's own or root's; the link itself if it is somebody else's."""
+    """Return the target of a symbolic link of the user or of root; the link itself if it belongs to another user."""
     trusted = path.is_symlink() and path.lstat().st_uid in {0, os.geteuid()}
     return Path(os.path.realpath(path)) if trusted else path  # resolve() fails on a loop
 
 
 def _is_stream(path: Path) -> bool:
-    """Whether it is a name of a descriptor: the file behind it is somebody's who has it open."""
+    """Return whether the path is below /dev or /proc. It may be the name of an open descriptor; replacing it would not
+    change the file that another process has open."""
     return path.is_relative_to("/dev") or path.is_relative_to("/proc")
 
 
@@ -77,7 +80,7 @@ def _rename_over(place: Path, data: bytes) -> None:
 
 
 def _mode(place: Path) -> int:
-    """The permissions of the file that is there, if it is the user's own; else those of a new one."""
+    """Return the permissions of an existing file of the user; else those of a new file."""
     if _is_plain(place) and (there := place.stat()).st_uid == os.geteuid():
         return there.st_mode & 0o777
     umask = os.umask(0o077)

@@ -1,7 +1,7 @@
-"""Plug-ins: what installed packages add by entry points (``fslab.filesystems``, ``fslab.workloads``, …).
+"""Plug-ins: entries that installed packages add by entry points (``fslab.filesystems``, ``fslab.workloads``, …).
 
-Finding them reads metadata only. Their code runs with the rights of fslab, mostly root: nothing is loaded that
-another user could have written.
+To find them, only metadata is read. Their code runs with the rights of fslab, mostly root. Therefore nothing is loaded
+that another user can write to.
 """
 
 import os
@@ -23,7 +23,7 @@ _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plugin:
-    """One entry of an installed package: ``name`` in ``group``, from ``distribution`` of ``version``."""
+    """One entry point of an installed package. ``distribution``: the name of the package."""
 
     group: str
     name: str
@@ -35,7 +35,7 @@ class Plugin:
         return f"{self.distribution} {self.version}"
 
     def load(self) -> Any:
-        """The module or class that the entry point names; PluginError if that fails or is unsafe."""
+        """Return the module or class that the entry point names. Raises PluginError if this fails or is unsafe."""
         try:
             _check_files(self.entry_point.module)
             return self.entry_point.load()
@@ -44,11 +44,11 @@ class Plugin:
         except (
             Exception,
             SystemExit,
-        ) as error:  # whatever another package's module does while it is imported
+        ) as error:  # the code of another package can raise anything while it is imported
             raise self.error(f"cannot be loaded: {type(error).__name__}: {error}") from error
 
     def error(self, what: str) -> PluginError:
-        """Why it is not used, with where it comes from and what to do."""
+        """Return the error that explains why the plug-in is not used, with its package and a hint."""
         return PluginError(
             f"plug-in '{self.name}' ({self.group}) {what}",
             where=str(self),
@@ -57,7 +57,7 @@ class Plugin:
 
 
 def of_group(group: str) -> tuple[Plugin, ...]:
-    """The plug-ins of a group, by name; none where ``FSLAB_PLUGINS=off``."""
+    """Return the plug-ins of a group, sorted by name; none if ``FSLAB_PLUGINS=off``."""
     if os.environ.get(SWITCH, "").lower() in {"off", "0", "no", "none"}:
         return ()
     return _installed().get(group, ())
@@ -65,7 +65,7 @@ def of_group(group: str) -> tuple[Plugin, ...]:
 
 @cache
 def _installed() -> dict[str, tuple[Plugin, ...]]:
-    """All plug-ins by group. Of a package that is found twice, Python imports the first: so is its metadata."""
+    """Return all plug-ins by group. If a package is found twice, the first one is used, as Python imports that one."""
     found: dict[str, list[Plugin]] = {}
     seen: set[str] = set()
     for distribution in distributions():
@@ -83,7 +83,7 @@ def _installed() -> dict[str, tuple[Plugin, ...]]:
 
 
 def _check_files(module: str) -> None:
-    """PluginError if another user can write the package that ``module`` is in, or a directory above it."""
+    """Raise PluginError if another user can write to the package of ``module``, or to a directory above it."""
     spec = find_spec(module.partition(".")[0])
     for path in _files_of(spec) if spec is not None else ():
         if why := _unsafe(path, inner=True):
@@ -98,7 +98,7 @@ def _made_safe(path: Path) -> str:
 
 
 def _files_of(spec: ModuleSpec) -> list[Path]:
-    """A module's file, or of a package every directory and file, and where it lies."""
+    """Return the file of a module, or all directories and files of a package."""
     if not spec.submodule_search_locations:
         return [Path(spec.origin)] if spec.origin else []
     roots = [Path(place) for place in spec.submodule_search_locations]
@@ -107,20 +107,20 @@ def _files_of(spec: ModuleSpec) -> list[Path]:
 
 
 def _unsafe(path: Path, *, inner: bool) -> str | None:
-    """Why others could change what is loaded from ``path``; None: they cannot.
+    """Return why other users could change what is loaded from ``path``; None if they cannot.
 
-    ``inner``: part of the package; above it a sticky directory such as /tmp is harmless.
+    ``inner``: the path is part of the package. Above the package, a sticky directory such as /tmp is harmless.
     """
     found = path.stat()
     own = {
         0,
         os.geteuid(),
         Path(__file__).stat().st_uid,
-    }  # who can change fslab itself can change its plug-ins
+    }  # including the owner of fslab's files, who can change fslab anyway
     if found.st_uid not in own:
         return f"it belongs to user {found.st_uid}"
     if found.st_mode & stat.S_ISVTX and not inner:
         return None
-    private = found.st_gid in {0, found.st_uid}  # a group of the user alone
+    private = found.st_gid in {0, found.st_uid}  # a group with the user as its only member
     writable = found.st_mode & (stat.S_IWOTH if private else _OTHERS_WRITE)
     return "other users can write to it" if writable else None

@@ -1,6 +1,6 @@
-"""A trial record: what one trial measured and everything needed to judge it. The other half of the seam.
+"""A trial record: what one trial measured, and all data to judge it. It is what ``run_trial`` returns for a cell.
 
-Immutable once made. Unknown is None, never 0. This module touches nothing.
+Records are immutable. An unknown value is None, never 0. This module has no side effects.
 """
 
 from datetime import datetime
@@ -14,14 +14,14 @@ from fslab.names import Shown
 from fslab.units import LONGEST_S, Direction, Unit
 
 RECORD_VERSION = 1
-# Seconds; a sum of them is a number too.
+# Seconds; bounded, so that a sum of durations is finite.
 Duration = Annotated[float, Field(ge=0, le=LONGEST_S)]
-# Facts that are shown as what they are; the others as text.
+# Facts that are used with their own type; all others are shown as text.
 _KINDS = {"kernel": str, "filesystem": str, "cpus": int, "memory_bytes": int}
 
 
 class Severity(StrEnum):
-    """``note``: good to know. ``doubt``: compared, but marked. ``invalid``: not compared."""
+    """``note``: information. ``doubt``: the trial is compared, with a warning. ``invalid``: it is not compared."""
 
     NOTE = "note"
     DOUBT = "doubt"
@@ -29,9 +29,9 @@ class Severity(StrEnum):
 
 
 class ValidityWarning(Frozen):
-    """One reason to doubt a trial, with its data and what to do about it.
+    """A warning about a trial, with its data and what to do about it.
 
-    ``kind`` is the name of the rule that made it (``fslab.validity``); records of other versions may have others.
+    ``kind``: name of the rule that issued it (``fslab.validity``). Records of other versions may have other kinds.
     """
 
     kind: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -42,7 +42,7 @@ class ValidityWarning(Frozen):
 
 
 class Metric(Frozen):
-    """A named figure that a workload can yield: its unit and which way it is better, declared once."""
+    """A named figure that a workload can measure, with its unit and preferred direction."""
 
     name: str
     unit: Unit
@@ -50,15 +50,15 @@ class Metric(Frozen):
 
 
 class Value(Frozen):
-    """A measured figure. ``value`` is None when the tool could not tell."""
+    """A measured figure. ``value``: None if the tool could not measure it."""
 
     value: float | None
     unit: Unit
 
 
 class Status(StrEnum):
-    """How a trial ended; failures carry their class: ``failed:<class>``. ``traced`` ones are kept apart and never
-    compared: tracing costs speed."""
+    """How a trial ended. A failure is stored with its class: ``failed:<class>``. ``traced`` trials are stored
+    separately and never compared, because tracing slows them down."""
 
     OK = "ok"
     INVALID = "invalid"
@@ -68,7 +68,7 @@ class Status(StrEnum):
 
 
 class Command(Frozen):
-    """A command as it was run, and how that went. ``stage``: attach, mkfs, mount, prepare, run, …"""
+    """A command that was run, with its result. ``stage``: attach, mkfs, mount, prepare, run, …"""
 
     stage: str
     argv: tuple[str, ...]
@@ -77,7 +77,7 @@ class Command(Frozen):
 
 
 def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a machine or a device; ValueError where one that is calculated with is of another type."""
+    """Return the facts of a machine or a device. Raises ValueError if a fact in ``_KINDS`` has another type."""
     for name, kind in _KINDS.items():
         if not isinstance(facts.get(name), kind | None):
             raise ValueError(f"'{name}' must be of type {kind.__name__}")  # noqa: TRY004 - pydantic's way
@@ -85,9 +85,9 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 class Provenance(Frozen):
-    """Where a figure comes from: exact commands, versions, machine, geometry of the device, and the lines that
-    probes read (mount options in effect, programs that ran beside it), by name. ``plugins``: all packages of which
-    code took part, with their versions."""
+    """The origin of a figure: exact commands, versions, machine and geometry of the device. ``observed``: lines that
+    probes read (mount options in effect, programs that ran at the same time), by name. ``plugins``: all plug-in
+    packages whose code was used, with their versions."""
 
     commands: tuple[Command, ...] = ()
     tools: dict[str, str | None] = {}
@@ -103,7 +103,7 @@ class Provenance(Frozen):
 
 
 class TrialRecord(Frozen):
-    """One measured repetition of a cell. Times in UTC and seconds; ``raw`` holds the tools' own output."""
+    """One measured repetition of a cell. Times are in UTC, durations in seconds. ``raw``: the output of the tools."""
 
     version: int = RECORD_VERSION
     key: TrialKey

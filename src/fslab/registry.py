@@ -1,8 +1,8 @@
 """Finds, lists and looks up registered files: one file system, layout, medium, workload or probe per file.
 
-A file's name is its identifier (``lvm_stripe.py`` is ``lvm-stripe``) and it defines exactly one concrete
-subclass of its package's contract. Other packages add entries by entry points (``fslab.plugins``). Listing names
-imports nothing. No table anywhere mentions a file.
+The name of a file is its identifier (``lvm_stripe.py`` is ``lvm-stripe``). A file defines exactly one concrete subclass
+of its package's contract. Other packages add entries by entry points (``fslab.plugins``). Listing names imports
+nothing. There is no table of the files.
 """
 
 import inspect
@@ -24,7 +24,7 @@ _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 
 
 class Named(Protocol):
-    """What every contract has: a name that the registry sets."""
+    """The protocol of all contracts: a name, which the registry sets."""
 
     name: str
 
@@ -35,8 +35,8 @@ T = TypeVar("T", bound=Named)
 class Registry(Generic[T]):
     """The registered files of one package, and the plug-ins of its group.
 
-    ``kind`` is the word used in messages ("file system"), ``package`` the dotted package whose modules
-    are the entries, ``contract`` the base class each of them implements, ``group`` the entry points' group.
+    ``kind``: the word for an entry in messages ("file system"). ``package``: the dotted name of the package whose
+    modules are the entries. ``contract``: the base class of all entries. ``group``: the group of the entry points.
     """
 
     def __init__(self, kind: str, package: str, contract: type[T], *, group: str | None = None) -> None:
@@ -52,7 +52,7 @@ class Registry(Generic[T]):
         modules: dict[str, str] = {}
         for module in pkgutil.iter_modules(import_module(self.package).__path__):
             if module.name.startswith("_"):
-                continue  # shared by several entries, no entry itself
+                continue  # code that entries share, not an entry
             name = module.name.replace("_", "-")
             if name in modules:
                 raise RuntimeError(f"two {self.kind} files are called '{name}' in {self.package}")
@@ -61,7 +61,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def _plugins(self) -> tuple[dict[str, Plugin], tuple[PluginError, ...]]:
-        """Those that can be used, by name, and why the others cannot: a name may be given once only."""
+        """The usable plug-ins by name, and the errors of the others. Each name must be unique."""
         found = plugins.of_group(self.group) if self.group else ()
         usable: dict[str, Plugin] = {}
         refused = []
@@ -83,16 +83,16 @@ class Registry(Generic[T]):
         return tuple(sorted({*self._modules, *self._plugins[0]}))
 
     def plugin(self, name: str) -> Plugin | None:
-        """The plug-in that an entry comes from; None: it is built in, or there is none."""
+        """Return the plug-in that provides an entry; None if it is built in or does not exist."""
         return self._plugins[0].get(name)
 
     def versions(self, names: Iterable[str | None]) -> dict[str, str]:
-        """The packages that these entries come from and their versions; nothing of built-in ones."""
+        """Return the plug-in packages that provide these entries, with their versions. Omits built-in entries."""
         found = [plugin for name in names if name is not None and (plugin := self.plugin(name))]
         return {plugin.distribution: plugin.version for plugin in found}
 
     def get(self, name: str) -> T:
-        """The entry called ``name``; UsageError with the nearest known name if there is none."""
+        """Return the entry ``name``. Raises UsageError, with the most similar known name, if there is none."""
         if name not in self._loaded:
             if name not in self.names():
                 raise UsageError(f"no {self.kind} '{name}'", hint=nearest(name, self.names()))
@@ -100,7 +100,7 @@ class Registry(Generic[T]):
         return self._loaded[name]
 
     def __iter__(self) -> Iterator[tuple[str, T]]:
-        """Every entry; a plug-in that cannot be loaded is left out and said once (``require`` raises instead)."""
+        """Yield all entries. Omits a plug-in that cannot be loaded, and warns once (``require`` raises instead)."""
         for name in self.names():
             try:
                 yield name, self.get(name)
@@ -110,7 +110,7 @@ class Registry(Generic[T]):
                     logger.warning("%s", error)
 
     def problems(self) -> tuple[PluginError, ...]:
-        """Why plug-ins of this group are not used: refused names, and what cannot be loaded."""
+        """Return why plug-ins of this group are not used: refused names, and errors while loading."""
         usable, refused = self._plugins
         failed = []
         for name in usable:
@@ -121,7 +121,7 @@ class Registry(Generic[T]):
         return (*refused, *failed)
 
     def require(self) -> None:
-        """PluginError unless every plug-in of this group can be used."""
+        """Raise PluginError unless every plug-in of this group can be used."""
         for error in self.problems():
             raise error
 

@@ -1,6 +1,6 @@
 """Scales amounts of work: sizes, counts and times, rounded to values that tools accept, with minimum values. Pure.
 
-Each workload and medium declares which of its keys are such amounts.
+Each workload and each medium declares which of its keys are amounts.
 """
 
 import math
@@ -13,13 +13,13 @@ from fslab.units import SIZE_SUFFIXES, parse_duration, parse_size, shown_size
 _KIB, _MIB = SIZE_SUFFIXES["k"], SIZE_SUFFIXES["m"]
 _PAGE = 4 * _KIB
 _WHOLE_MIB_FROM = 16 * _MIB
-# Beyond rounding: a value that is so much more than its share stands on a floor.
+# A value that exceeds its share by more than this factor is at its minimum; a smaller excess is rounding.
 _TOLERANCE = 1.4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScaledAmount:
-    """What an amount becomes: ``value`` as a study would write it, ``share`` of what it was."""
+    """A scaled amount. ``value``: as a study would contain it. ``share``: its ratio to the original amount."""
 
     value: Scalar
     share: float
@@ -29,7 +29,8 @@ Changes = Mapping[str, ScaledAmount]
 
 
 class Scaled(Frozen):
-    """One amount of a study that a scale changed. ``entry``: ``workloads.dd-write``; ``floor``: minimum reached."""
+    """An amount of a study that a scale changed. ``entry``: such as ``workloads.dd-write``. ``floor``: it is at its
+    minimum."""
 
     entry: str
     key: str
@@ -39,15 +40,16 @@ class Scaled(Frozen):
 
 
 def on_floor(change: ScaledAmount, factor: float) -> bool:
-    """Whether it is clearly more than its share."""
+    """Return whether the amount is at its minimum, that is clearly more than its share."""
     return change.share > factor * _TOLERANCE
 
 
 def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes: int = 1) -> ScaledAmount:
-    """A size, in whole pages, or MiB from 16 MiB on, and a multiple of ``unit_bytes``.
+    """Scale a size to whole pages, or whole MiB from 16 MiB on, and to a multiple of ``unit_bytes``.
 
-    Never below ``least_bytes``, unless less was written. Units larger than the steps are filled up: what is a
-    multiple of several of them is then the largest that each of them asks for.
+    The result is at least ``least_bytes``, or the written size if that is smaller. If ``unit_bytes`` does not divide
+    the step, the size is rounded up. If several such units apply to one amount, the largest result is a multiple of
+    each unit (powers of two).
     """
     before = parse_size(written)
     wanted = max(before * factor, min(least_bytes, before))
@@ -61,7 +63,7 @@ def size(written: str | int, factor: float, *, least_bytes: int = 1, unit_bytes:
 
 
 def count(written: int, factor: float, *, least: int = 1, unit: int = 1) -> ScaledAmount:
-    """A number of things, a multiple of ``unit``; never below ``least``, unless less was written."""
+    """Scale a count to a multiple of ``unit``; at least ``least``, or the written count if that is smaller."""
     wanted = max(written * factor, min(least, written))
     after = max(round(wanted / unit), 1) * unit
     return ScaledAmount(value=after, share=after / written if written else 1.0)
@@ -70,7 +72,7 @@ def count(written: int, factor: float, *, least: int = 1, unit: int = 1) -> Scal
 def duration(
     written: str | float, factor: float, *, least_s: float = 1.0, whole_s: bool = False
 ) -> ScaledAmount:
-    """A time in whole milliseconds, or whole seconds; never below ``least_s``, unless less was written."""
+    """Scale a time to whole milliseconds, or whole seconds; at least ``least_s``, or the written time if smaller."""
     before = parse_duration(written)
     wanted = max(before * factor, min(least_s, before))
     if whole_s:
@@ -82,6 +84,6 @@ def duration(
 
 
 def number(written: float, factor: float) -> ScaledAmount:
-    """Any number, to four significant digits."""
+    """Scale any number, to four significant digits."""
     after = float(f"{written * factor:.4g}")
     return ScaledAmount(value=after, share=after / written)

@@ -1,6 +1,6 @@
-"""How often a campaign repeats its cells: a value that the study sets, the campaign stores and the report reads.
+"""The stopping rule: how often a campaign repeats its cells. The study sets it, the campaign stores it.
 
-``analysis`` applies the rule to the trials.
+This module only contains the values; ``analysis`` applies the rule to the trials.
 """
 
 from enum import StrEnum
@@ -9,11 +9,11 @@ from pydantic import Field
 
 from fslab.cell import Frozen
 
-MOST_TRIALS = 100_000  # of a cell: more would not fit into a schedule
+MOST_TRIALS = 100_000  # per cell: more would not fit into a schedule
 
 
 class Until(StrEnum):
-    """What ends the repetition: clear comparisons, a precision, or decided claims."""
+    """The goal that ends the repetition: clear comparisons, a precision, or decided claims."""
 
     DECIDED = "decided"
     PRECISE = "precise"
@@ -21,11 +21,11 @@ class Until(StrEnum):
 
 
 class StoppingRule(Frozen):
-    """``trials`` of each cell at first; with a ``precision`` (a share: 0.05) more, up to ``max_trials``.
+    """``trials`` for each cell at first; with a ``precision`` (a share: 0.05) more trials, up to ``max_trials``.
 
-    Without ``precision`` there are exactly ``trials``. ``planned_most``: the original maximum of a campaign whose
-    maximum was raised later. The error of each interim analysis is computed with the original maximum, because trials
-    had been analysed before the change.
+    Without ``precision`` each cell has exactly ``trials`` trials. ``planned_most``: the original maximum of a campaign
+    whose maximum was raised later. The error of each interim analysis is computed with the original maximum, because
+    trials had been analysed before the change.
     """
 
     trials: int = Field(ge=1, le=MOST_TRIALS)

@@ -1,4 +1,4 @@
-"""Text that others wrote, read so far and no further: JSON of tools and guests, files that a user named."""
+"""Reads untrusted text, with limits: JSON of tools and guests, and files that a user named."""
 
 import errno
 import json
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def json_of(text: str | bytes) -> Any:
-    """The value; ValueError for anything that is none, also for one that is nested too deeply to be read."""
+    """Return the parsed value. Raises ValueError for invalid JSON, and for JSON that is nested too deeply."""
     try:
         return json.loads(text)
     except RecursionError as error:
@@ -16,7 +16,7 @@ def json_of(text: str | bytes) -> Any:
 
 
 def first_json(text: str, start: int = 0) -> Any:
-    """The value that begins at ``start``, whatever follows it. ValueError as from ``json_of``."""
+    """Return the value that begins at ``start``; ignores the text after it. Raises ValueError like ``json_of``."""
     try:
         value, _ = json.JSONDecoder().raw_decode(text, start)
     except RecursionError as error:
@@ -25,9 +25,9 @@ def first_json(text: str, start: int = 0) -> Any:
 
 
 def of_file(path: Path, *, limit_bytes: int) -> str:
-    """The text of a file that the user named: any kind of file, but no more than the limit (OSError, EFBIG).
+    """Return the text of a file of any type that the user named.
 
-    UnicodeDecodeError if it is not UTF-8.
+    Raises OSError (EFBIG) if it is larger than the limit, UnicodeDecodeError if it is not UTF-8.
     """
     with path.open("rb") as file:
         content = file.read(limit_bytes + 1)

@@ -1,8 +1,8 @@
 """Quantities with units: parse ``4k``, ``1g``, ``10m``; print ``1.5 GiB``, ``85.3 µs``.
 
-One grammar for every size that a study, an option or a claim holds (``parse_size``, ``Size``). Sizes are powers of
-1024, as in fio and mkfs; rates are printed in powers of 1000, as in fio's own SI figures.
-Pure functions; imports nothing of ours.
+Studies, options and claims have the same grammar for sizes (``parse_size``, ``Size``). Sizes are in powers of 1024, as
+in fio and mkfs. Rates are printed in powers of 1000, as in fio's own SI figures. This module contains only pure
+functions, and imports no other module of fslab.
 """
 
 import re
@@ -20,7 +20,7 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(us|ms|[smhd]?)", re.IGNORECASE | r
 
 
 class Unit(StrEnum):
-    """The unit a stored value is in; prefixes are only for printing."""
+    """The unit of a stored value. Prefixes are used only for printing."""
 
     BYTES_PER_SECOND = "B/s"
     IOPS = "IOPS"
@@ -35,7 +35,7 @@ class Unit(StrEnum):
 
 
 class Direction(StrEnum):
-    """Which way a metric is better."""
+    """The preferred direction of a metric."""
 
     HIGHER = "higher"
     LOWER = "lower"
@@ -47,7 +47,7 @@ LONGEST_S = 100 * 365 * 86400.0
 
 
 def parse_size(text: str | int) -> int:
-    """Bytes from ``4k``, ``4K``, ``4kb``, ``4KiB``, ``1.5g`` or a plain number; ValueError says what is accepted."""
+    """Return the bytes of ``4k``, ``4K``, ``4kb``, ``4KiB``, ``1.5g`` or a number. Raises ValueError otherwise."""
     match = _SIZE.fullmatch(str(text))
     if match is None:
         raise ValueError(f"'{text}' is not a size: {_SIZE_GRAMMAR}")
@@ -60,9 +60,10 @@ def parse_size(text: str | int) -> int:
 
 
 def plain_size(text: object) -> str:
-    """A size as every tool reads it: ``8k`` of ``8kb``, ``8KiB`` or 8192; ``64M`` stays ``64M``.
+    """Return a size in a form that every tool reads alike: ``8k`` for ``8kb``, ``8KiB`` or 8192; ``64M`` for ``64M``.
 
-    fio 3.33 reads ``1MiB`` as 1,000,000 bytes, and silently reads ``1.5m`` as ``1m``.
+    fio 3.33 reads ``1MiB`` as 1,000,000 bytes, and silently reads ``1.5m`` as ``1m``. Raises ValueError like
+    ``parse_size``.
     """
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise ValueError(f"{text} is not a size: {_SIZE_GRAMMAR}")  # noqa: TRY004 - for pydantic
@@ -71,7 +72,7 @@ def plain_size(text: object) -> str:
 
 
 def shown_size(size_bytes: int) -> str:
-    """``26m``: in the largest unit of which it is a whole number."""
+    """Return a size such as ``26m``, in the largest unit that gives a whole number."""
     for suffix in ("t", "g", "m", "k"):
         if size_bytes and size_bytes % SIZE_SUFFIXES[suffix] == 0:
             return f"{size_bytes // SIZE_SUFFIXES[suffix]}{suffix}"
@@ -91,7 +92,7 @@ SomeSize = Annotated[str, BeforeValidator(_some_size), _SIZE_SCHEMA]  # not 0
 
 
 def _share(value: object) -> float:
-    """``5%`` or 0.05, as a fraction."""
+    """Return ``5%`` or 0.05 as a fraction. Raises ValueError unless it is from 0.1 % to 50 %."""
     text = str(value).strip()
     try:
         share = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -108,7 +109,7 @@ Share = Annotated[
 
 
 def parse_duration(text: str | float) -> float:
-    """Seconds from ``10m``, ``1h30m``, ``700ms`` or a plain number of seconds; ValueError otherwise."""
+    """Return the seconds of ``10m``, ``1h30m``, ``700ms`` or a plain number of seconds. Raises ValueError otherwise."""
     rest = str(text).strip()
     parts = _DURATION_PART.findall(rest)
     if not parts or "".join(number + unit for number, unit in parts) != rest:
@@ -120,7 +121,7 @@ def parse_duration(text: str | float) -> float:
 
 
 def format_size(size_bytes: float) -> str:
-    """``1.5 GiB``: powers of 1024, three significant digits."""
+    """Return a size such as ``1.5 GiB``: powers of 1024, three significant digits."""
     value = float(size_bytes)
     for prefix in ("", "Ki", "Mi", "Gi", "Ti", "Pi"):
         if abs(value) < 1024:
@@ -130,7 +131,7 @@ def format_size(size_bytes: float) -> str:
 
 
 def format_duration(seconds: float) -> str:
-    """``850 ms``, ``12.3 s``, ``2 min 05 s``, ``1 h 12 min``."""
+    """Return a duration such as ``850 ms``, ``12.3 s``, ``2 min 05 s`` or ``1 h 12 min``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"
     if seconds < 60:
@@ -142,7 +143,7 @@ def format_duration(seconds: float) -> str:
 
 
 def format_value(value: float | None, unit: Unit) -> str:
-    """A value as a person reads it: ``61.7k IOPS``, ``1.21 GB/s``, ``85.3 µs``; unknown is ``–``."""
+    """Return a value for people, such as ``61.7k IOPS``, ``1.21 GB/s`` or ``85.3 µs``; ``–`` if it is unknown."""
     if value is None:
         return "–"
     match unit:
@@ -180,7 +181,7 @@ def _si(value: float) -> tuple[str, str]:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, never scientific; whole numbers without a point."""
+    """Return three significant digits, never in scientific notation; whole numbers without a decimal point."""
     if value == int(value) and abs(value) < 1000:
         return str(int(value))
     magnitude = abs(value)

@@ -8,7 +8,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -306,6 +306,12 @@ def test_each_gives_all_to_all_and_spread_divides_what_is_not_compared(name: str
 def test_the_first_run_of_a_schedule(at: str, now: str, first: str) -> None:
     given = datetime.fromisoformat(f"{now}+00:00")
     assert fleet_schedule._next(at, given) == datetime.fromisoformat(f"{first}+00:00")
+
+
+@pytest.mark.parametrize("at", ["2 o'clock", "25:00", "02:00+02:00"])
+def test_what_is_no_time_of_day(at: str) -> None:
+    with pytest.raises(UsageError, match="not a time of day"):
+        fleet_schedule._next(at, datetime.now(UTC))
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("24h", 86400), ("7d", 604800), ("90s", 90)])

@@ -119,6 +119,12 @@ def test_shipped_studies_load_and_make_themselves_again(study_id: str) -> None:
     assert load_text(study.text, study.id) == study
 
 
+@pytest.mark.parametrize("key", ["workloads", " workloads "])
+def test_claims_about_what_an_override_took_away_are_no_mistakes(key: str) -> None:
+    study = load("ext-generations", [f"{key}={{r: {{tool: fio, rw: read, size: 4m}}}}"])
+    assert list(study.workloads) == ["r"]
+
+
 def test_overrides_apply_in_order_and_reach_everything() -> None:
     study = load_text(
         TEXT, "s.yaml",

@@ -1,5 +1,5 @@
-"""What the trials of a campaign say together: which of them are alike, and how the stacks compare.
+"""Turns the trials of a campaign into comparisons: which trials belong together, and how the stacks compare.
 
-Pure. The one place where trials become comparisons, for the stopping rule, the report and every verdict; it
-neither reads the store nor knows how anything is shown.
+Pure. The stopping rule, the report and all verdicts take their comparisons from this package only. It does not read the
+store and formats no output.
 """

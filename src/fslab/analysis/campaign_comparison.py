@@ -1,7 +1,7 @@
 """Compares two sets of results, cell by cell. Pure: reads neither the store nor the machine, prints nothing.
 
-What must not differ between them, and what a difference means, is told by ``machine.facts``; refusing is the
-caller's decision.
+``machine.facts`` defines which facts must not differ and what a difference means. The caller decides whether to refuse
+a comparison.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from fslab.record import Metric, TrialRecord
 from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 
-ALL = "all"  # among the allowed names: whatever differs
+ALL = "all"  # as an allowed name: every difference is allowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Results:
-    """One of two sets of results: trials, and the cells that were planned (those of the trials, if unknown).
+    """One of two sets of results: trials, and the planned cells (those of the trials, if the plan is unknown).
 
-    ``machine``: facts of the campaign, for when there is no trial; ``looks``: when it looked at its trials, if
-    it repeated them until it was sure; ``several``: it is several campaigns, each of which counts once.
+    ``machine``: facts of the campaign, used if there is no trial. ``looks``: schedule of the interim analyses if trials
+    were repeated until the ranking was clear. ``several``: the set consists of several campaigns, each counted once.
     """
 
     name: str
@@ -56,18 +56,18 @@ class Results:
 
     @classmethod
     def of_trials(cls, name: str, trials: Sequence[TrialRecord]) -> Results:
-        """Trials alone, such as an export's."""
+        """Return results made of trials only, such as those of an export."""
         cells = {trial.cell.id: trial.cell for trial in trials}
-        # They come in the random order of their first block, in which nothing can be found.
+        # Trials are in the random order of their first block: sort the cells so that a reader can find them.
         ordered = sorted(cells.values(), key=lambda cell: (cell.workload.name, cell.cache, cell.stack.name))
         return cls(name=name, trials=tuple(trials), cells=tuple(ordered))
 
     @classmethod
     def of_several(cls, name: str, parts: Sequence[Results]) -> Results:
-        """Several campaigns as one side: what scatters between them is then part of every interval."""
+        """Return several campaigns as one side. Their variation is then part of every interval."""
         cells = {cell.id: cell for part in parts for cell in part.cells}
         first = {cell.content_id: cell for cell in reversed(cells.values())}
-        # The first part says what things are called; not where one part has the same twice, under two names.
+        # Cells get the names of the first part, unless a part has the same content under two names.
         if all(len({cell.content_id for cell in part.cells}) == len(part.cells) for part in parts):
             cells = {cell.id: first[cell.content_id] for cell in cells.values()}
         studies = {part.study for part in parts}
@@ -82,7 +82,7 @@ class Results:
         )  # fmt: skip
 
     def only(self, cells: Collection[Cell], name: str) -> Results:
-        """The part of it that is of these cells."""
+        """Return the results of these cells only."""
         kept = {cell.id for cell in cells}
         return replace(
             self, name=name, trials=tuple(trial for trial in self.trials if trial.cell.id in kept),
@@ -101,10 +101,10 @@ def compare_results(
     coverage: float = COVERAGE,
     metrics_of: MetricsOf = headline_metrics,
 ) -> CampaignComparison:
-    """B against A: a line for each headline metric (or each of ``metrics``) of each cell that both have.
+    """Compare B with A: one line for each headline metric (or each of ``metrics``) of each cell that both have.
 
-    ``paired``: blocks of the two were measured side by side. ``allowed``: names of facts and of their groups
-    that may differ.
+    ``paired``: the blocks of both were measured side by side. ``allowed``: names of facts and of groups of facts that
+    may differ.
     """
     matched = match(a.cells, b.cells, by)
     found = [
@@ -128,7 +128,7 @@ def compare_results(
 
 
 def refused(found: CampaignComparison) -> tuple[FactChange, ...]:
-    """Differences that keep the two from being compared: decisive, known on both sides, not allowed."""
+    """Return the differences that prevent a comparison: decisive, known on both sides, not allowed."""
     return tuple(
         each for each in found.differences if each.decisive and each.a and each.b and not each.allowed
     )
@@ -137,8 +137,10 @@ def refused(found: CampaignComparison) -> tuple[FactChange, ...]:
 def metrics_for(
     workload: WorkloadSpec, figures: Mapping[str, Unit], wanted: Collection[str], metrics_of: MetricsOf
 ) -> list[Metric]:
-    """The headline metrics, or those of the stored ``figures`` that are wanted; of a workload that this program
-    does not know any more, its first figure."""
+    """Return the headline metrics, or the wanted ones among the stored ``figures``.
+
+    For a workload that this version of fslab does not know, it is the first stored figure.
+    """
     headline = list(metrics_of(workload))
     if headline and not wanted:
         return headline
@@ -151,7 +153,7 @@ def metrics_for(
 
 
 def figures_of(cell: Cell, measured: Iterable[tuple[object, Iterable[TrialRecord]]]) -> dict[str, Unit]:
-    """Names and units of all metrics and probes that trials of a cell's workload have, whatever it is called."""
+    """Return names and units of all metrics and probes of a cell's workload, identified by tool and parameters."""
     work = (cell.workload.tool, cell.workload.parameters)
     return {
         name: value.unit
@@ -209,17 +211,17 @@ def _distinct(told: Iterable[dict[str, Any]], name: str) -> tuple[str, ...]:
 def _differences(
     a: Results, b: Results, matched: Matched, by: By, allowed: Collection[str]
 ) -> tuple[FactChange, ...]:
-    """Of the cells, then of what they were measured under; each once."""
+    """Return the differences of the cells, then those of the circumstances, each once."""
     found = [each for partners in matched.partners for each in partners.differences]
     sides = (_circumstances(a, matched, by, 0), _circumstances(b, matched, by, 1))
-    # Two stacks need programs of their own: what only one of them has is no unknown.
+    # Two stacks need different programs: a fact that only one of them has is not an unknown difference.
     found += [each for each in facts.differing(*sides) if each.known or by is not By.WORKLOAD]
     distinct = {(each.fact, each.a, each.b): each for each in found}
     return tuple(change_of(each, allowed) for each in distinct.values())
 
 
 def change_of(each: Difference, allowed: Collection[str]) -> FactChange:
-    """A difference as a report says it."""
+    """Return a difference in the form of the report."""
     return FactChange(
         fact=each.fact, group=each.group.value, decisive=each.weight is Weight.DECISIVE,
         allowed=ALL in allowed or each.allowed(allowed), a=each.a, b=each.b,
@@ -243,7 +245,7 @@ def _circumstances(results: Results, matched: Matched, by: By, side: int) -> Cir
 
 
 def without_repeats(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without the repetitions of trial after trial, whose comparison would take long, and without empty ones."""
+    """Return the distinct, non-empty dicts. Nearly all trials repeat the same one, and comparing all would be slow."""
     return list({json.dumps(each, sort_keys=True, default=str): each for each in dicts if each}.values())
 
 

@@ -1,6 +1,6 @@
 """One line of a comparison of two sets of results: the figures of a cell in both, their ratio, the verdict. Pure.
 
-The statistics are ``stats``'s; this only decides what is compared with what, and says it.
+``stats`` computes the statistics; this module decides what is compared and words the result.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,18 +29,18 @@ SPEEDS = frozenset(
 
 
 def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
-    """Every metric that this program knows of a workload; empty if it does not know the workload."""
+    """Return all metrics of a workload; empty if this version of fslab does not know the workload."""
     known = parsed_if_known(workload)
     return known.metrics() if known else ()
 
 
 def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
-    """The known values of a cell's usable trials by block; a probe's value where no metric is called that."""
+    """Return the values of a cell's usable trials by block. A probe is used if there is no metric with this name."""
     return values_by_block((trial for trial in trials if trial.cell.id == cell.id), metric)
 
 
 def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
-    """The same of trials that are all of one cell."""
+    """Return the same as ``values_of`` for trials that all belong to one cell."""
     found: dict[int, float] = {}
     for trial in trials:
         if is_usable(trial):
@@ -51,7 +51,7 @@ def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, flo
 
 
 def medians_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
-    """The median of each campaign's usable trials of a cell, in the order of the campaigns."""
+    """Return the median of each campaign's usable trials of a cell, numbered in the order of the campaigns."""
     by_campaign: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         by_campaign.setdefault(trial.key.campaign, []).append(trial)
@@ -63,7 +63,7 @@ def line(
     cells: tuple[Cell, Cell], metric: Metric, a: Sequence[float], b: Sequence[float], estimate: RatioEstimate, *,
     sampled: str,
 ) -> ComparisonLine:  # fmt: skip
-    """B ÷ A for one metric of a cell and its partner, still without its family and its verdict."""
+    """Return B ÷ A for one metric of a cell and its partner. ``with_family`` adds ``p_family`` and the verdict."""
     cell, interval = cells[0], estimate.interval
     outcome = _outcome(estimate, metric.better)
     return ComparisonLine(
@@ -96,8 +96,11 @@ def line(
 def estimate_of(
     a: Mapping[int, float], b: Mapping[int, float], *, paired: bool, looks: Looks | None, coverage: float
 ) -> RatioEstimate:
-    """How many times A is B. ``paired``: equal blocks were measured side by side; ``looks``: when they were
-    looked at, if trials went on until the answer was sure."""
+    """Return the ratio B ÷ A, from values by block.
+
+    ``paired``: blocks with the same number were measured side by side. ``looks``: schedule of the interim analyses, if
+    trials were repeated until the ranking was clear.
+    """
     if not paired:
         return compare_ratio(list(b.values()), list(a.values()), coverage=coverage)
     if looks is None:
@@ -106,7 +109,7 @@ def estimate_of(
 
 
 def with_family(found: Sequence[ComparisonLine], alpha: float) -> tuple[ComparisonLine, ...]:
-    """Add what Holm's correction over all lines leaves, and the verdict in words."""
+    """Return the lines with the results of Holm's correction over all lines, and with the verdicts in words."""
     adjusted = iter(holm([each.p_value for each in found if each.p_value is not None]))
     finished = []
     for each in found:
@@ -119,12 +122,12 @@ def with_family(found: Sequence[ComparisonLine], alpha: float) -> tuple[Comparis
 
 
 def change_for_worse(ratio: float, better: Direction) -> float:
-    """How much worse B is, as a fraction of A: 0.05 for 5 % less of a rate or 5 % more of a time."""
+    """Return how much worse B is, as a fraction of A: 0.05 for a rate 5 % lower or a time 5 % longer."""
     return ratio - 1 if better is Direction.LOWER else 1 - ratio
 
 
 def percent(fraction: float) -> str:
-    """``3.4 %``, ``12 %``: two significant digits, never 0 for what is not."""
+    """Return a percentage with two significant digits, such as ``3.4 %`` and ``12 %``. Only 0 is shown as 0."""
     value = abs(fraction) * 100
     for limit, decimals in ((9.95, 0), (0.095, 1), (0.0095, 2)):
         if value >= limit:
@@ -133,7 +136,7 @@ def percent(fraction: float) -> str:
 
 
 def verdict(each: ComparisonLine) -> str:
-    """``12 % slower``, ``maybe 4.0 % faster``, ``indistinguishable (> 3.1 % detectable)``."""
+    """Return the outcome as ``12 % slower``, ``maybe 4.0 % faster``, ``indistinguishable (> 3.1 % detectable)``."""
     match each.outcome:
         case LineOutcome.MISSING:
             missing = [name for name, side in (("A", each.a), ("B", each.b)) if not side.values]
@@ -162,7 +165,7 @@ def _change(each: ComparisonLine) -> str:
 
 
 def change_words(ratio: float | None, interval: Span | None, unit: Unit, better: Direction) -> str:
-    """``12 % slower (8.0 %–16 %)``, ``2.41 × as long (2.20–2.60)``; without an interval where there is none."""
+    """Return a change as ``12 % slower (8.0 % to 16 %)`` or ``2.41 × as long (2.20–2.60)``, the interval if known."""
     if ratio is None:
         return "changed"
     words = _size(ratio, unit, better)
@@ -171,7 +174,7 @@ def change_words(ratio: float | None, interval: Span | None, unit: Unit, better:
     ends = (interval.low, interval.high)
     if ratio > FACTOR:
         return f"{words} ({ends[0]:.2f}–{ends[1]:.2f})"
-    # In the order of size; an end on the other side of 1 has its sign.
+    # The smaller change first. An end of the interval on the other side of 1 gets a minus sign.
     sign = -1 if ratio < 1 else 1
     changes = sorted(sign * (end - 1) for end in ends)
     low, high = (f"{'−' if change < 0 else ''}{percent(change)}" for change in changes)
@@ -180,7 +183,7 @@ def change_words(ratio: float | None, interval: Span | None, unit: Unit, better:
 
 def _size(ratio: float, unit: Unit, better: Direction) -> str:
     speed = unit in SPEEDS and better is not Direction.NEITHER
-    if ratio > FACTOR:  # beyond that, factors are read more easily than percents
+    if ratio > FACTOR:  # large factors are easier to read than large percentages
         word = {Direction.LOWER: "long", Direction.HIGHER: "fast"}.get(better, "much") if speed else "much"
         return f"{ratio:.2f} × as {word}"
     improved = (ratio > 1) is (better is Direction.HIGHER)
@@ -216,7 +219,7 @@ def _outcome(estimate: RatioEstimate, better: Direction) -> LineOutcome:
 
 
 def _block_size(cell: Cell) -> str | None:
-    """How much is moved at a time: nothing is averaged across it."""
+    """Return the request size of a cell's workload. Means never combine different block sizes."""
     return ",".join(map(shown_size, traits_of(cell.workload).request_bytes)) or None
 
 

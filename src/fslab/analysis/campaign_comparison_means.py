@@ -1,7 +1,6 @@
 """Geometric means of ratios over workloads: one per stack, direction and block size, never across these. Pure.
 
-Reference: Fleming & Wallace, *How not to lie with statistics*, Commun. ACM 29 (1986) 218: ratios are averaged
-geometrically.
+Ratios are averaged geometrically: Fleming & Wallace, *How not to lie with statistics*, Commun. ACM 29 (1986) 218.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ Key = tuple[str, Direction, str | None]
 
 
 def means(lines: Sequence[ComparisonLine], coverage: float) -> tuple[RatioMean, ...]:
-    """The means of two or more workloads each. A workload counts once: by its first metric of that direction."""
+    """Return the means over two or more workloads. A workload counts once, with its first metric of that direction."""
     groups: dict[Key, dict[tuple[str, str], ComparisonLine]] = {}
     for line in lines:
         if line.ratio is not None and line.better is not Direction.NEITHER:
@@ -41,10 +40,11 @@ def geometric(values: Sequence[float]) -> float:
 
 
 def _interval(lines: Sequence[ComparisonLine], coverage: float) -> Span | None:
-    """When all ratios lie in their intervals, their mean lies between the means of the ends.
+    """Return the interval of the mean, or None if a ratio has no interval.
 
-    All do with ``coverage`` if each does with 1 − (1 − coverage)/k (Bonferroni); valid whatever the workloads
-    have in common, and wide for that.
+    If all k ratios lie in their intervals, their mean lies between the means of the ends. All ratios do so with
+    probability ``coverage`` if each does with 1 − (1 − coverage)/k (Bonferroni). This is valid for any dependence
+    between the workloads, so the interval is wide.
     """
     each = 1 - (1 - coverage) / len(lines)
     estimates = [compare_ratio(line.b.values, line.a.values, coverage=each) for line in lines]

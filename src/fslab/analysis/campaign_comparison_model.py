@@ -1,6 +1,6 @@
-"""What a comparison of two sets of results says, as plain values: shown in the terminal and by ``--json``.
+"""The result of comparing two sets of results, as plain values for the terminal and ``--json``.
 
-Holds no text layout and computes nothing; ``compare_results`` fills it. B is always told relative to A.
+Contains no layout and computes nothing; ``compare_results`` creates it. B is always described relative to A.
 """
 
 from datetime import datetime
@@ -12,7 +12,7 @@ from fslab.units import Direction, Unit
 
 
 class LineOutcome(StrEnum):
-    """What one comparison shows of B. ``higher`` and ``lower``: of a metric that has no preferred direction."""
+    """The outcome for B. ``higher`` and ``lower`` are used for metrics without a preferred direction."""
 
     BETTER = "better"
     WORSE = "worse"
@@ -25,10 +25,11 @@ class LineOutcome(StrEnum):
 
 
 class Side(Frozen):
-    """One of the two. ``name`` is what the user called it; ``trials`` are stored, ``sound`` ones compared.
+    """One of the two sets of results. ``name`` is the name given by the user.
 
-    ``sequential``: it repeated its trials until the ranking of its own stacks was clear, so that there are as
-    many as its figures asked for.
+    ``trials`` counts the stored trials, ``sound`` the usable ones, ``doubt`` the usable ones with warnings.
+    ``sequential``: trials were repeated until the ranking of the set's own stacks was clear, so the number of trials
+    depends on the measured values.
     """
 
     name: str
@@ -44,9 +45,9 @@ class Side(Frozen):
 
 
 class FactChange(Frozen):
-    """A fact that differs. ``a`` and ``b``: its values, empty where unknown; ``group``: what it belongs to.
+    """A fact that differs, and its ``group``. ``a`` and ``b`` are its values, empty where unknown.
 
-    ``decisive``: figures may differ because of it; ``allowed``: the user expects it to differ.
+    ``decisive``: it can change the figures. ``allowed``: the user expects it to differ.
     """
 
     fact: str
@@ -60,7 +61,7 @@ class FactChange(Frozen):
 class SampleSummary(Frozen):
     """The usable values of one metric of one cell; ``spread``: half their range as a fraction of the median.
 
-    ``failed``: how many of the cell's trials failed, or could not be tried on that machine.
+    ``failed``: number of trials of the cell that failed or are unsupported on that machine.
     """
 
     values: tuple[float, ...]
@@ -70,19 +71,19 @@ class SampleSummary(Frozen):
 
     @property
     def broken(self) -> bool:
-        """Whether there is no value because trials failed."""
+        """Whether there is no value and trials failed."""
         return not self.values and self.failed > 0
 
 
 class ComparisonLine(Frozen):
-    """One metric of one workload on one stack (``ext4 → xfs`` where two are compared). ``ratio`` is B ÷ A.
+    """One metric of one workload on one stack (``ext4 → xfs`` if two stacks are compared). ``ratio`` is B ÷ A.
 
-    ``ruled_out``: a change beyond that fraction in either direction lies outside the interval; ``detectable``:
-    one of that fraction would have been seen with a probability of 80 %. ``p_family`` is after Holm's
-    correction over all lines; ``holds_together``: it differs even then. ``method`` made the interval.
-    ``verdict`` is the outcome in words. ``sampled``: whether each value is one trial's, or the median of one
-    campaign's trials; ``needed``: how many each side must have. ``rests_on_independence`` and ``of_medians``: as in
-    ``report.model.Comparison``.
+    ``ruled_out``: changes larger than this fraction, in either direction, lie outside the interval. ``detectable``: a
+    change of this fraction would have been detected with 80 % probability. ``p_family``: p-value after Holm's
+    correction over all lines. ``holds_together``: the difference is significant after this correction. ``method``: how
+    the interval is computed. ``verdict``: the outcome in words. ``sampled``: ``trials`` if each value is that of one
+    trial, ``campaigns`` if it is the median of one campaign's trials. ``needed``: number of values that each side must
+    have. ``rests_on_independence`` and ``of_medians``: see ``comparison_model.Comparison``.
     """
 
     stack: str
@@ -111,10 +112,10 @@ class ComparisonLine(Frozen):
 
 
 class RatioMean(Frozen):
-    """Geometric mean of the ratios B ÷ A of several workloads, all of metrics that are better in one direction.
+    """Geometric mean of the ratios B ÷ A of ``of`` workloads. All their metrics have the same preferred direction.
 
-    ``interval`` covers the mean of the true ratios (each ratio's interval at a Bonferroni-corrected coverage);
-    None where the trials are too few for that.
+    ``interval`` covers the mean of the true ratios (each ratio's interval has a Bonferroni-corrected coverage);
+    None if there are too few trials.
     """
 
     stack: str
@@ -126,7 +127,7 @@ class RatioMean(Frozen):
 
 
 class CampaignComparison(Frozen):
-    """Two sets of results, side by side. ``only_a``, ``only_b``: cells without a partner."""
+    """A comparison of two sets of results. ``only_a``, ``only_b``: cells without a partner."""
 
     a: Side
     b: Side

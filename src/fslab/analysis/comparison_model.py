@@ -1,20 +1,20 @@
-"""What a comparison of stacks says, as plain values: which differs, by how much, and who leads."""
+"""The result of comparing stacks, as plain values: which stacks differ, by how much, and the ranking."""
 
 from enum import StrEnum
 
 from fslab.cell import Frozen
 
-COARSE = 0.2  # a tie that could hide a larger difference is inconclusive
+COARSE = 0.2  # a tie is inconclusive if only a larger difference would be detected
 
 
 class Mark(StrEnum):
-    """How a stack stands in its row.
+    """The position of a stack in its row.
 
-    ``best``: its ratio interval against every other stack leaves out 1, on the better side. This is an
-    intersection-union test (Berger, Technometrics 24 (1982) 295): "better than all" may be said with the
-    error rate of one comparison, without a correction. ``maybe_best``: not shown to be worse than the stack
-    with the best median, or that stack itself where it is not shown to be better than all. ``none``: shown
-    to be worse, or nothing can be said (too few trials, no better direction, nothing to compare with).
+    ``best``: its ratio interval against every other stack excludes 1, on the better side. This is an intersection-union
+    test (Berger, Technometrics 24 (1982) 295): "better than all" has the error rate of one comparison, without a
+    correction. ``maybe_best``: not significantly worse than the stack with the best median, or this stack itself if it
+    is not significantly better than all others. ``none``: significantly worse, or unknown (too few trials, no preferred
+    direction, nothing to compare with).
     """
 
     BEST = "best"
@@ -23,7 +23,7 @@ class Mark(StrEnum):
 
 
 class ComparisonVerdict(StrEnum):
-    """What a comparison shows."""
+    """The verdict of a comparison."""
 
     DIFFERS = "differs"
     NOT_SEEN = "no_difference_seen"
@@ -32,7 +32,7 @@ class ComparisonVerdict(StrEnum):
 
 
 class Span(Frozen):
-    """A confidence interval with the coverage that it achieves."""
+    """A confidence interval and its achieved coverage."""
 
     low: float
     high: float
@@ -40,15 +40,15 @@ class Span(Frozen):
 
 
 class Comparison(Frozen):
-    """``numerator`` ÷ ``denominator`` (labels of stacks), so that above 1 the row's leader is better.
+    """The ratio ``numerator`` ÷ ``denominator`` (labels of stacks). Above 1, the row's leader is better.
 
-    ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over all pairs of the row;
-    ``holds_together``: it differs even among all of them. ``n`` counts trials of each, or for a paired
-    ``method`` the blocks that both have. ``detectable``: where the interval contains 1, how large a one (a
-    share) would have been with a probability of 80 %. ``rests_on_independence``: it would not differ if trials
-    resembled the ones before them, and there are too few blocks to know whether they do. ``of_medians``: the quotient
-    of the medians shown, which a ratio of trials paired by block may be far from. ``more``, ``more_interval``: of
-    counts of which some are 0, instead of a ratio: how many more ``numerator`` has, so that above 0 the leader is
+    ``p_value`` is for this comparison alone, ``p_family`` after Holm's correction over all pairs of the row.
+    ``holds_together``: the difference is significant after this correction. ``n``: number of trials of each stack; with
+    a paired ``method``, number of blocks that both have. ``detectable``: if the interval contains 1, the difference (a
+    share) that would have been detected with 80 % probability. ``rests_on_independence``: the difference would not be
+    significant if each trial resembled the previous one, and there are too few blocks to know that. ``of_medians``: the
+    quotient of the medians shown; it may be far from a ratio of trials paired by block. ``more``, ``more_interval``:
+    used instead of a ratio for counts of which some are 0: how many more ``numerator`` has. Above 0, the leader is
     better.
     """
 
@@ -73,8 +73,8 @@ class Comparison(Frozen):
 class Rank(Frozen):
     """One place of a ranking: stacks (labels) that are indistinguishable.
 
-    ``ahead``: pairs within it of which the first is shown to be better although both share the place, each
-    being like a third.
+    ``ahead``: pairs of stacks that share the place although the first is significantly better, because each of them is
+    indistinguishable from a third stack.
     """
 
     rank: int

@@ -1,4 +1,4 @@
-"""Where a campaign's time went: by stage of its trials, what was measured, and what lay between trials. Pure."""
+"""The time that a campaign took: by stage of its trials, for measurement, and between trials. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -12,10 +12,10 @@ REST = "rest of the trial"
 
 
 class Cost(Frozen):
-    """Seconds by stage, the dearest first: commands of ``run`` are what was measured.
+    """Seconds by stage, the longest first. The stage ``run`` is the measurement itself.
 
-    ``REST`` are a trial's own steps without a command (mounting, dropping caches, probes, flushing); ``BETWEEN`` is
-    from one trial's end to the next one's start: also waiting for other campaigns, and pauses of a resumed one.
+    ``REST``: steps of a trial without a command (mounting, dropping caches, probes, flushing). ``BETWEEN``: from the
+    end of one trial to the start of the next, including waiting for other campaigns and pauses before a resume.
     """
 
     stages: dict[str, float]
@@ -24,12 +24,12 @@ class Cost(Frozen):
 
     @property
     def measured(self) -> float | None:
-        """The share of the trials' time that was measured; None without trials."""
+        """The share of the trials' time spent on measurement; None without trials."""
         return self.stages.get(MEASURED, 0.0) / self.trials_s if self.trials_s else None
 
 
 def cost_of(records: Sequence[TrialRecord]) -> Cost:
-    """Of all trials, also of those that failed: they took time as well."""
+    """Return the cost of all trials, including failed ones."""
     stages: dict[str, float] = defaultdict(float)
     for record in records:
         known = 0.0

@@ -1,7 +1,7 @@
 """One study on several machines: ratios of stacks within each machine, then over machines. Pure.
 
-Figures of unlike machines are never put together: only what two stacks are to each other on one machine is. The
-statistics are ``stats``'s; this decides what is compared with what.
+Figures of different machines are never combined; only the ratios of two stacks within each machine are. ``stats``
+computes the statistics; this module decides what is compared.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from fslab.stats.random_effects import MACHINES_LEAST, Combined, Estimate, combi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Pair:
-    """A stack and the reference in one workload, as the newest campaign calls them, and what they are everywhere."""
+    """A stack and the reference in one workload: their names in the newest campaign, and their ``identities``."""
 
     stack: str
     reference: str
@@ -44,9 +44,10 @@ def fleet(
     metrics: Collection[str] = (),
     metrics_of: MetricsOf = headline_metrics,
 ) -> Fleet:
-    """The campaigns of one study, oldest first; the newest says what things are called. First what most machines have.
+    """Combine the campaigns of one study. ``campaigns`` are sorted, oldest first; the newest one defines the names.
 
-    ``against``: the stack (name or file system) that all others are compared with; default: the first of the plan.
+    Pairs of stacks that most machines have come first. ``against``: the stack (name or file system) with which all
+    others are compared; default: the first stack of the plan.
     """
     machines = by_machine(campaigns)
     pairs = list(_pairs(distinct_cells(campaigns), against))
@@ -79,7 +80,7 @@ def _shown(machine: Machine) -> FleetMachine:
 
 
 def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
-    """Each stack with the reference, workload by workload, in the order of the plan."""
+    """Yield each stack with its reference, by workload, in the order of the plan."""
     alike: dict[str, list[Cell]] = {}
     for cell in cells:
         alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
@@ -90,7 +91,7 @@ def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
         lines = labels.stack_lines([cell.stack for cell in group])
         stacks = {cell.id: ", ".join(line) for cell, line in zip(group, lines, strict=True)}
         for cell in group:
-            # A guest's figures are its machine's as well: each kind of machine has a reference of its own.
+            # The figures of a guest also depend on its machine: each kind of machine has its own reference.
             reference = next((each for each in chosen if comparable(cell.stack, each.stack)), None)
             if reference is not None and reference is not cell:
                 yield _Pair(
@@ -100,7 +101,7 @@ def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
 
 
 def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow | None:
-    """None if no machine has enough blocks of both."""
+    """Return the row of a pair and a metric; None if no machine has enough blocks of both stacks."""
     ratios, estimates, facts = [], [], {}
     for machine in machines:
         stack, reference = (machine.values(wanted, metric.name) for wanted in pair.identities)
@@ -130,8 +131,11 @@ def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow |
 def _on_one_machine(
     name: str, stack: Mapping[int, float], reference: Mapping[int, float]
 ) -> tuple[MachineRatio, Estimate] | None:
-    """None where fewer than three blocks have both, a value has no logarithm, or most quotients are one and the same:
-    their spread says nothing of the noise."""
+    """Return the ratio on one machine, for the report and for the model.
+
+    None if fewer than three blocks have both stacks, if a value has no logarithm, or if most quotients are equal, so
+    that their spread does not show the noise.
+    """
     common = sorted(stack.keys() & reference.keys())
     top, bottom = ({block: values[block] for block in common} for values in (stack, reference))
     found = compare_blocks(top, bottom)

@@ -1,4 +1,4 @@
-"""Which facts of the machines go with a difference between them. Pure; offered as a coincidence, never as a cause."""
+"""Finds facts of the machines that coincide with a difference between them. Never reports them as a cause. Pure."""
 
 from collections.abc import Mapping
 from math import exp, log
@@ -10,15 +10,16 @@ from fslab.machine import facts
 from fslab.stats.compare import compare_ratio, holm
 
 GROUP_LEAST = 3
-MANY = 50  # the exact distribution takes as long as the cube of it
+MANY = 50  # machines; the time for the exact distribution grows with the cube of their number
 ALPHA = 0.05
 
 
 def splits(ratios: Mapping[str, float], machines: Mapping[str, Mapping[str, Any]]) -> tuple[FactSplit, ...]:
-    """Divisions of the machines in two, of at least three each, whose ratios differ by the exact rank-sum test.
+    """Return divisions of the machines into two groups, of at least three each, whose ratios differ significantly.
 
-    Facts that divide the machines alike are one division: nothing tells them apart. Holm's correction is over all
-    divisions. With seven machines or fewer none can reach 5 %. From 50 machines on, the normal approximation.
+    The test is the exact rank-sum test; from 50 machines on, its normal approximation. Facts that divide the machines
+    in the same way are one division, because their effects cannot be separated. Holm's correction is over all
+    divisions. With seven machines or fewer, no division can be significant at 5 %.
     """
     tried = _divisions(machines)
     adjusted = holm(
@@ -44,7 +45,7 @@ def _p_value(one: list[float], other: list[float]) -> float:
 def _divisions(
     machines: Mapping[str, Mapping[str, Any]],
 ) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]]:
-    """The facts by how they divide the machines: those with two values, each on at least three."""
+    """Return the facts by the division that they make: facts with two values, each on at least three machines."""
     found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
     for name, fact in facts.CATALOGUE.items():
         if name == "hostname":

@@ -1,4 +1,4 @@
-"""The machines that campaigns of one study come from, and what they measured, wherever its disk is there. Pure."""
+"""The machines on which campaigns of one study ran, and their trials, independent of the path of a disk. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -14,12 +14,12 @@ from fslab.record import TrialRecord
 Measured = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
 # Machines with the same host name are distinguished by facts that no reboot, update or memory module changes.
 _HARDWARE = ("product", "cpu")
-_STEP = 1_000_000  # apart from each other: the blocks of two campaigns of one machine
+_STEP = 1_000_000  # offset of the block numbers from one campaign of a machine to the next
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Machine:
-    """``trials``: of each campaign, oldest first, by what was measured (:func:`identity`)."""
+    """A machine with its campaigns, oldest first. ``trials``: of each campaign, by :func:`identity` of the cell."""
 
     name: str
     campaigns: list[MeasuredCampaign] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Machine:
 
     @property
     def facts(self) -> Mapping[str, Any]:
-        """Those that all of its campaigns have alike."""
+        """The facts that are the same in all campaigns of the machine."""
         first, *others = (campaign.machine for campaign in self.campaigns)
         return {
             name: value for name, value in first.items() if all(other.get(name) == value for other in others)
@@ -35,11 +35,11 @@ class Machine:
 
     @property
     def measured(self) -> set[str]:
-        """What its campaigns have cells of."""
+        """The identities of all cells of the machine's campaigns."""
         return {name for trials in self.trials for name in trials}
 
     def values(self, wanted: str, metric: str) -> dict[int, float]:
-        """By block, over all campaigns."""
+        """Return the values of a metric of the cell with identity ``wanted``, by block, over all campaigns."""
         return {
             number * _STEP + block: value
             for number, trials in enumerate(self.trials)
@@ -48,10 +48,11 @@ class Machine:
 
 
 def by_machine(campaigns: Measured) -> list[Machine]:
-    """Those with trials; of several machines with one name the second is called ``name (2)``.
+    """Return the machines that have trials. The second machine with the same name is called ``name (2)``.
 
-    Machines of one kind and name are distinguished by their machine ids. A campaign without one, of an earlier version
-    of fslab or of a system that has none, belongs to the first machine of its name and kind.
+    Machines with the same name and hardware are distinguished by their machine ids. A campaign without a machine id
+    (from an earlier version of fslab, or from a system without one) belongs to the first machine with its name and
+    hardware.
     """
     found: list[Machine] = []
     alike: dict[tuple[str, ...], dict[str | None, Machine]] = {}
@@ -78,7 +79,7 @@ def by_machine(campaigns: Measured) -> list[Machine]:
 
 
 def _known(alike: dict[str | None, Machine], identifier: str | None) -> Machine | None:
-    """The machine of this id among those of one name and kind; one that had none so far gets it."""
+    """Return the machine with this id among those of one name and hardware; a machine without an id gets this one."""
     if identifier is None:
         return next(iter(alike.values()), None)
     if identifier not in alike and None in alike:
@@ -87,7 +88,10 @@ def _known(alike: dict[str | None, Machine], identifier: str | None) -> Machine 
 
 
 def identity(cell: Cell) -> str:
-    """The same on every machine: what is measured, wherever its disk is. Names tell apart what is otherwise alike."""
+    """Return a text that identifies a measurement on all machines, independent of the path of its disk.
+
+    It contains the stack's name, to distinguish stacks that are otherwise the same.
+    """
     stack = cell.stack
     options = {name: value for name, value in stack.medium.options.items() if name not in PLACES}
     medium = stack.medium.model_copy(update={"options": options})
@@ -95,7 +99,10 @@ def identity(cell: Cell) -> str:
 
 
 def distinct_cells(campaigns: Measured) -> list[Cell]:
-    """Each once, as the newest campaign calls it; those of the newest first, in the order of its plan."""
+    """Return each distinct cell once, named as in the newest campaign that has it.
+
+    The cells of the newest campaign come first, in the order of its plan.
+    """
     found: dict[str, Cell] = {}
     for campaign, trials in reversed(campaigns):
         for cell in campaign.cells if trials else ():

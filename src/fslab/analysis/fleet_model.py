@@ -1,4 +1,4 @@
-"""What one study says over several machines, as plain values, for the terminal and ``--json``. Computes nothing."""
+"""The results of one study on several machines, as plain values for the terminal and ``--json``. Computes nothing."""
 
 from enum import StrEnum
 
@@ -8,11 +8,12 @@ from fslab.units import Direction, Unit
 
 
 class FleetVerdict(StrEnum):
-    """What may be said of a stack against the reference.
+    """The verdict on a stack against the reference.
 
-    ``everywhere``: it differs on average, and another machine would have it the same way round; ``on_average``: it
-    differs on average, but another machine may have it the other way round; ``undecided``: the interval of the average
-    contains 1; ``few_machines``: fewer than five, which are listed and not combined.
+    ``everywhere``: it differs on average, and in the same direction on another such machine (the prediction interval
+    excludes 1). ``on_average``: it differs on average, but may differ in the other direction on another machine.
+    ``undecided``: the interval of the average contains 1. ``few_machines``: fewer than five machines; they are listed
+    and not combined.
     """
 
     EVERYWHERE = "everywhere"
@@ -22,7 +23,7 @@ class FleetVerdict(StrEnum):
 
 
 class FleetMachine(Frozen):
-    """One machine and the campaigns that it contributes, oldest first."""
+    """One machine and its campaigns, oldest first."""
 
     name: str
     campaigns: tuple[str, ...]
@@ -31,7 +32,7 @@ class FleetMachine(Frozen):
 
 
 class MachineRatio(Frozen):
-    """What one machine says: the stack's figure ÷ the reference's, from the ``n`` blocks that have both."""
+    """The ratio on one machine: the stack's figure ÷ the reference's, from the ``n`` blocks that have both."""
 
     machine: str
     ratio: float
@@ -40,10 +41,10 @@ class MachineRatio(Frozen):
 
 
 class FactSplit(Frozen):
-    """Facts that divide the machines into two groups, whose ratios differ: it coincides, which is no cause.
+    """Facts that divide the machines into two groups with different ratios. This is a coincidence, not a cause.
 
-    ``facts``: each as ``name: value on the first group / on the second``. ``ratios`` are the groups' geometric means;
-    ``p_value`` is after Holm's correction over all divisions that were tried.
+    ``facts``: each as ``name: value in the first group / in the second``. ``ratios``: geometric mean of each group.
+    ``p_value``: after Holm's correction over all divisions that were tested.
     """
 
     facts: tuple[str, ...]
@@ -55,10 +56,11 @@ class FactSplit(Frozen):
 class FleetRow(Frozen):
     """One stack against the reference in one metric. Ratios are the stack's figure ÷ the reference's.
 
-    ``average`` is the ratio over machines with its ``interval``; ``prediction`` is where the true ratio of a machine
-    lies that is like these. ``spread``: the standard deviation between machines as a share (0.1: ± 10 %); ``share``:
-    how much of the variance of the machines' ratios is between machines, rather than noise on each. ``left_out``:
-    machines without three blocks of both, or with figures that have no ratio (0), or are too coarse to tell noise.
+    ``average``: the ratio over machines, with its ``interval``. ``prediction``: prediction interval for the true ratio
+    on another machine like these. ``spread``: standard deviation between machines as a share (0.1: ± 10 %). ``share``:
+    share of the variance of the machines' ratios that is between machines, not noise on each machine. ``left_out``:
+    machines without three blocks of both, with figures that have no ratio (0), or with figures that are too coarse to
+    estimate the noise.
     """
 
     workload: str
@@ -79,9 +81,9 @@ class FleetRow(Frozen):
 
 
 class Fleet(Frozen):
-    """A study over machines. ``needed``: how many machines it takes to combine them.
+    """A study on several machines. ``needed``: number of machines needed to combine them.
 
-    ``partial`` names comparisons that no machine has in enough blocks; ``uncommon`` counts cells that not all machines
+    ``partial``: comparisons for which no machine has enough blocks. ``uncommon``: number of cells that not all machines
     have.
     """
 

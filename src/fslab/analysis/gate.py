@@ -1,8 +1,8 @@
-"""Whether a comparison passes: what a build is failed for, and what the trials were too few to tell. Pure.
+"""Decides whether a comparison passes: which lines fail a build, and which are inconclusive. Pure.
 
-A gate that cries wolf is switched off, and one that sleeps is worse than none: so each line either *fails* (the
-change is shown, and measured to be at least as large as the limit; or what A did fails in B), or is *clear*
-(a change as large as the limit is ruled out), or is *unsure*, and that is said as well.
+A gate with false alarms is switched off, and a gate that misses regressions is worse than none. So each line has one of
+three answers. *fails*: the change is significant and measured to be at least as large as the limit, or the trials fail
+in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is reported too.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from fslab.units import Direction
 
 
 class GateAnswer(StrEnum):
-    """What a gate says of one line."""
+    """The gate's answer for one line."""
 
     FAILS = "fails"
     CLEAR = "clear"
@@ -24,7 +24,7 @@ class GateAnswer(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GateVerdict:
-    """What a gate says of a comparison. ``words``: why, one line each; ``needed``: trials that could tell."""
+    """The gate's answers for a comparison, by line. ``needed``: trials per side needed; None if there are enough."""
 
     fails: tuple[ComparisonLine, ...]
     unsure: tuple[ComparisonLine, ...]
@@ -42,9 +42,9 @@ class GateVerdict:
 
 
 def judge(found: CampaignComparison, *, slower: float | None, different: bool) -> GateVerdict:
-    """``slower``: the limit as a fraction, 0.05 for 5 %; ``different``: any change at all fails.
+    """Return the verdict. ``slower``: the limit as a fraction, 0.05 for 5 %; ``different``: any change fails.
 
-    Metrics that have no preferred direction can be different but not slower.
+    Metrics without a preferred direction can be different but not slower.
     """
     answers: dict[GateAnswer, list[ComparisonLine]] = {answer: [] for answer in GateAnswer}
     for line in found.lines:
@@ -53,7 +53,7 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
             said.add(_slower(line, slower))
         if different:
             said.add(_different(line))
-        for answer in (GateAnswer.FAILS, GateAnswer.UNSURE, GateAnswer.CLEAR):  # the gravest counts
+        for answer in (GateAnswer.FAILS, GateAnswer.UNSURE, GateAnswer.CLEAR):  # the most severe one counts
             if answer in said:
                 answers[answer].append(line)
                 break
@@ -66,11 +66,11 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
 
 
 def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
-    """Fails if B is shown to be worse, also among all lines (Holm), and measured to be so by the limit.
+    """Return FAILS if B is significantly worse after Holm's correction, and the ratio reaches the limit.
 
-    Not only if the interval's *near* end passes the limit: that would let a regression of twice the limit
-    through whenever the figures scatter. The correction keeps false alarms to 5 % of the runs without any
-    change at all, and the limit removes most of these.
+    The *near* end of the interval does not have to pass the limit: a regression of twice the limit would then pass if
+    the figures scatter. The correction limits false alarms to 5 % of the runs without a change, and the limit removes
+    most of these.
     """
     if _broken(line):
         return GateAnswer.FAILS
@@ -84,12 +84,12 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
 
 
 def _broken(line: ComparisonLine) -> bool:
-    """Whether it worked in A, and each trial of B failed: worse than slow. Invalid trials tell nothing."""
+    """Return whether A has values and B has none because trials failed. Invalid trials alone do not count as failed."""
     return bool(line.a.values) and line.b.broken
 
 
 def _different(line: ComparisonLine) -> GateAnswer:
-    """A difference that holds among all lines fails; one that holds only for itself is unsure."""
+    """Return FAILS if the difference is significant after Holm's correction, UNSURE if only before it."""
     if _broken(line):
         return GateAnswer.FAILS
     if line.interval is None:
@@ -100,7 +100,7 @@ def _different(line: ComparisonLine) -> GateAnswer:
 
 
 def _needed(found: CampaignComparison, unsure: list[ComparisonLine]) -> int | None:
-    """How many trials of each a difference must have to be shown among all lines; None if there are enough."""
+    """Return the trials per side needed for significance after Holm's correction; None if there are enough."""
     if not unsure:
         return None
     tested = sum(line.p_value is not None for line in found.lines) or 1
@@ -110,7 +110,7 @@ def _needed(found: CampaignComparison, unsure: list[ComparisonLine]) -> int | No
 
 
 def failed_words(verdict: GateVerdict, limit: float | None) -> str:
-    """``2 of 12 are slower by 5.0 % or more: …``."""
+    """Return the failures as ``2 of 12 comparisons are slower by 5.0 % or more: …``."""
     total = len(verdict.fails) + len(verdict.unsure) + len(verdict.clear)
     what = "differ" if limit is None else f"are slower by {percent(limit)} or more"
     what += ", or failed in B" if any(map(_broken, verdict.fails)) else ""
@@ -118,7 +118,7 @@ def failed_words(verdict: GateVerdict, limit: float | None) -> str:
 
 
 def unsure_words(verdict: GateVerdict, limit: float | None) -> str:
-    """What could not be determined, and what would help."""
+    """Return which comparisons are inconclusive, in words."""
     what = "a difference" if limit is None else f"a slowdown of {percent(limit)}"
     some = ", ".join(f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure[:4])
     more = f" and {len(verdict.unsure) - 4} more" if len(verdict.unsure) > 4 else ""

@@ -1,4 +1,4 @@
-"""Trials put together by what they measure: the same workload on each stack, and its figures by block. Pure."""
+"""Groups trials by workload: the same workload on each stack, and its figures by block. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,9 +15,9 @@ MetricsOf = Callable[[WorkloadSpec], tuple[Metric, ...]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Group:
-    """Cells that differ by their stack only, and their trials; both by stack id.
+    """Cells that differ only in their stack, and their trials; both by stack id.
 
-    Stacks that the plan does not pair with the workload are absent; trials are in the order of their blocks.
+    Stacks that the plan does not combine with the workload are absent. Trials are in the order of their blocks.
     """
 
     label: str
@@ -29,7 +29,7 @@ class Group:
     )
 
     def by_block(self, metric: str, stack: str) -> Mapping[int, float]:
-        """The known values of a metric in the usable trials on a stack, by block."""
+        """Return the values of a metric in the usable trials on a stack, by block. Unknown values are absent."""
         known = self._values.get((metric, stack))
         if known is not None:
             return known
@@ -42,7 +42,7 @@ class Group:
 
 
 def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Group]:
-    """One group per workload, in the order of the plan."""
+    """Yield one group per workload, in the order of the plan."""
     by_cell: dict[str, list[TrialRecord]] = {cell.id: [] for cell in cells}
     for trial in sorted(trials, key=lambda trial: trial.key.block):
         by_cell.setdefault(trial.cell.id, []).append(trial)
@@ -60,7 +60,7 @@ def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Gro
 
 
 def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
-    """The metrics that a table shows of a workload; empty if this program does not know it any more."""
+    """Return the metrics that a table shows for a workload; empty if this version of fslab does not know it."""
     known = parsed_if_known(workload)
     if known is None:
         return ()
@@ -69,12 +69,12 @@ def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
 
 
 def metrics_of(group: Group, known: MetricsOf = headline_metrics) -> tuple[Metric, ...]:
-    """What to show of a group; for a workload of another version of the program, its first stored figure."""
+    """Return the metrics to show for a group; for a workload of another version of fslab, the first stored figure."""
     return known(group.workload) or _first_metric(group)
 
 
 def _first_metric(group: Group) -> tuple[Metric, ...]:
-    """No preferred direction: what it means is not known any more."""
+    """Return the first stored metric, without a preferred direction because its meaning is unknown."""
     for trials in group.trials.values():
         for trial in trials:
             for name, value in trial.metrics.items():

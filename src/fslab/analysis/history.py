@@ -1,6 +1,6 @@
-"""One study over time on one machine: each campaign a point, changes of level, and what changed with them. Pure.
+"""One study over time on one machine: a point per campaign, changes of level, and the facts that changed there. Pure.
 
-The statistics are ``stats``'s, the meaning of facts ``machine.facts``'s; this only puts them together.
+Combines the statistics of ``stats`` with the facts of ``machine.facts``; defines neither.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,8 +24,8 @@ from fslab.stats.interval import median_interval
 
 MEDIAN_COVERAGE = 0.9
 ALPHA = 0.01
-LEAST = 3  # campaigns on a level: one odd campaign is no change
-ENOUGH = 10  # with fewer campaigns no change can reach ALPHA
+LEAST = 3  # minimum number of campaigns on a level: one outlier is not a change
+ENOUGH = 10  # with fewer campaigns, no change can be significant at ALPHA
 
 Past = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
 
@@ -38,9 +38,10 @@ def history(
     workloads: Collection[str] = (),
     metrics_of: MetricsOf = headline_metrics,
 ) -> History:
-    """The campaigns of one study, oldest first; the last one says which machine and which cells are shown.
+    """Return the history of one study. ``campaigns`` are sorted, oldest first.
 
-    ``metrics``, ``stacks`` and ``workloads`` leave only what is called that.
+    The last campaign defines which machine and which cells are shown. ``metrics``, ``stacks`` and ``workloads``, if not
+    empty, select by name.
     """
     latest = campaigns[-1][0]
     here = [(campaign, trials) for campaign, trials in campaigns if _machine(campaign) == _machine(latest)]
@@ -73,12 +74,12 @@ def _machine(campaign: MeasuredCampaign) -> str | None:
 
 
 def _content(cell: Cell) -> str:
-    """What makes it the same measurement, whatever the study calls it. Another content is another series."""
+    """Return the identity of a measurement, independent of names. Cells with different content are different series."""
     return cell.content_id
 
 
 def _same(cell: Cell, among: Sequence[Cell]) -> Cell | None:
-    """The cell of another campaign that measures the same; of several, the one of the same names."""
+    """Return the cell of another campaign that measures the same; if there are several, the one with the same names."""
     found = [other for other in among if _content(other) == _content(cell)]
     named = [other for other in found if _names(other) == _names(cell)]
     return next(iter(named or found), None)
@@ -134,7 +135,7 @@ def _changes(
     campaigns: Sequence[MeasuredCampaign],
     steps: Mapping[str, HistoryStep],
 ) -> list[LevelChange]:
-    """Each with the ratio of the levels on both sides of it."""
+    """Return the changes of level, each with the ratio of the later level to the earlier one."""
     medians = [point.median for point in points]
     found = change_points(medians, alpha=ALPHA, least=LEAST)
     bounds = [0, *(change.index for change in found), len(medians)]
@@ -158,7 +159,7 @@ def _changes(
 def _changed_between(
     before: str, since: str, campaigns: Sequence[MeasuredCampaign], steps: Mapping[str, HistoryStep]
 ) -> tuple[FactChange, ...]:
-    """A series may lack campaigns that lie between its points: their steps count as well."""
+    """Return the facts that changed between two points, also at campaigns in between that the series does not have."""
     ids = [campaign.id for campaign in campaigns]
     between = ids[ids.index(before) + 1 : ids.index(since) + 1]
     return tuple(fact for name in between if name in steps for fact in steps[name].facts)
@@ -167,7 +168,7 @@ def _changed_between(
 def _steps(
     campaigns: Sequence[MeasuredCampaign], trials: Mapping[str, Sequence[TrialRecord]]
 ) -> dict[str, HistoryStep]:
-    """By the later campaign: the facts of all weights that changed since the one before it."""
+    """Return the facts, of any weight, that changed since the previous campaign, by id of the later campaign."""
     found: dict[str, HistoryStep] = {}
     known = {campaign.id: _circumstances(campaign, trials[campaign.id]) for campaign in campaigns}
     for one, two in pairwise(campaigns):
@@ -179,7 +180,7 @@ def _steps(
 
 
 def _circumstances(campaign: MeasuredCampaign, trials: Sequence[TrialRecord]) -> Circumstances:
-    """The facts that its trials carry: those of trials in a guest are the guest's."""
+    """Return the facts stored with the campaign's trials. Trials in a guest have the facts of the guest."""
     devices: dict[str, list[dict[str, Any]]] = {}
     for trial in trials:
         devices.setdefault(_content(trial.cell), []).append(trial.provenance.device)

@@ -1,4 +1,4 @@
-"""What the history of a study says, as plain values: shown in the terminal and by ``--json``. Computes nothing."""
+"""The history of a study, as plain values for the terminal and ``--json``. Computes nothing."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from fslab.units import Direction, Unit
 
 
 class HistoryPoint(Frozen):
-    """One figure of one campaign: the median of its ``n`` usable trials, and that median's interval."""
+    """One figure of one campaign: the median of its ``n`` usable trials, and the interval of this median."""
 
     campaign: str
     created: datetime
@@ -19,10 +19,11 @@ class HistoryPoint(Frozen):
 
 
 class LevelChange(Frozen):
-    """A change of level: ``since`` is the first campaign after it, ``before`` the last one before.
+    """A change of level: ``since`` is the first campaign after it, ``before`` the last campaign before it.
 
-    ``ratio`` is the later level ÷ the earlier one, with an interval of the campaigns' medians (None with fewer
-    than four campaigns on a side); ``p_value`` that of there being a change. ``facts`` changed just there.
+    ``ratio``: later level ÷ earlier level, with an interval computed from the campaigns' medians (None with fewer than
+    four campaigns on a side). ``p_value``: for the null hypothesis "no change". ``facts``: facts that changed between
+    the two campaigns.
     """
 
     since: str
@@ -48,7 +49,7 @@ class HistorySeries(Frozen):
 
 
 class HistoryStep(Frozen):
-    """Facts that changed between two neighbouring campaigns."""
+    """Facts that changed between two consecutive campaigns."""
 
     before: str
     after: str
@@ -56,8 +57,12 @@ class HistoryStep(Frozen):
 
 
 class History(Frozen):
-    """A study over time on one machine. ``elsewhere``: campaigns of it that other machines ran, not shown;
-    ``former``: cells of earlier campaigns that the latest one does not have, not shown."""
+    """A study over time on one machine.
+
+    ``elsewhere``: number of the study's campaigns that ran on other machines. ``former``: number of cells of earlier
+    campaigns that the latest campaign does not have. Both are not shown. ``enough``: number of campaigns below which no
+    change can be significant.
+    """
 
     study: str
     machine: str | None

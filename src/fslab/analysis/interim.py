@@ -1,8 +1,8 @@
-"""Whether the comparisons of a campaign are decided, and which cells need more trials. Pure.
+"""Decides whether the comparisons of a campaign are settled, and which cells need more trials. Pure.
 
-Each look judges all trials there are, as the report does: what was settled is open again if its cells got more
-trials for the sake of others and these speak against it. So a campaign never ends on a verdict that its table does
-not show. Looking often costs nothing in error rate, because every interval is made for all looks together
+Each interim analysis uses all trials, as the report does. A settled comparison becomes open again if its cells get more
+trials for other comparisons and these contradict it. So the last verdicts of a campaign are always those of its table.
+Frequent looks do not increase the error rate, because every interval is computed for all looks together
 (``stats.sequential``).
 """
 
@@ -26,10 +26,10 @@ COVERAGE = 0.95
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """One comparison that trials are repeated for. ``a`` and ``b`` are stacks as people call them.
+    """One comparison for which trials are repeated. ``a`` and ``b`` are the displayed names of the stacks.
 
-    ``claim`` is what it is a part of, where it was asked for a claim, which says that the ratio lies in ``bound``;
-    with a ``unit`` it is no ratio but a figure of ``a``.
+    ``claim`` is the id of the claim to which the comparison belongs, or None; this claim states that the ratio lies in
+    ``bound``. With a ``unit``, ``estimate`` is a figure of ``a`` instead of a ratio.
     """
 
     workload: str
@@ -47,12 +47,12 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimsProgress:
-    """How far the claims of a study are, by id, and which ``cells`` get trials next for them.
+    """Progress of a study's claims, by id, and the ``cells`` that get the next trials.
 
-    ``open`` ones are measured on or wait for others; ``given_up`` ones take longer than the time that is left;
-    ``at_limit`` ones no number of trials decides; ``untestable`` is how many nothing is known of. ``left_s``: of the
-    budget; None without one. ``tentative``: verdicts that hold only if trials are independent; ``firming``: the next
-    trials are for these, because no open claim needs any.
+    ``open``: claims that get more trials or wait for others. ``given_up``: claims that take longer than the time that
+    is left. ``at_limit``: claims that no number of trials decides. ``untestable``: number of claims that cannot be
+    evaluated. ``tentative``: decided claims whose verdicts hold only if trials are independent. ``firming``: the next
+    trials are for these, because no open claim needs any. ``left_s``: rest of the budget; None without a budget.
     """
 
     decided: tuple[str, ...] = ()
@@ -69,9 +69,10 @@ class ClaimsProgress:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InterimResult:
-    """What is known after ``blocks`` blocks. ``spent`` are ids of cells that get no more trials: they failed.
+    """The result of an interim analysis after ``blocks`` blocks.
 
-    ``claims`` where trials are repeated for these.
+    ``spent``: ids of the cells that get no more trials because they failed. ``claims``: None unless trials are repeated
+    for claims.
     """
 
     blocks: int
@@ -85,14 +86,14 @@ class InterimResult:
 
     @property
     def needing(self) -> frozenset[str]:
-        """Ids of the cells that need more trials. One whose partner gets none any more would get them for nothing."""
+        """Ids of the cells that need more trials. A cell is left out if its partner gets no more trials."""
         if self.claims is not None:
             return self.claims.cells - self.spent
         possible = (question.cells for question in self.open if self.spent.isdisjoint(question.cells))
         return frozenset(cell for cells in possible for cell in cells)
 
 
-# Trials, cells that get no more of them, seconds left → the questions of claims and how far these are.
+# Trials, cells that get no more trials, seconds left → the questions of the claims and the claims' progress.
 Ask = Callable[
     [Sequence[TrialRecord], frozenset[str], float | None], tuple[tuple[Question, ...], ClaimsProgress]
 ]
@@ -100,14 +101,14 @@ Ask = Callable[
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class InterimAnalysis:
-    """Looks again and again; remembers nothing. ``ask``: claims, instead of the questions of the table."""
+    """Stateless interim analysis. With ``ask``, its questions are those of claims instead of those of the table."""
 
     cells: Sequence[Cell]
     stopping: StoppingRule
     ask: Ask | None = None
 
     def look(self, trials: Sequence[TrialRecord], blocks: int, left_s: float | None = None) -> InterimResult:
-        """What the trials of the first ``blocks`` blocks say; ``left_s`` is what is left of a budget."""
+        """Return the result for the trials of the first ``blocks`` blocks; ``left_s`` is the rest of the budget."""
         counted = [trial for trial in trials if trial.key.block < blocks]
         spent = exhausted_cells(counted)
         if self.ask is not None:
@@ -120,7 +121,7 @@ class InterimAnalysis:
 def questions(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
 ) -> Iterator[Question]:
-    """Every comparison that matters: of each workload, by the first of its headline metrics."""
+    """Yield the comparisons of each workload, by the first of its headline metrics."""
     noise = CampaignNoise(trials=trials)
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))

@@ -1,4 +1,4 @@
-"""Short names for stacks and workloads: no longer than it takes to tell them apart. Pure."""
+"""Short names for stacks and workloads, just long enough to distinguish them. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -6,10 +6,10 @@ from fslab.cell import Cell, StackSpec, shown
 
 
 def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
-    """A label for each stack, in lines: the file system, then options, layout and medium where these differ.
+    """Return a label for each stack, in lines: the file system, then options, layout and medium where these differ.
 
-    Options matter among stacks of one file system only, layout and medium among all. Stacks that still
-    look alike get their names added.
+    Options are compared among stacks with the same file system, layout and medium among all stacks. If two labels are
+    still equal, the names of the stacks are added.
     """
     labels = [_stack_label(stack, stacks) for stack in stacks]
     return [
@@ -36,7 +36,7 @@ def _layout(stack: StackSpec) -> str:
 
 
 def workload_labels(cells: Sequence[Cell]) -> list[str]:
-    """A label for each cell's workload: its name, and what tells it from others of that name."""
+    """Return a label for each cell's workload: its name, and what distinguishes it from others with the same name."""
     by_name: dict[str, list[Cell]] = {}
     for cell in cells:
         by_name.setdefault(cell.workload.name, []).append(cell)

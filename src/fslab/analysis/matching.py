@@ -1,4 +1,4 @@
-"""Finds for each cell of one set of results its partner in another, and what differs between the two. Pure."""
+"""Finds the partner of each cell of one set of results in another set, and the differences of the two cells. Pure."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
@@ -16,8 +16,11 @@ PLACES = frozenset({"path", "image", "directory"})
 
 
 class By(StrEnum):
-    """What partners have in common besides workload and cache: their stack (what it is, else its name), all of the
-    stack but the machine, or nothing (two stacks are compared)."""
+    """What partners have in common besides workload and cache.
+
+    ``stack``: the stack, by content or else by name. ``machine``: the stack without the machine. ``workload``: nothing
+    else, because two stacks are compared.
+    """
 
     STACK = "stack"
     MACHINE = "machine"
@@ -26,7 +29,7 @@ class By(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Partners:
-    """Two cells that are compared, and what differs between them although it should not."""
+    """Two cells that are compared, and the differences between them that should not exist."""
 
     a: Cell
     b: Cell
@@ -35,7 +38,7 @@ class Partners:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Matched:
-    """Partners in the order of A, and cells that have none."""
+    """Partners in the order of A, and cells without a partner."""
 
     partners: tuple[Partners, ...]
     only_a: tuple[Cell, ...]
@@ -43,7 +46,7 @@ class Matched:
 
 
 def match(a: Iterable[Cell], b: Iterable[Cell], by: By) -> Matched:
-    """Cells of the same content belong together, whatever they are called; then those of the same names."""
+    """Return the partners: first cells with the same content, whatever their names, then cells with the same names."""
     left = {cell.id: cell for cell in a}
     right = {cell.id: cell for cell in b}
     keys: list[Callable[[Cell], Hashable]] = [_workload(by), _names(by)]
@@ -77,7 +80,10 @@ def match(a: Iterable[Cell], b: Iterable[Cell], by: By) -> Matched:
 
 
 def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
-    """Cells whose stack is called that, or else has that file system; UsageError if there is none."""
+    """Return the cells of the one stack with this name, or else with this file system.
+
+    Raises UsageError if no stack matches or several stacks match.
+    """
     found = [cell for cell in cells if cell.stack.name == name]
     found = found or [cell for cell in cells if cell.stack.filesystem == name]
     if not found:
@@ -94,7 +100,7 @@ def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
 
 
 def _names(by: By) -> Callable[[Cell], Hashable]:
-    """The workload's name; of the stack its name, or what it is where that must be the same."""
+    """Return a key of workload name and stack: the stack's name for ``By.STACK``, else the result of ``_stack``."""
 
     def key(cell: Cell) -> Hashable:
         stack = cell.stack.name if by is By.STACK else _stack(cell, by)
@@ -104,7 +110,7 @@ def _names(by: By) -> Callable[[Cell], Hashable]:
 
 
 def _workload(by: By) -> Callable[[Cell], Hashable]:
-    """For studies that call the same things by other names."""
+    """Return a key of contents, for studies that use different names for the same workload or stack."""
 
     def key(cell: Cell) -> Hashable:
         return (_stack(cell, by), *_work(cell))
@@ -132,7 +138,7 @@ def _stack(cell: Cell, by: By) -> Hashable:
 
 
 def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Callable[[Cell], Hashable]) -> dict[str, Cell]:
-    """Partners by a key that is unique on both sides."""
+    """Return the partners by id of the left cell: cells with the same key, which is unique on both sides."""
     counts = (Counter(map(key, left)), Counter(map(key, right)))
     by_key = {key(cell): cell for cell in right}
     return {cell.id: by_key[key(cell)] for cell in left if all(count[key(cell)] == 1 for count in counts)}
@@ -144,7 +150,7 @@ def _between(a: Cell, b: Cell, by: By) -> tuple[Difference, ...]:
 
 
 def _parts(cell: Cell, by: By) -> dict[FactGroup, dict[str, Any]]:
-    """What a cell is made of, by the group that a difference in it belongs to."""
+    """Return the attributes of a cell by group of facts. A difference in an attribute belongs to its group."""
     covered = facts.tuned_by()
     study: dict[str, Any] = {
         "tool": cell.workload.tool,

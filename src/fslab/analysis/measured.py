@@ -1,4 +1,4 @@
-"""What an analysis needs to know of a campaign, whoever keeps it."""
+"""The attributes of a campaign that an analysis needs, independent of how the campaign is stored."""
 
 from datetime import datetime
 from typing import Any, Protocol
@@ -8,7 +8,7 @@ from fslab.stopping import StoppingRule
 
 
 class MeasuredCampaign(Protocol):
-    """A stored campaign has these; ``machine`` are the facts of the machine it ran on."""
+    """The interface of a stored campaign. ``machine``: facts of the machine on which it ran."""
 
     @property
     def id(self) -> str: ...

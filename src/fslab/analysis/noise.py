@@ -1,7 +1,7 @@
-"""How much trials of a campaign vary, learnt from all cells that have the same figure. Pure.
+"""Estimates the noise of a metric from all cells of a campaign that have it. Pure.
 
 A comparison of two cells has few blocks. The other cells of its workload, on the same medium and machine, show how much
-such a figure varies (``stats.moderation``). What is compared with what, others decide.
+such a figure varies (``stats.moderation``). This module does not decide which cells are compared.
 """
 
 from collections import defaultdict
@@ -15,20 +15,20 @@ from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.noise_prior import NoisePrior, fit_noise
 
-CELLS_OWN = 8  # a workload with fewer cells shares its noise with others of the medium
+CELLS_OWN = 8  # workloads with fewer cells share one estimate of the noise per machine and medium
 
 _Blocks = dict[int, float]
 
 
 @dataclass(kw_only=True, slots=True)
 class CampaignNoise:
-    """The noise of the usable ``trials``. Each metric is worked out when it is first asked for."""
+    """The noise of the usable ``trials``. It is computed for each metric when it is first needed."""
 
     trials: Sequence[TrialRecord]
     _fitted: dict[str, Mapping[str, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
 
     def prior(self, metric: str, weights: Iterable[tuple[Cell, float]]) -> NoisePrior | None:
-        """Return what other cells suggest for Σ weight · log(metric of the cell) in one block.
+        """Return the prior, estimated from other cells, for Σ weight · log(metric of the cell) in one block.
 
         None if too few cells show the noise of one of the cells.
         """
@@ -50,7 +50,7 @@ class CampaignNoise:
         return lambda a, b: self.prior(metric, [(cells[a], 1.0), (cells[b], -1.0)])
 
     def _fit(self, metric: str) -> Mapping[str, NoisePrior | None]:
-        """By workload and place, the prior: of the workload itself, or of all small workloads at its place."""
+        """Return the prior by workload and place: that of the workload, or of all small workloads at its place."""
         workloads: dict[str, dict[str, _Blocks]] = defaultdict(lambda: defaultdict(dict))
         places: dict[str, list[str]] = defaultdict(list)
         for trial in self.trials:
@@ -71,12 +71,12 @@ class CampaignNoise:
 
 
 def _cells(cells: Mapping[str, _Blocks]) -> list[_Blocks]:
-    """In the order of their ids, which depends on nothing that was measured."""
+    """Return the cells in the order of their ids, which does not depend on measured values."""
     return [cells[cell] for cell in sorted(cells)]
 
 
 def _workload_of(cell: Cell) -> str:
-    """The workload at its place. The noise of its cells is alike, as far as the stack does not change it."""
+    """Return the key of a workload at its place (machine and medium). Its cells have similar noise."""
     return f"{cell.stack.machine.type}/{cell.stack.medium.name}/{cell.workload.model_dump_json()}"
 
 

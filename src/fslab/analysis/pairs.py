@@ -1,6 +1,7 @@
-"""One row of figures: each stack against each other, with what may be said of all of them together. Pure.
+"""Compares all stacks of one row with each other, and corrects for the number of comparisons. Pure.
 
-The statistics are ``stats``'s; this decides what is compared with what. Stacks on unlike machines never are.
+``stats`` computes the statistics; this module decides which stacks are compared. Stacks on different kinds of machines
+are never compared.
 """
 
 import statistics
@@ -35,13 +36,13 @@ class Sample:
 
     @property
     def median(self) -> float:
-        """The middle value; a sample without values has none."""
+        """The median of the values. Raises StatisticsError if there is no value."""
         return statistics.median(self.values.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """``a`` ÷ ``b`` (stack ids). ``p_family`` is the p-value after Holm's correction over all pairs of the row."""
+    """The ratio ``a`` ÷ ``b`` (stack ids). ``p_family``: p-value after Holm's correction over all pairs of the row."""
 
     a: str
     b: str
@@ -51,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowPairs:
-    """All pairs of one row; ``samples`` are the stacks that have a value, in the order of the plan."""
+    """All pairs of one row. ``samples``: those with at least one value, in the order of the plan."""
 
     samples: tuple[Sample, ...]
     pairs: tuple[Pair, ...]
@@ -60,37 +61,38 @@ class RowPairs:
 
     @property
     def leader(self) -> Sample | None:
-        """The stack with the best median, the first of equals; the first stack where no direction is better."""
+        """The sample with the best median (the first of equals); the first sample if no direction is preferred."""
         sign = {Direction.HIGHER: 1, Direction.LOWER: -1, Direction.NEITHER: 0}[self.better]
         return max(self.samples, key=lambda sample: sign * sample.median, default=None)
 
     def of(self, stack: str) -> list[Pair]:
-        """The pairs that a stack is part of."""
+        """Return the pairs that contain a stack."""
         return [pair for pair in self.pairs if stack in {pair.a, pair.b}]
 
     def holds(self, pair: Pair) -> bool:
-        """Whether the two differ, among all comparisons of the row."""
+        """Return whether the pair differs significantly after Holm's correction over all comparisons of the row."""
         known = pair.p_family is not None and pair.p_family <= 1 - self.coverage
         return known and pair.estimate.differs is True
 
     def winner(self, pair: Pair) -> str | None:
-        """Which of the two is shown to be better, None where that cannot be told."""
+        """Return the stack of the pair that is significantly better; None if neither is."""
         if self.better is Direction.NEITHER or pair.estimate.is_larger is None or not self.holds(pair):
             return None
         larger, smaller = (pair.a, pair.b) if pair.estimate.is_larger else (pair.b, pair.a)
         return larger if self.better is Direction.HIGHER else smaller
 
     def ranking(self) -> tuple[RankPlace, ...]:
-        """Stacks in groups that are indistinguishable, the best first; empty where nothing can be ranked."""
+        """Return groups of indistinguishable stacks, the best first; empty if nothing can be ranked."""
         if self.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in self.pairs):
             return ()
         values = {sample.stack: sample.median for sample in self.samples}
         return rank(values, {(pair.a, pair.b): self.winner(pair) for pair in self.pairs}, better=self.better)
 
     def settled(self, *, goal: Goal, precision: float) -> list[tuple[Pair, bool]]:
-        """What trials are repeated for, and whether it is settled: every pair, or of many stacks each against the best.
+        """Return the pairs for which trials are repeated, each with whether it is settled.
 
-        Who is best is learnt from the same trials, so that also then a difference must hold among all pairs.
+        These are all pairs; with more than ``ALL_MATTER`` stacks, only each stack against the leader. The leader is
+        determined from the same trials, so a difference must be significant among all pairs in this case too.
         """
         family = [Compared(cells=(pair.a, pair.b), estimate=pair.estimate) for pair in self.pairs]
         done = zip(self.pairs, settled(family, goal=goal, precision=precision), strict=True)
@@ -101,16 +103,17 @@ class RowPairs:
 
 
 def looks_of(stopping: StoppingRule) -> Looks | None:
-    """When a campaign that repeats until the ranking is clear looks at its trials; None for one that does not."""
+    """Return the schedule of interim analyses; None if the campaign has a fixed number of trials."""
     if stopping.precision is None:
         return None
     return Looks(first=stopping.trials, most=stopping.planned_most or stopping.most)
 
 
 def comparable(one: StackSpec, other: StackSpec) -> bool:
-    """Whether a ratio of two stacks says something of the stacks: a guest's figures are its machine's as well.
+    """Return whether two stacks may be compared: they run on the same kind of machine.
 
-    Kernels of one kind of machine are compared: a study that has two asks for that.
+    The figures of a guest also depend on its machine. Different kernels on one kind of machine are compared: a study
+    with two kernels asks for that.
     """
     return one.machine.type == other.machine.type
 
@@ -124,8 +127,11 @@ def row_pairs(
     counts: bool = False,
     noise: NoiseOf = lambda _a, _b: None,
 ) -> RowPairs:
-    """Every pair of the stacks that have a value and may be compared. ``counts``: of events, which may be none.
-    ``noise``: what other cells suggest for the noise of a pair of stack ids."""
+    """Return all pairs of stacks that have a value and may be compared.
+
+    ``counts``: the values are counts of events, which may be 0. ``noise``: returns the prior for the noise of a pair of
+    stack ids, estimated from other cells.
+    """
     present = tuple(sample for sample in samples if sample.values)
     found = [
         (
@@ -136,7 +142,7 @@ def row_pairs(
         for one, other in combinations(present, 2)
         if comparable(one.spec, other.spec)
     ]
-    # A pair without a test is no part of the family.
+    # Pairs without a test are not part of the family.
     tested = [estimate.p_value for _, _, estimate in found if estimate.p_value is not None]
     adjusted = iter(holm(tested))
     pairs = tuple(
@@ -147,7 +153,7 @@ def row_pairs(
 
 
 def samples_of(group: Group, metric: Metric) -> list[Sample]:
-    """A sample for each stack of a group."""
+    """Return a sample for each stack of a group."""
     return [
         Sample(stack=stack, spec=cell.stack, values=group.by_block(metric.name, stack))
         for stack, cell in group.cells.items()
@@ -155,7 +161,7 @@ def samples_of(group: Group, metric: Metric) -> list[Sample]:
 
 
 def inverse(estimate: RatioEstimate) -> RatioEstimate:
-    """The same comparison told the other way round: b ÷ a."""
+    """Return the same comparison as b ÷ a."""
     interval, more = estimate.interval, estimate.more_interval
     return replace(
         estimate,

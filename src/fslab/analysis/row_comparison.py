@@ -1,6 +1,6 @@
-"""Who leads a row, how much better than each other stack, and which marks that earns. Pure.
+"""Finds the leader of a row, its ratio to each other stack, and the mark of each stack. Pure.
 
-What is compared with what, and with which statistics, is ``analysis``'s; this turns it into what a report says.
+``pairs`` defines which stacks are compared and with which statistics; this module converts its results for the report.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ from fslab.units import Direction
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowOutcome:
-    """``marks`` are by stack id; ``leader`` is a label, None where there is no value.
+    """The result of a row. ``marks`` are by stack id; ``leader`` is a label, or None if there is no value.
 
-    ``apart`` are labels of stacks that have values and were not compared with the leader, being on unlike
-    machines.
+    ``apart``: labels of stacks that have values but run on another kind of machine than the leader, and are therefore
+    not compared with it.
     """
 
     leader: str | None
@@ -31,9 +31,9 @@ class RowOutcome:
 
 
 def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None = None) -> RowOutcome:
-    """The leader of a row against each other stack, or each stack against ``reference`` (a stack id) instead.
+    """Return the comparisons of the leader with each other stack, or of ``reference`` (a stack id) with each other.
 
-    Where no direction is better the first stack stands for the leader, and nothing is marked.
+    If the metric has no preferred direction, the first stack is used as the leader, and nothing is marked.
     """
     leader = row.leader
     if leader is None:
@@ -60,7 +60,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
 
 
 def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str]) -> Comparison:
-    """Oriented so that a ratio above 1 speaks for the chosen stack."""
+    """Return the comparison, oriented so that a ratio above 1 means that the chosen stack is better."""
     over = chosen == pair.a if row.better is not Direction.LOWER else chosen == pair.b
     estimate = pair.estimate if over else inverse(pair.estimate)
     top, bottom = (pair.a, pair.b) if over else (pair.b, pair.a)
@@ -105,13 +105,13 @@ def _verdict(estimate: RatioEstimate) -> ComparisonVerdict:
 
 
 def _marks(row: RowPairs, leader: str) -> dict[str, Mark]:
-    """What each stack with a value earns; see :class:`Mark`."""
+    """Return the mark of each stack that has a value; see :class:`Mark`."""
     pairs = row.of(leader)
     if row.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in pairs):
         return {sample.stack: Mark.NONE for sample in row.samples}
     beaten = {_other(pair, leader): bool(pair.estimate.differs) for pair in pairs}
     marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}
-    # On unlike machines nothing is compared, so none is better than all.
+    # Stacks on another kind of machine are not compared, so the leader is not shown to be better than all.
     alone = len(beaten) < len(row.samples) - 1
     marks[leader] = Mark.BEST if all(beaten.values()) and not alone else Mark.MAYBE_BEST
     return {sample.stack: marks.get(sample.stack, Mark.NONE) for sample in row.samples}

@@ -1,4 +1,7 @@
-"""Who is best in a metric, with what certainty, and who is behind: decided from the comparisons of its row. Pure."""
+"""Finds which kinds of stacks are best in a metric, how certain this is, and which are worse. Pure.
+
+Uses the comparisons of the metric's row only.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,8 +13,11 @@ from fslab.units import Direction, Unit
 
 
 class StandingCertainty(StrEnum):
-    """How sure the best of a metric is. ``tie``: the interval contains 1; ``inconclusive``: it does, and is wide;
-    ``few``: too few trials for an interval; ``single``: nothing to compare with."""
+    """How certain the best of a metric is.
+
+    ``tie``: the interval contains 1. ``inconclusive``: the interval contains 1 and is wide. ``few``: too few trials for
+    an interval. ``single``: nothing to compare with.
+    """
 
     BEST = "best"
     TIE = "tie"
@@ -24,13 +30,14 @@ UNDECIDED = frozenset({StandingCertainty.INCONCLUSIVE, StandingCertainty.FEW})
 
 
 class Standing(Frozen):
-    """Who is best in one metric of one workload. ``kinds`` may be the best, the leading one first; ``labels`` are
-    their stacks in short; ``value`` is the leader's median.
+    """The best kinds of stacks in one metric of one workload.
 
-    ``next``: the first that is shown to be worse, as a comparison; ``next_kind``: its kind, or, where only variants of
-    the best kinds are, its label. ``worse``: kinds that are, on all of their stacks.
-    ``detectable``: the share that a difference among the tied must have to be detected. ``needed``: complete blocks
-    for an interval, ``n``: those there are.
+    ``kinds``: the best kind, or all kinds that may be the best, the leader's first. ``labels``: the same kinds, with
+    the number of their stacks if not all are meant. ``value``: the leader's median.
+    ``next``: comparison with the nearest stack that is significantly worse. ``next_kind``: the kind of this stack, or
+    its label if only variants of the best kinds are worse. ``worse``: kinds of which all stacks are worse.
+    ``detectable``: smallest difference among the tied that would be detected, as a share. ``n``: complete blocks;
+    ``needed``: complete blocks needed for an interval.
     """
 
     workload: str
@@ -53,8 +60,8 @@ class Standing(Frozen):
 class MeasuredRow:
     """One metric of one workload on the stacks that have values for it, by label in the order of the plan.
 
-    ``kinds``: what each counts as. ``leader`` and ``comparisons``: of the best median with each other stack. ``n``: how
-    many values the first one has.
+    ``kinds``: the kind of each stack. ``leader``: the stack with the best median; ``comparisons``: the leader with each
+    other stack. ``n``: number of values of the first stack.
     """
 
     workload: str
@@ -68,12 +75,15 @@ class MeasuredRow:
     n: int
 
     def other(self, item: Comparison) -> str:
-        """The label that the leader is compared with."""
+        """Return the label of the stack that the leader is compared with."""
         return item.denominator if item.numerator == self.leader else item.numerator
 
 
 def standing(row: MeasuredRow) -> Standing:
-    """Worse is who differs from the leader: as in ``Mark``, better than each other one needs no correction."""
+    """Return the standing of a row. A stack is worse if it differs from the leader.
+
+    As in ``Mark``, "better than each other stack" needs no correction.
+    """
     worse = {row.other(one): one for one in row.comparisons if one.verdict is ComparisonVerdict.DIFFERS}
     tied = [one for one in row.comparisons if row.other(one) not in worse]
     best = sorted((label for label in row.kinds if label not in worse), key=lambda label: label != row.leader)
@@ -110,7 +120,7 @@ def _certainty(row: MeasuredRow, names: Sequence[str], rivals: Sequence[Comparis
 
 
 def _short(best: Sequence[str], kinds: Mapping[str, str]) -> tuple[str, ...]:
-    """``xfs``, ``xfs (2 of 4)``: a kind, with how many of its stacks where that is not all."""
+    """Return the best kinds: ``xfs``, or ``xfs (2 of 4)`` if only 2 of its 4 stacks are among the best."""
     found = {}
     for kind in dict.fromkeys(kinds[label] for label in best):
         own = sum(kinds[label] == kind for label in best)

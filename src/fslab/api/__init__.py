@@ -1,4 +1,4 @@
-"""The library under the command line: studies, plans, campaigns, results.
+"""The library that the command line uses: studies, plans, campaigns, results.
 
-``import fslab`` offers what is public of it.
+``import fslab`` exports its public part.
 """

@@ -1,4 +1,4 @@
-"""Ablations: makes their campaign, runs it, reads what it says."""
+"""Ablations: makes and runs their campaign, and evaluates its trials."""
 
 import statistics
 from datetime import UTC, datetime
@@ -25,8 +25,11 @@ from fslab.units import Direction
 
 
 def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evidence, Metric]:
-    """The slower and the faster of two cells of one workload, and by which figure. Of more, the ``first`` and the best
-    of the others, or else the slowest and the fastest. UsageError where they cannot be put in order."""
+    """Return the slower and the faster cell of one workload, and the metric that orders them.
+
+    Of more than two cells: the first one and the best of the others; without ``first``, the slowest and the fastest.
+    Raises UsageError if the cells have no order.
+    """
 
     if len({seen.cell.id for seen in pair}) < 2 or len({seen.workload for seen in pair}) > 1:
         raise UsageError(
@@ -53,13 +56,13 @@ def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evid
 def make(
     campaign: Campaign, slow: Evidence, fast: Evidence, metric: Metric, only: list[str], trials: int | None
 ) -> Campaign:
-    """The campaign of the counterfactuals: both originals and the slower one with mechanisms off."""
+    """Return the campaign of an ablation: both original cells, and the slower one with mechanisms switched off."""
 
     for name in only:
         REGISTRY.get(name)
     switches = plans.candidates(slow, fast, only)
     if not switches:
-        # What is asked for belongs to the stack that was faster by what is known so far, or makes it so.
+        # The mechanisms asked for belong to the stack that has been faster so far, or make it faster.
         slow, fast = fast, slow
         switches = plans.candidates(slow, fast, only)
     if not switches:
@@ -94,16 +97,16 @@ def make(
 
 
 def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[str]) -> None:
-    """Run it, with the same stopping rule as the original and each block interleaved; it can be resumed."""
+    """Store and run the campaign of an ablation, in interleaved blocks. It can be resumed."""
 
     feasibility.check_named(campaign.cells, wipe)
-    terms = launch.Terms(agree=lambda _: None, wipe=wipe)  # what it runs was asked about before
+    terms = launch.Terms(agree=lambda _: None, wipe=wipe)  # the user agreed to its commands before
     launch.create(campaign, store, terms)
     launch.run(campaign, store, observer, terms, budget_s=None, new=True)
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
-    """What the usable trials of an ablation say."""
+    """Return the plan of an ablation, and the attribution from its usable trials; None without such trials."""
 
     plan = Ablation.model_validate(campaign.settings["ablation"])
     values: dict[str, dict[int, float]] = {}
@@ -118,6 +121,6 @@ def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None
 
 
 def strongest(found: Attribution) -> list[str]:
-    """What is to be measured together next; empty if nothing did anything, or only one did."""
+    """Return the mechanisms to measure together next; empty if fewer than two mechanisms have an effect."""
     names = plans.matter(found)
     return names if len(names) > 1 else []

@@ -1,4 +1,4 @@
-"""What a person must agree to before a campaign runs: commands that a study brings, and what it overwrites."""
+"""What the user must agree to before a campaign runs: the study's own commands, and what the campaign overwrites."""
 
 import shlex
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from fslab.workloads import Job, parsed
 
 
 def own_commands(cells: Iterable[Cell]) -> list[str]:
-    """The command lines that a study itself brings, each once; DIRECTORY and FILES stand in for places."""
+    """Return the study's own command lines, without duplicates. DIRECTORY and FILES are placeholders for paths."""
     cells = list(cells)
     machines = (cell.stack.machine for cell in cells)
     booted = (shlex.join(argv) for each in machines for argv in MACHINES.get(each.type).own_commands(each))
@@ -23,10 +23,10 @@ def own_commands(cells: Iterable[Cell]) -> list[str]:
 
 
 def commands_of_workloads(cells: Iterable[Cell]) -> list[str]:
-    """Those of its workloads alone, without the kernels that guests boot."""
+    """Return the command lines of the workloads, without the kernels that guests boot."""
     job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
     found: dict[str, None] = {}
-    for cell in cells:  # of a store by hand, two workloads may have one name
+    for cell in cells:  # not by workload name: in a manipulated store, two workloads may have one name
         feasibility.check_plugins(cell)
         for argv in parsed(cell.workload).own_commands(job):
             found[shlex.join(argv)] = None
@@ -34,7 +34,7 @@ def commands_of_workloads(cells: Iterable[Cell]) -> list[str]:
 
 
 def places(cells: Iterable[Cell]) -> list[str]:
-    """What a stored campaign overwrites and where it makes files, as notes; its own images are left out."""
+    """Return notes on what a stored campaign overwrites and where it writes files, without fslab's own images."""
 
     found: dict[str, None] = {}
     for cell in cells:
@@ -49,7 +49,7 @@ def places(cells: Iterable[Cell]) -> list[str]:
 
 
 def changed_files(settings: dict[str, object]) -> list[str]:
-    """Files of a campaign's study whose text is another one now, as notes: what is stored is what runs."""
+    """Return notes on files of a campaign's study that have changed. The campaign uses their stored text."""
 
     files, base = settings.get("files"), settings.get("directory")
     found = []

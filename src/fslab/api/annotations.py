@@ -1,6 +1,6 @@
-"""What a page has to say beyond figures: the study's claims with their verdicts, and why things are as they are.
+"""The annotations of a report page: the study's claims with their verdicts, and explanations.
 
-What cannot be judged here (a study of another version, a publication whose figures are not at hand) is left out.
+Omits claims that cannot be evaluated here (a study of another version, a publication without its file of figures).
 """
 
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from fslab.report.sources import Annotations
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
-MOST = 40  # statements of a page: the weightiest
+MOST = 40  # statements on a page: those with the most weight
 
 
 def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
-    """Each claim: by the study's own figures, and by these trials."""
+    """Return the study's claims, evaluated by its published figures and by the campaign's trials."""
 
     if "claims:" not in campaign.study_source:
         return ()
@@ -40,7 +40,7 @@ def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
 
 
 def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:
-    """What the kernel's evidence says of each cell, the weightiest first."""
+    """Return the explanations for the cells, from the kernel's counters; those with the most weight first."""
     return tuple(_statements(campaign, store))[:MOST]
 
 

@@ -1,4 +1,4 @@
-"""Claims of a study, evaluated by the figures that it printed itself and by the trials of a campaign."""
+"""Claims of a study, evaluated by its published figures and by the trials of a campaign."""
 
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,9 @@ from fslab.units import parse_size
 
 
 def verdicts(target: str, url: str | None = None, *, published_only: bool = False) -> Verdicts:
-    """The claims of a campaign, or of a study and its last campaign in the store at ``url``.
+    """Evaluate the claims of a campaign, or of a study by its last campaign in the store at ``url``.
 
-    ``published_only``: by the study's printed figures alone; no campaign is needed then.
+    ``published_only``: use only the study's published figures. This needs no campaign.
     """
     if target in shipped.ids() or "/" in target or target.endswith((".yaml", ".yml")):
         study = load.load(target)
@@ -46,18 +46,18 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
 
 
 def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
-    """What is claimed by the study of a campaign, and what its trials say of that."""
+    """Evaluate the claims of a campaign's study by its published figures and by the campaign's trials."""
     return judged_study(campaign, store)[0]
 
 
 def judged_study(campaign: Campaign, store: Store) -> tuple[Verdicts, Study]:
-    """The same, with the study."""
+    """Like :func:`of_campaign`; return the study too."""
     study = _of_campaign(campaign)
     return _judge(study, campaign.study_id, campaign, store), study
 
 
 def _of_campaign(campaign: Campaign) -> Study:
-    """The study as it was run; with today's claims where it is a shipped one that had none then."""
+    """Return the study as it was run. A shipped study that had no claims then is replaced by its current version."""
 
     study = load.load_text(
         campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.get("files", {})
@@ -89,7 +89,7 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
 
 
 def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
-    """The cells of a campaign, and what judges by its trials."""
+    """Return the cells of a campaign, and an evaluator that uses its trials."""
 
     records = store.trials(campaign.id)
     facts: dict[str, Any] = {**campaign.machine, **(records[0].provenance.machine if records else {})}
@@ -101,7 +101,7 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
 
 
 def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
-    """The published figures; None for a study that says nothing of a publication."""
+    """Return the published figures; None if the study has no ``published`` section."""
 
     if study.published is None:
         return None

@@ -1,4 +1,4 @@
-"""Two sets of results side by side: campaigns, exported files, kernels or stacks."""
+"""Compares two sets of results: campaigns, exported files, kernels or stacks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ def compare(
     a: str | None = None, b: str | None = None, *, stacks: Sequence[str] = (), kernels: Sequence[str] = (),
     metrics: Sequence[str] = (), differing: Sequence[str] = (), force: bool = False, store: str | None = None,
 ) -> CampaignComparison:  # fmt: skip
-    """Two sets of results: campaigns of the store at ``store`` (ids, ``last``, several with commas) or exported files.
+    """Compare two sets of results: campaigns in ``store`` (ids, ``last``, several with commas) or exported files.
 
-    Two ``stacks`` or two ``kernels``: those against each other. ``differing`` names facts that may differ; what else
-    differs is in the result (``campaign_comparison.refused``), and nothing is then compared unless ``force``.
+    Two ``stacks`` or two ``kernels`` are compared with each other. ``differing``: names of facts that may differ. If
+    other facts differ, the result lists them (``campaign_comparison.refused``) and compares nothing, unless ``force``.
     """
     facts.check_names(differing)
 
@@ -44,7 +44,7 @@ def compare(
     left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
     by = By.WORKLOAD if len(stacks) == 2 else By.MACHINE if len(kernels) == 2 else By.STACK
     _check_metrics(metrics, left, right)
-    # Side by side in one campaign whatever differs belongs to what is compared.
+    # Within one campaign, facts may differ: they are part of the comparison.
     allowed = (
         [campaign_comparison.ALL]
         if force or same
@@ -74,7 +74,7 @@ def _check(b: str | None, stacks: Sequence[str], kernels: Sequence[str]) -> None
 
 
 def _load(a: str, b: str, store: str | None) -> tuple[Results, Results]:
-    """Both sides; one and the same object if both are one campaign."""
+    """Return both sides; the same object twice if both are the same campaign."""
     loaded = {name: _results(name, store) for name in dict.fromkeys((a, b))}
     left, right = loaded[a], loaded[b]
     return (left, left) if left.name == right.name else (left, right)

@@ -1,4 +1,4 @@
-"""Crash states of a directory on a virtual disk, and each of them again."""
+"""Tests crash states and faults of a directory on a virtual disk, and replays single crash states."""
 
 import os
 from dataclasses import dataclass
@@ -26,11 +26,12 @@ from fslab.units import parse_size
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """How much to try: sequences of up to ``length`` operations, ``states`` of what they recorded, of which the
-    recovery from ``recoveries`` is cut again. ``sector``: bytes that the disk writes whole. ``given``: only these
-    sequences, their steps separated by semicolons.
+    """The extent of a crash test. It tries ``sequences`` sequences of up to ``length`` operations each, and ``states``
+    crash states of their recording. For ``recoveries`` of these states, the recovery is cut again. ``sector``: bytes
+    that the disk writes atomically. ``given``: use only these sequences, with their steps separated by semicolons.
 
-    ``application``: instead, so many runs (``sequences``) of this one with ``settings``, each of ``transactions``.
+    ``application``: instead of operations, do ``sequences`` runs of this application with ``settings``, each of
+    ``transactions`` transactions.
     """
 
     length: int = 1
@@ -48,10 +49,10 @@ class Wish:
 def crash_test(
     directory: Path, wish: Wish, scratch: Path | None = None, recordings: Path | None = None
 ) -> dict[str, Any]:
-    """The document of a trial (``fslab.crash.report``). The recording of a broken promise is kept below ``recordings``,
-    by default where :func:`crash_state` looks for it.
+    """Test crash states and return the document of the trial (``fslab.crash.report``).
 
-    This process has a mount namespace of its own from then on. UnsupportedError where ``directory`` is not on one
+    If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
+    it. Afterwards this process has a mount namespace of its own. Raises UnsupportedError if ``directory`` is not on one
     virtual disk with a log of its data.
     """
     if wish.sector % 512:
@@ -80,7 +81,8 @@ def crash_test(
 
 
 def load_of(*, files: int, size: str, unflushed: str, seed: int, check: bool) -> recovery.Load:
-    """What :func:`crash_recovery` writes before the cut; UsageError for a size or a fate of the cache that is none."""
+    """Return the load that :func:`crash_recovery` writes before the cut. Raises UsageError for an invalid ``size`` or
+    ``unflushed``."""
     try:
         each = parse_size(size)
     except ValueError as error:
@@ -94,9 +96,9 @@ def load_of(*, files: int, size: str, unflushed: str, seed: int, check: bool) ->
 
 
 def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
-    """The document of one cut of power on the virtual disk under ``directory`` (:mod:`fslab.crash.recovery`).
+    """Cut the power of the virtual disk under ``directory``, and return the document (:mod:`fslab.crash.recovery`).
 
-    UnsupportedError where it is not on one, or its file system does not declare what it promises.
+    Raises UnsupportedError if there is no virtual disk, or its file system does not declare its promises.
     """
     recording.disk_of(directory)
     _make_empty(directory)
@@ -107,9 +109,9 @@ def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
 
 
 def fault_test(directory: Path, name: str, seed: int) -> dict[str, Any]:
-    """The document of one fault of the virtual disk under ``directory`` (:mod:`fslab.faults.trial`).
+    """Inject one fault into the virtual disk under ``directory``, and return the document (:mod:`fslab.faults.trial`).
 
-    UnsupportedError where it is not on one that keeps a log, or its file system has no checker that is known.
+    Raises UnsupportedError if there is no virtual disk with a log, or its file system has no known checker.
     """
     fault = FAULTS.get(name)
     server = recording.disk_of(directory)
@@ -125,7 +127,7 @@ def fault_test(directory: Path, name: str, seed: int) -> dict[str, Any]:
 
 
 def _make_empty(directory: Path) -> None:
-    """A new directory, or one in which nothing is; UsageError for anything else."""
+    """Create the directory if it does not exist. Raises UsageError if this fails or the directory is not empty."""
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:
@@ -135,7 +137,7 @@ def _make_empty(directory: Path) -> None:
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:
-    """Make the state ``RECORDING.STATE`` again as a new ``image``, and say what is found in a copy of it."""
+    """Create the state ``RECORDING.STATE`` as a new file ``image``, and return the findings from a copy of it."""
     identity, _, text = name.partition(".")
     once, _, twice = text.partition(states.AGAIN)
     state, second = states.State.parse(once), states.State.parse(twice) if twice else None
@@ -144,7 +146,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
     with (
         TemporaryDirectory(prefix="fslab-crash-") as place,
-        # Before the builder, which is to see the same mounts.
+        # Before the builder starts, so that it sees the same mounts.
         examine.private(Path(place), trial.IMAGES, uses=image),
         states.builder(found.recording.log, found.recording.base) as builder,
     ):
@@ -162,7 +164,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
 def _state_again(
     replayed: judge.Judge, first: states.State, second: states.State, image: Path, runs: range
 ) -> list[Finding]:
-    """Of a second cut, during the recovery from the first, which is recorded anew."""
+    """Return the findings of a second cut during the recovery from the first, which is recorded again."""
     with replayed.recovery(first) as recording:
         if recording is None:
             raise UsageError("the state cannot be mounted: no recovery to cut", where=str(first))
@@ -172,7 +174,8 @@ def _state_again(
 
 
 def crash_recordings() -> list[dict[str, Any]]:
-    """What is kept: id, file system, how many runs, the steps of the first; None for those of a damaged recording."""
+    """Return the kept recordings: id, file system, number of runs, and the steps of the first run. All but the id are
+    None for a damaged recording."""
     return [_recording(name) for name in sorted(kept.identities(paths.recordings()))]
 
 
@@ -188,7 +191,7 @@ def _recording(name: str) -> dict[str, Any]:
 
 
 def _source(wish: Wish) -> Source[Any]:
-    """What the wish asks for; UsageError for an application, or a setting, that there is not."""
+    """Return the sequences or application runs of the test. Raises UsageError for an unknown application or setting."""
     if wish.application is None:
         if wish.settings:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Why: what is known of the causes in each cell of a campaign, and which explanations matter most."""
+"""Explanations: the evidence on causes in each cell of a campaign, and the explanations with the most weight."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,13 +19,16 @@ NOTABLE = 1.0
 
 
 def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:
-    """Every cell of a campaign with what is known of it."""
+    """Return the cells of a campaign with their evidence."""
 
     return statements.evidence_of(campaign.cells, store.trials(campaign.id), store.traced(campaign.id))
 
 
 def chosen(everything: list[Evidence], workload: str | None, a: str | None, b: str | None) -> list[Evidence]:
-    """The cells that are meant; UsageError where there is none."""
+    """Select cells by workload and stacks ``a`` and ``b``; with only ``a``, it comes first and the other cells follow.
+
+    Raises UsageError if nothing matches, or several stacks match one name.
+    """
     if workload is not None:
         names = {seen.workload for seen in everything}
         if workload not in names:
@@ -51,7 +54,7 @@ def _stack(everything: list[Evidence], wanted: str) -> Evidence:
 
 
 def notable(everything: Sequence[Evidence]) -> list[Explanation]:
-    """One of each mechanism and workload, that with the most weight."""
+    """Return for each mechanism and workload the explanation with the most weight, if it is above ``NOTABLE``."""
 
     best: dict[tuple[str, str], Explanation] = {}
     for each in statements.all_statements(everything):
@@ -62,8 +65,11 @@ def notable(everything: Sequence[Evidence]) -> list[Explanation]:
 
 
 def of_claims(verdicts: Verdicts, everything: Sequence[Evidence], most: int = 3) -> tuple[Reason, ...]:
-    """Of the claims that came out otherwise, those farthest from what is claimed: the weightiest mechanism found
-    in a cell that the deciding part compares. Each explanation stands once."""
+    """Return explanations for failed claims, those with the largest deviation first.
+
+    For each claim: the mechanism with the most weight in a cell that the deciding part of the claim compares. Omits
+    duplicates.
+    """
     found: dict[tuple[str, str], Reason] = {}
     known = notable(everything)
     for claim, part in deciding(verdicts):
@@ -83,7 +89,7 @@ def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
 
 
 class RankedMechanism(Frozen):
-    """A mechanism with its strongest explanation; ``cells`` are those that it was found in, ``weight`` its largest."""
+    """A mechanism with its strongest explanation. ``cells``: where it was found. ``weight``: of that explanation."""
 
     mechanism: str
     summary: str
@@ -93,7 +99,7 @@ class RankedMechanism(Frozen):
 
 
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
-    """The mechanisms that were found, the one with the strongest evidence first."""
+    """Return the mechanisms found, the one with the strongest evidence first."""
     found: dict[str, list[Explanation]] = {}
     for each in statements.all_statements(everything):
         found.setdefault(each.mechanism, []).append(each)
@@ -111,7 +117,8 @@ def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
 
 
 def leading(ranked: Sequence[RankedMechanism], most: int = 5) -> int:
-    """How many of the first mechanisms carry more than half of all weight; at most ``most``, 0 where none has any."""
+    """Return how many of the first mechanisms have more than half of the total weight; at most ``most``, 0 without
+    any weight."""
     whole, carried = sum(each.weight for each in ranked), 0.0
     for number, each in enumerate(ranked[:most], 1):
         carried += each.weight

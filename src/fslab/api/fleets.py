@@ -1,4 +1,4 @@
-"""A study over several machines: all of its campaigns in a store, machine by machine."""
+"""Compares the stacks of a study across machines, from all of its campaigns in a store."""
 
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
@@ -17,10 +17,10 @@ def of_study(
     workloads: Sequence[str] = (),
     metrics: Sequence[str] = (),
 ) -> Fleet:
-    """A study (id or file; None: that of the last campaign): each stack against one of them, over machines.
+    """Compare each stack of a study (id or file; None: that of the last campaign) with one stack, across machines.
 
-    ``against``: a stack or file system; default: the first of the plan. UsageError for names that the study does not
-    have, StoreError where the store has no campaign of it.
+    ``against``: a stack or file system; default: the first of the plan. Raises UsageError for names that the study does
+    not have, StoreError if the store has no campaign of it.
     """
     everything = store.campaigns()
     if not everything:
@@ -54,7 +54,7 @@ def of_study(
 
 
 def of_campaigns(store: Store, wanted: Collection[str]) -> Fleet | None:
-    """The same for these campaigns of one study, against the first stack; None where there is nothing to compare."""
+    """Compare the stacks of these campaigns of one study with the first stack; None if there is nothing to compare."""
     chosen = [campaign for campaign in store.campaigns() if campaign.id in wanted]
     found = fleet.fleet([(campaign, store.trials(campaign.id)) for campaign in chosen])
     return found if found.rows or found.partial else None

@@ -1,4 +1,4 @@
-"""A study over time: all of its campaigns in a store, with their changes of level."""
+"""The history of a study: all of its campaigns in a store, with change points."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +18,7 @@ def of_study(
     metrics: Sequence[str] = (),
     machine: str | None = None,
 ) -> History:
-    """A study (id or file; None: that of the last campaign) over time, campaign by campaign.
+    """Return the history of a study (id or file; None: that of the last campaign), campaign by campaign.
 
     ``machine``: a host name; None: that of the study's last campaign.
     """
@@ -41,7 +41,7 @@ def of_study(
 
 
 def of_machines(store: Store, study: str | None) -> list[History]:
-    """The same for each machine that has campaigns of it, by name."""
+    """Return the history of a study on each machine that has campaigns of it, sorted by host name."""
     names = {campaign.machine.get("hostname") for campaign in _campaigns(store, study)}
     return [of_study(store, study, machine=name) for name in sorted(filter(None, names))]
 

@@ -13,9 +13,9 @@ from fslab.system import paths
 
 
 def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
-    """The page of campaigns: each of them, and each compared with the first."""
+    """Return the page with each campaign, and with the comparison of each one with the first."""
 
-    # Values by the hundred thousand, all of them in use: looking for cycles among them only costs time.
+    # Hundreds of thousands of values, all in use: a search for reference cycles among them only costs time.
     gc.disable()
     try:
         return sources.page(campaigns, store, ANNOTATIONS)

@@ -1,4 +1,4 @@
-"""What running a study would take: cells, exact commands, room and time. Touches nothing."""
+"""Plans a study: cells, exact commands, space and time. Changes nothing."""
 
 import os
 
@@ -10,7 +10,7 @@ from fslab.system import paths
 
 
 def plan(study: Study) -> Plan:
-    """The plan of a study on this machine, with what ``run`` would refuse, and why. Changes nothing."""
+    """Return the plan of a study on this machine, with the cells that ``run`` would refuse and the reasons."""
     made = make_plan(
         study, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=feasibility.resolved,
         memory_bytes=memory_bytes(),

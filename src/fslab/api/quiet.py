@@ -1,4 +1,4 @@
-"""How quiet the machine is, and what that costs: one sentence for doctor, plan and the progress of a campaign."""
+"""States how quiet the machine is and how many trials this requires: one sentence for doctor, plan and progress."""
 
 from collections import deque
 
@@ -6,13 +6,13 @@ from fslab.record import TrialRecord
 from fslab.system import reference
 from fslab.units import format_duration
 
-DIFFERENCE = 0.1  # what the sentence is about
-_LAST = 30  # trials that the progress looks back on
+DIFFERENCE = 0.1  # the difference that the sentence refers to
+_LAST = 30  # the progress of a campaign uses the last 30 trials
 _FEWEST = 5
 
 
 def words(spread: float, block_s: float | None = None) -> str:
-    """``block_s``: what a trial of each cell takes together, where there is a study."""
+    """Return the sentence. ``block_s``: seconds for one trial of each cell; None: without a study."""
     trials = reference.trials_for(DIFFERENCE, spread)
     told = (
         f"the speed of a fixed loop varies by {spread * 100:.0f} % here: if trials vary as much, detecting a "
@@ -22,12 +22,12 @@ def words(spread: float, block_s: float | None = None) -> str:
 
 
 def now() -> float | None:
-    """How much it varies just now, in half a second."""
+    """Return the current variation of the loop's speed. Takes half a second."""
     return reference.spread(rounds=10)
 
 
 class LoopRates:
-    """The loop beside the last trials of a campaign."""
+    """The speed of the loop during the last trials of a campaign."""
 
     def __init__(self) -> None:
         self._rates: deque[float] = deque(maxlen=_LAST)
@@ -38,7 +38,7 @@ class LoopRates:
             self._rates.append(measured.value)
 
     def words(self) -> str | None:
-        """None before there are enough trials to tell."""
+        """Return the sentence; None while there are too few trials."""
         if len(self._rates) < _FEWEST:
             return None
         return words(reference.spread_of(list(self._rates)))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class CampaignResults:
-    """One campaign of a store. Trials are read when they are first asked for."""
+    """One campaign of a store. Its trials are read at the first access."""
 
     def __init__(self, campaign: Campaign, store: Store) -> None:
         self.campaign = as_it_is(campaign, store)
@@ -46,15 +46,15 @@ class CampaignResults:
 
     @cached_property
     def trials(self) -> tuple[TrialRecord, ...]:
-        """All trials in the order in which they were stored, without the tools' own output."""
+        """All trials in the order in which they were stored, without the output of the tools."""
         return tuple(self._store.trials(self.id))
 
     def frame(self) -> pl.DataFrame:
-        """A polars table with one row per trial and figure: cell, stack, workload, block, status, name, value, unit."""
+        """Return a table with a row per trial and figure: cell, stack, workload, block, status, name, value, unit."""
         return export.frame(self.trials)
 
     def pandas(self) -> Any:
-        """The same as a ``pandas.DataFrame``; ToolMissingError where pandas is not installed."""
+        """Return the same table as a ``pandas.DataFrame``. Raises ToolMissingError if pandas is not installed."""
         try:
             import pandas as pd  # noqa: PLC0415 - not a dependency
         except ImportError as error:
@@ -62,27 +62,27 @@ class CampaignResults:
         return pd.DataFrame(self.frame().to_dict(as_series=False))
 
     def report(self, *, baseline: str | None = None) -> Report:
-        """Every figure with its comparison: with the best of each row, or with the stack ``baseline``."""
+        """Return all figures with their comparisons: with the best of each row, or with the stack ``baseline``."""
         return build(self.campaign, list(self.trials), baseline=baseline)
 
     def conclusion(self) -> Conclusion:
-        """Per workload the best stack or the tie, by how much, with what confidence, and what speaks against it."""
+        """Return for each workload the best stack or the tie, the difference and the confidence; and the warnings."""
         return conclude(self.report())
 
     def explanations(self) -> list[Explanation]:
-        """What the kernel's counters say about causes, the weightiest first."""
+        """Return explanations from the kernel's counters, those with the most weight first."""
         found = statements.all_statements(explanations.evidence_of(self.campaign, self._store))
         return sorted(found, key=lambda each: -each.weight)
 
     def claims(self) -> Verdicts:
-        """The claims of the study, evaluated by its published figures and by these trials."""
+        """Evaluate the claims of the study by its published figures and by these trials."""
         return claims.of_campaign(self.campaign, self._store)
 
     def compare(
         self, other: CampaignResults, *, differing: Sequence[str] = (), force: bool = False
     ) -> CampaignComparison:
-        """This campaign against another, cell by cell. NotComparableError where facts differ that are not named in
-        ``differing`` (``kernel``, ``machine``, …), unless ``force``."""
+        """Compare this campaign with another, cell by cell. Raises NotComparableError if facts differ that are not
+        named in ``differing`` (``kernel``, ``machine``, …), unless ``force``."""
         allowed = [campaign_comparison.ALL] if force else list(differing)
         sides = [
             campaign_comparison.Results.of_campaign(each.campaign, list(each.trials))
@@ -98,7 +98,7 @@ class CampaignResults:
         return found
 
     def html(self) -> str:
-        """The report as the text of one HTML file that needs neither server nor network."""
+        """Return the report as the text of one HTML file that needs neither server nor network."""
         return pages.html_of(pages.page_of([self.campaign], self._store))
 
     def write_report(self, path: str | Path) -> Path:
@@ -107,7 +107,7 @@ class CampaignResults:
         return file.resolve()
 
     def document(self, *, baseline: str | None = None) -> dict[str, Any]:
-        """The report as JSON values, with its conclusion (against the best, whatever the baseline)."""
+        """Return the report as JSON values. Its conclusion always compares with the best, not with ``baseline``."""
         shown = self.report(baseline=baseline).model_dump(mode="json")
         return {**shown, "conclusion": self.conclusion().model_dump(mode="json")}
 
@@ -128,19 +128,20 @@ class ResultStore:
         self.store.close()
 
     def campaigns(self) -> list[CampaignResults]:
-        """All campaigns, the oldest first."""
+        """Return all campaigns, oldest first."""
         return [CampaignResults(each, self.store) for each in self.store.campaigns()]
 
     def campaign(self, wanted: str = "last") -> CampaignResults:
-        """The one of an id, the beginning of one, a name, ``last`` or ``last~1``; StoreError if there is none."""
+        """Return a campaign by id, beginning of an id, name, ``last`` or ``last~1``. Raises StoreError if there is
+        none."""
         return CampaignResults(self.store.campaign(wanted), self.store)
 
     def history(self, study: str | None = None) -> History:
-        """A study (id or file; None: that of the last campaign) over time, with its changes of level."""
+        """Return the history of a study (id or file; None: that of the last campaign), with change points."""
         return histories.of_study(self.store, study)
 
 
 def open_store(url: str | Path | None = None, *, create: bool = True) -> ResultStore:
-    """The store at a path or a database URL; None: the user's own. StoreError if it is not one, or is not there and
-    ``create`` is False."""
+    """Open the store at a path or a database URL; None: the user's own store. Raises StoreError if it is not a store,
+    or does not exist and ``create`` is False."""
     return ResultStore(Store.open(None if url is None else str(url), create=create))

@@ -1,4 +1,4 @@
-"""Which campaigns of a store are old enough to be deleted. Deletes nothing."""
+"""Finds the campaigns of a store that are old enough to be deleted. Deletes nothing."""
 
 from collections import Counter
 from collections.abc import Collection
@@ -13,10 +13,10 @@ from fslab.store.store import Store
 def outdated(
     store: Store, *, older_than_s: float, keep: int, studies: Collection[str] = ()
 ) -> list[Campaign]:
-    """Campaigns that were created longer ago, oldest first; of ``studies`` (ids or files; empty: of all).
+    """Return the campaigns older than ``older_than_s``, oldest first; of ``studies`` (ids or files; empty: of all).
 
-    Left out are the ``keep`` newest of each study on each machine, those with a name, and those that may be running:
-    here, or by what the store says.
+    Omits the ``keep`` newest of each study on each machine, campaigns with a name, and campaigns that may be running,
+    on this machine or according to the store.
     """
     wanted = {Path(each).stem for each in studies}
     before = datetime.now(UTC) - timedelta(seconds=older_than_s)

@@ -1,4 +1,4 @@
-"""Runs campaigns: of a study, or stored ones that were interrupted or are given more trials."""
+"""Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials."""
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -26,9 +26,9 @@ def run(
 ) -> CampaignResults:
     """Run a study on this machine and return its results; blocks until the campaign ends. Most media need root.
 
-    Every trial is stored in ``store`` at once. ``budget_s``: start no trial after so many seconds. ``wipe`` names
+    Each trial is stored in ``store`` immediately. ``budget_s``: start no trial after this number of seconds. ``wipe``:
     devices that may be overwritten although they contain data. ``allow_commands``: run the study's own commands;
-    without it such a study is refused. ``observer`` is called before and after each trial.
+    without it, a study with such commands is refused. ``observer`` is called before and after each trial.
     """
     cleanup.clean_all()
     loaded = study if isinstance(study, Study) else load(study)
@@ -52,10 +52,10 @@ def resume(
     allow_commands: bool = False,
     observer: Observer | None = None,
 ) -> CampaignResults:
-    """Run what is left of a stored campaign (id, study or None: the last unfinished one) and return its results.
+    """Run the remaining trials of a stored campaign (id, study or None: the last unfinished one). Returns its results.
 
-    ``trials`` (with a precision ``max_trials``) gives it more trials of each cell, also a finished one. The other
-    arguments are those of ``run``. UsageError on another machine or kernel than before.
+    ``trials`` (with a precision, ``max_trials``) gives the campaign more trials of each cell, even if it is finished.
+    The other arguments are those of ``run``. Raises UsageError on another machine or kernel than before.
     """
     cleanup.clean_all()
     more = trials is not None or max_trials is not None

@@ -1,4 +1,4 @@
-"""The store of results: campaigns, their trials and names, as values. ``api.results`` puts an object around each."""
+"""The store of results: campaigns, their trials and names, as values. ``api.results`` wraps them in objects."""
 
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine

@@ -1,6 +1,6 @@
-"""Studies at their default, one after the other, for hours without a person beside them.
+"""Runs studies with their defaults, one after the other, unattended for hours.
 
-What is measured already is not measured again, and what was interrupted goes on: the same command resumes.
+Skips finished studies and resumes interrupted ones, so the same command can be repeated.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OVER = {CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT}
 
 
 def terms(agree: Callable[[Sequence[Cell]], object], tell: Callable[[str], None]) -> launch.Terms:
-    """On what terms they run: no device may be overwritten that contains data."""
+    """Return the terms for unattended runs: no device that contains data may be overwritten."""
     return launch.Terms(agree=agree, tell=tell)
 
 
@@ -36,10 +36,10 @@ def run_each(
     watched: Watched,
     then: Callable[[Campaign], object],
 ) -> list[str]:
-    """Measure each study that has no campaign of its default yet, and do ``then`` with its campaign; ``watched``
-    makes what shows the progress of one.
+    """Run each study that has no finished campaign with its defaults, and call ``then`` with the campaign.
 
-    Returns the studies that failed, each with the reason; the others go on. An interruption ends all.
+    ``watched`` returns a context manager for the observer of one campaign. Returns the studies that failed, each with
+    the reason; the other studies continue. An interruption ends all.
     """
     failed = []
     for number, name in enumerate(studies, start=1):
@@ -49,7 +49,7 @@ def run_each(
                 then(_campaign(name, store, terms, watched))
         except FslabError as error:
             failed.append(f"{name}: {error}")
-        except Exception:  # a bug that one study meets leaves the others their hours
+        except Exception:  # a bug in one study must not end the others
             failed.append(f"{name}: {traceback.format_exc()}")
         else:
             continue
@@ -75,7 +75,7 @@ def _campaign(name: str, store: Store, terms: launch.Terms, watched: Watched) ->
 
 
 def _is_default(campaign: Campaign, study: Study) -> bool:
-    """Whether a campaign is of this study as it is now, with nothing changed on the command line."""
+    """Return whether a campaign is of this version of the study, without changes on the command line."""
     settings = campaign.settings
     return (
         (campaign.study_id, campaign.study_source) == (study.id, study.text)
@@ -85,7 +85,7 @@ def _is_default(campaign: Campaign, study: Study) -> bool:
 
 
 def _left_s(campaign: Campaign, store: Store) -> float | None:
-    """What a resumed campaign has left of its budget."""
+    """Return the remaining budget of a resumed campaign, in seconds; None without a budget."""
     budget_s: float | None = campaign.settings.get("budget_s")
     if budget_s is None:
         return None

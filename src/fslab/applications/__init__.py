@@ -1,6 +1,6 @@
-"""Applications that commit transactions: what they promise with their settings, how fslab drives and reads them.
+"""Applications that commit transactions: their promises by setting, how fslab runs them and reads their data.
 
-One file each. ``fslab.crash`` decides which losses after a power cut break a promise.
+One file per application. ``fslab.crash`` decides which losses after a power cut break a promise; no application does.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ GUESSED_S = 0.03
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contract:
-    """``durable``: a transaction that was acknowledged is there. ``consistent``: the application's own check finds
-    nothing, and each transaction is there as a whole or not at all."""
+    """What an application promises for a power cut.
+
+    ``durable``: an acknowledged transaction exists afterwards. ``consistent``: the application's own check finds no
+    problem, and each transaction exists as a whole or not at all.
+    """
 
     durable: Promise
     consistent: Promise
@@ -32,14 +35,17 @@ class Contract:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Found:
-    """``transactions`` that are there as they were committed; ``problem``: what the application's own check reports."""
+    """The state of an application's data after a power cut.
+
+    ``transactions``: those that exist as they were committed. ``problem``: what the application's own check reports.
+    """
 
     transactions: frozenset[int] = frozenset()
     problem: str | None = None
 
 
 class Application(ABC):
-    """``settings``: what can be set, each with its values, the application's own default first."""
+    """One application. ``settings``: setting → its values; the first value is the application's own default."""
 
     name: str
     summary: ClassVar[str]
@@ -48,24 +54,30 @@ class Application(ABC):
 
     @abstractmethod
     def contract(self, settings: Settings, promises: Promises) -> Contract:
-        """What it promises, on a file system with these promises. Pure."""
+        """Return what the application promises on a file system with these promises. Pure."""
 
     @abstractmethod
     def lay_out(self, directory: Path, settings: Settings) -> None:
-        """Make what transactions are committed to."""
+        """Create what transactions are committed to, such as a database."""
 
     @abstractmethod
     def opened(
         self, directory: Path, settings: Settings
     ) -> AbstractContextManager[Callable[[int, bytes], None]]:
-        """Commits a transaction of this number with these contents; it returns when the application acknowledges it."""
+        """Open the application, and yield a function that commits a transaction.
+
+        The function takes the transaction's number and contents. It returns when the application acknowledges it.
+        """
 
     @abstractmethod
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
-        """Recover as the application does when it starts, check, and read back. ``contents``: of each transaction."""
+        """Recover as the application does at start, run its own check, and read the transactions back.
+
+        ``contents`` returns the contents of a transaction.
+        """
 
     def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
-        """Roughly what a transaction takes, for the plan."""
+        """Return the rough duration of a transaction, for the plan."""
         return GUESSED_S
 
 
@@ -73,7 +85,7 @@ REGISTRY: Registry[Application] = Registry("application", __name__, Application,
 
 
 def parse_settings(application: Application, text: str) -> dict[str, str]:
-    """``journal_mode=wal,synchronous=normal`` with the defaults of what it leaves out; UsageError for anything else."""
+    """Parse ``journal_mode=wal,synchronous=normal``. Missing settings get their defaults. Otherwise UsageError."""
     found = {name: values[0] for name, values in application.settings.items()}
     for part in filter(None, (each.strip() for each in text.split(","))):
         name, _, value = (each.strip() for each in part.partition("="))

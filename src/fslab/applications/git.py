@@ -28,7 +28,7 @@ class Git(Application):
     settings = {"core.fsync": ("default", "all", "none")}
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
-        """Nothing: core.fsync names the files that git syncs, and no value of it syncs directories."""
+        """Return no promise: core.fsync names the files that git syncs, and no value of it syncs directories."""
         return Contract(durable=_NOTHING, consistent=_NOTHING)
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
@@ -36,7 +36,7 @@ class Git(Application):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """Each commit runs ``git add`` and ``git commit``."""
+        """Yield a function that runs ``git add`` and ``git commit`` for each transaction."""
 
         def commit(number: int, contents: bytes) -> None:
             (directory / FILE).write_bytes(contents)
@@ -46,12 +46,12 @@ class Git(Application):
         yield commit
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:  # noqa: ARG002 - git has digests
-        """``git fsck``, and the subjects of the branch's commits."""
+        """Run ``git fsck``, and read the subjects of the branch's commits."""
         checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
         if checked.returncode != 0:
             return Found(problem=f"git fsck: {_told(checked)}")
         if _git(directory, {}, "rev-parse", "--verify", "--quiet", "HEAD", check=False).returncode != 0:
-            return Found()  # before its first commit
+            return Found()  # no commit yet
         subjects = _git(directory, {}, "log", "--format=%s", check=False)
         if subjects.returncode != 0:
             return Found(problem=f"git log: {_told(subjects)}")
@@ -59,7 +59,7 @@ class Git(Application):
 
 
 def _told(done: proc.Completed) -> str:
-    """The first line of what it says."""
+    """Return the first line of the output, or the exit status if there is none."""
     return next(iter((done.stderr or done.stdout).strip().splitlines()), f"exit {done.returncode}")
 
 
@@ -81,5 +81,5 @@ def _git(directory: Path, settings: Settings, *words: str, check: bool = True) -
 
 
 def _others() -> dict[str, str]:
-    """The environment without git's own variables, which could lead it elsewhere."""
+    """Return the environment without git's variables, which could make git use another repository."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}

@@ -1,4 +1,4 @@
-"""A log file that is appended to and never synced: how much does a power cut lose, and how old is it?"""
+"""A log file, appended to and never synced: how much data a power cut loses, and how old that data is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fslab.storage.promises import Promise, Promises
 from fslab.units import parse_duration
 
 FILE = "log"
-_WRITE_S = 0.002  # an append and its marks
+_WRITE_S = 0.002  # an append, and the marks that record its start and end
 
 
 class LogFile(Application):
@@ -29,7 +29,7 @@ class LogFile(Application):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """One descriptor, without a buffer."""
+        """Yield a function that appends to one unbuffered file, then pauses."""
         interval_s = parse_duration(settings["interval"])
         with (directory / FILE).open("ab", buffering=0) as file:
 
@@ -40,7 +40,7 @@ class LogFile(Application):
             yield append
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
-        """Each record is looked for where it was written."""
+        """Look for each record at the offset where it was written."""
         try:
             found = (directory / FILE).read_bytes()
         except OSError:

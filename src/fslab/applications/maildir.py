@@ -1,6 +1,6 @@
 """A maildir, by Python's mailbox module: a message is written below ``tmp``, synced, and linked into ``new``.
 
-The module syncs no directory (its ``_sync_close`` is fsync of the message), so that one is a setting here.
+The module syncs no directory (its ``_sync_close`` is an fsync of the message), so syncing it is a setting here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ class Maildir(Application):
     settings = {"fsync_directory": ("no", "yes")}
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
-        """A message is whole once it has a name in ``new``; the name is durable where the directory is synced too."""
+        """Return the promises.
+
+        A message is complete once it has a name in ``new``. The name is durable if the directory is synced too.
+        """
         durable = promises.directories if settings["fsync_directory"] == "yes" else _NO_NAME
         return Contract(durable=durable, consistent=_WHOLE)
 
@@ -34,7 +37,7 @@ class Maildir(Application):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """One mailbox, as a delivery agent has it."""
+        """Open one mailbox for all messages, as a delivery agent does."""
         box = mailbox.Maildir(directory / BOX, create=False)
 
         def deliver(number: int, contents: bytes) -> None:
@@ -50,7 +53,7 @@ class Maildir(Application):
         box.close()
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
-        """Messages in ``new``; what is left in ``tmp`` was not delivered."""
+        """Read the messages in ``new``. Messages in ``tmp`` were not delivered."""
         found = set()
         try:
             for path in sorted((directory / BOX / "new").iterdir()):

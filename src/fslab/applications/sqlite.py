@@ -1,4 +1,4 @@
-"""SQLite, the version in Python: a transaction inserts one row and updates one counter, in each journal mode.
+"""SQLite, in Python's version: a transaction inserts one row and updates one counter, in each journal mode.
 
 Sources of its promises: sqlite.org/pragma.html#pragma_synchronous and sqlite.org/wal.html.
 """
@@ -18,7 +18,7 @@ _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
 
 
 class Sqlite(Application):
-    """Defaults are those of SQLite."""
+    """The defaults of the settings are those of SQLite."""
 
     summary = "SQLite: are committed transactions there after a power cut, by journal_mode and synchronous"
     settings = {
@@ -27,7 +27,7 @@ class Sqlite(Application):
     }
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
-        """FULL is durable, except in the mode DELETE, which needs EXTRA."""
+        """Return the promises. FULL is durable, except in the journal mode DELETE, which needs EXTRA."""
         mode, synchronous = settings["journal_mode"], settings["synchronous"]
         journalled = mode not in {"memory", "off"}
         strict = synchronous in {"full", "extra"}
@@ -39,7 +39,7 @@ class Sqlite(Application):
         )
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
-        """An empty table, and a counter beside it."""
+        """Create an empty table, and a table with a counter."""
         with closing(_connected(directory, settings, mode="rwc")) as database:
             database.execute("CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)")
             database.execute("CREATE TABLE counter (last INTEGER)")
@@ -47,7 +47,7 @@ class Sqlite(Application):
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
-        """One connection for all transactions."""
+        """Open one connection for all transactions."""
         with closing(_connected(directory, settings)) as database:
 
             def commit(number: int, contents: bytes) -> None:
@@ -59,7 +59,7 @@ class Sqlite(Application):
             yield commit
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
-        """Opening it rolls a journal back, or reads the write-ahead log."""
+        """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
         try:
             with closing(_connected(directory, None)) as database:
                 (told,) = database.execute("PRAGMA integrity_check(1)").fetchone()

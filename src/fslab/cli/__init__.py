@@ -1,6 +1,7 @@
-"""The command line: one file per verb. Verbs parse what was typed, call the stages, and print.
+"""The command line: one file per command. Commands parse arguments, call the library, and print.
 
-Importing this must stay cheap (``fslab --help`` answers at once): a verb imports what it needs when it runs.
+Importing this package must stay cheap, so that ``fslab --help`` answers immediately: a command imports what it needs
+when it runs.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""``fslab name``, ``fslab note``, ``fslab delete``: what is kept beside trials, and removing both."""
+"""``fslab name``, ``fslab note``, ``fslab delete``: name, annotate and delete campaigns."""
 
 import sys
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What is known of the causes, as a person or a program reads it: shared by explain, results and run."""
+"""Prints explanations. Shared by ``fslab explain``, ``results`` and ``run``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WIDEST = 110
 
 
 def show(everything: Sequence[Evidence]) -> None:
-    """All statements, cell by cell, each with its counters below it."""
+    """Print all explanations, cell by cell, each with its counters below it."""
     from rich.text import Text
 
     from fslab.explain import statements
@@ -38,7 +38,7 @@ def show(everything: Sequence[Evidence]) -> None:
 
 
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
-    """Which mechanisms the evidence speaks for, the strongest first, each with its strongest explanation."""
+    """Print the mechanisms with the strongest evidence first, each with its strongest explanation."""
     from fslab.api import explanations
     from fslab.report.words import listed
 
@@ -76,11 +76,11 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
 
 
 def show_briefly(campaign: Campaign, store: Store) -> None:
-    """The weightiest statements, at most two lines each; nothing where no mechanism is found."""
+    """Print the explanations with the most weight, at most two lines each; nothing if no mechanism was found."""
     from fslab.api import explanations
     from fslab.report.fit import fitted, lines_of
 
-    # One of each mechanism: the weightiest comes first.
+    # One explanation per mechanism, the one with the most weight: notable() returns it first.
     notable = explanations.notable(explanations.evidence_of(campaign, store))
     first = {each.mechanism: each for each in reversed(notable)}
     found = sorted(first.values(), key=lambda statement: -statement.weight)

@@ -1,4 +1,4 @@
-"""``fslab claims``: what a study claims, what its own figures say of that, and what this machine says."""
+"""``fslab claims``: the claims of a study, checked against its published figures and against measured data."""
 
 from typing import Annotated
 

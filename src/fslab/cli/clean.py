@@ -1,4 +1,4 @@
-"""``fslab clean``: undo what a crash left behind."""
+"""``fslab clean``: remove what a crashed or killed campaign left behind."""
 
 from fslab.cli.common import JsonOption, print_json, say
 

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how verbs print."""
+"""Options that several commands share, and functions that print."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ CampaignArgument = Annotated[
 def machine_settings(
     on: str | None, kernel: str | None, modules: str | None, guest_memory: str | None
 ) -> list[str]:
-    """What --on and its companions mean as settings of a study."""
+    """Return --on, --kernel, --modules and --guest-memory as settings of a study."""
     files = {"kernel": kernel, "modules": modules}
     whole = {key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None}
     given = {"on": on, **whole, "guest_memory": guest_memory}
@@ -83,25 +83,25 @@ def machine_settings(
 
 
 def scale_setting(scale: float | None) -> list[str]:
-    """What --scale means as settings of a study."""
+    """Return --scale as settings of a study."""
     return [] if scale is None else [f"scale={scale!r}"]
 
 
 def print_json(value: Any) -> None:
-    """JSON with its control characters escaped, also those that JSON itself would let through."""
+    """Print JSON. Escapes all control characters, also those that JSON itself permits."""
     document = json.dumps(value, indent=2, ensure_ascii=False)
     sys.stdout.write(names.escaped(document) + "\n")
 
 
 def say(text: object, *, err: bool = False) -> None:
-    """Print a line; what a terminal would obey in it comes as blanks."""
+    """Print a line. Control characters become blanks."""
     typer.echo(names.shown(str(text)), err=err)
 
 
 def console(*, stderr: bool = False, markup: bool = False) -> Console:
-    """A terminal to print to; plain text where the output is no terminal.
+    """Return a console to print to; plain text if the output is not a terminal.
 
-    With ``markup``, brackets are Rich's markup: for a verb that escapes all that is not its own.
+    With ``markup``, brackets are Rich's markup: the caller must escape all text that is not its own.
     """
     from fslab.cli.output import SafeConsole
 

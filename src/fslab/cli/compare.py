@@ -1,4 +1,4 @@
-"""``fslab compare``: two campaigns, two machines' exports, two kernels or two stacks, side by side."""
+"""``fslab compare``: compare two campaigns, exports of two machines, two kernels or two stacks."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def compare(
 
 
 def fraction(text: str) -> float:
-    """0.05 of ``5%`` or ``5``; UsageError otherwise."""
+    """Return 0.05 for ``5%`` or ``5``. Raises UsageError for other text."""
     try:
         value = float(text.strip().removesuffix("%"))
     except ValueError:
@@ -126,7 +126,7 @@ def _refuse(found: CampaignComparison) -> None:
 
 
 def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
-    """Leave with the gate's code, or say what it could not tell."""
+    """Raise the error with the gate's exit code, or print which comparisons are inconclusive."""
     from fslab.analysis import gate
 
     hint = (

@@ -1,6 +1,7 @@
-"""Asks before a study runs commands of its own: they can do whatever the user can who runs fslab.
+"""Asks before a study runs its own commands, because they have all rights of the user who runs fslab.
 
-Names as well what a stored campaign writes to: the store need not be the user's own.
+Also defines the options ``--allow-commands`` and ``--wipe``. ``--wipe`` is needed for stored campaigns too, because the
+store may contain campaigns of other users.
 """
 
 from __future__ import annotations
@@ -40,13 +41,13 @@ WipeOption = Annotated[
 
 
 def typed(kernel: str | None) -> frozenset[str]:
-    """The programs that the user named on this command line: they need no further consent."""
+    """Return the programs that the user named on this command line. They need no further consent."""
     return frozenset() if kernel is None else frozenset({str(Path(kernel).expanduser().absolute())})
 
 
 def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) -> None:
-    """Print which commands there are, but for those ``typed`` by the user; UsageError unless they are allowed, or a
-    person says yes on a terminal."""
+    """Print the study's own commands, except those ``typed`` by the user. Raises UsageError unless they are ``allowed``
+    or the user agrees on a terminal."""
     from fslab.api.agreement import own_commands
 
     lines = [line for line in own_commands(cells) if line not in {shlex.quote(each) for each in typed}]

@@ -1,4 +1,4 @@
-"""``fslab crash``: what a trial of the workload ``crash`` runs, and its states again."""
+"""``fslab crash``: the commands that trials of crash workloads run, and the replay of crash states."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``fslab doctor``: what this machine can measure, what is missing, and the command that gets it."""
+"""``fslab doctor``: what this machine can measure, what is missing, and the command that installs it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> 
 
 
 def _evidence() -> list[Capability]:
-    """What the kernel tells about causes here; without it there are fewer statements and no wrong ones."""
+    """Return the sources of evidence on causes. A missing source means fewer explanations, not wrong ones."""
     from fslab.feasibility import Capability
     from fslab.tracing import available
 
@@ -89,7 +89,7 @@ def _evidence() -> list[Capability]:
 
 
 def _show_advice(advice: list[Advice]) -> None:
-    """What makes figures scatter here, and what a study can write against it."""
+    """Print what increases the noise on this machine, and the tuning that a study can set against it."""
     screen = console()
     for each in advice:
         remedy = f" → tuning: {{{each.tuning}}}" if each.tuning else ""

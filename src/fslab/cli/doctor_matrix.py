@@ -1,4 +1,4 @@
-"""The part of ``fslab doctor`` that says which file system and which layout runs on which machine."""
+"""The part of ``fslab doctor`` that shows which file systems and layouts each machine can build."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from fslab.feasibility import MatrixEntry
 
 HAS_NO = " has no "
-# What a word in the table means: the first thing that is missing.
+# The meaning of the words in the table. Each names the first thing that is missing.
 MEANING = {
     "machine": "the guest cannot start here",
     "kernel": "the kernel does not have it",
@@ -22,9 +22,9 @@ MEANING = {
 
 
 def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Console) -> None:
-    """Print the table, and below it what is missing where, with the command that gets it.
+    """Print the table, and below it what is missing on each machine, with the command that installs it.
 
-    ``versions`` are those of each one's programs, by name.
+    ``versions``: the versions of the programs of each file system and layout, by its name.
     """
     from rich.table import Table
     from rich.text import Text
@@ -52,7 +52,7 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
 
 
 def lines(entries: Sequence[MatrixEntry]) -> Iterator[str]:
-    """What is missing, each thing once, and the commands for machines that are not ready."""
+    """Yield what is missing, without duplicates, and the commands for machines that are not ready."""
     from fslab.feasibility import Lack
 
     kernels: dict[str, dict[str, None]] = {}

@@ -1,4 +1,5 @@
-"""The part of ``fslab doctor`` that checks one study: which programs and which kernel it needs, and what is missing."""
+"""The part of ``fslab doctor`` that checks one study: the programs and kernel features that it needs and that are
+missing."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def check(study: str, *, packages_only: bool, as_json: bool) -> None:
 
 
 def print_packages(needed: Iterable[Tool]) -> None:
-    """Print the missing packages that this distribution has, one a line, for a script."""
+    """Print the missing packages that this distribution has, one per line, for scripts."""
     from fslab import feasibility
 
     sys.stdout.writelines(f"{package}\n" for package in feasibility.packages_missing(needed))
@@ -71,7 +72,7 @@ def _programs(cells: Iterable[Cell]) -> list[Tool]:
 
 
 def _kernel_needs(cells: Iterable[Cell]) -> dict[str, str]:
-    """Stacks that this machine cannot build, each with the first reason that is not a missing program."""
+    """Return the stacks that this machine cannot build, each with the first reason that is not a missing program."""
     from fslab import feasibility
 
     found = {}

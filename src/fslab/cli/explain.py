@@ -111,7 +111,7 @@ def explain(
 
 
 def _ask(cells: list[Cell], *, allowed: bool) -> None:
-    """Print what a stored campaign would write to, and ask for what it would run."""
+    """Print what a stored campaign would write to, and ask before its commands run."""
     from fslab.api import agreement
 
     for line in agreement.places(cells):
@@ -143,7 +143,7 @@ def _ablate(
     *,
     as_json: bool,
 ) -> None:
-    """Screen the mechanisms one by one where there are many, then measure together those that matter."""
+    """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together."""
     from fslab.api import ablation as ablate
     from fslab.cli import live
 

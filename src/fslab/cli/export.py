@@ -1,4 +1,4 @@
-"""``fslab export``: a campaign's trials as csv, json or parquet."""
+"""``fslab export``: export a campaign's trials as CSV, JSON or Parquet."""
 
 from enum import StrEnum
 from pathlib import Path
@@ -10,7 +10,7 @@ from fslab.cli.common import CampaignArgument, StoreOption
 
 
 class ExportFormat(StrEnum):
-    """Forms that trials can be exported in."""
+    """The formats of an export."""
 
     CSV = "csv"
     JSON = "json"
@@ -52,6 +52,6 @@ def export(
 
 
 def _format_of(output: Path | None) -> ExportFormat:
-    """What the name of the output file says."""
+    """Return the format for the suffix of the output file; JSON if the suffix is unknown."""
     suffix = "" if output is None else output.suffix.removeprefix(".").lower()
     return ExportFormat(suffix) if suffix in set(ExportFormat) else ExportFormat.JSON

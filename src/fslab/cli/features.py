@@ -1,4 +1,4 @@
-"""``fslab features``: what file systems can do, tried on scratch volumes of their own."""
+"""``fslab features``: test what file systems support, on scratch volumes."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def features(
 
 
 def _examined(machines: _Machines, request: Request) -> Examination:
-    """What was found; a file system that cannot be made must not hide what the others can do."""
+    """Test one file system. An error becomes its result, so that the other file systems are still tested."""
     from fslab.features import Examination
 
     try:
@@ -132,7 +132,7 @@ def _print_json(found: list[Examination], machine: dict[str, object]) -> None:
 
 
 class _Machines(ExitStack):
-    """The host, and the guest that is booted when the first file system needs it."""
+    """The host, and a guest, which is booted when the first file system needs it."""
 
     def __init__(self, wish: MachineSpec) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class _Machines(ExitStack):
         self._guests: Guests | None = None
 
     def examine(self, request: Request) -> Examination:
-        """Where the wish says; with auto, where the file system is."""
+        """Run the tests on the requested machine; with ``auto``, on the first one that can build the file system."""
         from fslab import feasibility
         from fslab.campaign import feature_tests, workspace
         from fslab.campaign.campaign import new_id

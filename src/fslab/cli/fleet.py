@@ -1,4 +1,4 @@
-"""``fslab fleet``: one study on many machines."""
+"""``fslab fleet``: run a study on many machines, and combine their results."""
 
 from typing import Annotated
 

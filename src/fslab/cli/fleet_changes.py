@@ -1,4 +1,4 @@
-"""``fslab fleet changes``: one study over time on all machines, and what changed."""
+"""``fslab fleet changes``: show the change points of a study on all machines."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""``fslab fleet init``, ``scheduler``, ``invite`` and ``worker``: makes a fleet, and lets machines join it."""
+"""``fslab fleet init``, ``scheduler``, ``invite`` and ``worker``: create a fleet, and let machines join it."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def init(
 ) -> None:
     """Create a fleet on this machine: a certificate authority of its own, and the tables in the database.
 
-    Nothing is started. The authority's private key stays in the directory: whoever can read it can add machines.
+    Nothing is started. The authority's private key stays in the directory: anyone who can read it can add machines.
     """
     _check_installed()
     from fslab.api.stores import FleetStore, open_store
@@ -108,9 +108,9 @@ def serve(
         typer.Option(metavar="TIME", help="What a machine was to run has failed if it is away for so long."),
     ] = "1h",
 ) -> None:
-    """Run the fleet's scheduler until it is interrupted: machines join, and get what they are to run.
+    """Run the fleet's scheduler until it is interrupted: it lets machines join, and assigns studies to them.
 
-    It may be ended and started at any time: what is to be done is in the database.
+    It can be stopped and restarted at any time, because all assignments are in the database.
     """
     _check_installed()
     from fslab.fleet import scheduler
@@ -141,8 +141,8 @@ def invite(
 ) -> None:
     """Print an invitation: a token with which a machine can join the fleet.
 
-    The token also contains the fingerprint of the fleet's certificate, so that the machine knows whom it asks. Keep it
-    as secret as a password until it has expired.
+    The token also contains the fingerprint of the fleet's certificate, so that the machine can verify the server. Keep
+    it as secret as a password until it has expired.
     """
     _check_installed()
     from fslab.fleet import invitations, scheduler
@@ -189,8 +189,8 @@ def worker(
     """Make this machine a member of a fleet: run what the fleet assigns to it, until interrupted.
 
     With ADDRESS and --token it joins first; afterwards it is a member until its certificate expires, after two years.
-    What studies may do here is said by FILE alone, whatever a study says. Trials are stored here first
-    ($XDG_DATA_HOME/fslab/fleet.sqlite), then sent: nothing is lost while the network is away.
+    Only FILE determines what studies may do here. Trials are stored here first ($XDG_DATA_HOME/fslab/fleet.sqlite),
+    then sent: nothing is lost while the network is unavailable.
     """
     _check_installed()
     from fslab.fleet import enrolment, invitations
@@ -224,7 +224,7 @@ def worker(
 
 
 def _until_ended(serve: Callable[[], object]) -> None:
-    """A signal is how a service ends: that is no error."""
+    """Serve until a signal arrives. For a service, this is not an error."""
     try:
         serve()
     except InterruptedBySignal:
@@ -232,7 +232,7 @@ def _until_ended(serve: Callable[[], object]) -> None:
 
 
 def _check_installed() -> None:
-    """UnsupportedError if the packages of the fleet are missing: fslab alone does not need them."""
+    """Raise UnsupportedError if the fleet's packages are missing. They are optional dependencies of fslab."""
     from importlib.util import find_spec
 
     missing = [name for name in ("cryptography", "distributed", "psycopg") if find_spec(name) is None]

@@ -28,7 +28,7 @@ def run(
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Assign, wait, and show the results of all machines; exit with 6 if no machine has any."""
+    """Assign the study, wait, and show the results of all machines. Exit status 6 if no machine has a trial."""
     from fslab import load
     from fslab.api.stores import FleetStore, Store
     from fslab.fleet import starting, watching
@@ -71,7 +71,7 @@ def _print_started(run_id: str, machines: list[str], *, as_json: bool) -> None:
 def _conclude(
     store: Store, study: str, run_id: str, ended: list[AssignmentSummary], *, as_json: bool
 ) -> None:
-    """What the machines of this run say together; exit with 6 if none of them has a trial."""
+    """Show the combined results of this run. Exit status 6 if no machine has a trial."""
     from fslab.api import fleets
     from fslab.report import fleet_terminal
 

@@ -1,7 +1,8 @@
-"""``fslab fleet schedule`` and ``unschedule``: studies that a fleet runs again and again."""
+"""``fslab fleet schedule`` and ``unschedule``: studies that a fleet runs repeatedly."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
 from typing import Annotated
 
@@ -56,10 +57,10 @@ def schedule(
     scale: ScaleOption = None,
     store: StoreOption = None,
 ) -> None:
-    """Let the fleet run a study again and again. The schedule is in the database: the scheduler may be restarted.
+    """Let the fleet run a study repeatedly. The schedule is in the database, so the scheduler can be restarted.
 
-    What is started is on the machines that are there then. A run that was due while no scheduler ran is started once,
-    as soon as one does. A run that could not be started shows why in fslab fleet status.
+    Each run uses the machines that are online when it starts. A run that was due while no scheduler ran is started
+    once, as soon as a scheduler runs. If a run cannot be started, fslab fleet status shows the reason.
     """
     from fslab import load
     from fslab.api.stores import FleetSchedule, FleetStore, Store
@@ -88,7 +89,7 @@ def unschedule(
     name: Annotated[str, typer.Argument(metavar="NAME", help="As fslab fleet status shows it.")],
     store: StoreOption = None,
 ) -> None:
-    """Remove a schedule. What it has started goes on; its results stay."""
+    """Remove a schedule. Runs that it started continue, and their results stay."""
     from fslab.api.stores import FleetStore, Store
 
     with Store.open(store, create=False) as opened:
@@ -110,11 +111,12 @@ def _every(text: str) -> int:
 
 
 def _next(at: str, now: datetime) -> datetime:
-    try:
+    wanted = None
+    with suppress(ValueError):
         wanted = time.fromisoformat(at)
-    except ValueError as error:
+    if wanted is None or wanted.tzinfo is not None:
         raise UsageError(
-            f"'{at}' is not a time of day", where="--at", hint="write HH:MM, such as 02:00"
-        ) from error
+            f"'{at}' is not a time of day", where="--at", hint="write HH:MM in UTC, such as 02:00"
+        )
     first = datetime.combine(now.date(), wanted.replace(tzinfo=UTC, second=0, microsecond=0))
     return first if first > now else first + timedelta(days=1)

@@ -1,4 +1,4 @@
-"""``fslab fleet status``, ``cancel`` and ``forget``: what machines do, and what they are no longer to do."""
+"""``fslab fleet status``, ``cancel`` and ``forget``: show machines and runs, cancel runs, remove machines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def status(
 
 
 def show(found: list[AssignmentSummary]) -> None:
-    """A line for each assignment."""
+    """Print a line for each assignment."""
     for each in found:
         message = f": {each.message}" if each.message else ""
         trials = f", {each.trials} trials" if each.trials else ""
@@ -63,7 +63,7 @@ def cancel(
     ],
     store: StoreOption = None,
 ) -> None:
-    """End a run: machines undo what they have made, and keep the trials that are stored."""
+    """Cancel a run. The machines clean up, and keep the trials that are stored."""
     from fslab.api.stores import FleetStore, Store
 
     with Store.open(store, create=False) as opened:
@@ -109,7 +109,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
 
 
 def show_schedules(schedules: list[FleetSchedule]) -> None:
-    """A line for each, with how it went the last time."""
+    """Print a line for each schedule, with its last run and why the last start failed."""
     for each in schedules:
         last = f"last run {each.last_run}" if each.last_run else "not run yet"
         failed = f"; could not be started: {each.message}" if each.message else ""

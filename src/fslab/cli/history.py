@@ -1,4 +1,4 @@
-"""``fslab history``: one study over time on one machine, with its changes of level."""
+"""``fslab history``: show a study over time on one machine, with its change points."""
 
 from typing import Annotated
 

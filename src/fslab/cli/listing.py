@@ -1,4 +1,4 @@
-"""``fslab list``: what there is for studies: file systems, media, workloads, …, and what is looked for."""
+"""``fslab list``: list what studies can use (file systems, media, workloads, …), mechanisms and validity rules."""
 
 from enum import StrEnum
 from typing import Annotated, Any
@@ -9,7 +9,7 @@ from fslab.cli.common import JsonOption, console, print_json
 
 
 class Kind(StrEnum):
-    """What can be listed."""
+    """The lists that can be printed."""
 
     STUDIES = "studies"
     FILESYSTEMS = "filesystems"
@@ -26,7 +26,7 @@ class Kind(StrEnum):
     CAMPAIGN_RULES = "campaign-rules"
 
 
-# What studies name; the rest is listed when it is asked for.
+# Listed by default, because studies use them. The other kinds are listed only on request.
 USED_BY_STUDIES = (
     Kind.STUDIES, Kind.FILESYSTEMS, Kind.LAYOUTS, Kind.MEDIA, Kind.MACHINES, Kind.WORKLOADS, Kind.APPLICATIONS,
     Kind.FAULTS, Kind.PROBES, Kind.FEATURES,
@@ -92,7 +92,7 @@ def _entries(kind: Kind) -> list[dict[str, Any]]:
 
 
 def _details(entry: Any) -> dict[str, Any]:
-    """What a medium can stand for, with all figures; what can be set of an application, its default first."""
+    """Return the profiles of a medium with their figures, and the settings of an application, defaults first."""
     profiles, settings = getattr(entry, "profiles", None), getattr(entry, "settings", None)
     return {
         **({"profiles": list(profiles.values())} if profiles else {}),

@@ -1,6 +1,6 @@
-"""The live view of a campaign on a terminal: the matrix that fills in, and the time that is left.
+"""The live view of a campaign on a terminal: the matrix of results so far, and the remaining time.
 
-Shows only; what is true stands in the store.
+Only shows progress. The store contains the results.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _TICKS = "▏▎▍▌▋▊▉█"
 
 
 def shown(console: Console, *, quiet: bool, silent: bool) -> Quiet:
-    """What shows the progress: the matrix on a terminal, a line per trial elsewhere, nothing beside JSON."""
+    """Return the observer that shows progress: the matrix on a terminal, else a line per trial; none if ``silent``."""
     if silent:
         return Quiet()
     return LiveView(console) if console.is_terminal and not quiet else Lines(console)
 
 
 class LiveView(Quiet):
-    """The matrix, and below it a bar with the time that is left."""
+    """Shows the matrix, and below it a bar with the remaining time."""
 
     def __init__(self, console: Console) -> None:
         from rich.live import Live as Screen
@@ -77,13 +77,13 @@ class LiveView(Quiet):
             self.note(f"{record.cell.workload.name} on {record.cell.stack.name}: {record.error}")
 
     def looked(self, look: InterimResult, *, total: int) -> None:
-        """What is settled and what is still open, above the matrix; the bar grows by what is planned."""
+        """Print the settled and the open comparisons above the matrix; extend the bar by the newly planned trials."""
         self.total = total
         for line in look_lines(look):
             self.note(line)
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
-        """How many are invalid, and what that costs; the bar grows."""
+        """Print how many trials are invalid and replaced; extend the bar."""
         self.total = total
         self.note(replaced_words(invalid, more))
 
@@ -91,7 +91,7 @@ class LiveView(Quiet):
         self.waiting = waiting(whom, waited_s)
 
     def turn_begins(self, waited_s: float) -> None:
-        """The time that was waited is none of the campaign's."""
+        """Exclude the waiting time from the campaign's elapsed time."""
         self.waiting = ""
         self.begun += waited_s
 

@@ -1,4 +1,4 @@
-"""What is printed: text of a store, a tool or a kernel may be anybody's, and a terminal obeys control characters."""
+"""A safe console: text of a store, a tool or a kernel is untrusted, and a terminal obeys control characters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from fslab.names import shown
 
 
 class SafeConsole(Console):
-    """A console that writes no control character but its own: colours, and movements of the live table."""
+    """A console that writes no control characters except its own, for colours and for the live table."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """The pieces of what is to be printed."""
+        """Yield the segments to print, with blanks for control characters."""
         for segment in super().render(renderable, options):
             text = segment.text
             if segment.control or text.isprintable() or (safe := shown(text)) == text:

@@ -1,4 +1,4 @@
-"""``fslab plan``: what running a study would mean, touching nothing."""
+"""``fslab plan``: show what a study would do. Changes nothing."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
 
 
 def _reasons(made: Plan) -> list[tuple[str, int]]:
-    """Each reason once, with how many cells it keeps from being measured."""
+    """Return the reasons why cells cannot be measured, each with the number of its cells."""
     from collections import Counter
 
     return list(Counter(made.impossible.values()).items())
@@ -124,7 +124,7 @@ def _expected(made: Plan) -> str:
 
 
 def _trials(made: Plan) -> str:
-    """``15 cells × 5 trials = 75 trials``, or from how many to how many, and until when."""
+    """Return ``15 cells × 5 trials = 75 trials``; with a precision, the least and most trials and the stopping rule."""
     from fslab.stopping import Until
 
     cells, least, most = len(made.cells), made.trials, made.stopping.most
@@ -143,7 +143,7 @@ def _trials(made: Plan) -> str:
 
 
 def _show_scale(made: Plan, screen: Console) -> None:
-    """What was scaled, entry by entry, and what that costs."""
+    """Print the scaled amounts of each entry, and the costs of scaling."""
     from itertools import groupby
 
     if made.scale == 1:

@@ -1,4 +1,5 @@
-"""What ``fslab plan`` says of a study's claims: what its budget pays for, and what that decides at the noise known."""
+"""The part of ``fslab plan`` about a study's claims: the trials within its budget, and the claims that they are likely
+to decide at the known noise."""
 
 from __future__ import annotations
 
@@ -17,10 +18,11 @@ NAMED = 8
 
 
 class Forecast(Frozen):
-    """Which claims a budget is likely to decide. ``campaign``: whose noise is used; None: none was run.
+    """Claims that a budget is likely to decide. ``campaign``: the campaign whose noise is used; None if there is none.
 
-    ``block_s`` is what one trial of each cell takes, ``reference_spread`` how much a fixed loop varies just now.
-    ``likely`` are ids; ``beyond`` are those that take more, with the seconds of all trials for one, None where unknown.
+    ``block_s``: seconds for one trial of each cell. ``reference_spread``: the current variation of a fixed loop's
+    speed. ``likely``: ids of claims. ``beyond``: ids of claims that need more than the budget, with the further
+    seconds that each one needs; None if unknown.
     """
 
     cells: int
@@ -36,7 +38,7 @@ class Forecast(Frozen):
 
 
 def forecast(study: Study, plan: Plan, memory_bytes: int | None, store: str | None = None) -> Forecast | None:
-    """None for a study whose trials are not for claims."""
+    """Return the forecast for a study; None if its trials are not run for claims."""
     from fslab.campaign import claims_budget, launch
 
     if not study.for_claims:
@@ -55,7 +57,7 @@ def forecast(study: Study, plan: Plan, memory_bytes: int | None, store: str | No
 
 
 def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | None) -> Forecast:
-    """With the last campaign of the study, where there is one."""
+    """Complete the forecast with the noise of the study's last campaign, if there is one."""
     from fslab.api.claims import of_campaign
     from fslab.claims.model import ClaimVerdict, Why
     from fslab.errors import FslabError
@@ -94,7 +96,7 @@ def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | N
 
 
 def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
-    """What there is to say."""
+    """Yield the lines that ``fslab plan`` prints."""
     if found.too_small:
         yield f"claims: {found.too_small}"
     elif found.blocks is not None:

@@ -1,6 +1,6 @@
-"""Progress of a campaign in lines, one per trial, or not at all; on a terminal there is the ``live`` view.
+"""Shows the progress of a campaign in lines, one per trial, or not at all. ``live`` is the view for terminals.
 
-Shows only; what is true stands in the store.
+Only shows progress. The store contains the results.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WAITING_TOLD_S = 30.0
 
 
 def result_of(record: TrialRecord) -> str:
-    """The headline of a trial in a few words: ``61.7k IOPS``, or why there is none."""
+    """Return the headline figure of a trial, such as ``61.7k IOPS``; the status of a failed or unsupported trial."""
     if record.status in {Status.FAILED, Status.UNSUPPORTED}:
         return record.status_text
     headline = parsed(record.cell.workload).headline()
@@ -35,7 +35,7 @@ def result_of(record: TrialRecord) -> str:
 
 
 def look_lines(look: InterimResult) -> Iterator[str]:
-    """``after 8 trials each: 2 of 3 comparisons settled``, then each open one with its interval as it is now."""
+    """Yield ``after 8 trials each: 2 of 3 comparisons settled``, then each open one with its current interval."""
     if look.claims is not None:
         yield claims_line(look.claims)
     else:
@@ -55,18 +55,18 @@ def look_lines(look: InterimResult) -> Iterator[str]:
 
 
 def replaced_words(invalid: int, more: int) -> str:
-    """What is said before invalid trials are replaced."""
+    """Return the message that is printed before invalid trials are replaced."""
     what = "1 trial is" if invalid == 1 else f"{invalid} trials are"
     return f"{what} invalid: running {more} more trial{'s' * (more != 1)} (a comparison needs the other stacks too)"
 
 
 def waiting(whom: str, waited_s: float) -> str:
-    """``waiting 12 s for campaign … (process 4711), which …``."""
+    """Return ``waiting 12 s for campaign … (process 4711), which …: trials on one machine take turns``."""
     return f"waiting {format_duration(waited_s)} for {whom}: trials on one machine take turns"
 
 
 def _figure(unit: Unit | None, *values: float) -> str:
-    """``1.90 × (1.70–2.10)``; with a unit ``4.50 µs (4.32 µs–4.69 µs)``."""
+    """Return ``1.90 × (1.70–2.10)``; with a unit ``4.50 µs (4.32 µs–4.69 µs)``."""
     if unit is not None:
         middle, low, high = (format_value(each, unit) for each in values)
         return f"{middle} ({low}–{high})"
@@ -74,7 +74,8 @@ def _figure(unit: Unit | None, *values: float) -> str:
 
 
 def claims_line(claims: ClaimsProgress) -> str:
-    """``claims: 12 of 28 decided, 9 open, 3 beyond the budget, 2 at the limit, 2 not testable; 14 min 20 s left``."""
+    """Return ``claims: 12 of 28 decided, 9 open, 3 given up (…), 2 at the limit, 2 not testable here; 14 min 20 s
+    left``."""
     counts = (
         (len(claims.open), "open"),
         (len(claims.given_up), "given up (needs more than the time left)"),
@@ -93,7 +94,7 @@ def claims_line(claims: ClaimsProgress) -> str:
 
 
 class Quiet(Observer):
-    """Says nothing."""
+    """Prints nothing."""
 
     def __enter__(self) -> Self:
         return self
@@ -103,7 +104,7 @@ class Quiet(Observer):
 
 
 class Lines(Quiet):
-    """One line per trial, for logs and pipes."""
+    """Prints one line per trial, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
@@ -137,25 +138,25 @@ class Lines(Quiet):
             self.console.print(f"    {record.error}", markup=False, soft_wrap=True)
 
     def looked(self, look: InterimResult, *, total: int) -> None:
-        """What is settled and what is still open."""
+        """Print the settled and the open comparisons."""
         self.total = total
         for line in (*look_lines(look), self.rates.words()):
             if line:
                 self.note(line)
 
     def replaces(self, *, invalid: int, more: int, total: int) -> None:
-        """How many are invalid, and what that costs."""
+        """Print how many trials are invalid and replaced."""
         self.total = total
         self.note(replaced_words(invalid, more))
 
     def waits(self, whom: str, waited_s: float) -> None:
-        """A line at the first wait, and then one for each half minute of any: two campaigns wait at every trial."""
+        """Print a line at the first wait, and then one per 30 s of a wait: two campaigns wait at every trial."""
         if waited_s >= self.told_after_s:
             self.told_after_s = waited_s + WAITING_TOLD_S
             self.note(waiting(whom, waited_s))
 
     def turn_begins(self, waited_s: float) -> None:  # noqa: ARG002
-        """Nothing; the next wait is told of when it takes long."""
+        """Print nothing. The next wait is reported only if it takes ``WAITING_TOLD_S`` seconds or more."""
         self.told_after_s = WAITING_TOLD_S
 
     def note(self, text: str) -> None:

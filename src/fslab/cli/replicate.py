@@ -1,4 +1,4 @@
-"""``fslab replicate``: the replication page of a study, in the terminal or as Markdown and HTML files."""
+"""``fslab replicate``: print the replication page of a study, or write it as Markdown and HTML files."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _names(studies: list[str] | None, *, every: bool) -> list[str]:
 
 
 def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[Made], list[str]]:
-    """Run each; the pages are written after each, so that what comes later cannot take them away."""
+    """Run each study. The pages are written after each one, so that a later failure cannot lose them."""
     from fslab.api import unattended
     from fslab.cli import consent, live
     from fslab.cli.progress import Quiet
@@ -141,7 +141,7 @@ Made = tuple["Verdicts", "ReplicationPage", "StudyResult"]
 
 
 def _of_all(store: Store) -> list[Campaign]:
-    """The last campaign of each shipped study with claims, in the order of the studies."""
+    """Return the last campaign of each shipped study with claims, in the order of the studies."""
     from fslab.study import load, shipped
 
     campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
@@ -182,7 +182,7 @@ def _made(campaign: Campaign, store: Store) -> Made:
 
 
 def _conditions(study: Study, campaign: Campaign, records: Sequence[TrialRecord]) -> tuple[Condition, ...]:
-    """The publication's own, beside those of the machine and the stacks that the trials ran on."""
+    """Return the conditions of the publication beside those of the machine and the stacks of the trials."""
     from fslab.claims.replication import conditions_of
     from fslab.units import format_size
 

@@ -1,4 +1,4 @@
-"""``fslab report``: one HTML file of a campaign, or several compared; tables and figures for a paper."""
+"""``fslab report``: write one HTML file of a campaign or of several compared, or tables and figures for a paper."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Exit codes:
 
 
 class FigureFormat(StrEnum):
-    """What a report is written as."""
+    """The formats of a report."""
 
     HTML = "html"
     MARKDOWN = "md"
@@ -100,9 +100,9 @@ _ENDINGS = {
 
 
 def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> None:
-    """UsageError for a file whose name promises another format; a name without an ending promises nothing.
+    """Raise UsageError for a directory, and for a file whose ending is that of another format.
 
-    UsageError too for a directory, before anything takes time.
+    A name without an ending is valid. Called before anything that takes time.
     """
     if file is not None and os.path.isdir(file):  # noqa: PTH112 - never raises
         raise UsageError("is a directory", where=str(file), hint=f"name a file: {file / 'report.html'}")
@@ -118,7 +118,7 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
 
 
 def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
-    """Write the report of a run and say where; a disk that is full now takes nothing from what was measured."""
+    """Write the report of a run and print its path. If this fails (a full disk), the stored results are still valid."""
     try:
         file = write_report(campaign, store, wanted)
     except UsageError as error:
@@ -129,7 +129,7 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
 
 
 def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
-    """The page of one campaign in a file, ``wanted`` or one of its own among the user's data."""
+    """Write the page of one campaign to ``wanted``, by default to a file in the user's data directory."""
     from fslab.api.pages import html_of, page_of
     from fslab.system import paths
 
@@ -140,7 +140,7 @@ def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
 
 
 def write_figures(page: Page, directory: Path) -> None:
-    """SVG and PNG of every figure, and how many that were."""
+    """Write every figure as SVG and PNG, and print their number."""
     from fslab.report.figures import files
     from fslab.report.page import assemble
 
@@ -166,7 +166,7 @@ def _put(text: str, output: Path | None) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """UsageError if it cannot be made."""
+    """Create a directory and its parents. Raises UsageError if this fails."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -174,7 +174,7 @@ def make_directory(path: Path) -> None:
 
 
 def write_file(text: str, path: Path) -> None:
-    """Replace a file, whole or not at all; UsageError if it cannot be written."""
+    """Replace a file atomically. Raises UsageError if it cannot be written."""
     try:
         outputs.replace(path, text)
     except OSError as error:

@@ -92,7 +92,7 @@ def show(
 
 
 def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
-    """``run`` is what was measured; the rest is what that took."""
+    """Print the time of each stage. Only the stage ``run`` is measured; the others are overhead."""
     from rich.table import Table
 
     from fslab.analysis.cost import BETWEEN, cost_of
@@ -123,7 +123,10 @@ def _state(campaign: Campaign, store: Store) -> str:
 
 
 def _done(row: dict[str, Any]) -> str:
-    """``10 of 24``, ``26 of 24–240``; what a finished campaign left out it did not need, or could not do."""
+    """Return ``10 of 24`` or ``26 of 24–240``; only the number of trials if the campaign is finished.
+
+    A finished campaign has fewer trials than planned if it did not need the others, or they were not possible.
+    """
     if row["status"] == "finished":
         return str(row["trials"])
     most = f"–{row['planned_most']}" if row["planned_most"] > row["planned"] else ""

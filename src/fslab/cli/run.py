@@ -1,4 +1,4 @@
-"""``fslab run``: run a study, or finish one that was interrupted; ends with the table."""
+"""``fslab run``: run a study, or finish an interrupted campaign, and print the results."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def _created(
     name: str | None,
     note: str | None,
 ) -> tuple[Campaign, float | None]:
-    """A new campaign, stored, and its budget in seconds."""
+    """Create and store a campaign. Returns it and its budget in seconds."""
     from fslab import load
     from fslab.campaign import claims_budget, launch
 
@@ -157,7 +157,7 @@ def _created(
 
 
 def _resumed(store: Store, wanted: str | None, terms: Terms, **more: int | None) -> Campaign:
-    """A stored campaign that may go on; what it writes to and which of its files have changed is printed."""
+    """Return a stored campaign that may continue. Prints what it writes to, and which of its files have changed."""
     from fslab.api import agreement
     from fslab.campaign import launch
 
@@ -171,7 +171,7 @@ def _resumed(store: Store, wanted: str | None, terms: Terms, **more: int | None)
 
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
-    """Print the results and write the report; exit with 6 when there are none to speak of."""
+    """Print the results and write the report. Exit status 6 if all trials failed."""
     from fslab.api import explanations
     from fslab.api.results import CampaignResults
     from fslab.cli import causes, results
@@ -199,7 +199,7 @@ def _print_plan(study: str | None, settings: list[str], as_json: bool) -> None:
 
 
 def undo_leftovers(*, quiet: bool) -> None:
-    """Undo what earlier runs left behind, as far as that can be."""
+    """Remove what earlier runs left behind, as far as possible."""
     from fslab.campaign import cleanup
 
     done, failures = cleanup.clean_all()

@@ -1,4 +1,4 @@
-"""The options of ``fslab run``, and what some of them mean as settings of a study. Prints nothing."""
+"""The options of ``fslab run``, and their translation into settings of a study. Prints nothing."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -114,13 +114,13 @@ ReportOption = Annotated[
 def repeats(
     trials: int | None, precision: str | None, until: str | None, max_trials: int | None
 ) -> list[str]:
-    """How often cells are repeated, as settings of the study."""
+    """Return the options for the number of trials as settings of the study."""
     given = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
     return [f"{key}={value}" for key, value in given.items() if value is not None]
 
 
 def until_decided(until: str | None) -> list[str]:
-    """What --until-decided means as settings of the study."""
+    """Return --until-decided as settings of the study. Raises UsageError if --until is given too."""
     if until is not None:
         raise UsageError(
             "cannot be combined with --until-decided", where="--until", hint="give only one of them"
@@ -129,7 +129,7 @@ def until_decided(until: str | None) -> list[str]:
 
 
 def named(study: str | None) -> str:
-    """The study; UsageError, with the ids that there are, where none is named."""
+    """Return the study. Raises UsageError, with the ids of the shipped studies, if none is given."""
     from fslab.study import shipped
 
     if study is None:
@@ -143,7 +143,7 @@ def named(study: str | None) -> str:
 def check_fleet(
     *, machines: list[str], spread: bool, detach: bool, fleet: bool, others: Mapping[str, object]
 ) -> None:
-    """UsageError for options of a fleet without --fleet, and for those that a fleet cannot have."""
+    """Raise UsageError for options of a fleet without --fleet, and for options that a fleet does not support."""
     if not fleet and (machines or spread or detach):
         raise UsageError("needs --fleet", where="--machines, --spread, --detach", hint="add --fleet")
     if fleet and (wrong := [option for option, value in others.items() if value]):
@@ -154,7 +154,7 @@ def check_fleet(
 
 
 def seconds(budget: str | None) -> float | None:
-    """--budget in seconds."""
+    """Return --budget in seconds. Raises UsageError unless it is a duration greater than zero."""
     from fslab.units import parse_duration
 
     if budget is None:
@@ -175,7 +175,7 @@ def seconds(budget: str | None) -> float | None:
 def check_resume(
     settings: list[str], *, resume: bool, dry_run: bool, name: str | None, note: str | None
 ) -> None:
-    """UsageError for options that a resumed campaign would ignore."""
+    """Raise UsageError for options that a resumed campaign would ignore."""
     if not resume:
         return
     if name is not None or note is not None:

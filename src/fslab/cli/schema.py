@@ -1,4 +1,4 @@
-"""``fslab schema``: the language of study files, for editors (JSON Schema) and for people (Markdown)."""
+"""``fslab schema``: print the schema of study files, for editors (JSON Schema) or for people (Markdown)."""
 
 import sys
 from typing import Annotated

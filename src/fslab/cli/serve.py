@@ -1,4 +1,4 @@
-"""``fslab serve``: the reports of the store in a browser, live."""
+"""``fslab serve``: serve the reports of the store to a browser, live."""
 
 from typing import Annotated
 
@@ -52,7 +52,7 @@ def serve(
             annotations=ANNOTATIONS,
         )
     except InterruptedBySignal:
-        return  # the way to end it
+        return  # the normal way to stop it
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "invalid host name"
         hint = "give an address of this machine, such as --host 127.0.0.1, and a free --port"

@@ -1,4 +1,4 @@
-"""``fslab store``: copies campaigns from one store to another, checks a store, grants rights in it."""
+"""``fslab store``: copy campaigns to another store, check a store, delete old campaigns, grant rights."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def grant(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Give roles that exist (CREATE ROLE name LOGIN PASSWORD …) their rights, instead of those that they have in it.
+    """Give existing roles (CREATE ROLE name LOGIN PASSWORD …) rights in the store; replaces the rights that they have.
 
     Run it as the owner of the database, and again after an upgrade of fslab that changes the tables.
     """

@@ -27,10 +27,11 @@ class Support(StrEnum):
 
 
 class FeatureFinding(Frozen):
-    """One feature of one file system.
+    """The result of one feature on one file system.
 
-    ``value`` has ``unit`` (``B``, ``ns``, ``%``, ``chars``) or is a word; ``at_least``: the limit of the test, not of
-    the file system. ``detail`` says what was observed, ``switch`` the options without which the answer is no.
+    ``value``: a number in ``unit`` (``B``, ``ns``, ``%``, ``chars``), or a word. ``at_least``: the value is the limit
+    of the test, not of the file system. ``detail``: what was observed. ``switch``: options that enable the feature;
+    without them the answer is no.
     """
 
     answer: Support
@@ -42,10 +43,10 @@ class FeatureFinding(Frozen):
 
 
 class Examination(Frozen):
-    """The results for one file system, by feature; ``not_possible``: why there was nothing to test.
+    """The results for one file system, by feature. ``not_possible``: why nothing could be tested.
 
-    Results hold for this ``machine`` and ``kernel``; another kernel can give others. ``kernel`` is None if nothing was
-    tested.
+    The results are valid for this ``machine`` and ``kernel``; another kernel can give other results. ``kernel`` is None
+    if nothing was tested.
     """
 
     filesystem: str
@@ -57,38 +58,41 @@ class Examination(Frozen):
 
 
 def yes(detail: str | None = None) -> FeatureFinding:
-    """It can."""
+    """Return that the file system has the feature."""
     return FeatureFinding(answer=Support.YES, detail=detail)
 
 
 def no(detail: str | None = None) -> FeatureFinding:
-    """It cannot."""
+    """Return that the file system does not have the feature."""
     return FeatureFinding(answer=Support.NO, detail=detail)
 
 
-# How a detail begins where the options that are said to bring a feature were tried, and did not.
+# The beginning of a detail if the options that should enable a feature were tried without effect.
 ALSO_NOT = "also not with"
 
 
 def refused(before: FeatureFinding, switch: str, why: str | None) -> FeatureFinding:
-    """It cannot, even with the options that should enable it: probably because of the kernel, not the file system."""
+    """Return ``no`` with the result of the test with the options that should enable the feature.
+
+    The reason is probably the kernel, not the file system.
+    """
     return before.model_copy(update={"detail": f"{ALSO_NOT} {switch}: {why}"})
 
 
 def value(
     found: float | str, unit: str | None = None, *, at_least: bool = False, detail: str | None = None
 ) -> FeatureFinding:
-    """How much, or which."""
+    """Return a number or a word as the result."""
     return FeatureFinding(answer=Support.VALUE, value=found, unit=unit, at_least=at_least, detail=detail)
 
 
 def unknown(why: str) -> FeatureFinding:
-    """The test had no result."""
+    """Return that the test had no result."""
     return FeatureFinding(answer=Support.UNKNOWN, detail=why)
 
 
 class FeatureGroup(StrEnum):
-    """What a feature is about, in the order of the table."""
+    """The group of a feature, in the order of the table."""
 
     DATA = "data"
     LIMITS = "limits"
@@ -98,10 +102,10 @@ class FeatureGroup(StrEnum):
 
 
 class Volume(StrEnum):
-    """What a feature needs to be tried on.
+    """The file system that the test of a feature needs.
 
-    ``shared``: a directory of its own on a file system with others. ``own``: a file system made for it, which it
-    may fill, unmount and damage. ``small``: the same, on the smallest device that the file system takes.
+    ``shared``: a separate directory on a file system that other tests use. ``own``: a new file system, which the test
+    may fill, unmount and damage. ``small``: like ``own``, on the smallest device that the file system supports.
     """
 
     SHARED = "shared"
@@ -111,12 +115,12 @@ class Volume(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TestPlace:
-    """Where a feature is tried: its own empty directory on a mounted scratch file system.
+    """The place of a test: its own empty directory on a mounted scratch file system.
 
-    ``unmount`` and ``mount`` take it away and bring it back; ``run`` runs a command and does not raise for its
-    exit code; ``also_mounted`` mounts the same device a second time with options of its own. ``grow_argv`` and
-    ``shrink_argv`` are the file system's commands, None where it has none; ``enlarge`` makes the device larger
-    and says by how many bytes, None if it cannot.
+    ``unmount`` and ``mount`` unmount the file system and mount it again. ``run`` runs a command and does not raise for
+    its exit code. ``also_mounted`` mounts the same device a second time, with the given options. ``grow_argv`` and
+    ``shrink_argv`` are the file system's commands; None if it has none. ``enlarge`` enlarges the device and returns by
+    how many bytes; None if this is not possible.
     """
 
     directory: Path
@@ -131,7 +135,7 @@ class TestPlace:
     enlarge: Callable[[], int | None]
 
     def remount(self) -> None:
-        """Unmount and mount again: what comes back was on the device."""
+        """Unmount and mount again, so that later reads come from the device."""
         self.unmount()
         self.mount()
 
@@ -154,7 +158,7 @@ REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature, group="fsla
 
 
 def in_order() -> list[Feature]:
-    """All features, as the table shows them."""
+    """Return all features in the order of the table."""
     groups = list(FeatureGroup)
     return sorted(
         (feature for _, feature in REGISTRY), key=lambda feature: (groups.index(feature.group), feature.title)

@@ -1,10 +1,13 @@
-"""Finds the largest number that still works, by doubling steps and halving them."""
+"""Finds the largest number that works, by bisection."""
 
 from collections.abc import Callable
 
 
 def largest(works: Callable[[int], bool], *, low: int, high: int) -> int | None:
-    """The largest number from ``low`` to ``high`` that works, where all below a working one work; None if none."""
+    """Return the largest number from ``low`` to ``high`` that works; None if ``low`` does not work.
+
+    If a number works, all smaller ones must work too.
+    """
     if not works(low):
         return None
     if works(high):

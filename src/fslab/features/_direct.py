@@ -1,4 +1,4 @@
-"""How direct I/O behaves: which request sizes work, and which of them leave dirty or cached pages."""
+"""Tests direct I/O: which request sizes work, and which of them leave dirty or cached pages."""
 
 import errno
 import mmap
@@ -12,7 +12,7 @@ from fslab.system import syscalls, sysfs
 
 BYTES = 4 << 20
 PAGES = BYTES // syscalls.PAGE_BYTES
-DIRTY_PAGES = 64  # few, so that a try is short: others make pages dirty meanwhile
+DIRTY_PAGES = 64  # few, so that a try is short: other processes dirty pages at the same time
 FEW_PAGES = DIRTY_PAGES // 2
 TIMES_SEEN = 5
 PATIENCE_S = 10.0
@@ -21,7 +21,7 @@ VMSTAT = Path("/proc/vmstat")
 
 
 def works(descriptor: int, size: int) -> bool:
-    """Whether a read and a write of this size work, at an offset aligned to this size only."""
+    """Return whether a read and a write of this size work, at an offset aligned only to this size."""
     block = _block(size)
     try:
         os.preadv(descriptor, [block], size)
@@ -33,10 +33,10 @@ def works(descriptor: int, size: int) -> bool:
 
 
 def first_clean(descriptor: int, sizes: Sequence[int], block_bytes: int) -> int | None:
-    """The smallest size whose writes bypass the page cache; None: none does.
+    """Return the smallest size whose writes bypass the page cache; None if there is no such size.
 
-    If whole pages and blocks do not, nothing does. That is asked first: log-structured file systems write a whole
-    log for each such write, and more tries would fill the volume.
+    If writes of whole pages and blocks do not bypass it, smaller ones do not either. Whole pages are tested first,
+    because log-structured file systems write a whole log for each such write, and more tries would fill the volume.
     """
     whole = next((size for size in sizes if size >= max(syscalls.PAGE_BYTES, block_bytes)), None)
     if whole is not None and _dirties(descriptor, whole):
@@ -45,11 +45,12 @@ def first_clean(descriptor: int, sizes: Sequence[int], block_bytes: int) -> int 
 
 
 def _dirties(descriptor: int, size: int) -> bool:
-    """Whether writes in such steps make pages dirty: some kernels take any step and go through the cache with it.
+    """Return whether writes of this size dirty pages: some kernels accept any size, but write through the page cache.
 
-    Not what is cached afterwards: they empty it again before they return. The counter is the machine's, and others
-    write for seconds on end: one try without dirty pages is a proof, and one with them counts only where there were
-    none as long before and after it. Where it is never quiet, the tries are compared with what lies between them.
+    Cached pages are no evidence, because these kernels drop them before the call returns. The counter of dirtied pages
+    is that of the whole machine, and other processes can write for seconds. One try without dirtied pages is a proof. A
+    try with dirtied pages counts only if there were few of them in equally long periods before and after it. If the
+    machine is never quiet, the median of the tries is compared with the periods between them.
     """
     block, end = _block(size), time.monotonic() + PATIENCE_S
     seen, differences, after = 0, list[int](), _others(0.0)
@@ -67,24 +68,25 @@ def _dirties(descriptor: int, size: int) -> bool:
 
 
 def _block(size: int) -> memoryview:
-    """Memory that begins with a page. It is freed when it is not referenced: to close it before that is an error, and
-    a write that fails holds it in its traceback."""
+    """Return page-aligned memory. It is freed when its last reference is gone. Closing it earlier is an error, and the
+    traceback of a failed write holds a reference."""
     return memoryview(mmap.mmap(-1, max(size, syscalls.PAGE_BYTES)))[:size]
 
 
 def _dirtied(descriptor: int, block: memoryview) -> int:
-    """Pages that became dirty while one block went to each page: of the whole machine, so others can only add."""
+    """Return the number of pages that became dirty while one block was written to each page. The counter is that of the
+    whole machine, so other processes can only increase it."""
     before, size = _counter(), len(block)
     for offset in range(0, DIRTY_PAGES * syscalls.PAGE_BYTES, max(size, syscalls.PAGE_BYTES)):
-        # Not at a page's beginning where the step is smaller than a page: aligned to the step alone.
+        # If the size is smaller than a page, the offset is aligned only to the size, not to a page.
         os.pwritev(descriptor, [block], offset + (size if size < syscalls.PAGE_BYTES else 0))
     return _counter() - before
 
 
 def reads_are_cached(descriptor: int, file: Path) -> bool:
-    """Whether what is read stays in the page cache."""
+    """Return whether data stays in the page cache after direct reads."""
     with mmap.mmap(-1, BYTES) as buffer:
-        buffer[:] = bytes(BYTES)  # btrfs reads through the cache into memory that was never touched
+        buffer[:] = bytes(BYTES)  # btrfs reads through the cache if the memory was never written to
         found = []
         for _ in range(READ_TRIES):
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
@@ -93,14 +95,14 @@ def reads_are_cached(descriptor: int, file: Path) -> bool:
                 os.preadv(descriptor, [buffer], 0)
             except OSError as error:
                 if error.errno == errno.EINVAL:
-                    return False  # not even this: the steps below tell
+                    return False  # not even this size works; works() then reports it
                 raise
             found.append(syscalls.cached_pages(file) - before)
     return min(found) > PAGES // 2
 
 
 def _others(seconds: float) -> int:
-    """Pages that become dirty meanwhile, by whomever."""
+    """Return the number of pages that become dirty on the machine within ``seconds``."""
     before = _counter()
     time.sleep(seconds)
     return _counter() - before

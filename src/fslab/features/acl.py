@@ -20,7 +20,7 @@ ENTRIES = (
 
 
 class Acl(features.Feature):
-    """Gives one more user the right to read, and asks for it again."""
+    """Grants another user the right to read, and reads the list after a remount."""
 
     title = "access control lists"
     summary = "rights for further users and groups"

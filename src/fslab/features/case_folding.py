@@ -1,4 +1,4 @@
-"""Names that ignore case: always, or by directory (chattr +F, Documentation/admin-guide/ext4.rst)."""
+"""Names that ignore case: always, or per directory (chattr +F, Documentation/admin-guide/ext4.rst)."""
 
 import errno
 import os
@@ -9,14 +9,14 @@ from fslab.system import syscalls
 
 
 class CaseFolding(features.Feature):
-    """Makes "File" and looks for "fILE"."""
+    """Creates "File" and looks it up as "fILE"."""
 
     title = "case folding"
     summary = "names that differ only in case are the same name"
     group = FeatureGroup.NAMES
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """By itself, or in a directory that was told to."""
+        """Test a normal directory first, then one with the flag."""
         (place.directory / "File").touch()
         if (place.directory / "fILE").exists():
             return features.yes("always")

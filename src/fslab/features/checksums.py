@@ -1,4 +1,4 @@
-"""Checksums of data: does a read fail after a byte on the device was changed?"""
+"""Checksums of data: tests whether a read fails after a byte on the device was changed."""
 
 import errno
 import os
@@ -24,11 +24,11 @@ class Checksums(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """An I/O error is a yes; other bytes than those written are a no."""
+        """Yes: the read fails with an I/O error. No: it returns other bytes than those written."""
         file, content = place.directory / "file", os.urandom(BYTES)
         file.write_bytes(content)
         mounts.flush(place.directory)
-        # A log's last segment is checked when it is replayed; the question is what happens to data that is older.
+        # The last segment of a log is checked when it is replayed. The test is about older data.
         (place.directory / "later").write_bytes(os.urandom(LATER_BYTES))
         mounts.flush(place.directory)
         place.unmount()
@@ -48,7 +48,7 @@ class Checksums(features.Feature):
 
 
 def flip(device: Path, needle: bytes) -> int:
-    """Flip the bits of the first byte of every occurrence of ``needle`` on a device; returns how many."""
+    """Flip the bits of the first byte of every occurrence of ``needle`` on a device. Returns their number."""
     overlap = len(needle) - 1
     descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
     try:
@@ -63,7 +63,7 @@ def flip(device: Path, needle: bytes) -> int:
         for place in places:
             os.pwrite(descriptor, bytes([needle[0] ^ 0xFF]), place)
         os.fsync(descriptor)
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # what is read next comes from the device
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # the next read comes from the device
     finally:
         os.close(descriptor)
     return len(places)

@@ -1,4 +1,4 @@
-"""Transparent compression, asked for file by file: chattr(1), +c."""
+"""Transparent compression, requested per file: chattr(1), +c."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1
 
 
 class Compression(features.Feature):
-    """Writes repetitive text to a file with the compression flag, and compares the space that it takes."""
+    """Writes repetitive text to a file with the compression flag, and measures the space that it takes."""
 
     title = "compression"
     summary = "transparent compression of files"
@@ -20,7 +20,7 @@ class Compression(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Compressed extents, or less than half of the room."""
+        """Yes: the file has compressed extents, or takes less than half of the space."""
         directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)

@@ -8,14 +8,14 @@ from fslab.system import syscalls, sysfs
 
 
 class Dax(features.Feature):
-    """Maps a file with MAP_SYNC, which works with DAX only."""
+    """Maps a file with MAP_SYNC, which works only with DAX."""
 
     title = "DAX"
     summary = "files in persistent memory, mapped without the page cache"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Unknown on a device that has none."""
+        """Unknown on a device that is not persistent memory."""
         queue = sysfs.queue_directory(sysfs.block_directory(place.device))
         if sysfs.number(queue / "dax") != 1:
             return features.unknown("the device is not persistent memory")

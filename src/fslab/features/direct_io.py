@@ -1,4 +1,4 @@
-"""Direct I/O: does it work, what is the smallest request, and does it bypass the page cache?"""
+"""Direct I/O: tests whether it works, the smallest request, and whether it bypasses the page cache."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ STEPS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
 
 
 class DirectIo(features.Feature):
-    """Writes and reads at ever larger steps until one is taken, then looks whether pages become dirty or cached."""
+    """Reads and writes with each request size of ``STEPS``, and tests whether pages become dirty or cached."""
 
     title = "direct I/O, step"
     summary = "O_DIRECT: smallest request, and whether it bypasses the page cache"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """What was tried; what statx(2) says of it stands beside it."""
+        """Return the smallest request size that worked; the detail contains the values from statx(2)."""
         file = place.directory / "file"
         file.write_bytes(os.urandom(_direct.BYTES))
         place.remount()
@@ -32,7 +32,7 @@ class DirectIo(features.Feature):
         try:
             cached = _direct.reads_are_cached(
                 descriptor, file
-            )  # first: pages that writes leave dirty are read from the cache
+            )  # before any write: a read of pages that a write left dirty comes from the cache
             taken = [size for size in STEPS if _direct.works(descriptor, size)]
             step = _direct.first_clean(descriptor, taken, os.fstatvfs(descriptor).f_bsize)
         finally:

@@ -1,4 +1,4 @@
-"""Encryption by directory: Documentation/filesystems/fscrypt.rst."""
+"""Encryption per directory: Documentation/filesystems/fscrypt.rst."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ WINDOW = 8 << 20
 
 
 class Encryption(features.Feature):
-    """Gives a directory a key, writes into it, and looks for what was written on the device."""
+    """Sets a key for a directory, writes a file in it, and searches the device for the written data."""
 
     title = "encryption"
     summary = "encryption by directory (fscrypt)"
@@ -22,7 +22,7 @@ class Encryption(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """The text must not stand on the device."""
+        """Yes: the device does not contain the plain data."""
         directory = place.directory / "secret"
         directory.mkdir()
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)

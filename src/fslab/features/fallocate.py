@@ -1,4 +1,4 @@
-"""fallocate(2): which of its modes work."""
+"""fallocate(2): tests which of its modes work."""
 
 import errno
 import os
@@ -24,14 +24,14 @@ NOT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV}
 
 
 class FallocateModes(features.Feature):
-    """Each mode on a file of its own."""
+    """Calls fallocate with each mode, each on a new file."""
 
     title = "fallocate modes"
     summary = f"modes of fallocate(2) that work: {', '.join(MODES)}"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """How many, and in the detail which."""
+        """Return how many modes work; the detail lists them."""
         able = [name for name, mode in MODES.items() if _works(place, name, mode)]
         if not able:
             return features.no()

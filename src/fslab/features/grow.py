@@ -7,7 +7,7 @@ from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 
 class Grow(features.Feature):
-    """Makes the device larger, runs the file system's command, and looks at the size."""
+    """Enlarges the device, runs the file system's command, and compares the size."""
 
     title = "grow online"
     summary = "can be made larger while mounted"
@@ -15,7 +15,7 @@ class Grow(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Larger by at least half of what the device gained."""
+        """Yes: the file system grew by at least half of the device's growth."""
         if place.grow_argv is None:
             return features.no("no command for it")
         before = _size(place)

@@ -1,4 +1,4 @@
-"""Hard links: how many names one file can have: link(2)."""
+"""Hard links: the number of names that one file can have, link(2)."""
 
 import errno
 import os
@@ -7,11 +7,11 @@ from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 BOUND = 66_000
-PER_DIRECTORY = 1000  # where directories are lists, one with all of them would take quadratic time
+PER_DIRECTORY = 1000  # if directories are linear lists, a single one with all names would take quadratic time
 
 
 class HardLinks(features.Feature):
-    """Links one file until it is refused, or often enough."""
+    """Links one file until link(2) fails or the file has ``BOUND`` names."""
 
     title = "hard links to a file"
     summary = f"number of names that one file can have (tested up to {BOUND})"
@@ -19,7 +19,7 @@ class HardLinks(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """The count of names, the first one included."""
+        """Return the number of names, including the first one."""
         file = place.directory / "file"
         file.touch()
         for count in range(1, BOUND):

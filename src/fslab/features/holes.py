@@ -1,4 +1,4 @@
-"""Holes: parts of a file that take no space, and SEEK_HOLE, which finds them: lseek(2)."""
+"""Holes: ranges of a file that take no space, and SEEK_HOLE, which finds them: lseek(2)."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ DATA = 64 << 10
 
 
 class Holes(features.Feature):
-    """Writes the two ends of a file and asks for what lies between."""
+    """Writes both ends of a file, and looks for a hole between them."""
 
     title = "holes, SEEK_HOLE"
     summary = "sparse files, and SEEK_HOLE finds their holes"
     group = FeatureGroup.CALLS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Both are needed for a yes."""
+        """Yes: the unwritten range takes no space, and SEEK_HOLE finds it."""
         descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.pwrite(descriptor, b"x" * DATA, 0)

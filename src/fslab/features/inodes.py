@@ -1,4 +1,4 @@
-"""Inodes: does the file system run out of inodes before it runs out of space? Creates empty files until it is full."""
+"""Inodes: tests whether the file system runs out of inodes before it runs out of space."""
 
 import errno
 import os
@@ -14,7 +14,7 @@ ROOM_LEFT = 0.1
 
 
 class Inodes(features.Feature):
-    """Makes empty files on the smallest volume until it refuses, or often enough."""
+    """Creates empty files on the smallest volume until it is full, up to ``BOUND`` files or ``LIMIT_S`` seconds."""
 
     title = "inodes"
     summary = "fixed number of inodes, or dynamic: as many as there is space for"
@@ -22,7 +22,7 @@ class Inodes(features.Feature):
     volume = Volume.SMALL
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """ "fixed" when it is full of files and not of data."""
+        """Return "fixed" if no file can be created although there is free space."""
         ends = time.monotonic() + LIMIT_S
         for count in range(BOUND):
             if time.monotonic() > ends:

@@ -1,4 +1,4 @@
-"""The largest file: the size that a sparse one can be given, ftruncate(2)."""
+"""The largest file: the size that ftruncate(2) can give to a sparse file."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ NOT = {errno.EFBIG, errno.EINVAL, errno.EOVERFLOW}
 
 
 class LargestFile(features.Feature):
-    """Finds the largest possible offset, which takes no space, then gives a file that size."""
+    """Finds the largest possible offset, which takes no space, then the largest size up to it."""
 
     title = "largest file"
     summary = "size of the largest possible file"
@@ -20,7 +20,7 @@ class LargestFile(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """The size that was given; where that is full of blocks, how far one may seek."""
+        """Return the largest size; the largest offset if a file of that size does not fit on the volume."""
         descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             far = largest(lambda size: _works(os.lseek, descriptor, size, os.SEEK_SET), low=1, high=MOST)

@@ -1,4 +1,4 @@
-"""The longest name of a file, in bytes, and whether bytes or characters are counted."""
+"""The longest name of a file, and whether the limit counts bytes or characters."""
 
 import errno
 
@@ -11,14 +11,14 @@ NOT = {errno.ENAMETOOLONG, errno.EINVAL, errno.ENOENT, errno.EILSEQ}
 
 
 class LongestName(features.Feature):
-    """Names of plain letters, and of letters that take two bytes in UTF-8."""
+    """Creates files with names of ASCII letters, and of letters that take two bytes in UTF-8."""
 
     title = "longest name"
     summary = "bytes in the name of a file"
     group = FeatureGroup.LIMITS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Longest of both kinds; the name must be found again in the directory."""
+        """Return the length of the longest name. A name works if the directory lists it afterwards."""
         plain, wide = _longest(place, "x"), _longest(place, "é")
         if plain is None:
             return features.unknown("no name was accepted")

@@ -1,4 +1,4 @@
-"""How deep directories can be nested, as bytes of the path; beyond the 4096 that one system call takes."""
+"""How deep directories can be nested, in bytes of the path; beyond the 4096 bytes that one system call accepts."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ NOT = {errno.ENAMETOOLONG, errno.EMLINK, errno.ELOOP, errno.EINVAL, errno.ENOSPC
 
 
 class LongestPath(features.Feature):
-    """Goes down one directory after the other, each made relative to the one above."""
+    """Creates nested directories, each relative to its parent."""
 
     title = "longest path"
     summary = f"bytes of the longest path (tested up to {DEPTH * (len(NAME) + 1)})"
     group = FeatureGroup.LIMITS
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Depth reached, times the length of a name."""
+        """Return the depth that was reached, times the length of a path component."""
         at = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for depth in range(DEPTH):

@@ -1,4 +1,4 @@
-"""Quotas: does the file system account what each user (or each subvolume) holds? quotactl(2)."""
+"""Quotas: tests whether the file system accounts the space of each user (or each subvolume), quotactl(2)."""
 
 import errno
 import os
@@ -13,7 +13,7 @@ NO = {errno.ESRCH, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, e
 
 
 class Quotas(features.Feature):
-    """Gives a file to an otherwise unused user id, and asks what that user holds."""
+    """Gives a file to an otherwise unused user id, and queries the space that this user takes."""
 
     title = "quotas"
     summary = "space accounted by user, or by subvolume"
@@ -21,7 +21,7 @@ class Quotas(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Accounted by user, or else by btrfs's quota groups."""
+        """Yes: space is accounted per user, or by the quota groups of btrfs."""
         file = place.directory / "file"
         file.write_bytes(os.urandom(BYTES))
         try:

@@ -1,4 +1,4 @@
-"""Reflinks: one file made to share all blocks of another, ioctl_ficlone(2)."""
+"""Reflinks: a file that shares all blocks of another, ioctl_ficlone(2)."""
 
 import errno
 import os
@@ -11,7 +11,7 @@ BYTES = 8 << 20
 
 
 class Reflink(features.Feature):
-    """Clones a file, checks that it reads the same, takes no room, and that a change in it stays its own."""
+    """Clones a file. Checks that the clone takes no space, and that a change of the clone leaves the original as is."""
 
     title = "reflink"
     summary = "copies that share blocks until one is changed (FICLONE)"
@@ -19,7 +19,7 @@ class Reflink(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Room before and after tells a clone from a copy."""
+        """The free space before and after distinguishes a clone from a copy."""
         original, copy = place.directory / "original", place.directory / "copy"
         content = os.urandom(BYTES)
         original.write_bytes(content)

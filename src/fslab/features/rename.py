@@ -11,7 +11,7 @@ NOT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
 
 
 class AtomicRename(features.Feature):
-    """Exchange two files, and refuse to replace one; each is checked by what then lies where."""
+    """Renames files with each flag, and checks the contents of the files afterwards."""
 
     title = "atomic rename"
     summary = "flags of renameat2(2) that work: exchange, noreplace, whiteout"

@@ -9,7 +9,7 @@ LESS_BYTES = 64 << 20
 
 
 class Shrink(features.Feature):
-    """Runs the file system's command for a smaller size, and looks at what came of it."""
+    """Runs the file system's command for a smaller size, and compares the size."""
 
     title = "shrink online"
     summary = "can be made smaller while mounted"
@@ -17,7 +17,7 @@ class Shrink(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Smaller by at least half of what was asked for."""
+        """Yes: the file system shrank by at least half of the requested amount."""
         argv = place.shrink_argv(place.size_bytes - LESS_BYTES)
         if argv is None:
             return features.no("no command for it")

@@ -1,6 +1,6 @@
-"""Snapshots: an earlier state that can be read while the file system goes on.
+"""Snapshots: an earlier state that can be read while the file system is in use.
 
-Tried with the two kernel interfaces that need no tool: btrfs's subvolumes and NILFS2's checkpoints.
+Tested with the two kernel interfaces that need no tool: subvolumes of btrfs and checkpoints of NILFS2.
 """
 
 import errno
@@ -23,7 +23,7 @@ class Snapshots(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """The first interface that the kernel answers on this file system counts."""
+        """Use the first interface that the kernel supports on this file system."""
         descriptor = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for mechanism in (_subvolume, _checkpoint):

@@ -7,7 +7,7 @@ from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 
 
 class Space(features.Feature):
-    """What an unprivileged user may fill, right after mkfs."""
+    """Reads the space that an unprivileged user can fill, right after mkfs."""
 
     title = "space for data"
     summary = "share of a new file system that files can use"
@@ -15,7 +15,7 @@ class Space(features.Feature):
     volume = Volume.OWN
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """As the file system says; reserves for root are not counted."""
+        """Return the share that statvfs(3) reports as available, without the space reserved for root."""
         found = os.statvfs(place.directory)
         free = found.f_bavail * found.f_frsize
         return features.value(

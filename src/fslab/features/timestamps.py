@@ -1,4 +1,4 @@
-"""The smallest step of a modification time that is still there after a remount: utimensat(2)."""
+"""The smallest step of a modification time that is kept across a remount: utimensat(2)."""
 
 import os
 
@@ -22,7 +22,7 @@ BASE_NS = 1_600_000_000 * 1_000_000_000
 
 
 class Timestamps(features.Feature):
-    """One file for each step; the smallest step that comes back as it was set."""
+    """Sets a modification time on one file per step, and finds the smallest step that is unchanged after a remount."""
 
     title = "timestamp step"
     summary = "smallest step of a modification time, after a remount"

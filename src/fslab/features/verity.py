@@ -1,4 +1,4 @@
-"""fs-verity: files that are checked against a hash tree on every read, and never change again."""
+"""fs-verity: read-only files that the kernel checks against a hash tree on every read."""
 
 import errno
 import os
@@ -11,14 +11,14 @@ NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
 
 
 class Verity(features.Feature):
-    """Turns it on for a file, which then must not open for writing."""
+    """Enables fs-verity for a file, which then must not open for writing."""
 
     title = "fs-verity"
     summary = "read-only files checked against a hash (Documentation/filesystems/fsverity.rst)"
     group = FeatureGroup.DATA
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """Afterwards writing is forbidden and reading goes on."""
+        """Yes: the file can no longer be opened for writing, and can still be read."""
         file = place.directory / "file"
         file.write_bytes(b"x" * 100_000)
         descriptor = os.open(file, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Extended attributes of users, and how large one can be: xattr(7)."""
+"""Extended attributes of users, and the size of the largest one: xattr(7)."""
 
 import errno
 import os
@@ -12,14 +12,14 @@ TOO_LARGE = {errno.ENOSPC, errno.E2BIG, errno.ERANGE, errno.EINVAL, errno.EFBIG,
 
 
 class Xattr(features.Feature):
-    """Sets one attribute of a new file, larger and larger."""
+    """Sets one attribute on new files, with values of different sizes."""
 
     title = "extended attribute"
     summary = "the largest value of one extended attribute"
     group = FeatureGroup.NAMES
 
     def probe(self, place: TestPlace) -> FeatureFinding:
-        """The largest that is read back as it was set."""
+        """Return the size of the largest value that is read back unchanged."""
         attempt = 0
 
         def works(size_bytes: int) -> bool:

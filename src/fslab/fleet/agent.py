@@ -1,7 +1,7 @@
 """``fslab fleet worker``: the agent of a machine. Takes assignments one by one, has them measured, sends the results.
 
-Each is measured in a process of its own (``measuring``), so that nothing here disturbs it. The agent alone knows the
-fleet's store; what speaks to the scheduler (``link``) can only name assignments.
+Each assignment is measured in a separate process (``measuring``), so that the agent does not disturb it. Only the
+agent has access to the fleet's store. The process that talks to the scheduler (``link``) can only name assignments.
 """
 
 import fcntl
@@ -29,14 +29,14 @@ from fslab.system import paths, signals
 
 BEAT_S = 20.0
 LOOK_S = 1.0
-MOST_WAITING = 64  # what speaks for the link may say anything
+MOST_WAITING = 64  # bounds what an untrusted link process can queue
 BOOT_ID, MACHINE_ID = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
 FACTS = ("hostname", "distribution", "kernel", "product", "cpu", "cpus", "memory_bytes")
 
 
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """BusyError if another agent uses the same directory."""
+    """Lock the directory. Raises BusyError if another agent uses it."""
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -49,7 +49,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
 
 def this_machine(settings: WorkerSettings) -> MemberMachine:
-    """This machine, as it announces itself. Two that were cloned differ by the boot."""
+    """Return this machine as it announces itself. Its id depends on the boot id, so cloned machines differ."""
     found = facts.gather()
     identity = b"\0".join(path.read_bytes() for path in (MACHINE_ID, BOOT_ID) if path.is_file())
     digest = hashlib.blake2b(identity + settings.name.encode(), digest_size=12).hexdigest()
@@ -61,8 +61,9 @@ def this_machine(settings: WorkerSettings) -> MemberMachine:
 
 @dataclass(kw_only=True, slots=True)
 class Agent:
-    """``scheduler``: host:port; ``store``: URL of the fleet's store; ``own``: path of the machine's own. ``tell`` gets
-    a line for each thing that an administrator wants to know."""
+    """The agent. ``scheduler``: host:port; ``store``: URL of the fleet's store; ``own``: path of the machine's own
+    store. ``tell`` gets a line for each event that the administrator should see. ``waiting``: the assignments that are
+    queued or running."""
 
     settings: WorkerSettings
     credentials: certificates.Credentials
@@ -76,7 +77,7 @@ class Agent:
     current: Execution | None = None
 
     def run(self) -> None:
-        """Serve until this process is interrupted; what runs then is resumed by the next agent."""
+        """Serve until this process is interrupted. The next agent resumes an interrupted assignment."""
         user = confined.ids_of(self.settings.link_user)
         confined.check(user)
         machine = this_machine(self.settings)
@@ -92,7 +93,7 @@ class Agent:
             user=user, request=self.request, is_waiting=self.is_waiting, tell=self.tell,
         )  # fmt: skip
         for each in fleet.assignments(machine=machine.name, statuses=(AssignmentStatus.RUNNING,)):
-            self.request(each.id)  # of an agent that was ended
+            self.request(each.id)  # left by an agent that was ended
         threading.Thread(target=self._beat, args=(fleet, machine, link), daemon=True).start()
         self.tell(f"{machine.name} is ready: scheduler {self.scheduler}, store {fleet.store.path}")
         try:
@@ -102,14 +103,14 @@ class Agent:
             _leave(fleet, machine, self.tell)
 
     def request(self, assignment: str) -> None:
-        """Have an assignment run, if it is this machine's. For other threads."""
+        """Queue an assignment. It runs only if it is assigned to this machine. Thread-safe."""
         with self.lock:
             if assignment not in self.waiting and len(self.waiting) < MOST_WAITING:
                 self.waiting.add(assignment)
                 self.queue.put(assignment)
 
     def is_waiting(self, assignment: str) -> bool:
-        """Whether it is not over. For other threads."""
+        """Return whether the assignment is queued or running. Thread-safe."""
         with self.lock:
             return assignment in self.waiting
 
@@ -153,14 +154,14 @@ class Agent:
             self.current = None
 
     def _ended(self, current: Execution) -> Ending:
-        """How it ended; what fails here (a full disk, a damaged store) ends it, and not the agent."""
+        """Run the assignment. An error here (a full disk, a damaged store) ends the assignment, not the agent."""
         try:
             return current.run()
         except (FslabError, OSError) as error:
             return Ending(AssignmentStatus.FAILED, str(error))
 
     def _beat(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
-        """Say that this machine is there, and keep the lease."""
+        """Report this machine as online and renew the lease, every ``BEAT_S`` seconds."""
         said = ""
         while True:
             time.sleep(BEAT_S)

@@ -1,7 +1,7 @@
 """The fleet's own certificate authority and the certificates that it issues (X.509, ECDSA P-256). Files only.
 
-A certificate says "belongs to this fleet" and the machine's name; it does not distinguish workers from the scheduler,
-because dask.distributed does not check names. Private keys never leave the machine that they were made on.
+A certificate proves membership of the fleet and contains the machine's name. It does not distinguish workers from the
+scheduler, because dask.distributed does not check names. Private keys never leave the machine that generated them.
 """
 
 import os
@@ -23,7 +23,7 @@ BACKDATED = timedelta(days=2)  # clocks of machines may differ
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Credentials:
-    """Where a member's files lie: the authority's certificate, its own certificate and private key."""
+    """Paths of a member's files: the authority's certificate, its own certificate and private key."""
 
     directory: Path
 
@@ -46,18 +46,24 @@ class Credentials:
 
 
 def authority_key(directory: Path) -> Path:
-    """The private key of a fleet's authority. Whoever can read it can let anybody join."""
+    """Return the path of the private key of a fleet's authority. Anyone who can read it can admit any machine."""
     return directory / "ca.key"
 
 
 def scheduler_directory(directory: Path) -> Path:
-    """Where the credentials of the process are that speaks Dask's protocol. Those of the fleet itself, which machines
-    with an invitation check, are another process's: whoever has the first cannot let machines join."""
+    """Return the directory with the credentials of the process that speaks Dask's protocol.
+
+    The enrolment server has other credentials, which joining machines check against their invitation. Therefore a
+    stolen certificate of the Dask process cannot admit machines.
+    """
     return directory / "scheduler"
 
 
 def make_authority(directory: Path, name: str) -> None:
-    """A new authority in ``directory`` (mode 0700), with certificates of its own. UsageError if there is one."""
+    """Create an authority in ``directory`` (mode 0700), and the certificates of enrolment server and scheduler.
+
+    Raises UsageError if there is an authority already.
+    """
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     directory.chmod(0o700)
     if authority_key(directory).exists():
@@ -95,7 +101,7 @@ def make_authority(directory: Path, name: str) -> None:
 
 
 def make_request(name: str) -> tuple[bytes, bytes]:
-    """A new private key and the request for a certificate of that name, both PEM."""
+    """Return a new private key and a request for a certificate of that name, both PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
@@ -103,9 +109,9 @@ def make_request(name: str) -> tuple[bytes, bytes]:
 
 
 def issue(directory: Path, request: bytes, name: str) -> bytes:
-    """A certificate (PEM) for a request, signed by the authority in ``directory``; ``name`` replaces the request's.
+    """Return a certificate (PEM) for a request, signed by the authority in ``directory``.
 
-    ValueError for what is no valid request.
+    ``name`` replaces the name in the request. Raises ValueError if the request is not valid.
     """
     wanted = x509.load_pem_x509_csr(request)
     if not wanted.is_signature_valid or not isinstance(wanted.public_key(), ec.EllipticCurvePublicKey):
@@ -130,17 +136,17 @@ def issue(directory: Path, request: bytes, name: str) -> bytes:
 
 
 def fingerprint(certificate: Path) -> bytes:
-    """SHA-256 of a certificate's DER form: 32 bytes."""
+    """Return the SHA-256 of a certificate's DER form: 32 bytes."""
     return x509.load_pem_x509_certificate(certificate.read_bytes()).fingerprint(hashes.SHA256())
 
 
 def expires(certificate: Path) -> datetime:
-    """When it ends to be valid."""
+    """Return the time at which a certificate expires (UTC)."""
     return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
-    """A file of that mode, in place of what was there; never through a link."""
+    """Write a file with these permissions; it replaces an existing file. Does not follow symbolic links."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:

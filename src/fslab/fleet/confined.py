@@ -1,6 +1,6 @@
-"""Starts a program of ours as a user without privileges, with a directory of its own that has what it needs to know.
+"""Starts a program of fslab as a user without privileges, in a directory of its own that contains its settings.
 
-For the two programs that speak Dask's protocol: whoever has a certificate of the fleet can run code in them.
+For the two programs that speak Dask's protocol, because anyone with a certificate of the fleet can run code in them.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ START_S = 60.0
 SENDING_S = 30.0
 TAIL_BYTES = 8192
 FILE_BYTES = 16 << 20
-# Dask reads all YAML files of DASK_CONFIG before its loggers are made.
+# Dask reads all YAML files of DASK_CONFIG before it creates its loggers.
 QUIET = (
     b"logging: {distributed: warning, distributed.client: warning, distributed.worker: warning, bokeh: error}"
 )
@@ -32,8 +32,9 @@ QUIET = (
 
 @dataclass(kw_only=True, slots=True)
 class ConfinedProgram:
-    """A running program. ``directory`` is its own: mode 0700, current directory and home. Nothing there is trusted once
-    it runs: what it prints goes to ``log``, a file that has no name; ``input`` is the end of a pipe to it."""
+    """A running program. ``directory``: its current directory and home, mode 0700; no file there is trusted once the
+    program runs. ``log``: descriptor of an unnamed file with the program's output. ``input``: descriptor of a pipe to
+    the program's standard input."""
 
     child: proc.Child
     directory: Path
@@ -41,14 +42,15 @@ class ConfinedProgram:
     input: int
 
     def end(self) -> None:
-        """End it and remove its directory."""
+        """End the program and remove its directory."""
         self.child.end()
         os.close(self.log)
         os.close(self.input)
         _remove(self.directory)
 
     def send(self, line: bytes) -> None:
-        """Write a line to its standard input; BrokenPipeError if it has ended, TimeoutError if it does not read."""
+        """Write a line to its standard input. Raises BrokenPipeError if it has ended, TimeoutError if it does not
+        read."""
         rest = line + b"\n"
         poller = select.poll()
         poller.register(self.input, select.POLLOUT)
@@ -58,14 +60,16 @@ class ConfinedProgram:
             rest = rest[os.write(self.input, rest) :]
 
     def last_words(self) -> str:
-        """The last line that it printed, 500 characters at most."""
+        """Return the last line that the program printed, at most 500 characters."""
         size = os.fstat(self.log).st_size
         return last_line(os.pread(self.log, TAIL_BYTES, max(0, size - TAIL_BYTES)))
 
 
 def ids_of(user: str) -> tuple[int, int] | None:
-    """User and group id; None where this process cannot change its user, or is that one already. UsageError if there is
-    no such user."""
+    """Return the user and group id of ``user``; None if this process cannot change its user, or if ``user`` is root.
+
+    Raises UsageError if there is no such user.
+    """
     try:
         found = pwd.getpwnam(user)
     except KeyError as error:
@@ -74,7 +78,7 @@ def ids_of(user: str) -> tuple[int, int] | None:
 
 
 def check(user: tuple[int, int] | None) -> None:
-    """UnsupportedError if this user cannot run our programs: fslab may be installed where others cannot read."""
+    """Raise UnsupportedError if this user cannot run fslab: its directory may be unreadable for other users."""
     if user is None:
         return
     argv = [sys.executable, "-c", "import distributed, fslab.fleet.link"]
@@ -95,17 +99,19 @@ def check(user: tuple[int, int] | None) -> None:
 
 
 def place(name: str) -> Path:
-    """A new directory for a program (mode 0700), ``NAME-`` and some characters; what was left of that name is removed
-    as far as it can be."""
+    """Create and return a directory for a program (mode 0700), named ``NAME-`` and eight random characters.
+
+    Removes leftover directories of the same name as far as possible.
+    """
     paths.fleet().mkdir(parents=True, exist_ok=True)
-    paths.fleet().chmod(0o711)  # a program without privileges passes through
+    paths.fleet().chmod(0o711)  # a program without privileges must be able to pass through it
     for left in paths.fleet().glob(f"{name}-????????"):
         _remove(left)
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=paths.fleet()))
 
 
 def _remove(directory: Path) -> None:
-    """Whatever is in it was made by who knows whom: it may be too deep, or grow meanwhile."""
+    """Remove a directory as far as possible. Its content is untrusted: it may be nested too deeply, or still grow."""
     with contextlib.suppress(OSError, RecursionError):
         shutil.rmtree(directory)
 
@@ -118,7 +124,8 @@ def start(
     files: Mapping[str, bytes],
     prepare: Callable[[Path], object] = lambda _: None,
 ) -> ConfinedProgram:
-    """Start a module in ``place(name)``; there it finds ``files``, ``settings.json`` and what ``prepare`` makes."""
+    """Start a module in a directory from ``place(name)``, which contains ``files``, ``settings.json`` and what
+    ``prepare`` adds."""
     directory = place(name)
     log = os.memfd_create("fslab-log", os.MFD_CLOEXEC)
     reading, writing = os.pipe2(os.O_CLOEXEC)
@@ -133,7 +140,7 @@ def start(
                 os.chown(path, *user)
         prepare(directory)
         if user is not None:
-            os.chown(directory, *user)  # last: from here on its user can put links there, and we follow none
+            os.chown(directory, *user)  # last: afterwards its user can create links there; fslab follows none
         env = {"HOME": str(directory), "TMPDIR": str(directory), "DASK_CONFIG": str(directory)}
         argv = [sys.executable, "-m", module]
         child = proc.start(argv, output=log, stdin=reading, cwd=directory, env=env, user=user)
@@ -148,12 +155,12 @@ def start(
 
 
 def limit_itself() -> None:
-    """For a confined program: what it prints, and each file that it makes, has a bound; how many it makes has not."""
+    """Limit the size of this confined program's output and of each file that it writes; not the number of files."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def last_line(said: bytes) -> str:
-    """The last line of a text that is not empty, 500 characters at most."""
+    """Return the last non-empty line of a text, at most 500 characters."""
     lines = [line.strip() for line in said.decode("utf-8", "replace").splitlines() if line.strip()]
     return lines[-1][:500] if lines else ""

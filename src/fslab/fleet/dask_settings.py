@@ -1,7 +1,7 @@
-"""How both ends use dask.distributed: mutual TLS, no stealing, no retries, patience with machines that are busy.
+"""Settings of dask.distributed for both ends: mutual TLS, no work stealing, no retries, long timeouts.
 
-What is measured takes all CPUs for a while: a worker that does not answer is not dead. Profiling, memory limits and the
-dashboard are off, because they would disturb what is measured.
+The timeouts are long because a measurement can take all CPUs for a while: a worker that does not answer is not
+necessarily dead. Profiling, memory limits and the dashboard are off, because they would disturb the measurement.
 """
 
 from collections.abc import Mapping
@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 CREDENTIALS = ("ca.pem", "fleet.pem", "fleet.key")
-# Both have a server for web pages without any check of who asks: it listens on the loopback, and has no pages.
+# Scheduler and worker both run an HTTP server without authentication: it listens on the loopback, and has no pages.
 NO_PAGES = "127.0.0.1:0"
 HEARTBEAT_S = 20.0
-SLOT = "slot"  # the resource of which each machine has one: one assignment at a time
+SLOT = "slot"  # a Dask resource; each machine has one, so it runs one assignment at a time
 SETTINGS: Mapping[str, Any] = {
     "distributed.scheduler.work-stealing": False,
     "distributed.scheduler.worker-ttl": "30 minutes",
@@ -32,7 +32,7 @@ SETTINGS: Mapping[str, Any] = {
     "distributed.admin.system-monitor.disk": False,
     "distributed.admin.system-monitor.interval": "60s",
     "distributed.admin.system-monitor.gil.enabled": False,
-    # Handlers that run code without a task; not used here.
+    # Handlers that run code without a task. fslab does not use them.
     "distributed.worker.blocked-handlers": ["run", "run_coroutine", "plugin-add", "plugin-remove", "actor_execute"],
     "distributed.scheduler.blocked-handlers": [
         "run_function", "broadcast", "proxy", "feed", "register_scheduler_plugin", "register_worker_plugin",
@@ -45,7 +45,10 @@ SETTINGS: Mapping[str, Any] = {
 
 
 def security() -> Any:
-    """Both ends show a certificate of the fleet, or no byte is read of them; the files are in the current directory."""
+    """Return the TLS settings. Each end must present a certificate of the fleet before the other reads any data.
+
+    The certificate files are in the current directory.
+    """
     from distributed import Security  # noqa: PLC0415 - only the two programs that speak Dask's protocol load it
 
     authority, certificate, key = (str(Path(name).absolute()) for name in CREDENTIALS)

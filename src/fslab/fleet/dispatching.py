@@ -1,9 +1,9 @@
-"""The scheduler of a fleet: dask.distributed's, and what submits assignments to it. ``python -m
-fslab.fleet.dispatching``.
+"""The dispatching process: runs dask.distributed's scheduler and submits assignments to it.
 
-Each line of standard input says what is to be done (``{assignment: machine}``), Dask who is there. It never reads what
-a task returns. Whoever has a certificate of the fleet can run code here too, so it has no privileges and knows no
-database. Runs in the directory that ``fslab fleet scheduler`` made for it.
+Run as ``python -m fslab.fleet.dispatching``, in the directory that ``fslab fleet scheduler`` made for it. Each line of
+standard input contains the open assignments (``{assignment: machine}``). Dask provides the connected machines. The
+process never reads what a task returns. Anyone with a certificate of the fleet can run code here too, so the process
+has no privileges and no access to the database.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from fslab.fleet import confined, dask_settings, link
 from fslab.system import syscalls
 
 LONGEST_LINE = 64 << 20
-# By assignment: what Dask knows it by, and the address of the link that it is for.
+# By assignment: Dask's future, and the address of the link that runs it.
 _Submitted = dict[str, tuple[Any, str]]
 
 
@@ -58,10 +58,10 @@ async def _dispatch(scheduler: Any, client: Any) -> None:
 
 
 def _submit(client: Any, wanted: dict[str, str], there: dict[str, str], submitted: _Submitted) -> None:
-    """Submit what is not submitted yet to machines that are there, and forget what is over.
+    """Submit new assignments to connected machines, and release the tasks of assignments that ended.
 
-    Submitted again is a task that ended although its assignment did not (the agent or its link was killed), and one for
-    a link that is gone: Dask would wait for its address for ever.
+    A task is submitted again if it ended but its assignment did not (the agent or its link was killed), or if its link
+    has disconnected (Dask would wait for that address forever).
     """
     for name, (future, address) in list(submitted.items()):
         if name not in wanted or future.done() or there.get(wanted[name]) != address:

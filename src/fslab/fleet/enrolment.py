@@ -1,8 +1,8 @@
-"""Joining a fleet: a machine shows its invitation and gets a certificate. Both ends.
+"""Joining a fleet: a machine presents its invitation and gets a certificate. Server and client.
 
-One exchange over TLS, a JSON document each way. The machine knows the fleet's certificate by its fingerprint, which is
-part of the invitation, and says nothing before it has compared it. The server reads a bounded request, waits a bounded
-time, and signs only public keys.
+One exchange over TLS, with one JSON document in each direction. The invitation contains the fingerprint of the fleet's
+certificate. The machine compares it before it sends any data. The server limits the size of a request and the time that
+it waits, and signs only public keys.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ AT_ONCE = 32
 
 
 class JoinRequest(Frozen):
-    """What a machine sends. ``request``: a certificate request, PEM."""
+    """The document that a machine sends. ``request``: a certificate request, PEM."""
 
     name: Word
     secret: str
@@ -42,7 +42,7 @@ class JoinRequest(Frozen):
 
 
 class Membership(Frozen):
-    """What it gets: the authority's and its own certificate (PEM), the scheduler's address, the URL of the store."""
+    """The answer: the authority's and the machine's certificate (PEM), the scheduler's address, the store's URL."""
 
     authority: str
     certificate: str
@@ -52,7 +52,8 @@ class Membership(Frozen):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnrolmentServer:
-    """Answers who has an invitation. ``directory`` is the fleet's; ``scheduler`` and ``store`` are passed on."""
+    """Admits machines that have an invitation. ``directory``: of the fleet. ``scheduler`` and ``store`` are sent to the
+    machine."""
 
     directory: Path
     scheduler: str
@@ -72,7 +73,7 @@ class EnrolmentServer:
             except OSError:
                 if listening.fileno() < 0:  # closed
                     return
-                time.sleep(1)  # too many open files, or a connection that was given up
+                time.sleep(1)  # too many open files, or the connection was aborted
                 continue
             if not places.acquire(blocking=False):
                 connection.close()
@@ -122,16 +123,16 @@ class EnrolmentServer:
 
 
 def join(address: tuple[str, int], token: invitations.Invitation, name: str, directory: Path) -> Membership:
-    """Join the fleet whose enrolment server is at ``address``; the certificates are written to ``directory``.
+    """Join the fleet whose enrolment server is at ``address``; write the certificates to ``directory``.
 
-    FslabError if it cannot be reached, is not the fleet that invited, or refuses.
+    Raises FslabError if the server cannot be reached, does not match the invitation's fingerprint, or refuses.
     """
     where = f"{address[0]}:{address[1]}"
     key, request = certificates.make_request(name)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE  # its fingerprint is compared below, before anything is said
+    context.verify_mode = ssl.CERT_NONE  # the fingerprint is compared below, before any data is sent
     try:
         with (
             socket.create_connection(address, timeout=PATIENCE_S) as connection,
@@ -146,13 +147,14 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
             asked = JoinRequest(name=name, secret=token.secret.hex(), request=request.decode("ascii"))
             secured.sendall(asked.model_dump_json().encode() + b"\n")
             answer = json.loads(_read(secured))
+            refusal = answer.get("error") if isinstance(answer, dict) else None
+            membership = None if refusal else Membership.model_validate(answer)
     except (OSError, ValueError) as error:
         raise FslabError(
             f"cannot join the fleet: {error}", where=where, hint="is fslab fleet scheduler running there?"
         ) from error
-    if "error" in answer:
-        raise FslabError(f"the fleet refused: {shown(str(answer['error']))}", where=where)
-    membership = Membership.model_validate(answer)
+    if membership is None:
+        raise FslabError(f"the fleet refused: {shown(str(refusal))}", where=where)
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     mine = certificates.Credentials(directory=directory)
     certificates.write(mine.key, key, 0o600)
@@ -162,7 +164,7 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
 
 
 def _read(connection: ssl.SSLSocket) -> bytes:
-    """One line; ValueError if it is too long, OSError if it does not come."""
+    """Return one line. Raises ValueError if it is too long, OSError if it does not arrive in time."""
     found, until = b"", time.monotonic() + PATIENCE_S
     while not found.endswith(b"\n"):
         connection.settimeout(max(0.1, until - time.monotonic()))

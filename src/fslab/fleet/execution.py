@@ -1,7 +1,7 @@
-"""One assignment on this machine: its measuring process, watched, and what it measures, sent.
+"""Executes one assignment on this machine: starts and supervises its measuring process, and sends the results.
 
-The process has a process group of its own and ends with the agent. It is started again where it was killed; an
-assignment that stores no trial for too long (a mount that hangs) is ended.
+The process has a process group of its own and ends with the agent. It is restarted if it was killed. An assignment that
+stores no trial for too long (a mount that hangs) is ended.
 """
 
 import os
@@ -29,18 +29,18 @@ from fslab.system import paths, proc
 
 LOOK_S = 2.0
 SEND_S = 60.0
-UNDO_S = 180.0  # how long what a campaign made may take to be undone
+UNDO_S = 180.0  # a campaign's clean-up may take this long
 STARTS = 4
-SIGNALLED = 128  # and above: fslab was ended by a signal
+SIGNALLED = 128  # an exit status from here on: a signal ended fslab
 AGAIN_S = 5.0
 ENDED_WELL = (CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT)
-# Exit codes of what was refused before anything was done.
+# Exit codes of errors that refuse an assignment before anything is done.
 REFUSED = range(2, UnsupportedError.exit_code + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How an assignment ended; ``status`` is None if it is no longer this machine's."""
+    """How an assignment ended. ``status``: None if this machine no longer holds the assignment."""
 
     status: AssignmentStatus | None
     message: str | None = None
@@ -48,8 +48,8 @@ class Ending:
 
 @dataclass(kw_only=True, slots=True)
 class Execution:
-    """``own``: path of the machine's own store; ``meanwhile`` is called about each second; ``lost`` is set by who finds
-    that the assignment was cancelled or taken over."""
+    """One execution. ``own``: path of the machine's own store. ``meanwhile`` is called every two seconds or more often.
+    ``lost`` is set by any thread that finds the assignment cancelled or taken over."""
 
     held: Assignment
     fleet: FleetStore
@@ -60,7 +60,7 @@ class Execution:
     lost: threading.Event = field(default_factory=threading.Event)
 
     def run(self) -> Ending:
-        """Measure, send, and say how it ended. What an interruption leaves is resumed by another one."""
+        """Measure, send the results, and return how the assignment ended. A later call resumes an interrupted one."""
         with Store.open(self.own) as own:
             return self._run(Sender(own=own, fleet=self.fleet, held=self.held))
 
@@ -73,7 +73,7 @@ class Execution:
                 code = self._measure(directory / "request.json", log, sender)
                 if self.lost.is_set():
                     return Ending(None)
-                # Busy: what the last agent began is still being undone.
+                # Busy: the clean-up of the previous agent's campaign is still running.
                 busy = code == BusyError.exit_code and time.monotonic() < until
                 starts += not busy
                 if not busy and (code is None or 0 <= code < SIGNALLED or starts >= STARTS):
@@ -85,7 +85,7 @@ class Execution:
             shutil.rmtree(directory, ignore_errors=True)
 
     def _measure(self, request: Path, log: Path, sender: Sender) -> int | None:
-        """Run the process to its end; its exit code, None if it had to be ended."""
+        """Run the process to its end. Returns its exit code, or None if it had to be ended."""
         wanted = MeasuringRequest(
             assignment=self.held, settings=self.settings, store=self.own, agent=os.getpid()
         )
@@ -125,7 +125,7 @@ class Execution:
         except FencedError:
             self.lost.set()
         except StoreError as error:
-            self.tell(f"nothing can be sent, measuring goes on: {error.what}")
+            self.tell(f"cannot send results, measuring continues: {error.what}")
 
     def _sent(self, sender: Sender, code: int | None, error: str) -> Ending:
         try:
@@ -138,14 +138,16 @@ class Execution:
             return Ending(AssignmentStatus.FINISHED)
         if code in REFUSED and status is None:
             return Ending(AssignmentStatus.REFUSED, error)
-        what = error or (
-            f"no trial for {self.settings.stall:.0f} s" if code is None else f"exit status {code}"
-        )
-        return Ending(AssignmentStatus.FAILED, what)
+        if code is None:  # what it said is only that it was interrupted
+            return Ending(AssignmentStatus.FAILED, f"no trial for {self.settings.stall:.0f} s")
+        return Ending(AssignmentStatus.FAILED, error or f"exit status {code}")
 
 
 def _end(child: proc.Child) -> None:
-    """End it so that it undoes what it made; SIGKILL if it does not. FslabError if not even that ends it."""
+    """End the process with SIGTERM, so that it cleans up; with SIGKILL after ``UNDO_S`` seconds.
+
+    Raises FslabError if it survives SIGKILL.
+    """
     until = time.monotonic() + UNDO_S
     while child.exit_code() is None and time.monotonic() < until:
         child.process.send_signal(signal.SIGTERM)
@@ -161,7 +163,7 @@ def _end(child: proc.Child) -> None:
 
 
 def _undo(tell: Callable[[str], object]) -> None:
-    """What a killed process left."""
+    """Clean up what a killed process left."""
     try:
         _, failures = cleanup.clean_all()
     except FslabError as error:
@@ -171,7 +173,7 @@ def _undo(tell: Callable[[str], object]) -> None:
 
 
 def _error_in(log: Path) -> str:
-    """What the process said last: its error, without the hint."""
+    """Return the last error message in the log, without its hint; else the last line."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))

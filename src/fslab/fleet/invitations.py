@@ -1,7 +1,7 @@
-"""Invitations to join a fleet: tokens that expire, are good for a number of machines, and are stored as digests only.
+"""Invitations to join a fleet: tokens that expire, admit a limited number of machines, and are stored only as digests.
 
-A token is a secret and the SHA-256 of the certificate that the fleet answers with, so that who joins knows whom it asks
-before it says anything.
+A token is a secret and the SHA-256 of the enrolment server's certificate. A machine that joins can therefore verify the
+server before it sends any data.
 """
 
 import base64
@@ -35,7 +35,7 @@ class Invitation:
 
     @classmethod
     def of(cls, text: str) -> "Invitation":
-        """The token that was written as ``text``; UsageError if it is none."""
+        """Parse a token as ``str`` prints it. Raises UsageError if ``text`` is not a token."""
         try:
             content = base64.b64decode(text.strip(), altchars=b"-_", validate=True)
         except (binascii.Error, ValueError):
@@ -50,7 +50,7 @@ class Invitation:
 
 
 def invite(directory: Path, *, valid_s: float, machines: int) -> Invitation:
-    """A new invitation of the fleet in ``directory``, for so many machines within so many seconds."""
+    """Create an invitation to the fleet in ``directory``, for ``machines`` machines, valid for ``valid_s`` seconds."""
     credentials = certificates.Credentials(directory=directory)
     token = Invitation(secrets.token_bytes(SECRET_BYTES), certificates.fingerprint(credentials.certificate))
     with _locked(directory) as kept:
@@ -59,7 +59,7 @@ def invite(directory: Path, *, valid_s: float, machines: int) -> Invitation:
 
 
 def accept(directory: Path, secret: bytes) -> bool:
-    """Whether there is such an invitation that has not expired; it is then good for one machine less."""
+    """Use an invitation for one machine. Returns whether it exists and has not expired."""
     with _locked(directory) as kept:
         found = kept.get(_digest(secret))
         if found is None:
@@ -72,7 +72,7 @@ def accept(directory: Path, secret: bytes) -> bool:
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[dict[str, dict[str, float]]]:
-    """The invitations that have not expired, by digest; stored again afterwards, under a lock."""
+    """Lock the directory, yield the invitations that have not expired, by digest, and store them afterwards."""
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)

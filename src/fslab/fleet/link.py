@@ -1,8 +1,8 @@
 """A machine's connection to the scheduler: a Dask worker without privileges. ``python -m fslab.fleet.link``.
 
-Its one task is to name an assignment to the agent, and to wait until the agent says that it is over. Whoever has a
-certificate of the fleet can make a Dask worker run other code, so this process has no access to anything else: what an
-assignment may do is decided by the agent. Runs in the directory that the agent made for it.
+Its only task is to name an assignment to the agent and to wait until the agent reports its end. Anyone with a
+certificate of the fleet can run other code in a Dask worker. Therefore this process has no access to anything else: the
+agent decides what an assignment may do. Runs in the directory that the agent made for it.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from fslab.fleet import confined, dask_settings
 from fslab.system import syscalls
 
 SOCKET = "agent.sock"
-SOCKET_VARIABLE = "FSLAB_FLEET_AGENT"  # the task is run by another import of this module
+SOCKET_VARIABLE = "FSLAB_FLEET_AGENT"  # for the task, which runs in another import of this module
 
 
 class LinkSettings(Frozen):
-    """``scheduler``: host:port; ``agent``: its process id; ``port``: to listen on, 0: any."""
+    """``scheduler``: host:port. ``agent``: the agent's process id. ``port``: the port to listen on; 0: any."""
 
     scheduler: str
     machine: str
@@ -30,7 +30,7 @@ class LinkSettings(Frozen):
 
 
 def measure(assignment: str) -> str:
-    """The task: the assignment's status when it is over."""
+    """The task that Dask runs: have the agent run an assignment, and wait for its end. Returns the agent's answer."""
     with socket.socket(socket.AF_UNIX) as agent:
         agent.connect(os.environ[SOCKET_VARIABLE])
         agent.sendall(json.dumps({"assignment": assignment}).encode() + b"\n")
@@ -39,12 +39,13 @@ def measure(assignment: str) -> str:
 
 
 async def serve(settings: LinkSettings) -> None:
-    """Be a worker until the scheduler is gone."""
+    """Run a Dask worker until the connection to the scheduler is lost."""
     import dask  # noqa: PLC0415 - takes a second
     from distributed import Worker  # noqa: PLC0415
 
     class RareWorker(Worker):
-        """The scheduler asks few workers for a heartbeat twice a second: half of what all this takes of a CPU."""
+        """A worker with a heartbeat every ``HEARTBEAT_S``. With few workers the scheduler asks for two per second,
+        which would take half of the CPU time of this process."""
 
         async def heartbeat(self) -> None:
             await super().heartbeat()
@@ -73,7 +74,7 @@ def main() -> None:
     settings = LinkSettings.model_validate_json(Path("settings.json").read_bytes())
     syscalls.die_with(settings.agent, signal.SIGKILL)
     confined.limit_itself()
-    os.environ[SOCKET_VARIABLE] = f"/proc/self/cwd/{SOCKET}"  # short, as names of sockets are
+    os.environ[SOCKET_VARIABLE] = f"/proc/self/cwd/{SOCKET}"  # short: a socket's path has at most 107 bytes
     asyncio.run(serve(settings))
 
 

@@ -1,4 +1,4 @@
-"""Keeps a machine's link to the scheduler running, and answers what it asks: to run an assignment, by its name."""
+"""Keeps a machine's link to the scheduler running, and answers its requests to run an assignment."""
 
 import contextlib
 import os
@@ -16,7 +16,7 @@ from fslab.fleet import confined, link
 from fslab.names import is_word
 
 LONGEST_WAIT_S = 30.0
-CONNECTED_S = 120.0  # without the scheduler it ends earlier
+CONNECTED_S = 120.0  # a link that runs for so long is connected: without the scheduler it ends earlier
 AT_ONCE = 64
 REQUEST_BYTES = 1024
 ASKING_S = 10.0
@@ -25,8 +25,8 @@ LOOK_S = 5.0
 
 @dataclass(kw_only=True, slots=True)
 class LinkKeeper:
-    """``request`` has an assignment run, and ``is_waiting`` says whether it is not over; both are called in threads.
-    ``files``: certificates; ``name``: of its directory."""
+    """``request`` queues an assignment. ``is_waiting`` returns whether it is queued or running. Both are called from
+    other threads. ``files``: the certificates. ``name``: prefix of the link's directory."""
 
     name: str
     settings: Mapping[str, Any]
@@ -43,11 +43,12 @@ class LinkKeeper:
 
     @property
     def is_failing(self) -> bool:
-        """Whether it has ended again and again: without the scheduler it does so after a minute."""
+        """Whether the link ended and has not been connected since. Without the scheduler it ends after a minute."""
         return self.failures > 0
 
     def keep(self) -> None:
-        """Start it if it does not run; at most so often as its failures allow."""
+        """Start the link if it does not run. The delay between starts doubles with each failure, up to
+        ``LONGEST_WAIT_S``."""
         if self.program is not None and self.program.child.exit_code() is None:
             if time.monotonic() - self.started > CONNECTED_S:
                 self.failures = 0
@@ -67,23 +68,23 @@ class LinkKeeper:
             )
 
     def end(self) -> None:
-        """End it, and the socket."""
+        """End the link and close the socket."""
         if self.program is not None:
             self.program.end()
         if self.listening is not None:
             with contextlib.suppress(OSError):
                 self.listening.shutdown(
                     socket.SHUT_RDWR
-                )  # wakes who waits for connections; closing alone does not
+                )  # wakes the thread that waits for connections; closing alone does not
             self.listening.close()
         self.program = self.listening = None
 
     def _listen(self, directory: Path) -> None:
-        """A socket that only the link's user can connect to."""
+        """Listen on a socket that only the link's user can connect to."""
         path = directory / link.SOCKET
         self.listening = socket.socket(socket.AF_UNIX)
         place = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:  # names of sockets have 107 bytes, and directories may have more
+        try:  # a socket's path has at most 107 bytes; that of the directory may be longer
             self.listening.bind(f"/proc/self/fd/{place}/{link.SOCKET}")
         finally:
             os.close(place)
@@ -101,7 +102,7 @@ class LinkKeeper:
             except OSError:
                 if listening.fileno() < 0 or listening is not self.listening:  # closed
                     return
-                time.sleep(1)  # too many open files, or a connection that was given up
+                time.sleep(1)  # too many open files, or the connection was aborted
                 continue
             if places.acquire(blocking=False):
                 threading.Thread(target=self._answer, args=(connection, places), daemon=True).start()
@@ -120,14 +121,14 @@ class LinkKeeper:
                 connection.sendall(b"over\n")
         except OSError:  # the link has ended
             pass
-        except ValueError:  # whoever speaks for the link may say anything
+        except ValueError:  # the link is untrusted and may send anything
             self.tell("the link asked for what is no assignment")
         finally:
             places.release()
 
 
 def _assignment(asked: bytes) -> str:
-    """The name in a request; ValueError if there is none."""
+    """Return the assignment's name in a request. Raises ValueError if there is none."""
     request = texts.json_of(asked)
     wanted = request.get("assignment") if isinstance(request, dict) else None
     if not isinstance(wanted, str) or not is_word(wanted):
@@ -136,7 +137,7 @@ def _assignment(asked: bytes) -> str:
 
 
 def _is_closed(connection: socket.socket) -> bool:
-    """Whether the other end has gone; waits for a while."""
+    """Return whether the other end closed the connection. Waits for at most ``LOOK_S`` seconds."""
     poller = select.poll()
     poller.register(connection, select.POLLIN)
     return bool(poller.poll(LOOK_S * 1000))

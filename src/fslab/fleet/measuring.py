@@ -1,7 +1,7 @@
-"""One assignment, measured: the process that an agent starts for it. ``python -m fslab.fleet.measuring REQUEST``.
+"""The process that an agent starts to measure one assignment. ``python -m fslab.fleet.measuring REQUEST``.
 
-Runs the study as ``fslab run`` does, into the machine's own store; a campaign that is there already is resumed. Checks
-first what this machine allows. Has no network connection; ends when its agent ends.
+First checks what this machine allows. Then runs the study like ``fslab run``, into the machine's own store; resumes a
+campaign that exists already. Has no network connection. Ends when its agent ends.
 """
 
 import signal
@@ -34,14 +34,14 @@ class MeasuringRequest(Frozen):
 
 
 class _Told(Observer):
-    """Notes go to standard error, which the agent keeps."""
+    """Prints notes to standard error, which the agent keeps."""
 
     def note(self, text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
 def measure(request: MeasuringRequest) -> None:
-    """Run what is left of the assignment's campaign; raises what ``fslab run`` would."""
+    """Run the remaining trials of the assignment's campaign. Raises the same errors as ``fslab run``."""
     allowed = request.settings.allow
     assigned = request.assignment.study
     agree = partial(permission.check, allowed)
@@ -65,7 +65,7 @@ def measure(request: MeasuringRequest) -> None:
 
 
 def _new(assignment: Assignment, study: Study) -> Campaign:
-    """The campaign, with the workloads that this machine is to run; claims about others are left out."""
+    """Return the campaign with this machine's share of the workloads. Omits claims about other workloads."""
     assigned = assignment.study
     made = launch.of_study(
         study, assigned.file, budget_s=assigned.budget_s, name=assigned.name, note=assigned.note,
@@ -88,7 +88,7 @@ def _devices(options: dict[str, str | int | float | bool]) -> list[str]:
 
 
 def main(path: str) -> int:
-    """Measure what the request in a file says; the exit code is that of ``fslab run``."""
+    """Measure the assignment of the request in a file. Returns the exit code that ``fslab run`` would have."""
     signals.install()
     request = MeasuringRequest.model_validate_json(Path(path).read_bytes())
     syscalls.die_with(request.agent, signal.SIGTERM)

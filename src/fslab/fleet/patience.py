@@ -1,4 +1,4 @@
-"""The fleet's store may be away for hours: what was measured waits, and nothing else does."""
+"""Retries while the fleet's store is unavailable, which may take hours. Only the caller waits; results are kept."""
 
 import time
 from collections.abc import Callable
@@ -14,8 +14,8 @@ Result = TypeVar("Result")
 def patiently(
     do: Callable[[], Result], tell: Callable[[str], object], meanwhile: Callable[[], object] = lambda: None
 ) -> Result:
-    """What ``do`` returns, tried again while the store is unavailable. ``tell`` gets one message; ``meanwhile`` is
-    called each second."""
+    """Call ``do`` until the store is available, and return its result. ``tell`` gets one message. ``meanwhile`` is
+    called each second between the attempts."""
     wait_s, told = 1.0, False
     while True:
         try:

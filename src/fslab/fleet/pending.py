@@ -1,4 +1,4 @@
-"""What a fleet has to do, as its store says: starts what is due, gives up what machines were to run that are gone."""
+"""The open assignments of a fleet: starts schedules that are due, and gives up assignments of lost machines."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +15,8 @@ GRACE_S = 300.0
 
 @dataclass(kw_only=True, slots=True)
 class Pending:
-    """``url``: the fleet's store, which may be away for a while; ``give_up_s``: for how long a machine may be away."""
+    """``url``: the fleet's store, which may be unavailable at times. ``give_up_s``: how long a machine may be away
+    before its assignments fail."""
 
     url: str
     give_up_s: float
@@ -25,7 +26,7 @@ class Pending:
     reachable_since: float | None = None
 
     def now(self) -> dict[str, str] | None:
-        """The machines of what is queued or runs, by assignment; None while the store is away."""
+        """Return the machine of each open assignment, by the assignment's id; None while the store is unavailable."""
         try:
             if self.store is None:
                 self.store = open_store(self.url)
@@ -44,7 +45,8 @@ class Pending:
         return found
 
     def _give_up(self, fleet: FleetStore) -> None:
-        """Only of machines that had time to say that they are there, since the store is."""
+        """Give up assignments of lost machines, but first give all machines ``GRACE_S`` seconds to report after the
+        store became available."""
         now = time.monotonic()
         if self.reachable_since is None:
             self.reachable_since = now

@@ -1,6 +1,6 @@
-"""What a study may do on this machine, as its ``worker.toml`` allows it: asked before anything of the study is done.
+"""Checks whether ``worker.toml`` of this machine allows a study, before anything of the study is executed.
 
-Whatever is not known to be harmless is refused: a path anywhere in a cell must be allowed. Touches nothing.
+Refuses everything that is not known to be harmless: each path in a cell must be allowed. Has no side effects.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,12 +17,13 @@ from fslab.system import paths
 from fslab.workloads import REGISTRY as WORKLOADS
 
 PATHS = frozenset({"path", "image", "directory"})
-# Names of files whose texts belong to the study, and those texts: nothing here is opened by them.
+# Names of files whose texts are part of the study, and these texts. fslab opens no file by these names.
 TEXTS = frozenset({"file", "file_text", "description"})
 
 
 def check(allowed: Allowed, cells: Sequence[Cell]) -> None:
-    """UnsafeError with all that is not allowed, each once, and the line of ``worker.toml`` that would allow it."""
+    """Raise UnsafeError if something is not allowed. The message lists up to five refusals, each with the key of
+    ``worker.toml`` that would allow it."""
     refused = dict.fromkeys(_refused(allowed, cells))
     if refused:
         raise UnsafeError(
@@ -71,7 +72,7 @@ def _of_medium(allowed: Allowed, cell: Cell) -> Iterator[str]:
 
 
 def _paths_of(medium: MediumSpec) -> Iterator[str]:
-    """What its options name: whatever is called a path, and what looks like one."""
+    """Yield the paths in a medium's options: values of keys that name a path, and values that look like one."""
     for key, value in medium.options.items():
         text = str(value)
         if key in PATHS or "/" in text or text.startswith((".", "~")):
@@ -92,7 +93,8 @@ def _is_path(value: Any) -> bool:
 
 
 def _below(path: str, directories: Iterable[str]) -> bool:
-    """Whether a path lies in one of these, as it is written; one with ``..`` or a home directory lies nowhere."""
+    """Return whether a path, as written, is below one of the directories. False for a relative path, also one with
+    ``~``, and for a path with ``..``."""
     wanted = PurePosixPath(path)
     if not wanted.is_absolute() or ".." in wanted.parts:
         return False

@@ -1,6 +1,6 @@
-"""``fslab fleet scheduler``: lets machines join, and keeps a process running that dispatches what is to be done.
+"""``fslab fleet scheduler``: lets machines join, and keeps the process running that dispatches assignments.
 
-Has the authority's key and the database; the dispatching process, which speaks Dask's protocol, has neither.
+Has access to the authority's key and the database. The dispatching process, which speaks Dask's protocol, has not.
 """
 
 import json
@@ -24,8 +24,8 @@ LOOK_S = 2.0
 
 
 class FleetSettings(Frozen):
-    """What ``fslab fleet init`` stored. ``address``: how machines reach the scheduler, a name or an IP address;
-    ``store``: URL of the results for the scheduler, ``worker_store`` for the machines."""
+    """The settings that ``fslab fleet init`` stored. ``address``: the scheduler's host name or IP address, as machines
+    reach it. ``store``: URL of the fleet's store for the scheduler; ``worker_store``: for the machines."""
 
     address: str
     port: int = PORT
@@ -35,18 +35,18 @@ class FleetSettings(Frozen):
 
 
 def settings_path(directory: Path) -> Path:
-    """Where they are, in the directory of a fleet."""
+    """Return the path of the settings in the directory of a fleet."""
     return directory / "fleet.json"
 
 
 def create(directory: Path, settings: FleetSettings) -> None:
-    """A new fleet: its authority and its settings."""
+    """Create a fleet: its authority and its settings."""
     certificates.make_authority(directory, settings.address)
     certificates.write(settings_path(directory), settings.model_dump_json(indent=1).encode(), 0o600)
 
 
 def load(directory: Path) -> FleetSettings:
-    """The settings of the fleet in ``directory``; UsageError if there is none."""
+    """Return the settings of the fleet in ``directory``. Raises UsageError if there is no fleet."""
     try:
         return FleetSettings.model_validate(json.loads(settings_path(directory).read_bytes()))
     except OSError as error:
@@ -66,8 +66,8 @@ def serve(
     host: str,
     tell: Callable[[str], object],
 ) -> None:
-    """Serve until this process is interrupted. ``user``: who the dispatching process runs as; ``host``: the address to
-    listen on."""
+    """Serve until this process is interrupted. ``user``: the user that the dispatching process runs as. ``host``: the
+    address to listen on."""
     ids = confined.ids_of(user)
     confined.check(ids)
     with _listening(host, settings.enrolment_port) as listening:
@@ -86,7 +86,7 @@ def serve(
 def _dispatch(
     directory: Path, settings: FleetSettings, host: str, user: tuple[int, int] | None, pending: Pending
 ) -> None:
-    """Keep the dispatching process running, and tell it each two seconds what is to be done."""
+    """Keep the dispatching process running, and send it the open assignments every ``LOOK_S`` seconds."""
     mine = certificates.Credentials(directory=certificates.scheduler_directory(directory))
     files = {path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)}
     told = {"host": host, "port": settings.port, "parent": os.getpid()}
@@ -107,7 +107,7 @@ def _dispatch(
 
 
 def _told(program: confined.ConfinedProgram, wanted: dict[str, str]) -> None:
-    """Tell it what is to be done; one that does not read is ended, and started again."""
+    """Send the open assignments. A process that does not read is ended; the caller restarts it."""
     try:
         program.send(json.dumps(wanted).encode())
     except BrokenPipeError:  # it has just ended

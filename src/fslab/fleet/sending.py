@@ -1,6 +1,6 @@
-"""Sends what an assignment has measured from the machine's own store to the fleet's, fenced by its epoch.
+"""Sends the trials of an assignment from the machine's own store to the fleet's store, fenced by its epoch.
 
-The machine's own store has each trial first, so that nothing is lost while the fleet's is away.
+Each trial is first stored in the machine's own store, so that nothing is lost while the fleet's store is unavailable.
 """
 
 from dataclasses import dataclass
@@ -14,21 +14,21 @@ from fslab.store.transfer import copy_campaign
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sender:
-    """``own``: the machine's own store, open."""
+    """``own``: the machine's own store, opened."""
 
     own: Store
     fleet: FleetStore
     held: Assignment
 
     def trials(self) -> int:
-        """How many trials of it the machine's own store has."""
+        """Return the number of the assignment's trials in the machine's own store."""
         return self.own.count(self.held.campaign)
 
     def send(self, *, compare: bool) -> CampaignStatus | None:
-        """Send the trials that the fleet's store does not have; the campaign's status, None if it has not begun.
+        """Send the trials that the fleet's store does not have. Returns the campaign's status, None if not started.
 
-        ``compare`` also compares those that are there already. FencedError where the assignment is another process's by
-        now, StoreLostError where the fleet's store is away.
+        ``compare``: also compare the trials that are there already. Raises FencedError if another process took the
+        assignment over or it was cancelled, StoreLostError if the fleet's store is unavailable.
         """
         if not self.own.has(self.held.campaign):
             return None

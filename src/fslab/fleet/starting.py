@@ -1,7 +1,7 @@
-"""A study becomes assignments: one for each machine that is to run it. Stores nothing.
+"""Makes assignments of a study, one for each machine that runs it. Stores nothing.
 
-*each*: every machine runs the whole study. *spread*: its workloads are divided among machines; what is compared with
-each other (all stacks of a workload, and workloads that one claim is about) stays on one machine.
+*each*: every machine runs the whole study. *spread*: the workloads are divided among the machines. Cells that are
+compared with each other (all stacks of a workload, and all workloads of one claim) stay on one machine.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,16 +20,16 @@ from fslab.store.fleet_values import AssignedStudy, Assignment, FleetSchedule, M
 from fslab.study.load import load_text
 from fslab.study.model import Study
 
-LONGEST_NAME = 63  # as of a machine: both stand in the name of a campaign, of at most 128
+LONGEST_NAME = 63  # same as for a machine: a campaign's name contains both, and has at most 128 characters
 
 
 def chosen(
     machines: Iterable[MemberMachine], wanted: Sequence[str]
 ) -> tuple[list[MemberMachine], dict[str, str]]:
-    """The machines that are to run a study, and why others with these labels are left out, by name.
+    """Return the machines that can run a study, and by name the reason why other selected machines cannot.
 
-    ``wanted``: names, or labels as ``key=value``; a machine must have all labels, and one of the names. Empty: all.
-    UnsupportedError if there is none.
+    ``wanted``: names, or labels as ``key=value``. A machine must have all labels, and one of the names. Empty: all.
+    Raises UsageError if there is no machine of a name, UnsupportedError if no machine can run the study.
     """
     labels = dict(each.split("=", 1) for each in wanted if "=" in each)
     names = {each for each in wanted if "=" not in each}
@@ -65,7 +65,7 @@ def assigned(
     name: str | None = None,
     note: str | None = None,
 ) -> AssignedStudy:
-    """The study as a value; campaigns of it are named ``NAME-MACHINE``."""
+    """Return the study as a value. With ``name``, its campaigns are named ``NAME-MACHINE``."""
     return AssignedStudy(
         file=Path(file).name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
         name=name, note=note, version=fslab.__version__,
@@ -79,7 +79,7 @@ def assignments(
     spread: bool = False,
     schedule: str | None = None,
 ) -> list[Assignment]:
-    """One for each machine; with ``spread`` none for machines that are not needed."""
+    """Return one assignment for each machine; with ``spread`` none for machines that are not needed."""
     run, now = campaigns.new_id(), datetime.now(UTC)
     if study.name is not None and len(study.name) > LONGEST_NAME:
         raise UsageError(
@@ -101,13 +101,13 @@ def assignments(
 
 
 def started(fleet: FleetStore, schedule: FleetSchedule) -> list[Assignment]:
-    """What a schedule that is due starts; UnsupportedError where no machine can run it."""
+    """Return the assignments that a due schedule starts. Raises UnsupportedError if no machine can run it."""
     ready, _ = chosen(fleet.machines(), schedule.machines)
     return assignments(schedule.study, ready, spread=schedule.spread, schedule=schedule.name)
 
 
 def _shares(assigned: AssignedStudy, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Workloads by machine: the largest groups first, each to the machine that has the fewest cells."""
+    """Return the workloads of each machine. Each group, largest first, goes to the machine with the fewest cells."""
     study = load_text(assigned.text, assigned.file, assigned.changes, assigned.files)
     cells = expand(study, feasibility.resolved)
     groups = sorted(_groups(study, cells), key=len, reverse=True)
@@ -123,7 +123,7 @@ def _shares(assigned: AssignedStudy, machines: Sequence[str]) -> dict[str, tuple
 
 
 def _groups(study: Study, cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that must be measured on one machine."""
+    """Return groups of cells; each group must be measured on one machine."""
     groups = [{cell.workload.name} for cell in cells]
     for claim in study.claims:
         about = cells_of([claim], cells, None)

@@ -1,4 +1,4 @@
-"""Waits until a run of the fleet is over, and says meanwhile how far its machines are."""
+"""Waits until a run of the fleet is over, and reports the progress of its machines."""
 
 import time
 from collections.abc import Callable
@@ -16,7 +16,8 @@ def watch(
     show: Callable[[list[AssignmentSummary]], object],
     tell: Callable[[str], object],
 ) -> list[AssignmentSummary]:
-    """How all of them ended. ``show`` gets what has changed since it was called last."""
+    """Wait until all assignments of a run are final, and return them. ``show`` gets those that changed since its last
+    call."""
     known: dict[str, AssignmentSummary] = {}
     while True:
         now = patiently(lambda: fleet.summaries(run=run), tell)

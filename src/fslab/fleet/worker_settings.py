@@ -1,7 +1,7 @@
-"""What a machine allows studies of the fleet to do: ``worker.toml``, written by its own administrator.
+"""The settings of a machine in a fleet: ``worker.toml``, written by the machine's own administrator.
 
-A study of the fleet can do nothing that this file does not allow. Without the file: images in memory and in fslab's own
-directory, nothing else.
+A study of the fleet can do nothing that this file does not allow. Without the file, a study can only use images in
+memory and in fslab's own directory.
 """
 
 import os
@@ -22,12 +22,12 @@ LIMIT_BYTES = 1 << 20
 
 
 class Allowed(Frozen):
-    """What studies may use. ``devices`` and what they contain ARE LOST when a study names them.
+    """What studies may use. ALL DATA on ``devices`` IS LOST when a study names them.
 
-    ``devices``: stable names, as in a study. ``wipe``: also those that are not blank. ``directories``: for images and
-    the medium ``directory``, with all below them. ``commands``: programs and command lines that a study brings.
-    ``tuning``: settings of the kernel and of services for the time of a trial. ``guests``: virtual machines with
-    installed kernels. ``kernels``: files that guests may boot.
+    ``devices``: stable names, as in a study. ``wipe``: allow devices that are not blank. ``directories``: for images
+    and the medium ``directory``, including all subdirectories. ``commands``: programs and command lines of a study.
+    ``tuning``: settings of the kernel and of services, changed for the time of a trial. ``guests``: virtual machines
+    with installed kernels. ``kernels``: files that guests may boot.
     """
 
     media: tuple[str, ...] = ("ram", "virtual", "loop")
@@ -49,7 +49,7 @@ class Allowed(Frozen):
 
 
 class WorkerSettings(Frozen):
-    """``store``: where the fleet's results are, if not where the scheduler says. ``link_user``: who the process runs as
+    """``store``: URL of the fleet's store; default: the URL from the scheduler. ``link_user``: the user of the process
     that talks to the scheduler. ``stall``: seconds without a stored trial after which an assignment is ended."""
 
     name: Word = Field(default_factory=lambda: short_word(socket.gethostname())[:63], max_length=63)
@@ -62,9 +62,9 @@ class WorkerSettings(Frozen):
 
     @classmethod
     def load(cls, path: Path, *, needed: bool) -> Self:
-        """The settings in a file; those without one if it does not exist and is not ``needed``.
+        """Return the settings in a file; the defaults if it does not exist and is not ``needed``.
 
-        UnsafeError if others than root and this user can change it, UsageError for mistakes.
+        Raises UnsafeError if users other than root and this user can change the file, UsageError for mistakes in it.
         """
         try:
             with path.open("rb") as file:
@@ -81,7 +81,7 @@ class WorkerSettings(Frozen):
         except ValidationError as error:
             said = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors())
             raise UsageError(said, where=str(path), hint="see docs/fleet.md") from error
-        except ValueError as error:  # also of TOML, and of UTF-8
+        except ValueError as error:  # includes errors of TOML and of UTF-8
             raise UsageError(f"is not valid TOML: {error}", where=str(path)) from error
 
 

@@ -1,6 +1,6 @@
-"""Checks what several parts of a study mean together: options of a file system, references, room, sharing.
+"""Checks that involve several parts of a study: options of a file system, references, space, shared devices.
 
-Pure: registered entries are asked what they would do; no device is looked at.
+Pure: the registered entries only compute what they would do. No device is opened.
 """
 
 from collections import defaultdict
@@ -29,10 +29,10 @@ Parts = tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, 
 
 
 def check(draft: Draft, written: Parts | None, root: Node, mistakes: Mistakes) -> None:
-    """Note every mistake that shows only between the parts.
+    """Note every mistake that involves several parts of the study.
 
-    Claims are held against the study as ``written``: at some scale there may be nothing left that they are about.
-    None: the command line changed what is measured, and may have taken it away.
+    Claims are checked against the study as ``written``, because scaling may change the values that they name.
+    With ``written`` None, claims are not checked: the command line changed what is measured.
     """
     for name, stack in draft.stacks.items():
         node = draft.stack_nodes[name]
@@ -88,7 +88,7 @@ class _StackCheck:
         self.mistakes.add(node.place, node.path, what)
 
     def _references(self, key: str, names: Sequence[str], kind: str) -> None:
-        # Also what was named but could not be read is known: its own mistake says more.
+        # The name of an entry that could not be read is known too: the mistake in that entry is already noted.
         known = {*self.root.at((kind,)).fields, *(self.draft.media if kind == "media" else ())}
         for number, name in enumerate(names):
             if name not in known:
@@ -127,7 +127,7 @@ class _StackCheck:
 
 
 def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
-    """Checks of the combinations, of those entries that have no mistake of their own."""
+    """Check the combinations of all entries that have no mistake of their own."""
 
     def sound(kind: str, names: Iterable[str]) -> bool:
         return not any(mistakes.any_at((kind, name)) for name in names)
@@ -157,7 +157,7 @@ def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
 
 
 def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
-    """A kind that no rule makes would hide nothing and explain nothing."""
+    """Note each key of ``known_limits`` that is not a kind of warning: it would have no effect."""
     known = kinds()
     for kind, node in root.fields["known_limits"].fields.items() if "known_limits" in root.fields else ():
         if kind not in known:
@@ -173,7 +173,7 @@ def _size(stack: StudyStack, media: dict[str, StudyMedium]) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Use:
-    """One expanded stack: what it takes of its medium and what it holds."""
+    """One expanded stack, with the checks of its disks and of the space for its workloads."""
 
     entry: str
     stack: StackSpec
@@ -187,11 +187,11 @@ class _Use:
 
     @property
     def disks(self) -> int:
-        """How many devices its layout takes."""
+        """Number of devices that the layout uses."""
         return parsed_stack(self.stack).disks
 
     def check(self, workloads: dict[str, StudyWorkload]) -> None:
-        """Layout, file system and geometry go together; all of it fits on the medium."""
+        """Check that layout, file system and geometry are compatible, and that everything fits on the medium."""
         self._check_together()
         layout, planned = LAYOUTS.get(self.stack.layout), self.planned
         if planned.wipes and self.disks > len(planned.wipes):
@@ -253,7 +253,10 @@ class _Use:
 def _check_sharing(
     used: list[_Use], workloads: dict[str, StudyWorkload], stacks: dict[str, StudyStack]
 ) -> None:
-    """A device holds one file system at a time: one that is to last must have the device to itself."""
+    """Note each device that other cells would format although one cell keeps its file system there.
+
+    A device holds one file system at a time, so a file system that outlives a trial needs the device for itself.
+    """
     tenants: dict[str, dict[str, tuple[_Use, Fresh]]] = defaultdict(dict)
     for use in used:
         applied = stacks[use.entry].workloads

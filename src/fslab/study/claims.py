@@ -1,6 +1,6 @@
-"""Reads the claims of a study and where published figures are; checks them against the study's own cells.
+"""Reads a study's claims and the location of published figures, and checks both against the study's cells.
 
-What a claim says is for ``fslab.claims``; here it gets its lines. Judges nothing.
+``fslab.claims`` parses what a claim states; this module adds the line numbers. It evaluates no claim.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from fslab.study.source import Node
 
 
 def read_claims(node: Node, mistakes: Mistakes) -> tuple[Claim, ...]:
-    """The claims that could be read, each with an id; what is wrong is noted."""
+    """Return the readable claims, each with an id (default: its number); note what is wrong."""
     if not isinstance(node.content, list):
         mistakes.add(node.place, node.path, "is not a list of claims, each with 'says' and 'that'")
         return ()
@@ -35,7 +35,7 @@ def read_claims(node: Node, mistakes: Mistakes) -> tuple[Claim, ...]:
 
 
 def read_published(node: Node, mistakes: Mistakes) -> Published | None:
-    """Where the published figures are; None, noted, if that cannot be read."""
+    """Return where the published figures are; note a mistake and return None if ``node`` is not a mapping."""
     if not is_mapping(node, "what was published", mistakes):
         return None
     fields = known_fields(node, keys_of(Published), mistakes, node)
@@ -49,7 +49,7 @@ def check(
     parts: tuple[Mapping[str, StudyStack], Mapping[str, StudyMedium], Mapping[str, StudyWorkload]],
     mistakes: Mistakes,
 ) -> None:
-    """Note every claim that does not fit what the study measures."""
+    """Note each claim and each workload under ``published`` that does not match what the study measures."""
     scope = Scope(cells=tuple(_cells(*parts)), lenient=True)
     by_id = {str(node.fields["id"].content) if "id" in node.fields else str(number): node
              for number, node in enumerate(root.at(("claims",)).items, start=1)}  # fmt: skip

@@ -1,6 +1,6 @@
-"""``docs/study-file.md``, the reference: every key of a study file, made from the models and the registries.
+"""Generates ``docs/study-file.md``, the reference of all keys of a study file, from the models and the registries.
 
-Run as ``python -m fslab.study.document > docs/study-file.md``; a test keeps the file current.
+Run as ``python -m fslab.study.document > docs/study-file.md``; a test checks that the file is current.
 """
 
 import inspect
@@ -98,7 +98,7 @@ def _table(keys: Mapping[str, FieldInfo]) -> str:
 
 
 def _kind(info: FieldInfo) -> str:
-    """What may be written, in words."""
+    """Return the allowed values of a key, in words."""
     if info.title:
         return info.title
     whole = adapter_of(info).json_schema()
@@ -125,7 +125,7 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
 
 
 def _limits(value: Mapping[str, Any]) -> str:
-    """``1 to 4096``, ``≥ 1``, ``> 0 and ≤ 1``."""
+    """Return the limits of a number, such as ``1 to 4096``, ``≥ 1``, ``> 0 and ≤ 1``."""
     if {"minimum", "maximum"} <= set(value):
         return f"{value['minimum']} to {value['maximum']}"
     signs = (("minimum", "≥"), ("exclusiveMinimum", ">"), ("maximum", "≤"))
@@ -168,7 +168,7 @@ def _filesystem(name: str) -> str:
 
 
 def _option(name: str, form: str) -> str:
-    """``commit=int``, ``data=journal|ordered``, ``barrier[=0|1]``."""
+    """Return an option with the form of its value: ``commit=int``, ``data=journal|ordered``, ``barrier[=0|1]``."""
     if not form:
         return name
     return f"{name}[={form[:-1]}]" if form.endswith("?") else f"{name}={form}"

@@ -1,4 +1,4 @@
-"""Workloads that take longer than they may, by what is known of them. Pure."""
+"""Finds workloads whose expected run time is longer than their time limit. Pure: runs nothing."""
 
 from collections.abc import Mapping
 
@@ -10,14 +10,14 @@ from fslab.study.source import Node
 from fslab.units import format_duration
 from fslab.workloads import parsed
 
-LONGEST_UNASKED_S = 2 * 86400.0  # of one trial
+LONGEST_UNASKED_S = 2 * 86400.0  # longest expected time of one trial if no 'time_limit' is set
 
 
 def check(draft: Draft, workloads: Mapping[str, StudyWorkload], root: Node, mistakes: Mistakes) -> None:
-    """A workload that is known to take longer than it may would be ended in every trial.
+    """Note each workload that is expected to exceed its ``time_limit``: every trial of it would be ended.
 
-    Without a limit, what takes days is taken for a mistake: the limit follows what is expected, and nothing else
-    would end it.
+    If no limit is set, an expected time above ``LONGEST_UNASKED_S`` is noted as a probable mistake. The default limit
+    follows the expected time, so it would not end such a trial.
     """
     for name, workload in workloads.items():
         limit_s = workload.time_limit_s or draft.values.get("time_limit")

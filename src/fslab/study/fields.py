@@ -1,7 +1,7 @@
-"""Reads the keys of one mapping against a pydantic model, key by key, and words what is wrong.
+"""Reads a mapping with a pydantic model, key by key, and describes each mistake.
 
-Key by key, so that a mistake in one key hides no mistake in another; a misspelt key is noted and then read
-as the one that was meant. Knows the models' fields, not what the keys mean to a study.
+Each key is validated alone, so that a mistake in one key does not hide a mistake in another. A misspelt key is noted
+and then read as the most similar known key. The meaning of a key for the study is not part of this module.
 """
 
 import re
@@ -27,7 +27,7 @@ _KINDS = {"int_": "a whole number", "float_": "a number", "bool_": "true or fals
 
 
 def keys_of(model: type[BaseModel], *, described: bool = False) -> dict[str, FieldInfo]:
-    """The keys that a mapping of this model may have, as written in the file, with their fields.
+    """Return the fields of a model by their key in the study file.
 
     ``described`` leaves out fields without a description (see ``model.py``).
     """
@@ -39,9 +39,9 @@ def keys_of(model: type[BaseModel], *, described: bool = False) -> dict[str, Fie
 
 
 def note(mistakes: Mistakes, node: Node, what: str, within: Node) -> None:
-    """Note a mistake at ``node``; one that came in by ``extends`` is shown where that is written.
+    """Note a mistake at ``node``, or at the ``extends`` key if ``node`` comes from an extended entry.
 
-    ``within`` is the entry being read. What is wrong in the extended entry already is not said again.
+    ``within`` is the entry being read. A mistake already noted in the extended entry is not repeated.
     """
     if node.path[: len(within.path)] == within.path:
         mistakes.add(node.place, node.path, what)
@@ -51,7 +51,7 @@ def note(mistakes: Mistakes, node: Node, what: str, within: Node) -> None:
 
 
 def known_fields(node: Node, known: Iterable[str], mistakes: Mistakes, within: Node) -> dict[str, Node]:
-    """The entries of a mapping under known keys; a misspelt key is noted and stands for the nearest one."""
+    """Return the entries of a mapping that have known keys; note a misspelt key and read it as the nearest one."""
     names = set(known)
     fields = {key: child for key, child in node.fields.items() if key in names}
     for key, child in node.fields.items():
@@ -65,7 +65,7 @@ def known_fields(node: Node, known: Iterable[str], mistakes: Mistakes, within: N
 
 
 def is_mapping(node: Node, what: str, mistakes: Mistakes) -> bool:
-    """Whether ``node`` is a mapping; noted if it is not."""
+    """Return whether ``node`` is a mapping; note a mistake if it is not."""
     if isinstance(node.content, dict):
         return True
     if not mistakes.any_at(node.path):
@@ -74,7 +74,7 @@ def is_mapping(node: Node, what: str, mistakes: Mistakes) -> bool:
 
 
 def has_value(node: Node, mistakes: Mistakes, within: Node) -> bool:
-    """Whether something was written after the key; noted if not."""
+    """Return whether the key has a value; note a mistake if it has none."""
     if node.content is not None:
         return True
     if not mistakes.any_at(node.path):
@@ -89,9 +89,9 @@ def read_keys(
     mistakes: Mistakes,
     readers: Mapping[str, Reader] | None = None,
 ) -> dict[str, Any]:
-    """The right values among ``fields`` by key; wrong and missing ones are noted.
+    """Return the valid values among ``fields`` by key; note invalid and missing ones.
 
-    ``readers`` read the keys that are more than a value of the model's type.
+    ``readers`` are the functions for keys that hold nested entries, not just a value of the field's type.
     """
     values: dict[str, Any] = {}
     for key, info in keys_of(model, described=True).items():
@@ -110,25 +110,25 @@ def read_keys(
         except ValidationError as error:
             for details in error.errors():
                 note(mistakes, child.at(details["loc"]), describe(details), node)
-        except UnicodeEncodeError:  # pydantic hands texts to Rust
+        except UnicodeEncodeError:  # pydantic's Rust core takes only UTF-8
             note(mistakes, child, "is not UTF-8 text", node)
     return values
 
 
 def _note_missing(key: str, info: FieldInfo, node: Node, mistakes: Mistakes) -> None:
-    # A wrong ``extends`` is why the rest is not there.
+    # If ``extends`` is wrong, that is why keys are missing.
     if not mistakes.any_at((*node.path, "extends")):
         mistakes.add(node.place, node.path, f"'{key}' is missing ({info.description})")
 
 
 def adapter_of(info: FieldInfo) -> TypeAdapter[Any]:
-    """The validator of one field alone: its type and constraints, not its default or alias."""
+    """Return the validator of one field: its type and constraints, without its default and alias."""
     annotation: Any = info.annotation
     return TypeAdapter(Annotated[(annotation, *info.metadata)] if info.metadata else annotation)
 
 
 def describe(error: ErrorDetails) -> str:
-    """One of pydantic's errors as a person would say it."""
+    """Return an error of pydantic in plain words."""
     kind, context = error["type"], error.get("ctx", {})
     shown = _shown(error["input"])
     key, words = _LIMITS.get(kind, ("", ""))
@@ -142,7 +142,7 @@ def describe(error: ErrorDetails) -> str:
     if kind in {"enum", "literal_error"}:
         known = re.findall(r"'([^']*)'", str(context["expected"]))
         return f"{shown} is not one of {', '.join(known)}{_near(error['input'], known)}"
-    # A message made by a validator of ours says what it got; pydantic's own do not.
+    # Messages of fslab's validators contain the invalid value; those of pydantic do not.
     ours = kind in {"value_error", "assertion_error"}
     return _plainly(str(context.get("error", error["msg"]))) + ("" if ours else f", got {shown}")
 

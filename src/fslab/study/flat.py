@@ -1,6 +1,7 @@
-"""Makes plain keys of what a workload writes as mappings and command lines, so that each is a value or a matrix axis.
+"""Flattens the nested mappings and command lists of a workload, so that each key is a value or a matrix axis.
 
-``metrics: {rate: {unit: ops/s}}`` is ``metrics.rate.unit``; the words of a command are one line, quoted for a shell.
+``metrics: {rate: {unit: ops/s}}`` becomes ``metrics.rate.unit``. The words of a command become one line, quoted for a
+shell.
 """
 
 import shlex
@@ -13,7 +14,7 @@ from fslab.workloads import Parameters
 
 
 def flattened(node: Node, model: type[Parameters], mistakes: Mistakes) -> Node:
-    """The mapping with its nested keys and commands made plain; what cannot be is noted and left out."""
+    """Return the mapping with nested keys and commands flattened; note and leave out what cannot be flattened."""
     fields: dict[str, Node] = {}
     for key, child in node.fields.items():
         if key in model.nested_keys and isinstance(child.content, dict):
@@ -35,7 +36,7 @@ def _leaves(key: str, node: Node) -> dict[str, Node]:
 
 
 def _line(node: Node, within: Node, mistakes: Mistakes) -> str:
-    """``[cp, a, b]`` is one command, ``[[cp, a, b], [sync]]`` are two, one to a line."""
+    """Return commands as text: ``[cp, a, b]`` is one command, ``[[cp, a, b], [sync]]`` are two, one per line."""
     if node.items and all(isinstance(item.content, list) for item in node.items):
         return "\n".join(_line(item, within, mistakes) for item in node.items)
     words = []

@@ -1,6 +1,7 @@
-"""Reads the files that workloads name: their text is part of the workload, whatever becomes of the file.
+"""Reads the files that workloads name. Their text is part of the workload: later changes of a file have no effect.
 
-Regular text files up to a bound, relative to the study's own directory; read once, when the study is loaded.
+Reads only regular text files up to a size limit, once, when the study is loaded. Relative paths start at the study's
+directory.
 """
 
 from __future__ import annotations
@@ -22,14 +23,17 @@ MOST_BYTES = 1 << 20
 
 @dataclass(kw_only=True, slots=True)
 class Inputs:
-    """``texts`` by path as written in the study; ``base``: what relative paths start from, None: nothing is read, and
-    only what is known already is there."""
+    """The texts of input files, by path as written in the study.
+
+    ``base`` is the directory where relative paths start. If it is None, no file is read and only the given ``texts``
+    are available.
+    """
 
     base: Path | None
     texts: dict[str, str] = field(default_factory=dict)
 
     def of(self, axes: Mapping[str, Node], keys: tuple[str, ...], mistakes: Mistakes, within: Node) -> Files:
-        """The text of each value of these keys; what cannot be read is noted."""
+        """Return the text of each file that these keys name; note each file that cannot be read."""
         found: dict[str, dict[str, str]] = {}
         for key in keys:
             for item in axes[key].items:
@@ -49,11 +53,11 @@ class Inputs:
 
 
 Files = Mapping[str, Mapping[str, str]]
-"""By key and path as written."""
+"""Texts of files, by key and by path as written in the study."""
 
 
 def text_of(path: Path) -> str:
-    """The text of a file; FslabError with the reason where it has none."""
+    """Return the text of a file. Raises FslabError with the reason if it cannot be read."""
     try:
         if not path.is_file():
             raise FslabError(

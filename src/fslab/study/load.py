@@ -1,10 +1,11 @@
-"""Loads a study: text → tree → overrides → model → scale → checks, with all mistakes in one StudyError.
+"""Loads a study: text → tree → overrides → model → scale → checks. One StudyError reports all mistakes.
 
-Reads the study's file and the files that its workloads name: no device, no mount, no other process.
+Reads only the study's file and the files that its workloads name. Opens no device, mounts nothing, starts no process.
 """
 
 import errno
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -26,10 +27,10 @@ STUDY_LIMIT_BYTES = 4 << 20
 
 
 def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
-    """The study at a path, or the shipped one of an id, changed by ``--set`` overrides.
+    """Return the study at a path, or the shipped study with an id, changed by ``--set`` overrides.
 
-    What looks like a path (a slash, a ``.yaml`` or ``.yml`` at the end) is one; anything else is an id, and
-    the name of a file only if no study has that id. UsageError if there is neither; StudyError for mistakes.
+    A name that contains a slash or ends in ``.yaml`` or ``.yml`` is a path. Any other name is an id, or the name of a
+    file if no study has that id. Raises UsageError if neither exists, StudyError if the study has mistakes.
     """
     name, path = str(study), Path(study)
     looks_like_path = isinstance(study, Path) or "/" in name or path.suffix in {".yaml", ".yml"}
@@ -43,8 +44,11 @@ def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
 def load_text(
     text: str, name: str, overrides: Sequence[str] = (), files: Mapping[str, str] | None = None
 ) -> Study:
-    """The same for a text. ``name`` is shown with the lines of mistakes; without its suffix it is the id, and its
-    directory is where the files are that the study names. With ``files``, their texts by path, none is read."""
+    """Return the study of a text, changed by ``--set`` overrides. Raises StudyError if it has mistakes.
+
+    ``name`` is shown with the lines of mistakes. Without its suffix it is the study's id; its directory is where paths
+    in the study start. ``files`` holds the texts of the named files by path; with it, no file is read.
+    """
     mistakes = Mistakes()
     root = parse(text, name, mistakes)
     if root is None:
@@ -53,7 +57,7 @@ def load_text(
     apply(root, overrides, mistakes)
     inputs = Inputs(base=Path(name).parent if files is None else None, texts=dict(files or {}))
     draft = read_study(root, mistakes, inputs)
-    changed = any(override.partition(".")[0] in NAMED for override in overrides)
+    changed = any(re.split(r"[.=]", override, maxsplit=1)[0].strip() in NAMED for override in overrides)
     written = None if changed else (dict(draft.stacks), dict(draft.media), dict(draft.workloads))
     scaled = scale(draft, root, mistakes)
     check(draft, written, root, mistakes)

@@ -1,4 +1,4 @@
-"""Checks where a stack is to run: names of machines, and what only a guest has. Pure; looks at no kernel."""
+"""Checks where a stack runs: names of machines, and keys that only a guest has. Pure: opens no kernel."""
 
 from collections.abc import Callable
 
@@ -9,9 +9,9 @@ from fslab.study.source import Node
 
 
 def check(stack: StudyStack, node: Node, root: Node, mistakes: Mistakes) -> None:
-    """Note what is wrong with a stack's ``on``, ``kernel``, ``modules`` and ``guest_memory``.
+    """Note the mistakes in a stack's ``on``, ``kernel``, ``modules`` and ``guest_memory``.
 
-    Each is shown where it was written: at the stack, or for all stacks at once at the top.
+    A mistake is shown where the key is written: in the stack, or once at the top level for all stacks.
     """
 
     def add(key: str, what: str, number: int | None = None) -> None:

@@ -1,7 +1,7 @@
-"""Lists become combinations: pure functions on names and values, no registry, no file, no device.
+"""Expands lists to combinations: pure functions on names and values, without registry, file or device.
 
-The first key written varies slowest (in a stack: file system, mkfs, mount, layout, medium). Names of what
-comes out say only what varies.
+The first key written varies slowest (in a stack: machine, file system, mkfs, mount, geometry, layout, medium). The
+names of the results contain only what varies.
 """
 
 import re
@@ -26,7 +26,7 @@ def count(axes: Mapping[str, Sequence[object]]) -> int:
 
 
 def points(axes: Mapping[str, Sequence[object]]) -> Iterator[Point]:
-    """Every combination, as the index of the value that each axis takes."""
+    """Yield every combination, as the index of each axis's value."""
     for indices in product(*(range(len(values)) for values in axes.values())):
         yield dict(zip(axes, indices, strict=True))
 
@@ -36,18 +36,18 @@ def values_at(axes: Axes, point: Point) -> dict[str, Scalar]:
 
 
 def text(value: Scalar) -> str:
-    """A value as YAML writes it."""
+    """Return a value as it is written in YAML."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def varying(axes: Axes, point: Point) -> str:
-    """``bs=4k,iodepth=1``: the axes with more than one value; empty if there is none."""
+    """Return the axes with more than one value, as ``bs=4k,iodepth=1``; empty if there is none."""
     values = values_at(axes, point)
     return ",".join(f"{key}={text(values[key])}" for key in axes if len(axes[key]) > 1)
 
 
 def workload_specs(name: str, workload: StudyWorkload) -> list[WorkloadSpec]:
-    """A workload's combinations: ``randwrite[bs=4k]``, ``randwrite[bs=64k]``."""
+    """Return a workload's combinations, with names such as ``randwrite[bs=4k]`` and ``randwrite[bs=64k]``."""
     axes = workload.parameters
     return [
         WorkloadSpec(
@@ -60,8 +60,10 @@ def workload_specs(name: str, workload: StudyWorkload) -> list[WorkloadSpec]:
 
 
 def with_texts(values: Mapping[str, Scalar], files: Mapping[str, Mapping[str, str]]) -> dict[str, Scalar]:
-    """The values with the texts of the files that they name. Of a path the name stays: the same text elsewhere is the
-    same workload."""
+    """Return the values with the texts of the files that they name.
+
+    Only the file name of a path is kept, so that the same text in another directory is the same workload.
+    """
     found = dict(values)
     for key, texts in files.items():
         path = str(values.get(key))
@@ -71,7 +73,10 @@ def with_texts(values: Mapping[str, Scalar], files: Mapping[str, Mapping[str, st
 
 
 def medium_specs(name: str, medium: StudyMedium) -> list[MediumSpec]:
-    """A medium's combinations: ``fast.1g``, ``fast.2g`` (images are named after them: no slashes)."""
+    """Return a medium's combinations, with names such as ``fast.1g`` and ``fast.2g``.
+
+    Image files have these names, so they contain no slash.
+    """
     found = []
     for point in points(medium.options):
         values = values_at(medium.options, point)
@@ -84,10 +89,10 @@ def medium_specs(name: str, medium: StudyMedium) -> list[MediumSpec]:
 def stack_specs(
     stacks: Mapping[str, StudyStack], media: Mapping[str, StudyMedium]
 ) -> list[tuple[str, StackSpec]]:
-    """Every stack with the name of the entry it comes from.
+    """Return every expanded stack with the name of its entry.
 
-    A stack is called by what varies: ``ext4 noatime``. The entry's own name goes before that when the file
-    system does not vary, and everywhere when two entries would otherwise give the same name.
+    A stack is named after what varies: ``ext4 noatime``. The name of the entry is put in front if the file system does
+    not vary, and for all stacks if two entries would otherwise have the same name.
     """
     found = [
         (name, spec, words) for name, stack in stacks.items() for spec, words in _combinations(stack, media)
@@ -104,7 +109,7 @@ def stack_specs(
 def _combinations(
     stack: StudyStack, media: Mapping[str, StudyMedium]
 ) -> Iterator[tuple[StackSpec, tuple[str, ...]]]:
-    """A stack's combinations, each with the words for what varies in it."""
+    """Yield a stack's combinations, each with the words for what varies."""
     filesystems: tuple[str | None, ...] = stack.filesystem or (None,)
     mediums = [spec for name in stack.medium for spec in medium_specs(name, media[name])]
     layouts = [each for layout in stack.layout for each in _layouts(layout, stack.layout)]
@@ -136,9 +141,9 @@ def _combinations(
 
 
 def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
-    """Where a stack runs: every machine with every kernel, and the words for what varies.
+    """Return where a stack runs: every machine with every kernel, and the words for what varies.
 
-    Kernels are distinguished by their files' names, by their whole paths where those are the same.
+    Kernels are named after their files, or by full path if two files have the same name.
     """
     types, kernels = stack.on or ("host",), stack.kernel or (None,)
     modules = stack.modules * len(kernels) if len(stack.modules) == 1 else stack.modules
@@ -160,11 +165,11 @@ def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
 def _layouts(
     layout: StudyLayout, among: Sequence[StudyLayout]
 ) -> Iterator[tuple[str, dict[str, Scalar], str]]:
-    """A layout's combinations: type, options, and the word for what varies (empty if nothing does)."""
+    """Yield a layout's combinations: type, options, and the word for what varies (empty if nothing varies)."""
     same_type = [other for other in among if other.type == layout.type]
     for point in points(layout.options):
         values = values_at(layout.options, point)
-        # Two layouts of one type differ in values that vary in neither of them: then all are shown.
+        # Two layouts of the same type may differ in a key that has one value in each: then all keys are shown.
         shown = {key: len(layout.options[key]) > 1 or len(same_type) > 1 for key in values}
         varied = ",".join(f"{key}={text(value)}" for key, value in values.items() if shown[key])
         yield layout.type, values, _bracketed(layout.type, varied) if len(among) > 1 else varied

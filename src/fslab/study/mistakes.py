@@ -1,6 +1,6 @@
-"""Collects every mistake of a study, so that one run of fslab shows them all, each with its place.
+"""Collects the mistakes of a study, so that one run of fslab shows all of them, each with its place.
 
-It only collects and words; what is a mistake is decided by the modules that read and check.
+This module only collects and formats. The modules that read and check decide what is a mistake.
 """
 
 import re
@@ -18,7 +18,7 @@ _NEAREST = re.compile(r":? (did you mean '[^']*'\?)( known: .*)?$", re.DOTALL)
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
 class SourcePosition:
-    """Where something was written: a line of the file, or the ``rank``-th --set (which comes after it)."""
+    """The place of a value: a line of the file (``rank`` 0), or the ``rank``-th ``--set``, which sorts after it."""
 
     rank: int = 0
     line: int = 0
@@ -38,7 +38,7 @@ class Mistake:
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (str(self.place), dotted(self.path), self.what) if part)
-        # What was written may hold line ends and terminal codes; a mistake is one harmless line.
+        # The input may contain line ends and terminal control codes: escape them, so that a mistake is one safe line.
         return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
@@ -47,7 +47,7 @@ MOST = 500
 
 @dataclass(kw_only=True, slots=True)
 class Mistakes:
-    """All mistakes found so far. The same one (reached by several combinations) is kept once."""
+    """All mistakes found so far. A mistake that several combinations have is kept once."""
 
     found: list[Mistake] = field(default_factory=list)
 
@@ -58,19 +58,19 @@ class Mistakes:
 
     @property
     def many(self) -> bool:
-        """Whether there are so many that more are left out."""
+        """Whether the maximum number is reached; further mistakes are left out."""
         return len(self.found) >= MOST
 
     def any_at(self, path: Path) -> bool:
-        """Whether something is known to be wrong at ``path`` or below it."""
+        """Return whether a mistake is known at ``path`` or below it."""
         return any(mistake.path[: len(path)] == path for mistake in self.found)
 
     def sorted(self) -> list[Mistake]:
-        """In the order of the lines, then as found."""
+        """Return the mistakes in the order of their lines, then as found."""
         return sorted(self.found, key=lambda mistake: mistake.place)
 
     def raise_if_any(self, name: str) -> None:
-        """StudyError with all mistakes, one to a line."""
+        """Raise StudyError with all mistakes, one per line."""
         if not self.found:
             return
         count = "1 mistake" if len(self.found) == 1 else f"{len(self.found)} mistakes"
@@ -80,18 +80,18 @@ class Mistakes:
 
 
 def dotted(path: Path) -> str:
-    """``stacks.fs.mount_options.2``: the key, with the items of a list numbered from 1, as claims are."""
+    """Return a path as ``stacks.fs.mount_options.2``. Items of a list are numbered from 1, like claims."""
     return ".".join(str(part + 1 if isinstance(part, int) else part) for part in path)
 
 
 def meant(name: str, known: Iterable[str]) -> str | None:
-    """The known name that ``name`` is most likely a misspelling of, if there is one."""
+    """Return the known name of which ``name`` is most likely a misspelling; None if no name is similar."""
     close = get_close_matches(name, sorted(known), n=1, cutoff=NEAR)
     return close[0] if close else None
 
 
 def brief(message: str) -> str:
-    """A message made with ``errors.nearest``, less a long list of known names where a near one was found."""
+    """Return a message of ``errors.nearest``, without a long list of known names if it suggests a similar one."""
 
     def shorter(match: re.Match[str]) -> str:
         known = match[2] or ""
@@ -101,7 +101,7 @@ def brief(message: str) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """`` — did you mean 'ext4'?``, or the known names when none is near."""
+    """Return `` — did you mean 'ext4'?``, or the known names if none is similar."""
     names = sorted(known)
     near = meant(name, names)
     if near is not None:

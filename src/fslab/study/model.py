@@ -1,7 +1,7 @@
-"""What a person wrote, once it is known to be right: frozen values, nothing expanded yet, nothing touched.
+"""The model of a valid study: frozen values, not yet expanded to combinations. Opens no file and no device.
 
-A field with a description is a key of the study file; the generated documentation and the JSON Schema are
-made from them.
+A field with a description is a key of the study file. The documentation and the JSON Schema are generated from these
+fields.
 """
 
 import re
@@ -30,7 +30,7 @@ def _duration(value: object) -> float:
 
 
 def _variants(value: object) -> object:
-    """A single value is a list of one."""
+    """Return a single value as a tuple with one item."""
     if isinstance(value, list | tuple) and not value:
         raise ValueError("the list is empty")
     return value if isinstance(value, list | tuple) else (value,)
@@ -43,7 +43,7 @@ def _tuning(value: object) -> object:
 
 
 def setting(value: object) -> str:
-    """A value as the kernel's files have it: YAML reads a bare on or off as a boolean."""
+    """Return a value as text for a file of the kernel. YAML reads a bare ``true`` or ``false`` as a boolean."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -87,13 +87,13 @@ Tuning = Annotated[
 
 
 class Written(Frozen):
-    """Base of what is written in a study file: keys as in the file, attributes with their unit."""
+    """Base of the models of a study file: aliases are the keys of the file, attribute names contain the unit."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
 
 class StudyMedium(Written):
-    """What the bytes lie on: a type and that type's own keys. A list in any of those is a matrix axis."""
+    """What the data lies on: a type and the keys of that type. A list in any of these keys is a matrix axis."""
 
     type: str = Field(description="kind of medium")
     scaled_by: OwnScale = Field(None, description="overrides the study's `scale`, but not `--scale`")
@@ -101,14 +101,14 @@ class StudyMedium(Written):
 
 
 class StudyLayout(Written):
-    """How the devices of a medium become one: a type and that type's own keys."""
+    """How the disks of a medium form one device: a type and the keys of that type."""
 
     type: str = Field("single", description="kind of layout")
     options: dict[str, Values] = Field(default_factory=dict)
 
 
 class StudyStack(Written):
-    """Medium ▸ layout ▸ file system ▸ mkfs and mount options. A list anywhere is a matrix axis.
+    """Medium ▸ layout ▸ file system ▸ mkfs and mount options. A list in any key is a matrix axis.
 
     ``filesystem`` is empty on a ``directory`` medium. ``workloads`` None means all.
     """
@@ -140,10 +140,10 @@ class StudyStack(Written):
 
 
 class StudyWorkload(Written):
-    """A tool with its own keys. A list in any of those is a matrix axis.
+    """A tool and the keys of that tool. A list in any of these keys is a matrix axis.
 
-    ``cache``, ``fresh`` and ``time_limit_s`` are None where the study's own apply. ``files`` holds, by key and
-    path, the text of the files that the parameters name.
+    ``cache``, ``fresh`` and ``time_limit_s`` are None if the values of the study apply. ``files`` holds the texts of
+    the files that the parameters name, by key and path.
     """
 
     tool: str = Field(description="tool that generates the load")
@@ -258,12 +258,12 @@ class StudyFile(Written):
 
 
 class Study(StudyFile):
-    """A study, whole and checked: every reference is resolved and every combination is valid.
+    """A complete and checked study: every reference is resolved and every combination is valid.
 
-    ``id`` is the file's name without suffix; ``text`` and ``overrides`` make the same study again
-    (``load_text(study.text, study.id, study.overrides, study.files)``), so a resume needs no file. Media and
-    workloads are those at its ``scale``; ``scaled`` is what that changed. ``files`` are the texts of the files that it
-    names, by path.
+    ``id`` is the file's name without suffix. ``text``, ``overrides`` and ``files`` reproduce the study
+    (``load_text(study.text, study.id, study.overrides, study.files)``), so a resume needs no file. Media and workloads
+    have their scaled values; ``scaled`` lists the changes. ``files`` holds the texts of the files that the study names,
+    by path.
     """
 
     id: str
@@ -274,7 +274,7 @@ class Study(StudyFile):
 
     @property
     def for_claims(self) -> bool:
-        """Whether trials go where claims are open: what a study with claims does unless another goal is asked for."""
+        """Whether trials are added for undecided claims: true if the study has claims and no other goal is set."""
         asked = {override.partition("=")[0].strip() for override in self.overrides}
         other = {"until", "precision"} & self.model_fields_set or "trials" in asked
         return bool(self.claims) and (self.until is Until.CLAIMS or not other)
@@ -287,12 +287,12 @@ class Study(StudyFile):
                 trials=self.trials, precision=margin, until=Until.CLAIMS, max_trials=self.max_trials
             )
         until, precision = self.until, self.precision
-        if until is Until.CLAIMS:  # without claims: which stack is best for each workload, or that they tie
+        if until is Until.CLAIMS:  # without claims: until each workload has a best stack or a tie
             until, precision = Until.DECIDED, precision or self.margin
         return StoppingRule(trials=self.trials, precision=precision, until=until, max_trials=self.max_trials)
 
     @property
     def limit_s(self) -> float | None:
-        """The budget that holds, in seconds: whoever asks for more certainty than the study does lifts its own."""
+        """The effective budget, in seconds. ``--set`` with ``precision`` or ``until`` lifts the study's own budget."""
         asked = {override.partition("=")[0].strip() for override in self.overrides}
         return None if asked & {"precision", "until"} and "budget" not in asked else self.budget_s

@@ -1,7 +1,7 @@
-"""Reads keys whose meaning a registered entry declares: those of a medium, a layout or a tool.
+"""Reads the keys that a registered entry declares: those of a medium, a layout or a tool.
 
-Every combination of their values is put to the entry's own model, so a study that loads has none that the
-entry refuses. Expands only to check; nothing is run and no device is looked at.
+The entry's model validates every combination of their values, so a loaded study contains no combination that the entry
+rejects. Combinations are expanded only for this check. Runs nothing and opens no device.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,9 +28,9 @@ E = TypeVar("E", Medium[Any], Layout[Any], Workload[Any])
 
 
 def entry_of(registry: Registry[E], key: str, node: Node, mistakes: Mistakes) -> E | None:
-    """The registered entry that ``node`` names under ``key`` (``type`` or ``tool``); None, noted, if none.
+    """Return the registered entry that ``node`` names under ``key`` (``type`` or ``tool``), or None.
 
-    A missing key is left to whoever reads the mapping's keys.
+    An unknown name is noted. A missing key is not: ``read_keys`` notes it.
     """
     near = meant(key, [name for name in node.fields if name != "extends"])
     named = node.fields.get(key) or (node.fields[near] if near else None)
@@ -46,10 +46,10 @@ def entry_of(registry: Registry[E], key: str, node: Node, mistakes: Mistakes) ->
 def fields_for(
     node: Node, own: set[str], model: type[BaseModel] | None, mistakes: Mistakes
 ) -> dict[str, Node]:
-    """The fields of ``node`` under known keys: ``own`` ones and those of the entry's model.
+    """Return the fields of ``node`` that have known keys: the ``own`` keys and those of the entry's model.
 
-    Without a model (its name is wrong) and for a model that takes any key and judges it itself, other keys
-    are passed on as they are.
+    All fields are returned if there is no model (its name is wrong), or if the model accepts any key and checks it
+    itself.
     """
     if model is None or model.model_config.get("extra") == "allow":
         return dict(node.fields)
@@ -62,7 +62,7 @@ def fields_for(
 
 
 def read_axes(fields: Mapping[str, Node], own: set[str], mistakes: Mistakes, within: Node) -> dict[str, Node]:
-    """The fields that belong to the entry and hold a value or a list of values; others are noted."""
+    """Return the fields of the entry that hold a value or a list of values; note the others."""
     return {
         key: child
         for key, child in fields.items()
@@ -84,7 +84,7 @@ def _is_axis(node: Node, mistakes: Mistakes, within: Node) -> bool:
 
 
 def scalars(axes: Mapping[str, Node]) -> dict[str, tuple[Scalar, ...]]:
-    """The values of each axis."""
+    """Return the values of each axis."""
     return {
         key: tuple(item.content for item in node.items if isinstance(item.content, Scalar))
         for key, node in axes.items()
@@ -97,7 +97,7 @@ def check_points(
     mistakes: Mistakes,
     within: Node,
 ) -> bool:
-    """Whether the entry's model takes every combination; what it refuses or what comes out twice is noted."""
+    """Return whether the entry's model accepts every combination; note rejected and duplicate combinations."""
     values = scalars(axes)
     if count(values) > MAX_COMBINATIONS:
         what = f"the lists make {count(values)} combinations; at most {MAX_COMBINATIONS} are allowed: shorten them"
@@ -124,7 +124,7 @@ def check_points(
 
 
 def _sizes(values: Mapping[str, Scalar]) -> tuple[Scalar, ...]:
-    """The values with 64k and 65536 made the same: models that keep sizes as written tell them apart."""
+    """Return the values with sizes in bytes: 64k and 65536 are equal, also if a model keeps sizes as written."""
     return tuple(_size(value) for value in values.values())
 
 
@@ -144,7 +144,7 @@ def _note_refusal(
         missing = what == "is missing"
         note(mistakes, within, f"'{key}' is missing" if missing else f"{key}: {what}", within)
         return
-    if key is None:  # about several keys: shown at the first one that the message names in quotes
+    if key is None:  # a mistake of several keys: shown at the first one that the message names in quotes
         key = next((name for name in axes if f"'{name}'" in what), None)
     node = axes[key].items[point[key]] if key is not None else within
     note(mistakes, node, what, within)

@@ -1,6 +1,6 @@
 """Applies ``--set KEY=VALUE`` to the tree of a study before it is read.
 
-A mistake in an override is shown with the override as its place, after those of the file.
+The place of a mistake in an override is the override itself. These mistakes follow those of the file.
 """
 
 from collections.abc import Sequence
@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from fslab.study.mistakes import Mistakes, Path, SourcePosition, dotted, suggestion
 from fslab.study.source import Node, parse_value
 
-# Their entries are named by the study, so a name that is not there is a misspelling, not a new entry.
+# The study names the entries of these keys, so an unknown name is a misspelling, not a new entry.
 NAMED = ("media", "stacks", "workloads")
-# Its keys have dots of their own (vm.dirty_bytes).
+# The keys of this mapping contain dots (vm.dirty_bytes).
 DOTTED = "tuning"
 MACHINE = ("on", "kernel", "modules", "guest_memory")
 
 
 def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
-    """Change the tree in place: each override sets one key, the later one winning."""
+    """Change the tree in place: each override sets one key; the last override of a key wins."""
     for rank, override in enumerate(overrides, start=1):
         place = SourcePosition(origin=f"--set {override}", rank=rank)
         key, equals, value = override.partition("=")
@@ -28,12 +28,12 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
         parent = _parent(root, path, place, mistakes) if node is not None else None
         if parent is not None and node is not None:
             parent[str(path[-1])] = node
-            if key in MACHINE:
-                _everywhere(key, root)
+            if key.strip() in MACHINE:
+                _everywhere(key.strip(), root)
 
 
 def _everywhere(key: str, root: Node) -> None:
-    """Where trials run is set for all stacks, also those that the study puts somewhere else."""
+    """Remove the key from all stacks, so that the override at the top level applies to each of them."""
     for stack in root.at(("stacks",)).fields.values():
         stack.fields.pop(key, None)
 
@@ -44,7 +44,7 @@ def _split(key: str) -> Path:
 
 
 def _parent(root: Node, path: Path, place: SourcePosition, mistakes: Mistakes) -> dict[str, Node] | None:
-    """The mapping that the last key of ``path`` goes into, or None (noted) when there cannot be one."""
+    """Return the mapping that holds the last key of ``path``; note a mistake and return None if there is none."""
     node = root
     for depth, step in enumerate(path[:-1], start=1):
         if not isinstance(node.content, dict):

@@ -1,6 +1,6 @@
-"""The tree of a study → its model: names, references within it, ``extends``, and each entry's own keys.
+"""Converts the tree of a study to its model: names, references, ``extends``, and the keys of each entry.
 
-Goes on after every mistake. What depends on several entries together is left to ``check.py``.
+Reading continues after a mistake. ``check.py`` checks what depends on several entries.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,10 +26,10 @@ from fslab.workloads import REGISTRY as WORKLOADS
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
-    """What could be read: the right values by key, and the entries that are whole enough to be checked.
+    """The readable part of a study: the valid values by key, and the entries that are complete enough to check.
 
-    ``stack_nodes`` are the stacks with misspelt keys put right, ``workload_nodes`` the workloads with what
-    they extend merged in.
+    ``stack_nodes`` are the stacks with misspelt keys corrected. ``workload_nodes`` are the workloads, merged with those
+    that they extend.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -42,7 +42,7 @@ class Draft:
 
 
 def read_study(root: Node, mistakes: Mistakes, inputs: Inputs) -> Draft:
-    """Everything that is right in the tree; what is wrong is noted."""
+    """Return everything that is valid in the tree; note every mistake."""
     draft = Draft(inputs=inputs)
     if not is_mapping(root, "a study", mistakes):
         return draft
@@ -62,7 +62,7 @@ def read_study(root: Node, mistakes: Mistakes, inputs: Inputs) -> Draft:
 
 
 def _inherit(draft: Draft) -> None:
-    """What a stack does not say of its machine is as for the whole study."""
+    """Copy the study's machine keys to each stack that does not set them."""
     for name, stack in draft.stacks.items():
         own = {key: draft.values[key] for key in MACHINE if key in draft.values and not getattr(stack, key)}
         draft.stacks[name] = stack.model_copy(update=own)
@@ -121,7 +121,7 @@ def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
 
 
 def _media_of(node: Node, stack: str, draft: Draft, mistakes: Mistakes) -> tuple[str, ...]:
-    """Names of media; one that is written in place is added to the draft under the stack's name."""
+    """Return the names of the media; add a medium that is written in place to the draft, named after the stack."""
     names = []
     for number, item in enumerate(_items(node, mistakes)):
         if isinstance(item.content, dict):
@@ -151,7 +151,7 @@ def _workloads(node: Node, draft: Draft, mistakes: Mistakes) -> None:
         draft.workload_nodes[name] = _merged(child, node, mistakes)
 
     _entries(node, "a workload", read, mistakes)
-    # Bases before what extends them: then a base's mistake is known and not said again.
+    # Read a base before the workloads that extend it: then its mistake is known and not repeated.
     merged = draft.workload_nodes
     for name in sorted(merged, key=lambda name: len(_ancestors(merged[name], node))):
         _workload(merged[name], name, draft, mistakes)
@@ -164,7 +164,7 @@ def _extends(node: Node) -> Node | None:
 
 
 def _ancestors(node: Node, all_workloads: Node) -> list[str]:
-    """Names that a workload extends, nearest first; ends before a name that is unknown or comes twice."""
+    """Return the names that a workload extends, nearest first; stop before an unknown or repeated name."""
     names: list[str] = []
     while (extends := _extends(node)) is not None:
         name = extends.content
@@ -176,7 +176,7 @@ def _ancestors(node: Node, all_workloads: Node) -> list[str]:
 
 
 def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
-    """The workload with the fields that it does not write itself taken from what it extends."""
+    """Return the workload, with the fields that it does not set copied from the workloads that it extends."""
     extends = _extends(node)
     if extends is not None and isinstance(extends.content, str):
         if extends.content not in all_workloads.fields:

@@ -1,7 +1,7 @@
-"""Applies a study's ``scale``: what is written of sizes, counts and run times shrinks before anything is checked.
+"""Applies a study's ``scale``: multiplies sizes, counts and run times before the study is checked.
 
-What shrinks, and how far at most, is said by each tool and medium; here only lists are gone through and the room
-that is needed is worked out. Pure.
+Each tool and medium defines which values are scaled and their lower limits. This module only iterates over the lists
+and computes the space that is needed. Pure.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -29,12 +29,12 @@ from fslab.units import parse_size
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Workload, parsed
 
-# A volume below it is another question: logs, allocation groups and reservations are then the smallest there are.
+# Below this size, logs, allocation groups and reservations have their minimum sizes: a different experiment.
 LEAST_VOLUME_BYTES = 1 << 30
-# What a file system takes for itself beside the files: a log, two copies of metadata, a reserve.
+# Space that a file system needs besides the files: a log, two copies of metadata, a reserve.
 _OWN_BYTES = 96 << 20
 _OWN_SHARE = 1.5
-# Least that a guest boots and works with: User-Mode Linux, and a distribution's kernel with its modules.
+# Minimum memory with which a guest boots and works: User-Mode Linux, and a distribution's kernel with its modules.
 _LEAST_GUEST_BYTES = {"uml": 192 << 20}
 _LEAST_OTHER_GUEST_BYTES = 512 << 20
 _PROBE_BYTES = 1 << 40
@@ -43,12 +43,12 @@ Axes = Mapping[str, tuple[Scalar, ...]]
 
 
 def scale(draft: Draft, root: Node, mistakes: Mistakes) -> tuple[Scaled, ...]:
-    """Put the scaled values into the draft and say what they are.
+    """Replace the values in the draft by the scaled ones; return the changes.
 
-    What ``--set`` changed is meant as it is and stays.
+    Values given with ``--set`` are not scaled.
     """
     factor = float(draft.values.get("scale", 1.0))
-    own = not root.at(("scale",)).place.rank  # what an entry writes is beside what the study writes
+    own = not root.at(("scale",)).place.rank  # ``scaled_by`` overrides the file's scale, not --set
     scales = [entry.scaled_by for group in (draft.workloads, draft.media) for entry in group.values()]
     if factor == 1.0 and not (own and any(scales)):
         return ()
@@ -128,7 +128,7 @@ class _Scaler:
         kept: frozenset[str],
         factor: float,
     ) -> dict[str, tuple[Scalar, ...]]:
-        """Each value of each list, changed; where combinations would have it differ, the largest is taken."""
+        """Return each list with scaled values. If combinations scale a value differently, the largest is used."""
         best: dict[tuple[str, int], ScaledAmount] = {}
         defaults: dict[str, Scalar] = {}
         for point in matrix.points(axes):
@@ -157,7 +157,7 @@ class _Scaler:
     def _sound(
         self, path: tuple[str, str], axes: Axes, parse: Callable[[Mapping[str, Scalar]], object]
     ) -> bool:
-        """Whether the tool takes all that came out."""
+        """Return whether the tool accepts all scaled combinations; note the first one that it rejects."""
         for point in matrix.points(axes):
             try:
                 parse(matrix.values_at(axes, point))
@@ -169,7 +169,7 @@ class _Scaler:
         return True
 
     def _least_bytes(self, medium: str) -> int:
-        """The smallest disk that holds every file system and all files of the stacks that use the medium."""
+        """Return the smallest disk size that holds the file systems and files of all stacks that use the medium."""
         least = 0
         for stack in self.draft.stacks.values():
             if medium not in stack.medium:
@@ -200,7 +200,7 @@ def _parsed(entry: Workload[Any], files: Files, point: Mapping[str, Scalar]) -> 
 
 
 def _disk_bytes(layout: StudyLayout, point: Mapping[str, Scalar], wanted_bytes: int) -> int:
-    """How large each disk must be for a layout to hold so much."""
+    """Return the size that each disk needs so that the layout holds ``wanted_bytes``."""
     entry = LAYOUTS.get(layout.type)
     options = entry.parse_options(point)
     share = entry.usable_bytes(options, _PROBE_BYTES) / _PROBE_BYTES
@@ -217,7 +217,7 @@ def _from_command_line(node: Node) -> frozenset[str]:
 
 
 def _written(model: BaseModel, key: str) -> Scalar:
-    """The default of a key that the study does not write."""
+    """Return the default of a key that the study does not set."""
     value = getattr(model, key.replace("-", "_"))
     return value if isinstance(value, Scalar) else str(value)
 

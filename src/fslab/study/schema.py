@@ -1,6 +1,6 @@
-"""The JSON Schema of study files, for completion and checking in editors. Made from models and registries.
+"""Generates the JSON Schema of study files from models and registries, for completion and checks in editors.
 
-An editor's check is coarser than loading: references, combinations and mount options are not in it.
+The schema checks less than loading does: it does not contain references, combinations and mount options.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ NOT_WANTED = {"$defs", "default", "description", "title"}
 ANY_VALUE: Schema = {"type": ["string", "number", "boolean"]}
 _WORDS: Schema = {"type": "array", "items": ANY_VALUE, "minItems": 1}
 COMMAND: Schema = {"anyOf": [{"type": "string"}, _WORDS, {"type": "array", "items": _WORDS, "minItems": 1}]}
-# What YAML makes of 4096 and 1 is taken where text or a truth value is wanted.
+# YAML reads 4096 and 1 as integers: they are accepted where a text or a boolean is expected.
 LENIENT = {
     "string": ["string", "number"],
     "boolean": ["boolean", "integer"],
@@ -33,7 +33,7 @@ LENIENT = {
 
 
 def schema() -> Schema:
-    """The whole schema; its ``$defs`` are ``media``, ``layouts``, ``stacks`` and ``workloads``."""
+    """Return the whole schema; its ``$defs`` are ``media``, ``layouts``, ``stacks`` and ``workloads``."""
     media = {name: option_keys(entry.Options) for name, entry in MEDIA}
     layouts = {name: option_keys(entry.Options) for name, entry in LAYOUTS}
     return {
@@ -55,7 +55,7 @@ def schema() -> Schema:
 
 
 def own_keys(model: type[BaseModel], nested: Mapping[str, Schema] | None = None) -> dict[str, Schema]:
-    """The schema of each key that a model of ours describes; ``nested`` holds those of other models."""
+    """Return the schema of each described key of a model; ``nested`` gives the schemas of keys that hold entries."""
     return {
         key: {**((nested or {}).get(key) or _field(info, {})), "description": info.description}
         for key, info in keys_of(model, described=True).items()
@@ -63,7 +63,7 @@ def own_keys(model: type[BaseModel], nested: Mapping[str, Schema] | None = None)
 
 
 def option_keys(model: type[BaseModel]) -> dict[str, Schema]:
-    """The schema of a single value of each key of an entry's model (a list of them is a matrix axis)."""
+    """Return the schema of a single value for each key of an entry's model (a list of values is a matrix axis)."""
     return {
         key: {**_field(info, LENIENT), "description": info.description or ""}
         for key, info in keys_of(model, described=True).items()
@@ -71,17 +71,17 @@ def option_keys(model: type[BaseModel]) -> dict[str, Schema]:
 
 
 def needed(model: type[BaseModel]) -> list[str]:
-    """The keys without a default."""
+    """Return the keys without a default."""
     return [key for key, info in keys_of(model).items() if info.is_required()]
 
 
 def is_open(model: type[BaseModel]) -> bool:
-    """Whether the entry takes other keys than those it lists."""
+    """Return whether the entry accepts keys that its model does not list."""
     return model.model_config.get("extra") == "allow"
 
 
 def axis(value: Schema) -> Schema:
-    """A value, or a list of such values."""
+    """Return the schema of a value or a list of such values."""
     several = {"type": "array", "items": value, "minItems": 1, "uniqueItems": True}
     described = {"description": value["description"]} if "description" in value else {}
     return {**described, "anyOf": [value, several]}
@@ -97,7 +97,7 @@ def _field(info: FieldInfo, lenient: Mapping[str, list[str]]) -> Schema:
 
 
 def _simple(value: Schema, definitions: Mapping[str, Schema], lenient: Mapping[str, list[str]]) -> Schema:
-    """Without references, titles, and the choice of null (a key that is not wanted is left out)."""
+    """Return a schema without references, titles and null (a study omits a key instead of setting it to null)."""
     if "$ref" in value:
         value = definitions[value["$ref"].rpartition("/")[2]]
     choices = [choice for choice in value.get("anyOf", []) if choice.get("type") != "null"]
@@ -120,7 +120,7 @@ def _named(kind: str) -> Schema:
 
 
 def _nested() -> dict[str, Schema]:
-    """The keys of a study that hold more than a value."""
+    """Return the schemas of the study's keys that hold entries."""
     claim = {
         "type": "object",
         "properties": own_keys(Claim),
@@ -142,7 +142,7 @@ def _by_type(
     must: Mapping[str, list[str]],
     open_types: frozenset[str] = frozenset(),
 ) -> Schema:
-    """A mapping whose other keys depend on the value of ``key``."""
+    """Return the schema of a mapping whose other keys depend on the value of ``key``."""
     own = {**own, key: {"enum": sorted(types), "description": own[key]["description"]}}
     return {
         "type": "object",

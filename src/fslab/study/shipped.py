@@ -1,7 +1,7 @@
-"""The studies that come with fslab, found by id: the file's name without ``.yaml``.
+"""The studies that come with fslab. The id of a study is its file name without ``.yaml``.
 
-What a publication claims of its study, and where its figures are, stands in a second file beside the recipe,
-``<id>.claims.yaml``; both together are the study.
+A second file, ``<id>.claims.yaml``, contains the claims of the publication and the location of its figures. Both files
+together are the study.
 """
 
 from importlib.resources import files
@@ -17,7 +17,7 @@ def ids() -> tuple[str, ...]:
 
 
 def text(study_id: str) -> str:
-    """The text of a shipped study with its claims; KeyError if there is none of this id."""
+    """Return the text of a shipped study with its claims. Raises KeyError for an unknown id."""
     if study_id not in ids():
         raise KeyError(study_id)
     parts = (_read(study_id + SUFFIX), _read(study_id + CLAIMS + SUFFIX))
@@ -25,7 +25,7 @@ def text(study_id: str) -> str:
 
 
 def figures(name: str) -> str | None:
-    """The text of a file of published figures that comes with fslab, None if there is none of this name."""
+    """Return the text of a shipped file of published figures; None if there is no such file."""
     return _read(name) if "/" not in name and name.endswith(".csv") else None
 
 

@@ -1,7 +1,7 @@
-"""YAML text → a tree of nodes that know where they were written.
+"""Parses YAML text to a tree of nodes with their positions.
 
-Works on the composed nodes of ruamel.yaml rather than on loaded values: they carry the line of every key and
-list item, and all duplicate keys show up, not only the first. Knows nothing of what a study may contain.
+Uses the composed nodes of ruamel.yaml instead of loaded values: they have the line of every key and list item, and
+contain all duplicate keys, not only the first. What a study may contain is not part of this module.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fslab.names import obeyed
 from fslab.study.mistakes import Mistakes, Path, SourcePosition
 
 MERGE_TAG = "tag:yaml.org,2002:merge"
-# Anchors let a few lines stand for any number of values; a real study has a few hundred.
+# With anchors, a few lines can expand to any number of values. A real study has a few hundred.
 MAX_NODES = 20_000
 
 
@@ -30,9 +30,9 @@ Content: TypeAlias = "dict[str, Node] | list[Node] | Scalar | None"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Node:
-    """A value of the study with the place it was written at.
+    """A value of the study with the place where it is written.
 
-    ``content`` is a dict of nodes, a list of nodes, or a scalar (None: nothing was written).
+    ``content`` is a dict of nodes, a list of nodes, or a scalar (None: the key has no value).
     """
 
     content: Content
@@ -46,7 +46,7 @@ class Node:
 
     @property
     def items(self) -> list[Node]:
-        """The items of a list; a value that is no list is a list of itself."""
+        """The items of a list; for any other value, a list that contains this node."""
         return self.content if isinstance(self.content, list) else [self]
 
     def plain(self) -> object:
@@ -57,7 +57,7 @@ class Node:
         return self.content
 
     def at(self, path: Path) -> Node:
-        """The node at ``path`` below this one, or the last one on the way there."""
+        """Return the node at ``path`` below this one, or the last existing node on the way there."""
         node = self
         for step in path:
             content = node.content
@@ -71,9 +71,9 @@ class Node:
 
 
 def parse(text: str, name: str, mistakes: Mistakes) -> Node | None:
-    """The study's tree, or None when the text is no YAML or is empty (that is then among the mistakes).
+    """Return the study's tree; note a mistake and return None if the text is empty or not valid YAML.
 
-    ``name`` is what the lines are shown with, as in ``name:12``.
+    ``name`` is shown with line numbers, as in ``name:12``.
     """
     start = SourcePosition(origin=name, line=1)
     composed = _compose(text, start, (), mistakes)
@@ -85,7 +85,7 @@ def parse(text: str, name: str, mistakes: Mistakes) -> Node | None:
 
 
 def parse_value(text: str, place: SourcePosition, path: Path, mistakes: Mistakes) -> Node | None:
-    """The value of one ``--set``; every node of it is at ``place``."""
+    """Return the value of one ``--set``, with all its nodes at ``place``; None if it is not valid YAML."""
     composed = _compose(text, place, path, mistakes)
     if composed is None:
         return Node(content=None, place=place, path=path) if not text.strip() else None
@@ -95,7 +95,7 @@ def parse_value(text: str, place: SourcePosition, path: Path, mistakes: Mistakes
 def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -> YamlNode | None:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # an anchor name may be used twice
+            warnings.simplefilter("ignore")  # ruamel.yaml warns of repeated anchor names, which YAML allows
             return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -113,7 +113,7 @@ def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -
 
 
 def _offset_place(error: YAMLError, text: str, start: SourcePosition) -> SourcePosition:
-    """The line of an error that only knows how many characters went before it."""
+    """Return the place of an error that has only a character offset."""
     offset = getattr(error, "position", None)
     if not start.line or not isinstance(offset, int):
         return start
@@ -128,7 +128,7 @@ def _place(node: YamlNode, origin: SourcePosition) -> SourcePosition:
 
 @dataclass(kw_only=True, slots=True)
 class _Builder:
-    """Turns composed YAML nodes into ours; an alias becomes a copy, so that --set changes one place only."""
+    """Converts composed YAML nodes to ``Node``. An alias becomes a copy, so that --set changes one place only."""
 
     mistakes: Mistakes
     origin: SourcePosition
@@ -177,7 +177,7 @@ class _Builder:
         return {**merged, **fields}
 
     def _merge(self, node: YamlNode, path: Path, place: SourcePosition) -> dict[str, Node]:
-        """The fields that ``<<: *anchor`` brings; of several anchors the first wins (YAML merge key type)."""
+        """Return the fields that ``<<: *anchor`` adds. With several anchors, the first wins (YAML merge key type)."""
         fields: dict[str, Node] = {}
         for mapping in _each(node):
             content = self.build(mapping, path, place).content
@@ -198,10 +198,10 @@ class _Builder:
             self._printable(value, path, place)
         if value is None or isinstance(value, str | int | float | bool):
             return value
-        return str(node.value)  # a date, for example: as it was written
+        return str(node.value)  # for example a date, as it is written
 
     def _printable(self, text: str, path: Path, place: SourcePosition) -> None:
-        """A terminal that is shown the study obeys other control characters, and a path has none."""
+        """Note a control character: a terminal that displays the study would obey it, and no path needs one."""
         found = obeyed(text)
         if found is not None:
             self.mistakes.add(place, path, f"contains the control character {found}")

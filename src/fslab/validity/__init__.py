@@ -1,7 +1,7 @@
-"""Validity: every reason to doubt a figure, one small file each, made here and nowhere else.
+"""Validity: the rules that create all warnings about figures, one file per rule.
 
-Workloads and probes hand over facts (``facts.py``); the rules in ``trial/`` judge one trial when it has been
-measured, those in ``campaign/`` all trials of a campaign when a report is made. Nothing here reads a machine.
+Workloads and probes provide facts (``facts.py``). The rules in ``trial/`` check one trial after it is measured. The
+rules in ``campaign/`` check all trials of a campaign when a report is made. Nothing in this package reads the machine.
 """
 
 from abc import ABC
@@ -11,10 +11,10 @@ from fslab.record import Severity, ValidityWarning
 
 
 class Rule(ABC):
-    """One reason for doubt. ``name`` is set by the registry from the file's name; with underscores it is the
-    kind of the warnings, as they are stored and shown.
+    """One reason for a warning.
 
-    ``severity`` and ``hint`` are those of its warnings where a single one does not say otherwise.
+    The registry sets ``name`` from the name of the file. With underscores, it is the kind of the stored and displayed
+    warnings. ``severity`` and ``hint`` are the defaults for its warnings.
     """
 
     name: str
@@ -24,13 +24,13 @@ class Rule(ABC):
 
     @property
     def kind(self) -> str:
-        """``too_short`` of ``too-short``."""
+        """The name with underscores: ``too_short`` for ``too-short``."""
         return self.name.replace("-", "_")
 
     def warning(
         self, message: str, *, severity: Severity | None = None, hint: str | None = None, **data: Any
     ) -> ValidityWarning:
-        """A warning of this rule's kind; ``data`` is what it rests on."""
+        """Return a warning of this rule's kind; ``data`` holds the values on which it is based."""
         return ValidityWarning(
             kind=self.kind,
             severity=severity or self.severity,

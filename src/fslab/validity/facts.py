@@ -1,6 +1,6 @@
-"""What the rules judge: plain frozen values that workloads, probes and the trial hand over.
+"""The facts that the rules check: plain frozen values from workloads, probes and the trial.
 
-Unknown is None; a rule that lacks what it needs says nothing. Computes nothing.
+An unknown value is None. A rule without the facts that it needs gives no warning. This module computes nothing.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from fslab.record import Value
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Depth:
-    """Requests in flight: asked for, and the mean that was reached, as closely as the tool tells."""
+    """The queue depth: as requested, and bounds of the mean that was reached, as precisely as the tool reports it."""
 
     asked: int
     at_least: float
@@ -21,9 +21,9 @@ class Depth:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rate:
-    """How fast it went over the run: one value per interval, in any unit, whole intervals only.
+    """A rate over the run: one value per complete interval, in any unit.
 
-    ``what`` names it in a message: ``write bandwidth``.
+    ``what`` is its name in a message, such as ``write bandwidth``.
     """
 
     what: str
@@ -33,19 +33,19 @@ class Rate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkFacts:
-    """What a tool's output and parameters say of how it worked.
+    """How a tool worked, from its output and its parameters.
 
-    ``read_bytes`` and ``written_bytes`` are what the application moved; ``measured_s`` is the time its figures
-    are taken over, ``parts_s`` that of each operation with a figure of its own. ``asked_s`` is how long it was
-    told to measure; None: it had a set amount of work, and the time is the outcome. ``direct``: it asked to
-    bypass the page cache. ``working_set_bytes``: the data that it works on. ``flushed``: whether what it wrote
-    had reached the device when its time was taken. ``passes``: how often it wrote files over that only the
-    first pass makes. ``queue_in_tool``: its depth is a queue of its own that the kernel never sees. ``errors``
-    counts by operation what failed and was passed over; ``wrong`` maps a key of its answer to (found, true);
-    ``messages`` is what the tool itself warns of.
-    ``promises_broken``: what a power cut broke, in words; ``mounts_damaged``: it mounts file systems of its own that
-    may be damaged, of which the kernel complains. ``disk_fails``: it cuts the power of the disk under test, or lets it
-    return errors, and says itself what is wrong afterwards.
+    ``read_bytes``, ``written_bytes``: bytes that the application read and wrote. ``measured_s``: the time over which
+    its figures are computed; ``parts_s``: the same for each operation that has its own figure. ``asked_s``: how long
+    the tool was to measure; None: it had a fixed amount of work, and the time is the result. ``direct``: the tool uses
+    direct I/O. ``working_set_bytes``: size of the data that it accesses. ``flushed``: whether the written data had
+    reached the device when the time was taken. ``passes``: how often the tool wrote its files; only the first pass
+    allocates them. ``queue_in_tool``: the queue depth is that of the tool's own queue, which the kernel does not have.
+    ``errors``: number of failed and skipped operations by name. ``wrong``: (found, true) by key of the tool's answer.
+    ``messages``: the tool's own warnings.
+    ``promises_broken``: what a power cut broke, in words. ``mounts_damaged``: the tool mounts other file systems that
+    may be damaged, and the kernel logs errors about them. ``disk_fails``: the tool cuts the power of the disk under
+    test, or makes it return errors, and itself reports what is wrong afterwards.
     """
 
     read_bytes: int | None = None
@@ -79,17 +79,17 @@ class ProbeFailure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrialFacts:
-    """Everything that is known of one trial.
+    """All facts about one trial.
 
-    ``figures`` are those of all probes by name, as they are stored; ``texts`` lines that probes read, by name.
-    ``cold``: the study wants a cold cache, else a warm one; ``caches_dropped``: whether the whole of it could
-    be. ``devices`` are the kernel's names of what lies under the file system. ``remade``: a file system that
-    should have lived on was lost. ``medium_buffered``: a medium goes through a page cache although it was to be
-    direct. ``volume_bytes`` is how large the file system is, ``fair_volume_bytes`` from what size on it may be judged.
-    ``machine`` is where it ran, ``accelerator`` what a guest's processor is made by, None if that is not a matter.
-    ``disk_limits``: ``iops`` and ``bytes_per_s`` that a guest's kernel kept the disks to. ``disk_profile``:
-    the disk that a virtual one stands for; ``disk_speed``: how many times faster than its model it ran;
-    ``disk_fidelities``: what was measured of the way to each.
+    ``figures``: stored figures of all probes, by name. ``texts``: lines read by probes, by name. ``cold``: the study
+    asks for a cold cache, else for a warm one. ``caches_dropped``: whether dentries and inodes could be dropped too.
+    ``devices``: the kernel's names of the devices below the file system. ``remade``: a file system that should have
+    been kept was lost. ``medium_buffered``: the medium uses a page cache although direct I/O was requested.
+    ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which comparing this file system
+    is fair. ``machine``: type of the machine that ran the trial. ``accelerator``: how a guest's processor is provided;
+    None if this does not apply. ``disk_limits``: limits ``iops`` and ``bytes_per_s`` that a guest's kernel applied to
+    the disks. ``disk_profile``: the disk that a virtual disk models. ``disk_speed``: how many times faster than its
+    model it ran. ``disk_fidelities``: for each virtual disk, the measured time to reach it.
     """
 
     work: WorkFacts
@@ -114,12 +114,12 @@ class TrialFacts:
     disk_fidelities: tuple[Mapping[str, Any], ...] = ()
 
     def figure(self, name: str) -> float | None:
-        """A probe's figure; None where it is unknown or the probe was not there."""
+        """Return a probe's figure; None if it is unknown or the probe was not used."""
         value = self.figures.get(name)
         return None if value is None else value.value
 
     def known(self, name: str) -> float:
-        """A figure that the rule ``needs``; LookupError where it is unknown."""
+        """Return a figure that the rule ``needs``. Raises LookupError if it is unknown."""
         value = self.figure(name)
         if value is None:
             raise LookupError(f"{name} is unknown: name it in the rule's 'needs'")

@@ -1,7 +1,7 @@
 """The contract of a workload: one tool, its parameters, its commands, its metrics. One file per tool.
 
-A workload never starts a process and never touches a disk: it says which commands to run (so that
-``fslab plan`` can print them) and reads what they printed. Contract: prepare → run → cleanup.
+A workload never starts a process and never touches a disk. It returns the commands to run (so that ``fslab plan`` can
+print them) and parses their output. Contract: prepare → run → cleanup.
 """
 
 import json
@@ -28,22 +28,22 @@ from fslab.workloads._traits import Traits as Traits
 
 
 def text_key(key: str) -> str:
-    """The parameter that holds the text of the file that ``key`` names."""
+    """Return the name of the parameter that holds the text of the file that parameter ``key`` names."""
     return f"{key}_text"
 
 
-# Processes, threads or requests in flight that a workload can have: fio's own limit. Without one, a mistyped number
-# takes every process id of the machine.
+# Maximum number of processes, threads or requests in flight of a workload: fio's own limit. Without a limit, a
+# mistyped number uses up all process ids of the machine.
 MOST_AT_ONCE = 4096
 
 
 class Parameters(Frozen):
-    """Base of every workload's parameters; field descriptions become the documentation of the study file.
+    """Base class of every workload's parameters. The field descriptions become the documentation of the study file.
 
-    ``file_keys`` name a file of the user's. Its text is a parameter of its own (``text_key``), set when the
-    study is loaded, so that it belongs to the cell; the workload has it written out by ``Commands.inputs``.
-    ``command_keys`` hold command lines: a list there is words, no matrix axis. Of ``nested_keys`` the mapping becomes
-    keys with dots: ``metrics.rate.unit``.
+    ``file_keys``: keys that name a file of the user. The file's text is a separate parameter (``text_key``), set when
+    the study is loaded, so that it is part of the cell. The workload has it written to a file with ``Commands.inputs``.
+    ``command_keys``: keys that hold command lines; a list there is a list of words, not a matrix axis. ``nested_keys``:
+    keys whose mapping becomes keys with dots: ``metrics.rate.unit``.
     """
 
     file_keys: ClassVar[frozenset[str]] = frozenset()
@@ -52,7 +52,7 @@ class Parameters(Frozen):
 
     @model_validator(mode="after")
     def _with_texts(self) -> Self:
-        """A stored workload whose text is not stored would have the file read that its name leads to here."""
+        """Require each file's text. Else a stored workload would read any file of that name on this machine."""
         for key in self.file_keys:
             named = getattr(self, key, None)
             if named is not None and getattr(self, text_key(key), None) is None:
@@ -65,13 +65,12 @@ P = TypeVar("P", bound=Parameters)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
-    """Where and with what seed a workload runs.
+    """Directories, seed and page cache state of one run of a workload.
 
-    ``directory`` is its own empty directory on the file system under test, ``scratch`` a directory
-    elsewhere for the tool's report files; ``seed`` differs from block to block, so that every trial draws
-    new offsets and all cells of a block draw the same ones. ``cold``: the page cache was just dropped; else
-    the files were just read into it, and a tool must not drop them on its own.
-    ``each_operation``: speed is not measured, and the tool logs every operation if it can.
+    ``directory``: the workload's own empty directory on the file system under test. ``scratch``: a directory elsewhere,
+    for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
+    block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
+    the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
     """
 
     directory: Path
@@ -83,12 +82,12 @@ class Job:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Commands:
-    """What to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
+    """The commands to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
 
-    Every command runs with ``Job.directory`` as its working directory. ``outputs`` names the report files
-    in ``Job.scratch`` that ``run`` writes (their text reaches ``read`` and the store). ``operations`` names the
-    one that holds every operation, as ``fslab.tracing.slow_operations`` reads it; it is not stored. ``inputs`` are
-    texts by the name of the file in ``Job.scratch`` that they are written to before ``prepare``.
+    Every command runs with ``Job.directory`` as its working directory. ``outputs``: names of the report files in
+    ``Job.scratch`` that ``run`` writes; ``read`` gets their text, and the store keeps it. ``operations``: name of the
+    file that holds every operation, in a format that ``fslab.tracing.slow_operations`` reads; it is not stored.
+    ``inputs``: file name → text; these files are written to ``Job.scratch`` before ``prepare``.
     """
 
     prepare: tuple[tuple[str, ...], ...] = ()
@@ -101,7 +100,7 @@ class Commands:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToolOutput:
-    """What ``run`` left: its streams, its report files by name, and its wall time in seconds."""
+    """Output of ``run``: its streams, its report files (name → text), and its wall time in seconds."""
 
     stdout: str
     stderr: str
@@ -111,9 +110,10 @@ class ToolOutput:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reading(WorkFacts):
-    """What a tool's output says: a value (or None for unknown) for each declared metric, and the facts of how it
-    worked. ``fslab.validity`` decides which of these facts lead to a warning, never this module. ``latencies``: by
-    operation, the percentiles that the tool reports: percent (50.0 … 99.99) → ns.
+    """What a tool's output contains: a value (None: unknown) for each declared metric, and facts about the run.
+
+    ``fslab.validity`` decides which of these facts lead to a warning; this module must not. ``latencies``: operation →
+    the percentiles that the tool reports: percent (50.0 … 99.99) → ns.
     """
 
     metrics: Mapping[str, float | None]
@@ -121,7 +121,7 @@ class Reading(WorkFacts):
 
 
 class Workload(ABC, Generic[P]):
-    """One tool. ``name`` is set by the registry from the file's name."""
+    """One tool. The registry sets ``name`` from the file's name."""
 
     name: str
     summary: ClassVar[str]
@@ -130,72 +130,72 @@ class Workload(ABC, Generic[P]):
 
     @abstractmethod
     def metrics(self, parameters: P) -> tuple[Metric, ...]:
-        """Every metric that a run with these parameters yields; the first ones are the headline."""
+        """Return every metric that a run with these parameters yields, the headline metrics first."""
 
     @abstractmethod
     def headline(self, parameters: P) -> tuple[str, ...]:
-        """Names of the one to three metrics that a table shows, the most important first."""
+        """Return the names of the metrics that a table shows, usually one to three, the most important first."""
 
     @abstractmethod
     def commands(self, parameters: P, job: Job) -> Commands:
-        """The exact command lines. Pure."""
+        """Return the exact command lines. Pure."""
 
     @abstractmethod
     def read(self, parameters: P, output: ToolOutput) -> Reading:
-        """Parse the tool's output; ToolOutputError when it is not in the expected format. Pure.
+        """Parse the tool's output. ToolOutputError if it does not have the expected format. Pure.
 
-        Also called when the exit status was not 0: NoSpaceError if the output shows that space ran out.
+        Also called if the exit status was not 0. NoSpaceError if the output shows that no space was left.
         """
 
     @abstractmethod
     def space_bytes(self, parameters: P) -> int:
-        """How much room the workload needs on the file system under test."""
+        """Return the space that the workload needs on the file system under test."""
 
     def memory_bytes(self, parameters: P) -> int:
-        """What the tool allocates for its requests: a buffer for each that is in flight."""
+        """Return the memory that the tool allocates for its requests: one buffer for each request in flight."""
         found = self.traits(parameters)
         return max(found.request_bytes, default=0) * (found.parallel or 1)
 
     @abstractmethod
     def expected_s(self, parameters: P) -> float:
-        """A rough duration of prepare and run, for the plan's estimate."""
+        """Return a rough duration of prepare and run, for the plan's estimate."""
 
     def files_of(self, keys: Iterable[str]) -> tuple[str, ...]:
-        """Those that name a file whose text belongs to the workload."""
+        """Return the keys that name a file whose text is part of the workload."""
         return tuple(key for key in keys if key.rpartition(".")[2] in self.Parameters.file_keys)
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
-        """The parameters with this run time where the tool has one and they do not say it."""
+        """Return the parameters, with this run time added if the tool takes one and the parameters do not set it."""
         return {"runtime": runtime, **raw} if "runtime" in self.Parameters.model_fields else dict(raw)
 
     def tools_of(self, parameters: P) -> tuple[Tool, ...]:  # noqa: ARG002
-        """The programs that a run with these parameters needs."""
+        """Return the programs that a run with these parameters needs."""
         return self.tools
 
     def own_commands(self, parameters: P, job: Job) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """The command lines that the study itself brings, which can do whatever the user who runs it can."""
+        """Return the command lines that the study defines. They run with all rights of fslab's user."""
         return ()
 
     def traits(self, parameters: P) -> Traits:  # noqa: ARG002
-        """What it does, as far as the parameters tell. Pure."""
+        """Return what the workload does, as far as the parameters determine it. Pure."""
         return Traits()
 
     def needs(self, parameters: P) -> Needs:  # noqa: ARG002
-        """What it cannot do without on the file system under test; by default nothing special. Pure."""
+        """Return what the workload requires of the file system under test; by default nothing special. Pure."""
         return Needs()
 
     def scaled(self, parameters: P, factor: float) -> Changes:  # noqa: ARG002
-        """The keys that change when there is to be ``factor`` times as much work: sizes of files, counts and run
-        times. The sizes of requests and the number of threads do not change.
+        """Return the keys that change for ``factor`` times as much work: file sizes, counts and run times.
 
-        No value goes below what the tool needs to run and to report a figure. Pure.
+        Request sizes and the number of threads do not change. No value becomes smaller than what the tool needs to run
+        and to report a figure. Pure.
         """
         return {}
 
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
-        """Validated parameters; pydantic's ValidationError lists all mistakes.
+        """Return the validated parameters. pydantic's ValidationError lists all mistakes.
 
-        What a plan asks of them is asked here: an answer that cannot be given is a mistake of the study.
+        Also calls the methods that a plan calls. If one of them fails, the parameters are a mistake in the study.
         """
         found = self.Parameters.model_validate(dict(raw))
         try:
@@ -213,7 +213,7 @@ class Workload(ABC, Generic[P]):
 
 @dataclass(frozen=True, kw_only=True)
 class ParsedWorkload(Generic[P]):
-    """The workload of a cell with its parameters parsed: whoever asks what it does asks this."""
+    """The workload of a cell with its parsed parameters. All code that asks about a cell's workload uses this class."""
 
     tool: Workload[P]
     parameters: P
@@ -223,7 +223,7 @@ class ParsedWorkload(Generic[P]):
 
     @cached_property
     def _metrics(self) -> tuple[Metric, ...]:
-        # Claims ask thousands of times.
+        # Cached: evaluating claims calls this thousands of times.
         return self.tool.metrics(self.parameters)
 
     def headline(self) -> tuple[str, ...]:
@@ -261,12 +261,12 @@ REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload, gro
 
 
 def parsed(spec: WorkloadSpec) -> ParsedWorkload[Any]:
-    """The workload of a cell. The one place where parameters of a cell are parsed, each once."""
+    """Return the workload of a cell. Only this function parses the parameters of cells, each once."""
     return _parsed(REGISTRY.get(spec.tool), json.dumps(spec.parameters))
 
 
 def parsed_if_known(spec: WorkloadSpec) -> ParsedWorkload[Any] | None:
-    """None for a workload that this program does not know, or whose parameters it no longer takes."""
+    """Return the workload of a cell; None if fslab does not know the tool or no longer accepts the parameters."""
     try:
         return parsed(spec)
     except (FslabError, ValidationError):
@@ -274,7 +274,7 @@ def parsed_if_known(spec: WorkloadSpec) -> ParsedWorkload[Any] | None:
 
 
 def traits_of(spec: WorkloadSpec) -> Traits:
-    """What a cell's workload does; nothing is known of one that this program does not know, or no longer takes."""
+    """Return the traits of a cell's workload; empty if ``parsed_if_known`` returns None."""
     known = parsed_if_known(spec)
     return known.traits() if known else Traits()
 

@@ -1,4 +1,4 @@
-"""What a study may ask of bonnie++, with words for its letters. Runs nothing."""
+"""Parameters of bonnie++, with names instead of its one-letter options. Runs nothing."""
 
 from typing import Self
 
@@ -9,7 +9,7 @@ from fslab.workloads import Parameters
 
 MIB = 1 << 20
 FILES_UNIT = 1024
-_MOST_FILES = 28_339 * FILES_UNIT  # bonnie++ keeps 37 bytes for each in at most 1 GiB
+_MOST_FILES = 28_339 * FILES_UNIT  # bonnie++ stores 37 bytes per file, in at most 1 GiB
 
 
 class BonnieParameters(Parameters):

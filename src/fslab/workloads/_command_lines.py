@@ -1,10 +1,13 @@
-"""Command lines of a study: split into words as a shell would, never given to one. Pure."""
+"""Command lines of a study: split into words by a shell's rules, but not run by a shell. Pure."""
 
 import shlex
 
 
 def split(text: str) -> tuple[tuple[str, ...], ...]:
-    """The commands of a text, one on each line; a quoted string may span lines. ValueError for an open quote."""
+    """Return the commands of a text, one per line. A quoted string may span lines.
+
+    ValueError: a quote is not closed, or the name of the program is empty.
+    """
     found: list[tuple[str, ...]] = []
     begun = ""
     for line in text.split("\n"):
@@ -25,7 +28,7 @@ def split(text: str) -> tuple[tuple[str, ...], ...]:
 
 
 def filled(words: tuple[str, ...], values: dict[str, str]) -> tuple[str, ...]:
-    """The words with each placeholder replaced, also within a word; other braces stay."""
+    """Return the words with each placeholder replaced, also inside a word. Other braces are not changed."""
     result = []
     for word in words:
         for name, value in values.items():

@@ -1,4 +1,4 @@
-"""Reads the versioned JSON of fslab-engine (engine/PROTOCOL.md) into figures, errors and rates over time. Pure."""
+"""Parses the versioned JSON of fslab-engine (engine/PROTOCOL.md) into figures, errors and rates over time. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -18,12 +18,12 @@ Entry = Mapping[str, Any]
 
 
 def metric_name(operation: str, figure: str) -> str:
-    """``open_close_rate`` of ``open-close`` and ``rate``."""
+    """Return the name of a metric: ``open-close`` and ``rate`` give ``open_close_rate``."""
     return f"{operation.replace('-', '_')}_{figure}"
 
 
 def document_of(output: ToolOutput) -> dict[str, Any]:
-    """The engine's document; an ``error`` document becomes the error of its kind."""
+    """Return the engine's document. An ``error`` document raises the error of its kind."""
     document: dict[str, Any] = texts.json_of(output.stdout)
     if document["protocol"] != PROTOCOL:
         raise ToolOutputError(
@@ -36,7 +36,7 @@ def document_of(output: ToolOutput) -> dict[str, Any]:
 
 
 def figures(operation: str, entry: Entry) -> dict[str, float | None]:
-    """All figures of one operation of the document."""
+    """Return all figures of one operation of the document by metric name. ``cpu``: ns per file or operation."""
     latency = entry["latency_ns"] or {}
     cpu_s = entry["cpu_user_seconds"] + entry["cpu_system_seconds"]
     found: dict[str, float | None] = {
@@ -50,7 +50,7 @@ def figures(operation: str, entry: Entry) -> dict[str, float | None]:
 
 
 def latencies(done: Mapping[str, Entry]) -> dict[str, dict[float, float]]:
-    """Percentiles of each operation that the engine timed: ``p99.9`` is 99.9."""
+    """Return the percentiles of each operation that the engine timed: percent (``p99.9`` is 99.9) → ns."""
     found: dict[str, dict[float, float]] = {}
     for name, entry in done.items():
         told = entry["latency_ns"] or {}
@@ -59,8 +59,7 @@ def latencies(done: Mapping[str, Entry]) -> dict[str, dict[float, float]]:
 
 
 def rates_over_time(done: Mapping[str, Entry]) -> tuple[Rate, ...]:
-    """The rate of each operation that the engine kept a series of, without its last interval, which may be cut
-    short."""
+    """Return the rate of each operation with a series, without the last interval, which may be cut short."""
     return tuple(
         Rate(
             what=f"{name} rate",

@@ -1,4 +1,4 @@
-"""What a study may say of the load engine, for each of its operations. Values only; runs nothing."""
+"""Parameters of the load engine, for each of its operations. Values only; runs nothing."""
 
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ TREE = ("analyze", "classify", "duplicates", "search", "sync-read", "sync-write"
 OPERATIONS = ("small-files", "meta", *TREE)
 STEPS: Mapping[str, tuple[str, ...]] = {"small-files": FILES, "meta": META}
 
-# The operations that a key means something to; keys that are not listed fit all of them.
+# The operations that support a key. All operations support the keys that are not listed.
 APPLIES: Mapping[str, Iterable[str]] = {
     "operations": ("small-files", "meta"),
     "files": ("small-files", "meta"),
@@ -157,14 +157,14 @@ class EngineParameters(Parameters):
 
     @property
     def measured(self) -> tuple[str, ...]:
-        """The operations of the engine's document whose figures count, in order."""
+        """The measured operations, by their names in the engine's document, in order."""
         if self.operation not in STEPS:
             return (self.operation,)
         return tuple(self.operations.split(",")) if self.operations else STEPS[self.operation]
 
     @property
     def tree_bytes(self) -> int:
-        """What the data set will hold, about."""
+        """Approximate size of the data set."""
         return int(sum(files * mean for files, mean in _classes(self.classes)) * self.scale)
 
     @property
@@ -202,12 +202,12 @@ class EngineParameters(Parameters):
 
     @property
     def largest_bytes(self) -> int:
-        """Of a small file, at most."""
+        """Maximum size of a small file."""
         return parse_size(self.max_size or self.size)
 
     @property
     def mean_bytes(self) -> float:
-        """Of a small file."""
+        """Mean size of a small file."""
         return (parse_size(self.size) + self.largest_bytes) / 2
 
     @field_validator("order")
@@ -250,7 +250,7 @@ def _classes(text: str | None) -> list[tuple[int, int]]:
 
 
 def _share_of(plant: str) -> bool:
-    """Whether ``text:share[:hits]`` has a share from above 0 to 1."""
+    """Return whether the share in ``text:share[:hits]`` is above 0 and at most 1."""
     fields = plant.split(":")
     try:
         return 0 < float(fields[1]) <= 1

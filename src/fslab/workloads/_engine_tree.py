@@ -9,7 +9,7 @@ from fslab.workloads._engine_parameters import EngineParameters
 MANIFEST = "manifest.json"
 PLANTED_SHARE = "0.1:2"
 
-# Which keys of an operation's answer the manifest knows, by its own name of them.
+# Operation → key of its answer → key of the manifest that holds the true value.
 CHECKED: Mapping[str, Mapping[str, str]] = {
     "analyze": {"files": "files", "directories": "directories", "apparent_bytes": "apparent_bytes"},
     "classify": {"files": "files", "by_content": "by_content"},
@@ -21,7 +21,7 @@ DUPLICATES = ("sets", "duplicate_files", "redundant_files", "redundant_bytes", "
 
 
 def populate_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
-    """Make the tree, with one thread, so that it lies on the disk alike for any number of measured threads."""
+    """Return the command that makes the tree. One thread: the layout on disk is the same for any ``threads``."""
     plant = parameters.plant
     if plant is None and parameters.operation == "search" and not parameters.regex:
         plant = f"{parameters.pattern}:{PLANTED_SHARE}"
@@ -83,7 +83,7 @@ def _own_options(parameters: EngineParameters) -> tuple[str, ...]:
 def differences(
     parameters: EngineParameters, answer: Mapping[str, Any], manifest: Mapping[str, Any]
 ) -> dict[str, tuple[Any, Any]]:
-    """Where the answer differs from the manifest: key → (found, truth). Empty: no difference."""
+    """Return where the answer differs from the manifest: key → (found, truth). Empty: no difference."""
     truth = _truth(parameters, manifest)
     return {key: (answer[key], value) for key, value in truth.items() if answer[key] != value}
 

@@ -1,4 +1,4 @@
-"""What a study may say of a workload in Filebench's language. Values only; runs nothing, reads no file."""
+"""Parameters of a workload in Filebench's language. Values only; runs nothing, reads no file."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from fslab.errors import nearest
 from fslab.units import Size, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, Parameters
 
-# Files and bytes of all filesets of each personality, as its own defaults have them; the engine has the rest.
+# Default number of files and bytes in all filesets of each personality. The engine defines the personalities.
 PERSONALITIES: Mapping[str, tuple[int, int]] = {
     "copyfiles": (2000, 2000 * 16384),
     "createfiles": (50000, 50000 * 16384),
@@ -78,13 +78,13 @@ class FilebenchParameters(Parameters):
 
     @property
     def settings(self) -> tuple[str, ...]:
-        """Every variable that has another value, as ``name=value``."""
+        """The variables that the study sets, as ``name=value``."""
         own = (("nfiles", self.nfiles), ("meanfilesize", self.meanfilesize), ("nthreads", self.nthreads))
         return (*(f"{name}={value}" for name, value in own if value is not None), *self.set.split())
 
     @property
     def files_and_bytes(self) -> tuple[int, int] | None:
-        """Of a personality with these settings, about; None if nothing is known."""
+        """Approximate number of files and bytes of a personality with these settings; None if unknown."""
         if self.personality is None:
             return None
         files, size = PERSONALITIES[self.personality]

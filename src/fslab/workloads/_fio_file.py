@@ -1,4 +1,4 @@
-"""fio on a job file: one report for each job of the file, and their total. Starts nothing."""
+"""fio with a job file: the results of each job of the file, and their total. Starts no process."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -25,14 +25,14 @@ Reports = Sequence[Mapping[str, Any]]
 
 
 class FioFile(Workload[FioFileParameters]):
-    """The jobs run as the file says, at once or one after the other (``stonewall``), each a group of its own."""
+    """Runs the jobs as the file defines, in parallel or one after the other (``stonewall``), each as its own group."""
 
     summary = "fio with a job file"
     tools: ClassVar[tuple[Tool, ...]] = (FIO,)
     Parameters = FioFileParameters
 
     def metrics(self, parameters: FioFileParameters) -> tuple[Metric, ...]:
-        """Those of each job under its name, and the total of all where there are several."""
+        """Return the metrics of each job, with its name as a prefix, and the totals if there are several jobs."""
         jobs = parameters.jobs
         found = [
             metric.model_copy(update={"name": _named(job, metric.name)})
@@ -46,14 +46,14 @@ class FioFile(Workload[FioFileParameters]):
         return tuple(sorted(found, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: FioFileParameters) -> tuple[str, ...]:
-        """IOPS where all is random, bandwidth else: of the only job, or of all together."""
+        """Return IOPS if all jobs are random, else bandwidth: of the only job, or of all jobs together."""
         jobs = parameters.jobs
         rate = "iops" if all(job.random for job in jobs) else "bandwidth"
         total = "total_" if len(jobs) > 1 else ""
         return tuple(f"{total}{direction}_{rate}" for direction in _directions(jobs))
 
     def commands(self, parameters: FioFileParameters, job: Job) -> Commands:
-        """fio's own check of the file, the files that are read laid out, then the jobs."""
+        """Return the commands: fio's own check of the file, the layout of files that are read, then the jobs."""
         report = ("--output-format=json", f"--output={job.scratch / REPORT}")
         file, layout = (str(job.scratch / name) for name in (JOBS, LAYOUT))
         return Commands(
@@ -75,13 +75,13 @@ class FioFile(Workload[FioFileParameters]):
             raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
 
     def needs(self, parameters: FioFileParameters) -> Needs:
-        """Direct I/O in the directions in use."""
+        """Return the need for direct I/O in the directions in use."""
         used = {direction for job in parameters.jobs if job.direct for direction in job.directions}
         of = {"read": Ability.DIRECT_READS, "write": Ability.DIRECT_WRITES}
         return Needs(abilities=frozenset(of[direction] for direction in used))
 
     def traits(self, parameters: FioFileParameters) -> Traits:
-        """Of all jobs together."""
+        """Return the traits of all jobs together."""
         jobs = parameters.jobs
         sizes = {size for job in jobs for size in (job.options.get("bs") or "4k").split(",")}
         return Traits(
@@ -95,11 +95,11 @@ class FioFile(Workload[FioFileParameters]):
         )
 
     def space_bytes(self, parameters: FioFileParameters) -> int:
-        """The files of all jobs, also of those that share one."""
+        """Return the size of the files of all jobs. A file that several jobs share counts for each of them."""
         return sum(job.bytes for job in parameters.jobs)
 
     def memory_bytes(self, parameters: FioFileParameters) -> int:
-        """Of all jobs: fio allocates those of later ones too while earlier ones run."""
+        """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
         return sum(
             largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
             * job.number("iodepth", 1)
@@ -108,7 +108,7 @@ class FioFile(Workload[FioFileParameters]):
         )
 
     def expected_s(self, parameters: FioFileParameters) -> float:
-        """The longest of each phase, and the layout."""
+        """Return the duration of the layout, plus that of the longest job of each phase."""
         jobs = parameters.jobs
         phases: dict[int, float] = {}
         for job in jobs:
@@ -147,7 +147,7 @@ def _directions(jobs: Sequence[FileJob]) -> tuple[str, ...]:
 
 
 def _text(parameters: FioFileParameters, job: Job, *more: str) -> str:
-    """The file that fio gets: the directory and the seed, then each job with all that holds for it."""
+    """Return the job file for fio: the directory and the seed, then each job with all options that apply to it."""
     directory = str(job.directory).replace(":", "\\:")
     lines = ["[global]", f"directory={directory}", "randrepeat=0", f"randseed={job.seed % (1 << 32)}"]
     lines += ["group_reporting=1", *(() if job.cold else ("invalidate=0",)), *more]

@@ -1,6 +1,6 @@
-"""A job file of fio as it is: split into jobs, and checked for what would reach outside the test directory. Pure.
+"""Splits a job file of fio into jobs, and rejects what would reach outside the test directory. Pure.
 
-What fio gets is made anew from what was understood here, so that the two cannot read a line differently.
+fio gets a new file that is made from the result, so that fslab and fio cannot read a line differently.
 """
 
 import re
@@ -18,20 +18,20 @@ from fslab.workloads._fio_parameters import objection
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
 _GLOBAL = "global"
 MOST_JOBS = 32
-# What a single job leaves to fslab and a file may say for itself.
+# Options that fslab sets for a single job, but that a job file may set itself.
 _OWN = frozenset(
     {"filename", "stonewall", "wait_for", "filesize", "ramp_time", "invalidate", "pre_read", "randseed", "randrepeat",
      "allrandrepeat", "unique_filename"}
 )  # fmt: skip
-_OURS = frozenset({"group_reporting", "new_group"})  # one group for each job, always
+_OURS = frozenset({"group_reporting", "new_group"})  # fslab always makes one group for each job
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileJob:
-    """One job with all that holds for it, by fio's names; None: an option without a value.
+    """One job with all options that apply to it, by fio's names. None: an option without a value.
 
-    ``label`` is what its metrics begin with, empty for the only job; ``phase`` counts how often a job waited for all
-    before it.
+    ``label``: prefix of its metrics, empty for the only job. ``phase``: how many of the jobs up to this one waited for
+    all jobs before them (``stonewall``).
     """
 
     name: str
@@ -40,7 +40,7 @@ class FileJob:
     options: Mapping[str, str | None]
 
     def number(self, key: str, default: int) -> int:
-        """An option that is a whole number."""
+        """Return the value of an option that is a whole number; 1 for an option without a value."""
         value = self.options.get(key, "1" if key in self.options else None)
         return default if value is None or not value.isdigit() else int(value)
 
@@ -62,7 +62,7 @@ class FileJob:
 
     @property
     def syncs(self) -> bool:
-        """Whether writes are followed by fsync or fdatasync as they go."""
+        """Whether fsync or fdatasync follows writes during the run."""
         return bool(self.number("fsync", 0) or self.number("fdatasync", 0))
 
     @property
@@ -71,13 +71,13 @@ class FileJob:
 
     @property
     def runtime_s(self) -> float | None:
-        """Its time limit, None for a set amount of work."""
+        """Time limit in seconds; None for a fixed amount of work."""
         written = self.options.get("runtime")
         return parse_duration(written) if written else None
 
     @property
     def bytes(self) -> int:
-        """Of all its files, at most."""
+        """Maximum size of all its files together."""
         one = self.options.get("size")
         if one is None:
             files = (self.options.get("filesize") or "").rpartition("-")[2]
@@ -109,7 +109,7 @@ class FioFileParameters(Parameters):
 
 
 def jobs_of(text: str) -> tuple[FileJob, ...]:
-    """The jobs of a file; ValueError, with the line, for what is not understood or not let through."""
+    """Return the jobs of a file. ValueError, with the line, for anything that is not understood or not allowed."""
     common: dict[str, str | None] = {}
     found: list[tuple[str, dict[str, str | None]]] = []
     options: dict[str, str | None] | None = None

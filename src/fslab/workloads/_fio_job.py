@@ -1,7 +1,7 @@
-"""fio with job options by its own names, one job per workload.
+"""fio with one job per workload, by fio's own option names.
 
-Says which fio commands to run and what their JSON means; starts nothing. Every option of the job is on the
-command line, so that it can be pasted.
+Builds the fio commands and parses their JSON; starts no process. All options of the job are on the command line, so
+that users can copy and run it.
 """
 
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ from fslab.workloads._traits import Switchable, Traits
 
 FIO = Tool(program="fio", package="fio")
 REPORT = "fio.json"
-OPERATIONS = "fio_lat.log"  # likewise, of --write_lat_log=fio
-RATES = "fio_bw.log"  # what fio makes of --write_bw_log=fio where all jobs share a log
-_LONG_ENOUGH_S = 8.0  # for a rate over time to say anything
+OPERATIONS = "fio_lat.log"  # fio's file name for --write_lat_log=fio if all jobs share a log
+RATES = "fio_bw.log"  # likewise, for --write_bw_log=fio
+_LONG_ENOUGH_S = 8.0  # shortest run with a useful rate over time
 
-# Only for the estimate of a plan, from a virtual disk of 2026.
+# Only for the estimate of a plan; measured on a virtual disk in 2026.
 _LAYOUT_BYTES_PER_S = 300e6
 _GUESSED_BYTES_PER_S = 1e9
 _GUESSED_IOPS = 20e3
@@ -45,13 +45,13 @@ _LEAST_BYTES = 4 << 20
 
 
 class FioJob(Workload[FioParameters]):
-    """One fio job over files of its own.
+    """One fio job over its own files.
 
-    Files that are read or written in place are laid out, fully written, before the measured run; sequential
-    writes make new files (``fallocate=none``: by writing, not in unwritten extents that the run would then
-    convert). Buffered writes end with an fsync that fio counts in the run time. ``randrepeat=0`` is needed
-    beside ``randseed``: fio 3.33 ignores the seed otherwise. fio drops its files from the page cache first
-    (``invalidate``), which it is told not to do where the study wants a warm cache.
+    Files that are read or written in place are laid out, fully written, before the measured run. Sequential writes make
+    new files (``fallocate=none``: writing allocates, and there are no unwritten extents that the run would convert).
+    Buffered writes end with an fsync that fio includes in the run time. ``randseed`` requires ``randrepeat=0``: fio
+    3.33 ignores the seed otherwise. fio drops its files from the page cache first (``invalidate``), unless the study
+    requires a warm cache.
     """
 
     summary = "fio, the flexible I/O tester: sequential, random and mixed I/O at any queue depth"
@@ -59,13 +59,13 @@ class FioJob(Workload[FioParameters]):
     Parameters = FioParameters
 
     def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
-        """Rates and latencies of each direction in use, of fsync where asked for, CPU and depth."""
+        """Return rates and latencies of each direction in use, those of fsync if requested, CPU and queue depth."""
         declared = [
             metric for direction in _directions(parameters) for metric in direction_declared(direction)
         ]
         if parameters.syncs:
             declared += [latency("fsync_mean"), latency("fsync_p99")]
-        # CPU shares are of the job's run time: whoever does more work per second may well use more of it.
+        # CPU shares refer to the job's run time: a job that does more work per second may use more CPU.
         declared += [
             Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER),
             Metric(name="cpu_system", unit=Unit.PERCENT, better=Direction.NEITHER),
@@ -75,7 +75,10 @@ class FioJob(Workload[FioParameters]):
         return tuple(sorted(declared, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: FioParameters) -> tuple[str, ...]:
-        """IOPS of random and bandwidth of sequential jobs; latency where requests come one at a time."""
+        """Return IOPS for random jobs, bandwidth for sequential jobs.
+
+        Also the latency of fsync if requested, or of random requests that are sent one at a time.
+        """
         directions = _directions(parameters)
         rate = "iops" if parameters.random else "bandwidth"
         names = tuple(f"{direction}_{rate}" for direction in directions)
@@ -86,7 +89,7 @@ class FioJob(Workload[FioParameters]):
         return names
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
-        """``fio --create_only=1`` where files must be there before, then the job itself."""
+        """Return the job, and before it ``fio --create_only=1`` if files must exist."""
         options = _options(parameters, job)
         report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
         layout = ((*options, "--create_only=1"),) if parameters.laid_out else ()
@@ -100,7 +103,7 @@ class FioJob(Workload[FioParameters]):
         return Commands(prepare=layout, run=(*options, *rates, *report), outputs=(REPORT, RATES))
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
-        """Figures of the job; NoSpaceError or ToolFailedError when fio says that it failed."""
+        """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
         job = job_of(output.files.get(REPORT, ""))
         try:
             metrics = job_metrics(job, parameters)
@@ -113,10 +116,10 @@ class FioJob(Workload[FioParameters]):
             raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
 
     def needs(self, parameters: FioParameters) -> Needs:
-        """Direct I/O in the directions in use, fallocate where fio does not do without, and its largest file."""
+        """Return the need for direct I/O in use, for fallocate if fio has no fallback, and for its largest file."""
         wanted = {Ability.DIRECT_READS} if parameters.direct and parameters.reads else set()
         wanted |= {Ability.DIRECT_WRITES} if parameters.direct and parameters.writes else set()
-        # native falls back on nothing and posix on writing: fio(1), "fallocate".
+        # native falls back to no preallocation, and posix to writing: fio(1), "fallocate".
         wanted |= {Ability.FALLOCATE} if parameters.fallocate == "keep" else set()
         files = int(parameters.others.get("nrfiles", "1"))
         return Needs(
@@ -124,7 +127,7 @@ class FioJob(Workload[FioParameters]):
         )
 
     def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
-        """Its files, to no less than 16 full queues, and its run time, to no less than a second."""
+        """Scale its files, to at least 16 full queues, and its run time, to at least one second."""
         block = max(parse_size(part) for part in parameters.bs.split(","))
         files = int(parameters.others.get("nrfiles", "1"))
         least = max(_LEAST_BYTES, 16 * block * parameters.iodepth, files * block)
@@ -134,7 +137,7 @@ class FioJob(Workload[FioParameters]):
         return found
 
     def traits(self, parameters: FioParameters) -> Traits:
-        """All but what its other options do."""
+        """Return the traits, without the effects of options that fslab does not interpret."""
         every = parameters.fsync or parameters.fdatasync
         switches: dict[Switchable, dict[str, Scalar]] = {
             Switchable.DIRECT: {"direct": True},
@@ -162,7 +165,7 @@ class FioJob(Workload[FioParameters]):
         return largest_request(sizes) * parameters.iodepth * parameters.numjobs
 
     def expected_s(self, parameters: FioParameters) -> float:
-        """Layout, and the run time or a guess at it."""
+        """Return the duration of the layout, plus the run time or an estimate of it."""
         layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
         if parameters.timed and parameters.runtime_s is not None:
             return _STARTUP_S + layout_s + parameters.runtime_s
@@ -198,12 +201,12 @@ def _reading(
 
 
 def _rate_logged(parameters: FioParameters) -> bool:
-    """Not where the run is known to be too short for it."""
+    """Return whether fio logs the rate over time: not if the run is known to be too short."""
     return not parameters.timed or (parameters.runtime_s or 0) >= _LONG_ENOUGH_S
 
 
 def _operations_log(job: Job) -> tuple[str, ...]:
-    """When each operation ended, on the monotonic clock (1), and how long it took."""
+    """Return options that log each operation's end, on the monotonic clock (1), and its duration."""
     prefix = (job.scratch / OPERATIONS).with_name(OPERATIONS.removesuffix("_lat.log"))
     clock = ("--log_alternate_epoch=1", "--log_alternate_epoch_clock_id=1")
     return (f"--write_lat_log={prefix}", "--per_job_logs=0", *clock)
@@ -216,7 +219,7 @@ def _directions(parameters: FioParameters) -> tuple[str, ...]:
 
 
 def direction_declared(direction: str) -> list[Metric]:
-    """The metrics of ``read`` or ``write``."""
+    """Return the metrics of ``read`` or ``write``."""
     latencies = ("lat_mean", "slat_mean", *(f"clat_{name}" for name in ("mean", *PERCENTILES, "max")))
     return [
         Metric(name=f"{direction}_iops", unit=Unit.IOPS),
@@ -230,10 +233,10 @@ def latency(name: str) -> Metric:
 
 
 def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
-    """The job on a command line: what the study says, and what fslab decides where it says nothing."""
+    """Return the job as a command line: the study's options, and fslab's values for those that it does not set."""
     options: dict[str, str | int | None] = {
         "name": "fslab",
-        # fio takes a bare colon for the end of one directory and the beginning of the next.
+        # fio reads an unescaped colon as the separator between two directories.
         "directory": str(job.directory).replace(":", "\\:"),
         "rw": parameters.rw,
         "bs": parameters.bs,
@@ -253,7 +256,7 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
         "invalidate": None if job.cold else 0,
         **parameters.others,
         "randrepeat": 0,
-        # fio takes the seed modulo 2^32 and prints nothing at all for one that it cannot read.
+        # fio takes the seed modulo 2^32. It prints nothing at all if it cannot parse the seed.
         "randseed": job.seed % (1 << 32),
     }
     return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))

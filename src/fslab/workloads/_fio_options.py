@@ -1,7 +1,7 @@
-"""The names that fio gives its job options and engines: facts, no behaviour.
+"""The names of fio's job options and I/O engines. Data only.
 
-Names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and those that its documentation
-adds up to 3.41. An installed fio that is too old for one of them says so itself.
+The names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and those that its documentation adds up to
+3.41. If the installed fio is too old for an option, fio itself reports an error.
 """
 
 KNOWN = frozenset(
@@ -31,7 +31,7 @@ KNOWN = frozenset(
     """.split()  # noqa: SIM905 - a list of 200 names reads better as words
 )
 
-# Second names that fio accepts; one spelling per option keeps cells comparable.
+# fio's aliases → the name to use. One spelling per option keeps cells comparable.
 ALIASES = {
     "blockalign": "ba",
     "blocksize": "bs",
@@ -104,7 +104,7 @@ REFUSED = {
     for name in names.split()
 }
 
-# One request at a time: fio ignores iodepth with these.
+# Synchronous engines have one request in flight: fio ignores iodepth with them.
 SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})
 METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})

@@ -1,6 +1,6 @@
-"""Read fio's JSON document (HOWTO, "JSON output"): latencies in ns, bandwidth in B/s, run times in ms.
+"""Parses fio's JSON document (HOWTO, "JSON output"): latencies in ns, bandwidth in B/s, run times in ms.
 
-Pure functions. What fio does not say is None; what it says about jobs that failed is raised.
+Pure functions. A value that fio does not report is None. A failed job that fio reports raises an error.
 """
 
 import errno
@@ -13,26 +13,27 @@ from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
 RATE_MS = 200
-_LATE = 2.5  # intervals: what fio is late by at most
+_LATE = 2.5  # intervals: maximum delay of fio; a longer gap means that nothing was transferred
 PERCENTILES = {
     "p50": "50.000000",
     "p90": "90.000000",
     "p99": "99.000000",
     "p99_9": "99.900000",
 }
-# Lower and upper ends of the classes that fio sorts the depth at each submission into (io_u_mark_depth).
+# Lower and upper bounds of the classes in which fio counts the queue depth at each submission (io_u_mark_depth).
 _DEPTHS = {"1": (1, 1), "2": (2, 3), "4": (4, 7), "8": (8, 15), "16": (16, 31), "32": (32, 63)}
 
 
 def job_of(text: str) -> Mapping[str, Any]:
-    """The one job (or group of alike jobs) of the document; raises as ``jobs_of``."""
+    """Return the only job (or group of equal jobs) of the document. Raises like ``jobs_of``."""
     return jobs_of(text)[0]
 
 
 def jobs_of(text: str) -> list[Mapping[str, Any]]:
-    """All jobs or groups of the document; messages before and after it are skipped.
+    """Return all jobs or groups of the document. Messages before and after the document are skipped.
 
-    NoSpaceError, ToolFailedError: fio says that a job failed; ToolOutputError: no such document.
+    NoSpaceError, ToolFailedError: fio reports that a job failed. ToolOutputError: there is no such document, or fio is
+    older than 3.0.
     """
     start = 0 if text.startswith("{") else text.find("\n{") + 1
     try:
@@ -56,11 +57,11 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
 
 
 def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float | None]:
-    """IOPS, bandwidth, completion latency of one direction, ``read`` or ``write``, and its whole latency.
+    """Return IOPS, bandwidth and latencies of one direction, ``read`` or ``write``.
 
-    fio counts from submission to completion (clat) and from before submission (lat). Where a request
-    already blocks in io_submit(2), as writes that extend a file do, only the latter holds the time it took,
-    and the time of submission (slat, of asynchronous engines only) shows it.
+    fio measures the completion latency (clat) from submission, and the total latency (lat) from before submission. If a
+    request already blocks in io_submit(2), as writes that extend a file do, only lat includes that time. The submission
+    latency (slat, asynchronous engines only) shows it.
     """
     part = job[direction]
     whole, submission = _measured(part, "lat_ns"), _measured(part, "slat_ns")
@@ -78,10 +79,11 @@ def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float
 
 
 def _measured(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Latencies of one kind; empty where none was measured.
+    """Return the latencies of one kind; empty if none was measured.
 
-    fio writes zeros then. 3.19 tells the number of samples (N), 3.16 does not: there were some if there was any
-    I/O and the longest took more than nothing (of synchronous engines the submission does not).
+    fio writes zeros if none was measured. fio 3.19 reports the number of samples (N), 3.16 does not. Without N, there
+    were samples if there was any I/O and the maximum is above 0 (with synchronous engines, the submission latency is
+    0).
     """
     found: Mapping[str, Any] = part.get(name, {})
     count = found.get("N", part.get("total_ios", 0) if found.get("max") else 0)
@@ -89,12 +91,12 @@ def _measured(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _bytes_per_s(part: Mapping[str, Any]) -> float:
-    """fio 3.1 and older tell KiB/s alone."""
+    """Return the bandwidth in B/s. fio 3.1 and older report only KiB/s."""
     return float(part["bw_bytes"]) if "bw_bytes" in part else float(part["bw"]) * 1024
 
 
 def sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
-    """Latency of fsync and fdatasync, which fio keeps apart from that of the writes."""
+    """Return the latency of fsync and fdatasync. fio reports it separately from that of the writes."""
     latency = _measured(job.get("sync", {}), "lat_ns")
     return {
         "fsync_mean": _number(latency.get("mean")),
@@ -103,13 +105,13 @@ def sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
 
 
 def latencies(job: Mapping[str, Any]) -> dict[str, dict[float, float]]:
-    """All percentiles that fio tells, by operation; those of fsync and fdatasync stand apart from the writes'."""
+    """Return all percentiles that fio reports, by operation. fsync and fdatasync are separate from the writes."""
     parts = {
         "read": _measured(job["read"], "clat_ns"),
         "write": _measured(job["write"], "clat_ns"),
         "fsync": _measured(job.get("sync", {}), "lat_ns"),
     }
-    # Old versions fill their list of percentiles up with zeros.
+    # Old versions of fio pad the list of percentiles with zeros.
     return {
         name: {float(percent): float(ns) for percent, ns in part["percentile"].items() if float(percent) > 0}
         for name, part in parts.items()
@@ -118,13 +120,16 @@ def latencies(job: Mapping[str, Any]) -> dict[str, dict[float, float]]:
 
 
 def job_metrics(job: Mapping[str, Any], parameters: FioParameters) -> dict[str, float | None]:
-    """CPU of the job and the depth that it kept."""
+    """Return the CPU shares of the job, and the queue depth that it reached at least."""
     low, _ = depth_bounds(job, parameters.iodepth)
     return {"cpu_user": float(job["usr_cpu"]), "cpu_system": float(job["sys_cpu"]), "achieved_depth": low}
 
 
 def depth_bounds(job: Mapping[str, Any], iodepth: int) -> tuple[float, float] | tuple[None, None]:
-    """Mean number of requests in flight at submission: at least, at most. fio keeps classes, no mean."""
+    """Return the lower and the upper bound of the mean number of requests in flight at submission.
+
+    fio counts submissions in classes of this number, and reports no mean. None: fio counted nothing.
+    """
     shares = {_DEPTHS.get(key, (64, iodepth)): float(share) for key, share in job["iodepth_level"].items()}
     whole = sum(shares.values())
     if not whole:
@@ -136,13 +141,13 @@ def depth_bounds(job: Mapping[str, Any], iodepth: int) -> tuple[float, float] | 
 
 
 def measured_s(job: Mapping[str, Any], parameters: FioParameters) -> float:
-    """Seconds that the rates are taken over, a final fsync included: those of the longer direction."""
+    """Return the seconds over which the rates are computed, with a final fsync: those of the longer direction."""
     used = [name for name, is_used in (("read", parameters.reads), ("write", parameters.writes)) if is_used]
     return max(float(job[name]["runtime"]) for name in used) / 1000
 
 
 def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:
-    """What was asked for and reached; None where fio counted nothing."""
+    """Return the requested and the reached queue depth; None if fio counted nothing."""
     low, high = depth_bounds(job, iodepth)
     if low is None or high is None:
         return None
@@ -150,10 +155,11 @@ def depth(job: Mapping[str, Any], iodepth: int) -> Depth | None:
 
 
 def rate_over_time(text: str) -> Rate | None:
-    """The bandwidth of all jobs and directions together, from fio's log of them (HOWTO, "Log File Formats").
+    """Return the bandwidth of all jobs and directions together, from fio's log of it (HOWTO, "Log File Formats").
 
-    A line is the mean in KiB/s over an interval that ends at a time in ms. fio appends one job after the other,
-    leaves out intervals in which nothing moved, and the last one of each job unless it is whole.
+    A line of the log has the end of an interval in ms, and the mean over the interval in KiB/s. fio appends one job
+    after the other. It leaves out intervals without transfers, and the last interval of each job unless it is complete.
+    None: the log is empty.
     """
     jobs: list[dict[int, dict[str, float]]] = []
     last_ms = 0
@@ -167,15 +173,15 @@ def rate_over_time(text: str) -> Rate | None:
     if not jobs:
         return None
     by_job = [_by_interval({end_ms: sum(parts.values()) for end_ms, parts in job.items()}) for job in jobs]
-    values = tuple(map(sum, zip(*by_job, strict=False)))  # as far as all jobs go
+    values = tuple(map(sum, zip(*by_job, strict=False)))  # up to the end of the shortest job
     return Rate(what="bandwidth", interval_s=RATE_MS / 1000, values=values)
 
 
 def _by_interval(job: Mapping[int, float]) -> list[float]:
-    """One rate per interval of a job, from rates by the time at which they were taken.
+    """Return one rate per interval of a job, from rates by the time at which fio took them.
 
-    On a busy machine fio takes them late, and then each is of the time since the one before. Where there is none
-    for longer than that, nothing moved.
+    On a busy machine fio takes a rate late. The rate then covers the time since the previous one. After a gap of more
+    than ``_LATE`` intervals, the missing intervals had no transfers.
     """
     values: list[float] = []
     taken_ms = 0

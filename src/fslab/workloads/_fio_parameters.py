@@ -1,6 +1,6 @@
-"""What a study may ask of fio: the keys that fslab interprets, and a check of all others by name.
+"""Parameters of fio: the keys that fslab interprets, and a check of the names of all others.
 
-Values are handed to fio as they were written. Nothing here runs fio or touches a disk.
+Values are passed to fio as they are written. Nothing here runs fio or touches a disk.
 """
 
 import re
@@ -35,7 +35,9 @@ from fslab.workloads._fio_options import (
 
 _WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")
-AT_ONCE = frozenset({"numjobs", "iodepth", "verify_async"})  # processes, requests in flight, threads of each
+AT_ONCE = frozenset(
+    {"numjobs", "iodepth", "verify_async"}
+)  # processes, and the requests in flight and threads of each
 COUNTS = AT_ONCE | {"nrfiles"}
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
@@ -121,37 +123,41 @@ class FioParameters(Parameters):
 
     @property
     def engine(self) -> str:
-        """The I/O engine. Only direct I/O is really asynchronous with libaio, see io_submit(2)."""
+        """The I/O engine. libaio is really asynchronous only with direct I/O, see io_submit(2)."""
         return self.ioengine or ("libaio" if self.direct else "psync")
 
     @property
     def in_place(self) -> bool:
-        """Whether writes go over written extents. Random writes into an empty file would allocate, which
-        is another question than the one most people ask of ``randwrite``, and one that later writes to
-        the same blocks no longer pose."""
+        """Whether writes overwrite written extents.
+
+        By default random and mixed writes do. Into an empty file they would allocate: most users of ``randwrite`` do
+        not want to measure that, and later writes to the same blocks no longer allocate.
+        """
         return self.writes and (self.overwrite if self.overwrite is not None else self.random or self.reads)
 
     @property
     def laid_out(self) -> bool:
-        """Whether files must be there, fully written, before the run. A file that was only fallocated has
-        unwritten extents: reads of it never reach the device."""
+        """Whether files must exist, fully written, before the run.
+
+        A file that was only fallocated has unwritten extents: reads of it never reach the device.
+        """
         return self.reads or self.in_place
 
     @property
     def timed(self) -> bool:
-        """Whether the run goes on, over the same files again, until ``runtime`` is over."""
+        """Whether the run repeats its work, on the same files, until ``runtime`` is over."""
         return self.time_based if self.time_based is not None else self.runtime is not None
 
     @property
     def final_fsync(self) -> bool:
-        """Whether the run ends with an fsync of each file, which fio counts in its run time."""
+        """Whether the run ends with an fsync of each file. fio includes it in its run time."""
         if self.end_fsync is not None:
             return self.end_fsync
         return self.writes and not self.direct and not self.syncs
 
     @property
     def syncs(self) -> bool:
-        """Whether writes are followed by fsync or fdatasync as they go."""
+        """Whether fsync or fdatasync follows writes during the run."""
         return bool(self.fsync or self.fdatasync)
 
     @property
@@ -164,7 +170,7 @@ class FioParameters(Parameters):
 
     @property
     def others(self) -> dict[str, str]:
-        """The options that fslab does not interpret, as fio reads them."""
+        """The options that fslab does not interpret, in fio's spelling."""
         return {key: _spelled(value) for key, value in (self.model_extra or {}).items()}
 
     @field_validator("rw")
@@ -207,7 +213,7 @@ class FioParameters(Parameters):
     @model_validator(mode="wrap")
     @classmethod
     def _check_together(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """All mistakes at once: those of the values, unknown and refused names, contradictions."""
+        """Report all mistakes at once: invalid values, unknown and refused names, contradictions."""
         if not isinstance(data, dict):
             return handler(data)
         objections = {str(key): objection(str(key), value) for key, value in data.items()}
@@ -224,7 +230,7 @@ class FioParameters(Parameters):
         return checked
 
     def _contradictions(self) -> dict[str, str]:
-        """What does not fit together, by the key to change."""
+        """Return contradictions between parameters: the key to change → the reason."""
         found = {}
         if self.iodepth > 1 and self.engine in SYNC_ENGINES:
             found["iodepth"] = (
@@ -242,14 +248,17 @@ class FioParameters(Parameters):
 
 
 def _spelled(value: Scalar) -> str:
-    """As fio reads it: it takes ``4KiB`` for 4,000 bytes. A bare ``10m`` may be minutes and stays."""
+    """Return the value in fio's spelling: fio reads ``4KiB`` as 4,000 bytes.
+
+    A bare ``10m`` may be minutes and is not changed.
+    """
     if isinstance(value, bool):
         return str(int(value))
     return plain_size(value) if _WITH_BYTES.fullmatch(str(value)) else str(value)
 
 
 def objection(key: str, value: object) -> str | None:
-    """Why an option cannot be passed on, None if it can."""
+    """Return why an option cannot be passed to fio; None if it can."""
     if key in REFUSED:
         return f"not allowed: {REFUSED[key]}"
     if key in ALIASES:
@@ -264,7 +273,7 @@ def objection(key: str, value: object) -> str | None:
 
 
 def _uncounted(key: str, value: str) -> str | None:
-    """Why a value is not a plain number; fio reads ``4k`` as 4,096 jobs."""
+    """Return why a value is not a valid plain number, else None. fio reads ``4k`` as 4,096 jobs."""
     if not re.fullmatch("[0-9]+", value):
         return f"'{value}' is not a whole number"
     if key in AT_ONCE and int(value) > MOST_AT_ONCE:
@@ -288,14 +297,16 @@ _SIZE_IN_LIST = re.compile(r"[^,:/-]+")
 
 
 def largest_request(written: Iterable[str | None]) -> int:
-    """The longest request that ``bs`` and its like allow (``4k,64k``, ``4k-1m``, ``4k/60:64k/40``); fio's default where
-    none is given."""
+    """Return the largest request that ``bs``, ``bsrange`` or ``bssplit`` allows; fio's default if none is given.
+
+    Examples of values: ``4k,64k``, ``4k-1m``, ``4k/60:64k/40``.
+    """
     sizes = [_size_or_none(each) for text in written if text for each in _SIZE_IN_LIST.findall(text)]
     return max((size for size in sizes if size is not None), default=DEFAULT_REQUEST_BYTES)
 
 
 def _size_or_none(text: str) -> int | None:
-    """None for what fio has to judge."""
+    """Return the size; None if fslab cannot parse it. fio then accepts or rejects it."""
     try:
         return parse_size(text)
     except ValueError:

@@ -1,17 +1,20 @@
-"""How much work the options of a fio job make of its size, and how long they hold it back. Pure; for estimates."""
+"""Estimates how many bytes a fio job transfers, and how long its options delay it. Pure; for plans."""
 
 from collections.abc import Mapping
 
 from fslab.units import LONGEST_S, parse_duration, parse_size
 
 _BLOCK_BYTES = 4096
-_DIGITS = 24  # more than any estimate needs, and no work for int()
+_DIGITS = 24  # more than any estimate needs, and few enough for int()
 
 Options = Mapping[str, str | None]
 
 
 def moved_bytes(options: Options, size_bytes: int) -> int:
-    """What one job moves of files of this size: all, or ``io_size``, ``loops`` times; ``number_ios`` at most."""
+    """Return the bytes that one job transfers with files of this size.
+
+    This is the size, or ``io_size`` if it is set, times ``loops``; at most ``number_ios`` requests.
+    """
     once = _number(options, "io_size") or size_bytes
     moved = once * (_number(options, "loops") or 1)
     requests = _number(options, "number_ios")
@@ -19,12 +22,12 @@ def moved_bytes(options: Options, size_bytes: int) -> int:
 
 
 def block_bytes(options: Options) -> int:
-    """Of one request."""
+    """Return the size of one request."""
     return _number(options, "bs") or _BLOCK_BYTES
 
 
 def held_back_s(options: Options, size_bytes: int) -> float:
-    """What one job takes at least by the rate and the pauses that it is given."""
+    """Return the minimum duration of one job in seconds that its rate limits and pauses cause."""
     moved = moved_bytes(options, size_bytes)
     requests = moved / block_bytes(options)
     rate, rate_iops = _number(options, "rate"), _number(options, "rate_iops")
@@ -37,7 +40,7 @@ def held_back_s(options: Options, size_bytes: int) -> float:
 
 
 def _number(options: Options, key: str) -> int | None:
-    """The first of several values; None for what fio may read and we do not."""
+    """Return the first of several values; None if it is missing, or fslab cannot parse it (fio may accept it)."""
     written = (options.get(key) or "").partition(",")[0]
     try:
         return parse_size(written)
@@ -46,7 +49,7 @@ def _number(options: Options, key: str) -> int | None:
 
 
 def _seconds(options: Options, key: str, *, unit: str) -> float:
-    """0 for what is not given or not understood; of a range its start."""
+    """Return a time in seconds; of a range the start. Missing or not understood: 0. Too large: ``LONGEST_S``."""
     written = (options.get(key) or "").partition("-")[0].partition(",")[0]
     try:
         return parse_duration(written + unit if written.isdigit() else written)

@@ -1,4 +1,4 @@
-"""IOzone's tests by fslab's own engine: which ``fslab-engine iozone`` to run, and what its JSON says. Runs nothing."""
+"""IOzone's tests by fslab's engine: builds the ``fslab-engine iozone`` commands, parses their JSON. Runs nothing."""
 
 from collections.abc import Iterator
 
@@ -7,13 +7,16 @@ from fslab.workloads import Commands, Job, ToolOutput
 from fslab.workloads import _engine_document as documents
 from fslab.workloads._iozone_parameters import KIB, IozoneParameters, Point, label
 
-CACHE_BYTES = 1024 * KIB  # what IOzone purges unless -S says otherwise
+CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
 
 Told = tuple[Point, str, float | None]
 
 
 def commands(parameters: IozoneParameters, job: Job) -> Commands:
-    """One run for all tests; one before it where nothing of what it reads is written by itself."""
+    """Return one command for all tests.
+
+    If it does not write the files that it reads, another one writes them before.
+    """
     directory = str(job.directory)
     cleanup = (("rm", "-rf", f"{directory}/fslab-iozone"),)
     sizes = _list("size", (size for size, _ in parameters.points))
@@ -31,14 +34,14 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     run = (*engine, *_options(parameters), *made)
     return Commands(
         prepare=() if 0 in parameters.groups else (layout,),
-        # A file removed before its pages reach the device would hide what writing it costs.
+        # Keep the files: removing one before its pages reach the device would hide the cost of writing it.
         run=run if parameters.sweep else (*run, "--keep"),
         cleanup=cleanup,
     )
 
 
 def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[Told, ...]:
-    """Point, test and bytes per second of each test, which must be the ones that were asked for."""
+    """Return point, test and bytes per second of each test. ToolOutputError for a point that was not requested."""
     document = documents.document_of(output)
     points = set(parameters.points)
     found = []

@@ -1,4 +1,4 @@
-"""What a study may ask of IOzone: one point (file size, record length), or a sweep over both. Runs nothing."""
+"""Parameters of IOzone: one point (file size, record length), or a sweep over both. Runs nothing."""
 
 from typing import Annotated, Literal, Self
 
@@ -68,7 +68,7 @@ class IozoneParameters(Parameters):
 
     @property
     def groups(self) -> tuple[int, ...]:
-        """The numbers of ``tests``, ascending: IOzone runs them in this order however they are given."""
+        """The numbers of ``tests``, ascending. IOzone runs them in this order, whatever order is given."""
         return tuple(sorted(int(word) for word in self.tests.split(",")))
 
     @property
@@ -89,7 +89,7 @@ class IozoneParameters(Parameters):
 
     @property
     def largest_bytes(self) -> int:
-        """The largest file of one process."""
+        """Size of the largest file of one process."""
         return max(size for size, _ in self.points)
 
     @field_validator("tests")
@@ -116,7 +116,7 @@ class IozoneParameters(Parameters):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
-        """A key that the other form would ignore is an error."""
+        """Reject keys that the chosen form, a point or a sweep, would ignore."""
         if (self.size is None) == (self.largest is None):
             raise ValueError("give 'size' for one point or 'largest' for a sweep")
         given = {name for name in type(self).model_fields if getattr(self, name) is not None}
@@ -157,7 +157,7 @@ class IozoneParameters(Parameters):
 
 
 def label(size_bytes: int) -> str:
-    """``64m`` or ``96k``: a whole number of KiB as IOzone takes it, and as metric names have it."""
+    """Return ``64m`` or ``96k``: a whole number of KiB in IOzone's spelling, which metric names use too."""
     for factor, suffix in ((KIB**3, "g"), (KIB**2, "m")):
         if size_bytes % factor == 0:
             return f"{size_bytes // factor}{suffix}"

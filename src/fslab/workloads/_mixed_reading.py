@@ -1,4 +1,4 @@
-"""Puts the readings of parts that ran at once together. Pure."""
+"""Combines the readings of parts that ran at the same time. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,11 +7,11 @@ from fslab.validity.facts import Rate
 from fslab.workloads import Reading, ToolOutput
 
 STREAMS = ("stdout", "stderr")
-_ALONE = 0.9  # a part that ran for less of the time left the others alone for too long
+_ALONE = 0.9  # a part that ran for a smaller share of the time left the others without its load for too long
 
 
 def output_of(name: str, output: ToolOutput, seconds: Mapping[str, float]) -> ToolOutput:
-    """What one part left, of what all left."""
+    """Return the output of one part, from the output of all parts."""
     own = {key.partition("/")[2]: text for key, text in output.files.items() if key.startswith(f"{name}/")}
     stdout, stderr = (own.pop(stream, "") for stream in STREAMS)
     return ToolOutput(
@@ -20,7 +20,7 @@ def output_of(name: str, output: ToolOutput, seconds: Mapping[str, float]) -> To
 
 
 def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Reading:
-    """The facts of all parts as one; their figures under their names."""
+    """Return one reading: the facts of all parts together, and the figures of each under its name."""
     readings = list(parts.values())
     longest = max(seconds.values(), default=0.0)
     overlap = min(seconds.values()) / longest if longest else None

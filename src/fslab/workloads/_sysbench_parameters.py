@@ -1,4 +1,4 @@
-"""What a study may ask of sysbench fileio, spelled as sysbench spells it. Runs nothing."""
+"""Parameters of sysbench fileio, by sysbench's own option names. Runs nothing."""
 
 from typing import Annotated, Literal, Self
 

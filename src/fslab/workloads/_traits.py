@@ -1,4 +1,4 @@
-"""What a workload does, as its parameters tell: for everybody who asks without knowing the tool. Values only."""
+"""Traits of a workload, derived from its parameters, for code that does not depend on the tool. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ MANY_FILES = 1000
 
 
 class Switchable(StrEnum):
-    """What other parameters of the same tool could have it do instead."""
+    """A property that other parameters of the same tool can give the workload."""
 
     DIRECT = "direct"
     SERIAL = "serial"
@@ -19,11 +19,12 @@ class Switchable(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Traits:
-    """None and empty: the parameters do not tell.
+    """What a workload does. None or empty: the parameters do not determine it.
 
-    ``reads`` and ``writes``: contents or names of files. ``direct``: past the page cache. ``request_bytes``: the sizes
-    of requests. ``parallel``: how many work at once. ``syncs_per_write``: fsync and fdatasync for each write request;
-    ``syncs``: how many there are in all, where that is set. ``switches``: the parameters that change one thing.
+    ``reads`` and ``writes``: contents or names of files. ``direct``: bypasses the page cache. ``request_bytes``: the
+    sizes of requests. ``parallel``: number of processes or threads that work at once. ``syncs_per_write``: calls of
+    fsync and fdatasync per write request; ``syncs``: their total number, where it is fixed. ``switches``: for each
+    property, the parameters that switch it on.
     """
 
     reads: bool | None = None
@@ -45,5 +46,5 @@ class Traits:
 
     @property
     def few_files(self) -> bool:
-        """Whether it moves contents within a few files."""
+        """Whether it transfers contents within a few files."""
         return self.files is not None and self.files < MANY_FILES

@@ -1,8 +1,8 @@
-"""bonnie++: block and byte I/O of one large file, seeks, and creating, stating and deleting many files.
+"""bonnie++: block and byte I/O of one large file, seeks, and create, stat and delete of many files.
 
-Says which bonnie++ commands to run and what its CSV line means (format 1.98, of bonnie++ 2.00); starts nothing.
-Its times include fsync of the large file, and for creating and deleting a sync(2) of the whole machine. Small
-files that are not empty are read by the stat tests. The large file is nearly all zeros.
+Builds the bonnie++ command and parses its CSV line (format 1.98, of bonnie++ 2.00); starts no process. The times
+include fsync of the large file. Those of creating and deleting include a sync(2) of the whole machine. The stat tests
+read small files that are not empty. The large file is nearly all zeros.
 """
 
 import os
@@ -28,13 +28,13 @@ _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_BYTES_PER_S = 200e6
 _GUESSED_FILES_PER_S = 15e3
-# With less, a test takes under one second; under half a second bonnie++ reports nothing.
+# With less work, a test takes less than one second. Below half a second, bonnie++ reports nothing.
 _LEAST_BYTES = 256 * MIB
 _LEAST_FILES = 20 * FILES_UNIT
 _LEAST_SEEKS = 16
-_SEEKS_S = 3.0  # it sleeps that long before them
+_SEEKS_S = 3.0  # bonnie++ sleeps this long before the seeks
 _NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
-# Name → field of the figure, which its CPU share follows, and field of its longest operation. Counted from the
+# Test → field of its figure (the next field is its CPU share), field of its longest operation. Counted from the
 # fprintf calls of bon_time.cpp: the header that bonnie++ prints lacks three of the fields.
 _IO = {
     "putc": (9, 38), "write": (11, 39), "rewrite": (13, 40), "getc": (15, 41), "read": (17, 42), "seek": (19, 43),
@@ -47,24 +47,30 @@ _AT = _IO | _FILES
 
 
 class Bonnie(Workload[BonnieParameters]):
-    """All tests follow each other in one run, so that a file smaller than memory is read from the page cache.
-    bonnie++ reports no figure (``+++++``) for a test shorter than half a second. It removes its files."""
+    """All tests follow each other in one run, so a file smaller than memory is read from the page cache.
+
+    bonnie++ reports no figure (``+++++``) for a test shorter than half a second. It removes its files.
+    """
 
     summary = "bonnie++: block I/O of a large file; create, stat and delete of many small files"
     tools: ClassVar[tuple[Tool, ...]] = (
-        # It has no option for its version, and prints it with the usage.
+        # bonnie++ has no option for its version. It prints the version with the usage.
         Tool(program="bonnie++", package="bonnie++", version_pattern=r"Version: (\S+)"),
     )
     Parameters = BonnieParameters
 
     def metrics(self, parameters: BonnieParameters) -> tuple[Metric, ...]:
-        """Rate, CPU share and longest single operation of each test."""
+        """Return rate, CPU share and longest single operation of each test."""
         found = [metric for test in _tests(parameters) for metric in _metrics(test)]
         first = self.headline(parameters)
         return tuple(sorted(found, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: BonnieParameters) -> tuple[str, ...]:
-        """Block write and read, and creation; of files alone also stat and deletion, in sequential order."""
+        """Return the bandwidths of block write and block read, and the rate of sequential create.
+
+        Without small files, the rate of seeks replaces create. Without the large file: sequential create, stat and
+        delete.
+        """
         if not parameters.files:
             return ("write_bandwidth", "read_bandwidth", *(("seek_rate",) if parameters.seeks else ()))
         if parameters.size_bytes:
@@ -72,7 +78,7 @@ class Bonnie(Workload[BonnieParameters]):
         return ("seq_create_rate", "seq_stat_rate", "seq_delete_rate")
 
     def commands(self, parameters: BonnieParameters, job: Job) -> Commands:
-        """One bonnie++; ``-u root`` for root only: it refuses root without, and cannot become root otherwise."""
+        """Return one bonnie++ command. It refuses to run as root without ``-u root``, which other users cannot give."""
         size = f"{parameters.size_bytes // MIB}"
         if parameters.size_bytes:
             size += f":{parse_size(parameters.chunk)}:{parameters.seeks}:{parameters.seekers}"
@@ -90,8 +96,10 @@ class Bonnie(Workload[BonnieParameters]):
         return Commands(run=run)
 
     def read(self, parameters: BonnieParameters, output: ToolOutput) -> Reading:
-        """The CSV line; None for ``+++++``. NoSpaceError where bonnie++ names the reason, which it does for the
-        large file only."""
+        """Parse the CSV line; ``+++++`` becomes None.
+
+        NoSpaceError if bonnie++ prints that reason, which it does only for the large file.
+        """
         if "No space left on device" in output.stderr:
             raise NoSpaceError(
                 "bonnie++: no space left on device", hint="give the medium a larger size or a smaller 'size'"
@@ -117,20 +125,20 @@ class Bonnie(Workload[BonnieParameters]):
             written_bytes=_moved(parameters),
             measured_s=None if untold else sum(seconds.values()),
             parts_s=seconds,
-            direct=False,  # reads and seeks never are
+            direct=False,  # reads and seeks never use O_DIRECT
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
             flushed=True,
             messages=(f"no figure, shorter than 0.5 s: {', '.join(untold)}",) if untold else (),
         )
 
     def needs(self, parameters: BonnieParameters) -> Needs:
-        """Direct writes where asked for, and the large file."""
+        """Return the need for direct writes, if requested, and for the largest file."""
         wanted = {Ability.DIRECT_WRITES} if parameters.direct else set()
         largest = max(parameters.size_bytes, parse_size(parameters.max_size))
         return Needs(abilities=frozenset(wanted), largest_file_bytes=largest)
 
     def scaled(self, parameters: BonnieParameters, factor: float) -> scaling.Changes:
-        """The large file, its seeks, and the small files with their directories; to no less than can be timed."""
+        """Scale the large file, its seeks, and the small files with their directories; not below what can be timed."""
         found = dict[str, scaling.ScaledAmount]()
         if parameters.size_bytes:
             found["size"] = scaling.size(parameters.size, factor, least_bytes=_LEAST_BYTES, unit_bytes=MIB)
@@ -144,7 +152,7 @@ class Bonnie(Workload[BonnieParameters]):
         return {key: change for key, change in found.items() if change.share != 1}
 
     def traits(self, parameters: BonnieParameters) -> Traits:
-        """A large file, small ones, or both."""
+        """Return the traits of a large file, small files, or both."""
         large = parameters.size_bytes > 0
         return Traits(
             reads=large,
@@ -158,7 +166,7 @@ class Bonnie(Workload[BonnieParameters]):
         )
 
     def space_bytes(self, parameters: BonnieParameters) -> int:
-        """The large file is gone before the small ones come; these in whole blocks, with their inodes."""
+        """Return the larger of the large file and the small files (blocks, inodes): they never exist together."""
         blocks = -(-parse_size(parameters.max_size) // _BLOCK_BYTES)
         dirs_bytes = parameters.dirs * _BLOCK_BYTES if parameters.files else 0
         return max(
@@ -166,7 +174,7 @@ class Bonnie(Workload[BonnieParameters]):
         )
 
     def expected_s(self, parameters: BonnieParameters) -> float:
-        """A guess: the file is moved four times, and each small file is touched six times."""
+        """Estimate the duration: the large file is transferred four times, each small file is accessed six times."""
         seeks_s = _SEEKS_S if parameters.size_bytes else 0.0
         files_s = 6 * parameters.files / _GUESSED_FILES_PER_S
         return 4 * parameters.size_bytes / _GUESSED_BYTES_PER_S + seeks_s + files_s
@@ -184,7 +192,7 @@ def _tests(parameters: BonnieParameters) -> tuple[str, ...]:
 
 
 def _counted(test: str) -> bool:
-    """Whether its figure is operations per second, and not KiB per second."""
+    """Return whether the test's figure is operations per second, and not KiB per second."""
     return test in _FILES or test == "seek"
 
 
@@ -236,8 +244,11 @@ def _latency_ns(field: str, test: str) -> float | None:
 
 
 def _moved(parameters: BonnieParameters) -> int | None:
-    """Bytes written, and as many read: writing and reading go over each file as often, rewriting does both. None
-    where it is drawn how many seeks write, or how large the files are."""
+    """Return the bytes written, which equal the bytes read; None if they depend on random numbers.
+
+    Writing and reading go over each file equally often, and rewriting does both. Random are the number of seeks that
+    write, and the sizes of small files between two limits.
+    """
     small = parse_size(parameters.max_size) if parameters.files else 0
     drawn = parameters.files and small != parse_size(parameters.min_size)
     if drawn or (parameters.size_bytes and parameters.seeks):

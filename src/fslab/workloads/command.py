@@ -1,7 +1,7 @@
-"""A user's own command: prepared, timed and cleaned up like any tool, with metrics read from its output.
+"""The user's own command: prepared, timed and cleaned up like any tool, with metrics read from its output.
 
-Says which commands to run; starts nothing. They run as the user who runs fslab, which is root for most stacks, and are
-not confined: such a study runs only with consent (``Workload.own_commands``).
+Builds the commands; starts no process. The commands run as the user who runs fslab, which is root for most stacks, and
+without confinement. Such a study therefore runs only with consent (``Workload.own_commands``).
 """
 
 import re
@@ -135,22 +135,22 @@ class CommandParameters(Parameters):
 
 
 class OwnCommand(Workload[CommandParameters]):
-    """The headline is its time, and the first two declared metrics."""
+    """Always has the metric ``time``, besides the metrics that the study declares."""
 
     summary = "your own command, timed, with metrics read from its output"
     tools: ClassVar[tuple[Tool, ...]] = ()
     Parameters = CommandParameters
 
     def metrics(self, parameters: CommandParameters) -> tuple[Metric, ...]:
-        """The time of the command, and what is read from its output."""
+        """Return the time of the command, and the declared metrics."""
         return (Metric(name="time", unit=Unit.SECONDS, better=Direction.LOWER), *parameters.declared)
 
     def headline(self, parameters: CommandParameters) -> tuple[str, ...]:
-        """The time, and the first two of its own."""
+        """Return the time, and the first two declared metrics."""
         return ("time", *(metric.name for metric in parameters.declared[:2]))
 
     def commands(self, parameters: CommandParameters, job: Job) -> Commands:
-        """Its words with the placeholders filled in."""
+        """Return the commands with the placeholders filled in."""
         name = f"files/{parameters.file}"
         values = {
             "{directory}": str(job.directory),
@@ -174,7 +174,7 @@ class OwnCommand(Workload[CommandParameters]):
         return (*commands.prepare, commands.run, *commands.cleanup)
 
     def read(self, parameters: CommandParameters, output: ToolOutput) -> Reading:
-        """The time, and each metric's last match; ToolOutputError where one has none."""
+        """Return the time, and each metric's last match. ToolOutputError if a metric has no match."""
         if _FULL in output.stderr or _FULL in output.stdout:
             raise NoSpaceError("the command: no space left on device", hint="give the medium a larger size")
         return Reading(

@@ -1,6 +1,6 @@
-"""crash: what a power cut costs. Short sequences of operations, the states that a cut may leave, and what each breaks.
+"""crash: tests the states that a power cut may leave after short sequences of operations, or during transactions.
 
-Says which ``fslab crash test`` to run and reads its document; starts nothing. How it works: docs/crash.md.
+Builds the ``fslab crash test`` command and parses its document; starts no process. Method: docs/crash.md.
 """
 
 from typing import Any, ClassVar, Self
@@ -18,9 +18,9 @@ from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Work
 from fslab.workloads._traits import Traits
 
 _BYTES_PER_SEQUENCE = 64 << 10
-_GUESSED_PER_S = 10.0  # states, of any file system
+_GUESSED_PER_S = 10.0  # crash states; a guess for any file system
 _GUESSED_SEQUENCES_PER_S = 20.0
-_AGAIN = 8  # states take as long as recording one recovery, and its states
+_AGAIN = 8  # recording one recovery and testing its states takes as long as testing this many states
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
 _SEEDS = 1 << 31
 _SEQUENCES, _RUNS = 100, 3
@@ -93,12 +93,12 @@ class CrashParameters(Parameters):
 
     @property
     def runs(self) -> int:
-        """How many sequences, or how often the application runs."""
+        """Number of sequences, or of runs of the application."""
         return self.sequences or (_SEQUENCES if self.application is None else _RUNS)
 
 
 class Crash(Workload[CrashParameters]):
-    """It does not measure speed; its duration is that of the test program."""
+    """Does not measure speed: the duration is that of the test program."""
 
     summary = "crash states: promises broken and data lost after a power cut, and the time to mount again"
     tools: ClassVar[tuple[Tool, ...]] = (
@@ -108,7 +108,7 @@ class Crash(Workload[CrashParameters]):
     Parameters = CrashParameters
 
     def metrics(self, parameters: CrashParameters) -> tuple[Metric, ...]:  # noqa: ARG002
-        """Counts of promises, losses and states, the time until a state is mounted, and the age of what is lost."""
+        """Return counts of promises, losses and states, the time to mount a state, and the age of lost data."""
         counts = (Metric(name=name, unit=Unit.COUNT, better=better) for name, better in _COUNTS.items())
         times = (
             Metric(name=f"{what}_{name}", unit=Unit.NANOSECONDS, better=Direction.LOWER)
@@ -122,7 +122,7 @@ class Crash(Workload[CrashParameters]):
         return ("promises_broken", "lost_operations", time)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
-        """``fslab crash test`` on the trial's directory."""
+        """Return ``fslab crash test`` on the trial's directory."""
         options = {
             "length": parameters.length, "sequences": parameters.runs, "states": parameters.states,
             "recoveries": parameters.recoveries, "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS,
@@ -138,7 +138,7 @@ class Crash(Workload[CrashParameters]):
         return Commands(run=("fslab", "crash", "test", str(job.directory), *words))
 
     def read(self, parameters: CrashParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        """The document's counts; a virtual disk without a log is UnsupportedError."""
+        """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a data log."""
         if "No space left on device" in output.stderr:
             raise NoSpaceError("crash: no space left on device", hint="give the medium more memory")
         if "with a log of its data" in output.stderr:
@@ -157,7 +157,7 @@ class Crash(Workload[CrashParameters]):
         return Needs(abilities=frozenset({Ability.DIRECT_WRITES, Ability.HARD_LINKS, Ability.SYMLINKS}))
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
-        """Sequences and states."""
+        """Scale the numbers of sequences, states and recoveries."""
         return {
             "sequences": scaling.count(parameters.runs, factor, least=_LEAST_SEQUENCES),
             "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),
@@ -165,11 +165,11 @@ class Crash(Workload[CrashParameters]):
         }
 
     def traits(self, parameters: CrashParameters) -> Traits:  # noqa: ARG002
-        """One process that writes small files."""
+        """Return the traits of one process that writes small files."""
         return Traits(reads=False, writes=True, direct=False, parallel=1)
 
     def space_bytes(self, parameters: CrashParameters) -> int:
-        """Some blocks and inodes for each sequence, or transaction."""
+        """Return some blocks and inodes for each sequence or transaction."""
         return self._steps(parameters) * _BYTES_PER_SEQUENCE
 
     def expected_s(self, parameters: CrashParameters) -> float:
@@ -186,7 +186,7 @@ class Crash(Workload[CrashParameters]):
         return parameters.runs * (1 if parameters.application is None else parameters.transactions)
 
     def tools_of(self, parameters: CrashParameters) -> tuple[Tool, ...]:
-        """Those of the application too."""
+        """Return the tools, including that of the application."""
         known = parameters.application and applications.REGISTRY.get(parameters.application).tool
         return (*self.tools, known) if known else self.tools
 
@@ -206,7 +206,7 @@ def _told(finding: dict[str, Any]) -> str:
 
 
 def _quantile(values: list[int], share: float) -> float | None:
-    """The smallest value that this share of all does not exceed; None of nothing."""
+    """Return the element at index ``share`` × length of the sorted ``values``; None if there are none."""
     if not values:
         return None
     return float(values[min(len(values) - 1, int(share * len(values)))])

@@ -1,8 +1,8 @@
 """dd: one process that writes or reads one file from start to end.
 
-Says which dd commands to run and what their last line means; starts nothing. Writes are zeros from
-/dev/zero, as in the studies that use dd: a file system that compresses, or that stores holes for zeros,
-writes next to nothing. Use fio where that matters.
+Builds the dd commands and parses the last line that dd prints; starts no process. Writes are zeros from /dev/zero, as
+in the studies that use dd. A file system that compresses, or that stores zeros as holes, therefore writes almost
+nothing. Use fio where that matters.
 """
 
 import re
@@ -25,7 +25,7 @@ _PREPARE_BS = "bs=1M"
 _GUESSED_BYTES_PER_S = 200e6
 _GUESSED_REQUESTS_PER_S = 500e3
 _LEAST_BYTES = 4 << 20
-# coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no brackets below 1 kB.
+# coreutils 9.1: "1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.5 s, 2.1 MB/s"; no parentheses below 1 kB.
 _SUMMARY = re.compile(r"^(\d+) bytes? (?:\([^)]*\) )?copied, ([\d.e+-]+) s,", re.MULTILINE)
 
 
@@ -54,7 +54,7 @@ class DdParameters(Parameters):
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
-        """A key that dd would not get is an error."""
+        """Reject keys that have no effect with this ``op``."""
         useless = {"write": ("iflag",), "read": ("oflag", "conv")}[self.op]
         for name in useless:
             if name in self.model_fields_set:
@@ -79,21 +79,21 @@ class DdParameters(Parameters):
 
 
 class Dd(Workload[DdParameters]):
-    """A read is of a file that dd itself wrote, and flushed, beforehand."""
+    """Before a read, dd itself writes and flushes the file."""
 
     summary = "dd: one sequential write or read of one file"
     tools: ClassVar[tuple[Tool, ...]] = (Tool(program="dd", package="coreutils"),)
     Parameters = DdParameters
 
     def metrics(self, parameters: DdParameters) -> tuple[Metric, ...]:
-        """The bandwidth, which is all that dd reports."""
+        """Return the bandwidth, the only value that dd reports."""
         return (Metric(name=f"{parameters.op}_bandwidth", unit=Unit.BYTES_PER_SECOND),)
 
     def headline(self, parameters: DdParameters) -> tuple[str, ...]:
         return (f"{parameters.op}_bandwidth",)
 
     def commands(self, parameters: DdParameters, job: Job) -> Commands:
-        """``dd if=/dev/zero of=FILE`` for a write; the other way round, to /dev/null, for a read."""
+        """Return ``dd if=/dev/zero of=FILE`` for a write, ``dd if=FILE of=/dev/null`` for a read."""
         file = job.directory / FILE
         cleanup = (("rm", "-f", str(file)),)
         if parameters.op == "write":
@@ -105,7 +105,7 @@ class Dd(Workload[DdParameters]):
         return Commands(prepare=(layout,), run=read, cleanup=cleanup)
 
     def read(self, parameters: DdParameters, output: ToolOutput) -> Reading:
-        """Bytes and seconds of the last line; the rate that dd prints has two digits only."""
+        """Parse the bytes and seconds of the last line. The rate that dd prints has only two digits."""
         if "No space left on device" in output.stderr:
             raise NoSpaceError(
                 "dd: no space left on device", hint="give the medium a larger size, or lower count"
@@ -130,7 +130,7 @@ class Dd(Workload[DdParameters]):
         )
 
     def needs(self, parameters: DdParameters) -> Needs:
-        """Direct I/O where a flag asks for it, and a file of that size."""
+        """Return the need for direct I/O, if a flag requests it, and for a file of that size."""
         wanted = {
             ability
             for ability, flags in (
@@ -141,12 +141,12 @@ class Dd(Workload[DdParameters]):
         return Needs(abilities=frozenset(wanted), largest_file_bytes=parameters.total_bytes)
 
     def scaled(self, parameters: DdParameters, factor: float) -> scaling.Changes:
-        """The number of blocks, to no less than 4 MiB."""
+        """Scale the number of blocks, to at least 4 MiB."""
         least = -(-_LEAST_BYTES // parse_size(parameters.bs))
         return {"count": scaling.count(parameters.count, factor, least=least)}
 
     def traits(self, parameters: DdParameters) -> Traits:
-        """One file, one request after the other."""
+        """Return the traits of one file with one request at a time."""
         flags = parameters.oflag if parameters.op == "write" else parameters.iflag
         switch = {"oflag" if parameters.op == "write" else "iflag": "direct"}
         return Traits(
@@ -164,14 +164,14 @@ class Dd(Workload[DdParameters]):
         return parameters.total_bytes
 
     def expected_s(self, parameters: DdParameters) -> float:
-        """A guess from the size; a read is written first."""
+        """Estimate the duration from the size. A file that is read is written first."""
         passes = 2 if parameters.op == "read" else 1
         moving_s = parameters.total_bytes / _GUESSED_BYTES_PER_S
         return passes * max(moving_s, parameters.count / _GUESSED_REQUESTS_PER_S)
 
 
 def _blocks(parameters: DdParameters) -> tuple[str, str]:
-    # dd wants a capital M and G.
+    # dd requires upper-case M and G.
     return (f"bs={parameters.bs.upper()}", f"count={parameters.count}")
 
 
@@ -182,7 +182,7 @@ def _write(parameters: DdParameters, file: Path) -> tuple[str, ...]:
 
 
 def _flushed(parameters: DdParameters) -> bool | None:
-    """Whether dd flushed what it wrote before it told the time; None for a read."""
+    """Return whether dd flushed the data within the time that it reports; None for a read."""
     if parameters.op == "read":
         return None
     return parameters.conv != "none" or bool({"sync", "dsync"} & set(parameters.oflag.split(",")))

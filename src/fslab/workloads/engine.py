@@ -1,6 +1,6 @@
-"""The load engine that comes with fslab: file-management and metadata work, without a shell loop.
+"""fslab's own load engine: file-management and metadata work, without a shell loop.
 
-Says which ``fslab-engine`` commands to run and reads its versioned JSON (engine/PROTOCOL.md); starts nothing.
+Builds the ``fslab-engine`` commands and parses their versioned JSON (engine/PROTOCOL.md); starts no process.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from fslab.workloads._engine_parameters import STEPS, EngineParameters
 from fslab.workloads._traits import Switchable, Traits
 
 _BLOCK_BYTES = 4096
-_INODE_BYTES = 1024  # ext4: 256, btrfs: some 700 with its back references and directory items
+_INODE_BYTES = 1024  # ext4: 256; btrfs: about 700 with its back references and directory items
 _STEP_NEEDS = {"link": Ability.HARD_LINKS, "symlink": Ability.SYMLINKS, "chmod": Ability.PERMISSIONS}
 _GUESSED_FILES_PER_S = 50e3
 _GUESSED_FSYNCS_PER_S = 500.0
@@ -47,7 +47,7 @@ _MOVES_BYTES = frozenset({"read", "search", "sync-read", "sync-write"})
 class Engine(Workload[EngineParameters]):
     """``prepare`` makes what the measured operation needs; ``cleanup`` deletes what is left.
 
-    CPU is the engine's own, per file or operation; writeback by kernel threads is not in it.
+    CPU time is the engine's own, per file or operation. It does not include writeback by kernel threads.
     """
 
     summary = "fslab's engine: small files, metadata operations, and file management on synthetic trees"
@@ -55,20 +55,20 @@ class Engine(Workload[EngineParameters]):
     Parameters = EngineParameters
 
     def metrics(self, parameters: EngineParameters) -> tuple[Metric, ...]:
-        """Rate, latency percentiles, CPU per file and, where there are any, bandwidth and final sync."""
+        """Return rate, latency percentiles, CPU per file and, where they exist, bandwidth and final sync."""
         declared = [metric for name in parameters.measured for metric in _metrics(name)]
         first = self.headline(parameters)
         return tuple(sorted(declared, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: EngineParameters) -> tuple[str, ...]:
-        """The rates; of more than three steps those that make and remove files."""
+        """Return the rates; with more than three steps, those of the steps that make and remove files."""
         names = parameters.measured
         if len(names) > 3:
             names = tuple(name for name in names if name in {"create", "delete", "unlink"}) or names[:3]
         return tuple(documents.metric_name(name, "rate") for name in names)
 
     def commands(self, parameters: EngineParameters, job: Job) -> Commands:
-        """One run for what is measured, one before for what it needs, one after for what is left."""
+        """Return the measured command, one before it for what it needs, and one after it for what is left."""
         if parameters.operation not in STEPS:
             prepare = (tree.populate_argv(parameters, job),)
             return Commands(prepare=prepare, run=tree.run_argv(parameters, job), outputs=(tree.MANIFEST,))
@@ -78,7 +78,7 @@ class Engine(Workload[EngineParameters]):
         return Commands(prepare=before, run=_argv(parameters, job, measured), cleanup=after)
 
     def read(self, parameters: EngineParameters, output: ToolOutput) -> Reading:
-        """Figures of the engine's document, its answer checked against the manifest where there is one."""
+        """Parse the figures of the engine's document, and compare its answer with the manifest if there is one."""
         try:
             return _reading(self, parameters, output)
         except (ValueError, LookupError, TypeError) as error:
@@ -86,7 +86,7 @@ class Engine(Workload[EngineParameters]):
             raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
 
     def needs(self, parameters: EngineParameters) -> Needs:
-        """Links, modes, direct reads or reflinks, where the operations that are listed use them."""
+        """Return the need for links, permissions, direct reads or reflinks, if the measured operations use them."""
         wanted = {ability for step, ability in _STEP_NEEDS.items() if step in parameters.measured}
         if parameters.direct:
             wanted.add(Ability.DIRECT_READS)
@@ -95,16 +95,16 @@ class Engine(Workload[EngineParameters]):
         return Needs(abilities=frozenset(wanted))
 
     def scaled(self, parameters: EngineParameters, factor: float) -> scaling.Changes:
-        """The number of files, and of directories with it, to no less than 100 files; of a tree its scale."""
+        """Scale the number of files, to at least 100, and that of directories with it; of a tree, its scale."""
         if parameters.operation not in STEPS:
             return {"scale": scaling.number(parameters.scale, factor)}
         files = scaling.count(parameters.files, factor, least=_LEAST_FILES)
-        # As full as before, also where the files stand on their floor.
+        # Each directory keeps its number of files, even if the total reached its minimum.
         dirs = scaling.count(parameters.dirs, files.share)
         return {"files": files} | ({"dirs": dirs} if parameters.dirs > 1 else {})
 
     def traits(self, parameters: EngineParameters) -> Traits:
-        """Many files, of its own or of a tree; only some operations change anything."""
+        """Return the traits of many files, its own or those of a tree. Only some operations change anything."""
         own = parameters.operation in STEPS
         made = "create" in parameters.measured
         return Traits(
@@ -119,7 +119,7 @@ class Engine(Workload[EngineParameters]):
         )
 
     def space_bytes(self, parameters: EngineParameters) -> int:
-        """Each file in whole blocks, with its inode; a mirrored tree twice."""
+        """Return the size of all files in whole blocks with their inodes; twice that for a tree that is copied."""
         if parameters.operation not in STEPS:
             copies = 2 if parameters.operation == "sync-write" else 1
             return copies * (
@@ -135,7 +135,7 @@ class Engine(Workload[EngineParameters]):
         return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + parameters.dirs * _BLOCK_BYTES
 
     def expected_s(self, parameters: EngineParameters) -> float:
-        """A guess from the number of files and bytes."""
+        """Estimate the duration from the number of files and bytes."""
         if parameters.operation not in STEPS:
             files_s = 2 * parameters.tree_files / _GUESSED_FILES_PER_S
             return files_s + 2 * parameters.tree_bytes / _GUESSED_BYTES_PER_S
@@ -175,7 +175,7 @@ def _argv(parameters: EngineParameters, job: Job, operations: tuple[str, ...]) -
         f"--latency={parameters.latency}",
         f"--seed={job.seed}",
         f"--operations={','.join(operations)}",
-        # The series takes its time from the latency; by itself it would cost a reading of the clock each time.
+        # The series uses the timestamps of the latency; without them, each operation would read the clock for it.
         *(() if parameters.latency == "off" else (f"--interval={_INTERVAL}",)),
         "--json",
     )
@@ -217,7 +217,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
 
 
 def _working_set(parameters: EngineParameters, manifest: Mapping[str, Any] | None) -> int | None:
-    """File contents that the operations work on; None for metadata, whose size is unknown."""
+    """Return the bytes of file contents that the operations use; None for metadata, whose size is unknown."""
     if parameters.operation == "meta":
         return None
     if parameters.operation == "small-files":
@@ -227,7 +227,7 @@ def _working_set(parameters: EngineParameters, manifest: Mapping[str, Any] | Non
 
 
 def _flushed(parameters: EngineParameters) -> bool | None:
-    """Whether what it wrote was brought to the device in the measured time; None: it writes no contents."""
+    """Return whether written contents reached the device within the measured time; None if none were written."""
     match parameters.operation:
         case "small-files":
             return (parameters.fsync or parameters.syncfs) if "create" in parameters.measured else None
@@ -238,6 +238,6 @@ def _flushed(parameters: EngineParameters) -> bool | None:
 
 
 def _bytes(done: dict[str, Any], names: tuple[str, ...]) -> int | None:
-    """Bytes that these operations moved together; None if one of them reports none."""
+    """Return the bytes that these operations transferred together; None if one of them reports none."""
     moved = [done[name]["bytes"] for name in names if name in done]
     return None if None in moved else sum(moved)

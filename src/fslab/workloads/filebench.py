@@ -1,7 +1,8 @@
 """Workloads in Filebench's language, run by fslab's own engine: mail, web, file and database servers, or any .f file.
 
-Says which ``fslab-engine wml`` commands to run and reads its versioned JSON (engine/PROTOCOL.md); starts nothing
-and reads no file: the text of one is a parameter, and ``digest`` holds it to what the study was written for.
+Builds the ``fslab-engine wml`` commands and parses their versioned JSON (engine/PROTOCOL.md); starts no process and
+reads no file. The text of a .f file is a parameter. ``digest`` ensures that it is the text that the study was written
+for.
 """
 
 from collections.abc import Mapping
@@ -20,7 +21,7 @@ from fslab.workloads._traits import Traits
 FILE = "workload.f"
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
-_GROWTH = 3  # appends make files longer, and what is deleted takes a while to be free again
+_GROWTH = 3  # appends make files longer, and space of deleted files becomes free only after a while
 _GUESSED_BYTES_PER_S = 400e6
 _GUESSED_FILES_PER_S = 20e3
 _UNKNOWN_BYTES = 1 << 30
@@ -31,14 +32,14 @@ _NEARLY = 0.9
 
 
 class Filebench(Workload[FilebenchParameters]):
-    """``prepare`` makes the files, so that the cache can be cold when the run starts; the run reuses them."""
+    """``prepare`` makes the files, so that the cache can be cold when the run starts. The run reuses them."""
 
     summary = "Filebench's workloads (varmail, webserver, oltp, any .f file), run by fslab's engine"
     tools: ClassVar[tuple[Tool, ...]] = (Tool(program="fslab-engine", package=None),)
     Parameters = FilebenchParameters
 
     def metrics(self, parameters: FilebenchParameters) -> tuple[Metric, ...]:  # noqa: ARG002
-        """Operations on files per second, bandwidth, and the latency of an operation."""
+        """Return file operations per second, bandwidth, latency of an operation, and CPU per operation."""
         return (
             Metric(name="ops_rate", unit=Unit.OPERATIONS_PER_SECOND),
             Metric(name="bandwidth", unit=Unit.BYTES_PER_SECOND),
@@ -53,7 +54,7 @@ class Filebench(Workload[FilebenchParameters]):
         return ("ops_rate",)
 
     def commands(self, parameters: FilebenchParameters, job: Job) -> Commands:
-        """One run that makes the files, one that works on them."""
+        """Return one command that makes the files, and one that works on them."""
         argv = (
             *_workload(parameters, job),
             "--dir",
@@ -69,7 +70,7 @@ class Filebench(Workload[FilebenchParameters]):
         return Commands(prepare=((*argv, "--create-only"),), run=(*argv, "--reuse"), inputs=inputs)
 
     def read(self, parameters: FilebenchParameters, output: ToolOutput) -> Reading:
-        """The summary of the last run of the workload."""
+        """Parse the summary of the last run of the workload."""
         try:
             return _reading(parameters, documents.document_of(output))
         except (ValueError, LookupError, TypeError) as error:
@@ -77,19 +78,19 @@ class Filebench(Workload[FilebenchParameters]):
             raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
 
     def scaled(self, parameters: FilebenchParameters, factor: float) -> scaling.Changes:
-        """The run time, to no less than a second, and the number of files, if the study gives it."""
+        """Scale the run time, to at least one second, and the number of files, if the study sets it."""
         found = {"runtime": scaling.duration(parameters.runtime, factor)}
         if parameters.nfiles is not None:
             found["nfiles"] = scaling.count(parameters.nfiles, factor, least=_LEAST_FILES)
         return found
 
     def traits(self, parameters: FilebenchParameters) -> Traits:
-        """Only what the settings of a personality tell."""
+        """Return only what the settings of a personality determine."""
         files, size = parameters.files_and_bytes or (None, None)
         return Traits(parallel=parameters.nthreads, working_set_bytes=size or None, files=files)
 
     def space_bytes(self, parameters: FilebenchParameters) -> int:
-        """Each file in whole blocks with its inode, and room to grow."""
+        """Return ``space``, else the size of all files in whole blocks with their inodes, with room to grow."""
         if parameters.space is not None:
             return parse_size(parameters.space)
         about = parameters.files_and_bytes
@@ -99,7 +100,7 @@ class Filebench(Workload[FilebenchParameters]):
         return _GROWTH * (size + files * (_BLOCK_BYTES + _INODE_BYTES)) if files > 1 else size + size // 4
 
     def expected_s(self, parameters: FilebenchParameters) -> float:
-        """The run time, and a guess for the files."""
+        """Return the run time, plus an estimate for making the files."""
         files, size = parameters.files_and_bytes or (0, 0)
         return parameters.runtime_s + files / _GUESSED_FILES_PER_S + size / _GUESSED_BYTES_PER_S
 
@@ -130,7 +131,7 @@ def _reading(parameters: FilebenchParameters, document: Mapping[str, Any]) -> Re
         read_bytes=summary["bytes_read"],
         written_bytes=summary["bytes_written"],
         measured_s=operation["seconds"],
-        # Of a set amount of work, such as all files of a tree, the time is the outcome.
+        # With a fixed amount of work, such as all files of a tree, the time is the result.
         asked_s=None if run["ended"] == "done" else parameters.runtime_s,
         working_set_bytes=sum(fileset["bytes"] for fileset in document["answer"]["filesets"]) or None,
         flushed=_flushed(parameters, run),
@@ -139,8 +140,10 @@ def _reading(parameters: FilebenchParameters, document: Mapping[str, Any]) -> Re
 
 
 def _flushed(parameters: FilebenchParameters, run: Mapping[str, Any]) -> bool | None:
-    """Whether what it wrote had reached the device; None: it wrote nothing. Nearly one fsync for each write will do:
-    at the end a few threads stand between the two."""
+    """Return whether written data reached the device within the measured time; None if nothing was written.
+
+    Nearly one fsync per write is enough: at the end of the run, a few threads are between a write and its fsync.
+    """
     if not run["summary"]["bytes_written"]:
         return None
     counts = {True: 0, False: 0}

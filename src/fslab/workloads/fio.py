@@ -1,4 +1,4 @@
-"""fio, the flexible I/O tester: one job by its own option names, or a job file as it is. Starts nothing."""
+"""fio, the flexible I/O tester: one job by fio's own option names, or an unchanged job file. Starts no process."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -25,40 +25,40 @@ class Fio(Workload[Any]):
     Parameters = FioParameters
 
     def parse_parameters(self, raw: Mapping[str, Any]) -> Given:
-        """Options, or with ``file`` a job file, which leaves no room for others."""
+        """Return the options or, with ``file``, the job file. ``file`` allows no other key."""
         form = FioFileParameters if "file" in raw else FioParameters
         return form.model_validate(dict(raw))
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
-        """A job file says its own."""
+        """Return the parameters; a job file sets its own run time."""
         return dict(raw) if "file" in raw else super().with_runtime(raw, runtime)
 
     def metrics(self, parameters: Given) -> tuple[Metric, ...]:
-        """Of the job, or of each job of the file."""
+        """Return the metrics of the job, or of each job of the file."""
         return _form(parameters).metrics(parameters)
 
     def headline(self, parameters: Given) -> tuple[str, ...]:
-        """Rates, and latency where requests come one at a time."""
+        """Return rates, and the latency if requests are sent one at a time."""
         return _form(parameters).headline(parameters)
 
     def commands(self, parameters: Given, job: Job) -> Commands:
-        """Files laid out before, then the job or jobs."""
+        """Return the command that lays out files, then the job or jobs."""
         return _form(parameters).commands(parameters, job)
 
     def read(self, parameters: Given, output: ToolOutput) -> Reading:
-        """Figures of fio's JSON document."""
+        """Parse the figures of fio's JSON document."""
         return _form(parameters).read(parameters, output)
 
     def needs(self, parameters: Given) -> Needs:
-        """Direct I/O where it is asked for, and more of a single job."""
+        """Return the need for direct I/O, if it is used; for a single job also fallocate and the largest file."""
         return _form(parameters).needs(parameters)
 
     def scaled(self, parameters: Given, factor: float) -> scaling.Changes:
-        """Files and run time of a single job; a job file stays as it is."""
+        """Scale the files and the run time of a single job. A job file is not scaled."""
         return _form(parameters).scaled(parameters, factor)
 
     def traits(self, parameters: Given) -> Traits:
-        """Of the job, or of all jobs of the file."""
+        """Return the traits of the job, or of all jobs of the file."""
         return _form(parameters).traits(parameters)
 
     def space_bytes(self, parameters: Given) -> int:
@@ -68,7 +68,7 @@ class Fio(Workload[Any]):
         return _form(parameters).memory_bytes(parameters)
 
     def expected_s(self, parameters: Given) -> float:
-        """Layout, and the run time or a guess at it."""
+        """Return the duration of the layout, plus the run time or an estimate of it."""
         return _form(parameters).expected_s(parameters)
 
 

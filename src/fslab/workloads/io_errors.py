@@ -1,6 +1,6 @@
 """io-errors: how a file system reacts to disk faults, which a virtual disk injects.
 
-Says which ``fslab crash fault`` to run and reads its document; starts nothing. How it works: docs/io-errors.md.
+Builds the ``fslab crash fault`` command and parses its document; starts no process. Method: docs/io-errors.md.
 """
 
 from typing import Any, ClassVar
@@ -44,7 +44,7 @@ class IoErrorsParameters(Parameters):
 
 
 class IoErrors(Workload[IoErrorsParameters]):
-    """Counts of operations on eight files; it does not measure speed."""
+    """Counts operations on eight files. Does not measure speed."""
 
     summary = "io-errors: disk faults that a file system reports, corrects, or silently passes on"
     tools: ClassVar[tuple[Tool, ...]] = (
@@ -54,7 +54,7 @@ class IoErrors(Workload[IoErrorsParameters]):
     Parameters = IoErrorsParameters
 
     def metrics(self, parameters: IoErrorsParameters) -> tuple[Metric, ...]:  # noqa: ARG002
-        """Counts of operations, and 1 or 0 of the file system."""
+        """Return counts of operations, and metrics of the file system that are 1 or 0."""
         return tuple(
             Metric(name=name, unit=Unit.COUNT, better=direction) for name, direction in _COUNTS.items()
         )
@@ -63,13 +63,13 @@ class IoErrors(Workload[IoErrorsParameters]):
         return ("silent", "reported", "unharmed")
 
     def commands(self, parameters: IoErrorsParameters, job: Job) -> Commands:
-        """``fslab crash fault`` on a directory of its own."""
+        """Return ``fslab crash fault`` with its own work directory."""
         seed = str(job.seed % _SEEDS)
         work = str(job.directory / "work")
         return Commands(run=("fslab", "crash", "fault", work, parameters.fault, "--seed", seed))
 
     def read(self, parameters: IoErrorsParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        """The document's counts; a medium without a virtual disk is UnsupportedError."""
+        """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a log."""
         if "No space left on device" in output.stderr:
             raise NoSpaceError("io-errors: no space left on device", hint="give the medium more memory")
         if "virtual disk" in output.stderr:
@@ -80,7 +80,7 @@ class IoErrors(Workload[IoErrorsParameters]):
         try:
             document: dict[str, Any] = texts.json_of(output.stdout)
             figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
-            if not document["hit"]:  # what met no fault shows nothing of it
+            if not document["hit"]:  # if no operation met the fault, these counts have no meaning
                 figures |= dict.fromkeys(_OF_HITS)
         except (ValueError, LookupError, TypeError) as error:
             said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
@@ -88,7 +88,7 @@ class IoErrors(Workload[IoErrorsParameters]):
         return Reading(metrics=figures, measured_s=output.duration_s, disk_fails=True)
 
     def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002
-        """One process that writes, syncs and reads small files."""
+        """Return the traits of one process that writes, syncs and reads small files."""
         return Traits(reads=True, writes=True, direct=False, parallel=1, files=faults.FILES)
 
     def space_bytes(self, parameters: IoErrorsParameters) -> int:  # noqa: ARG002

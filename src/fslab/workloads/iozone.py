@@ -1,9 +1,9 @@
 """IOzone: sequential and random reads and writes of one file, over file size and record length.
 
-Says which iozone commands to run and what its report means; starts nothing. ``program: engine`` has the same tests
-run by fslab's engine. Known of IOzone 3.489: random tests visit each record once, in the same order in every run,
-there is no seed; the data are nearly all zeros, so that a file system which compresses writes next to nothing; each
-read test reads its first record once before it is timed.
+Builds the iozone commands and parses their report; starts no process. With ``program: engine``, fslab's engine runs the
+same tests. Properties of IOzone 3.489: random tests access each record once, in the same order in every run, and there
+is no seed. The data are nearly all zeros, so a file system that compresses writes almost nothing. Each read test reads
+its first record once before it is timed.
 """
 
 import re
@@ -25,7 +25,7 @@ FILE = "fslab.iozone"
 # Only for the estimate of a plan.
 _GUESSED_BYTES_PER_S = 200e6
 _LEAST_BYTES = 1 << 20
-_PROCESSES_S = 3.4  # that it sleeps between the tests of several processes: 20.3 s of six tests over 8 MiB
+_PROCESSES_S = 3.4  # IOzone sleeps this long per test with several processes: 20.3 s in six tests of 8 MiB
 _ROW = re.compile(r"^ +(\d+) +(\d+) +(\d[\d ]*)$", re.MULTILINE)
 _CHILDREN = re.compile(r"Children see throughput for +(\d+) ([a-z -]+?)\s*= *([\d.]+) kB/sec")
 _CALLED = {
@@ -35,10 +35,12 @@ _CALLED = {
 
 
 class Iozone(Workload[IozoneParameters]):
-    """A point without test 0 reads a file that IOzone wrote before the caches were dropped: a cold read. All
-    other tests follow each other in one run, so that what fits into memory is read from there. A sweep starts
-    each point with a new file. Bandwidths of several processes are IOzone's "children see": the sum of what
-    each did until the first one was done; on a full disk IOzone then waits for ever, until the time limit."""
+    """A point without test 0 is a cold read: IOzone writes the file before the caches are dropped.
+
+    All other tests follow each other in one run, so data that fits into memory is read from memory. A sweep starts each
+    point with a new file. Bandwidths of several processes are IOzone's "children see": the sum of what each process did
+    until the first one was done. If the disk is full, several processes wait until the time limit.
+    """
 
     summary = "IOzone: bandwidth by file size and record length, at one point or in a sweep"
     tools: ClassVar[tuple[Tool, ...]] = (
@@ -51,26 +53,26 @@ class Iozone(Workload[IozoneParameters]):
     Parameters = IozoneParameters
 
     def tools_of(self, parameters: IozoneParameters) -> tuple[Tool, ...]:
-        """IOzone or the engine, as the study says; neither replaces the other."""
+        """Return IOzone or the engine, as the study sets it. Neither replaces the other."""
         iozone, own = self.tools
         return (own,) if parameters.program == "engine" else (iozone,)
 
     def metrics(self, parameters: IozoneParameters) -> tuple[Metric, ...]:
-        """The bandwidth of each test, of a sweep at each point: ``read_bandwidth_64m_4k``."""
+        """Return the bandwidth of each test; in a sweep at each point: ``read_bandwidth_64m_4k``."""
         names = [_name(parameters, test, point) for point in parameters.points for test in _tests(parameters)]
         first = self.headline(parameters)
         ordered = sorted(names, key=lambda name: name not in first)
         return tuple(Metric(name=name, unit=Unit.BYTES_PER_SECOND) for name in ordered)
 
     def headline(self, parameters: IozoneParameters) -> tuple[str, ...]:
-        """The first test of each kind, or both of the only kind; of a sweep at its last point."""
+        """Return the first test of each kind, or both tests of the only kind; in a sweep at its last point."""
         tests = _tests(parameters)
         if len(parameters.groups) > 1:
             tests = tuple(test for test in tests if test in {kind[0] for kind in TESTS.values()})
         return tuple(_name(parameters, test, parameters.points[-1]) for test in tests)
 
     def commands(self, parameters: IozoneParameters, job: Job) -> Commands:
-        """One iozone for all tests; one before it where nothing of what it reads is written by itself."""
+        """Return one iozone command for all tests; before it, one that writes the files if the tests only read them."""
         if parameters.program == "engine":
             return engine.commands(parameters, job)
         files = tuple(str(job.directory / name) for name in _files(parameters))
@@ -80,13 +82,13 @@ class Iozone(Workload[IozoneParameters]):
         size, record = parameters.points[0]
         point = ("-s", f"{size // KIB}k", "-r", f"{record // KIB}k")
         where = ("-f", *files) if parameters.threads == 1 else ("-t", str(parameters.threads), "-F", *files)
-        # -w: a file removed before its pages reach the device would hide what writing it costs.
+        # -w keeps the files: removing one before its pages reach the device would hide the cost of writing it.
         layout = ("iozone", "-e", "-c", "-i", "0", "-+n", "-w", *point, *where)
         prepare = () if 0 in parameters.groups else (layout,)
         return Commands(prepare=prepare, run=(*_options(parameters), "-w", *point, *where), cleanup=cleanup)
 
     def read(self, parameters: IozoneParameters, output: ToolOutput) -> Reading:
-        """The table, or the lines of the children; IOzone's kB are 1024 bytes."""
+        """Parse the table, or the lines of the children. IOzone's kB are 1024 bytes."""
         if parameters.program == "engine":
             return _reading_of_engine(parameters, output)
         if "No space left on device" in output.stderr + output.stdout:
@@ -104,14 +106,14 @@ class Iozone(Workload[IozoneParameters]):
         return _reading(parameters, rates, seconds, poor)
 
     def needs(self, parameters: IozoneParameters) -> Needs:
-        """Direct I/O where it is asked for, and a file of the largest size."""
+        """Return the need for direct I/O, if requested, and for a file of the largest size."""
         both = frozenset({Ability.DIRECT_READS, Ability.DIRECT_WRITES})
         return Needs(
             abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.largest_bytes
         )
 
     def scaled(self, parameters: IozoneParameters, factor: float) -> scaling.Changes:
-        """The file, in whole records, to no less than 1 MiB and a record; of a sweep the last size."""
+        """Scale the file, in whole records, to at least 1 MiB and one record; in a sweep the last size."""
         record = max(record for _, record in parameters.points)
         if parameters.largest is None:
             least = max(record, _LEAST_BYTES)
@@ -121,7 +123,7 @@ class Iozone(Workload[IozoneParameters]):
         return {"largest": scaling.size(parameters.largest, factor, least_bytes=least, unit_bytes=KIB)}
 
     def traits(self, parameters: IozoneParameters) -> Traits:
-        """What it reads it has written before, apart from the measured time if the tests leave writing out."""
+        """Return the traits. Files that are read were written before; without test 0, outside the measured time."""
         return Traits(
             reads=bool(set(parameters.groups) & {1, 2}),
             writes=bool(set(parameters.groups) & {0, 2}),
@@ -134,11 +136,11 @@ class Iozone(Workload[IozoneParameters]):
         )
 
     def space_bytes(self, parameters: IozoneParameters) -> int:
-        """The files of all processes; of a sweep the largest, as there is one at a time."""
+        """Return the size of the files of all processes; in a sweep the largest file, since one exists at a time."""
         return parameters.largest_bytes * parameters.threads
 
     def expected_s(self, parameters: IozoneParameters) -> float:
-        """A guess: each test of each point moves its file once."""
+        """Estimate the duration: each test of each point transfers its file once."""
         passes = len(_tests(parameters)) + (0 not in parameters.groups)
         moved = sum(size for size, _ in parameters.points) * parameters.threads * passes
         sleeps = parameters.threads > 1 and parameters.program == "iozone"
@@ -146,7 +148,7 @@ class Iozone(Workload[IozoneParameters]):
 
 
 def _tests(parameters: IozoneParameters) -> tuple[str, ...]:
-    """The tests with a figure, in IOzone's order. -+n leaves out the second of each kind but random writes."""
+    """Return the tests with a figure, in IOzone's order. -+n skips rewrite and reread, but not random write."""
     return tuple(
         test for test in _columns(parameters) if parameters.retest or test not in {"rewrite", "reread"}
     )
@@ -181,7 +183,10 @@ def _options(parameters: IozoneParameters) -> tuple[str, ...]:
 
 
 def _sweep(parameters: IozoneParameters) -> tuple[str, ...]:
-    """Record lengths are always given: left to itself, IOzone skips those below 64k of files from 32m on."""
+    """Return the options of a sweep, always with the record lengths.
+
+    Without them, IOzone skips records below 64k for files of 32m and more.
+    """
     sizes = [size // KIB for size, _ in parameters.points]
     records = [record // KIB for _, record in parameters.points]
     fixed = ("-r", f"{records[0]}k") if parameters.record else ()
@@ -190,7 +195,7 @@ def _sweep(parameters: IozoneParameters) -> tuple[str, ...]:
 
 
 def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str, float]]:
-    """Point, test and bytes per second of each cell of the table, which must be the one that was asked for."""
+    """Yield point, test and bytes per second of each cell of the table. ToolOutputError if a cell is missing."""
     rows = {(int(row[0]) * KIB, int(row[1]) * KIB): row[2].split() for row in _ROW.findall(text)}
     columns, told = _columns(parameters), set(_tests(parameters))
     for point in parameters.points:
@@ -233,7 +238,7 @@ def _reading(
     seconds: dict[str, float],
     messages: tuple[str, ...] = (),
 ) -> Reading:
-    """Of several processes the first to be done ends the count, so that neither bytes nor time are known."""
+    """Return the reading. Several processes stop counting when the first is done: bytes and time are unknown."""
     tests, total = _tests(parameters), sum(size for size, _ in parameters.points)
     writes = sum("write" in test for test in tests)
     alone = parameters.threads == 1
@@ -243,7 +248,7 @@ def _reading(
         read_bytes=total * (len(tests) - writes) if alone else None,
         written_bytes=total * writes if alone else None,
         measured_s=sum(seconds.values()) if alone else None,
-        # Of a sweep only the last point, which a table shows: its small files are short by their nature.
+        # In a sweep only the last point, which a table shows: tests of the small files are always short.
         parts_s={
             name.replace("_bandwidth", ""): taken for name, taken in seconds.items() if name.endswith(last)
         },

@@ -1,6 +1,6 @@
-"""Several workloads at once on one file system, started together, with the figures of each.
+"""Several workloads on one file system, started at the same moment, with the figures of each.
 
-Says which commands to run; starts nothing. Each part has a directory of its own; the kernel's counters are of all.
+Builds the commands; starts no process. Each part has its own directory. The kernel's counters are those of all parts.
 """
 
 import json
@@ -60,7 +60,7 @@ class MixedParameters(Parameters):
 
     @cached_property
     def parts(self) -> dict[str, ParsedWorkload[Any]]:
-        """The workload of each part with its parameters."""
+        """Part name → its workload with parsed parameters."""
         found = {}
         for name, raw in _parts(self.model_extra or {}, self.runtime).items():
             tool = str(raw.pop("tool"))
@@ -70,7 +70,7 @@ class MixedParameters(Parameters):
     @model_validator(mode="wrap")
     @classmethod
     def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Mistakes in a part, at their keys."""
+        """Report the mistakes in a part at their keys."""
         checked = handler(data)
         mistakes = list(_mistakes(checked.model_extra or {}, checked.runtime))
         if mistakes:
@@ -79,14 +79,14 @@ class MixedParameters(Parameters):
 
 
 class Mixed(Workload[MixedParameters]):
-    """The parts' own commands, put in their directories."""
+    """Runs the parts' own commands, each in its part's directory."""
 
     summary = "several workloads at once, started together, with the figures of each"
     tools: ClassVar[tuple[Tool, ...]] = ()
     Parameters = MixedParameters
 
     def metrics(self, parameters: MixedParameters) -> tuple[Metric, ...]:
-        """Those of the parts, with the part's name as a prefix, and how long they ran together."""
+        """Return the parts' metrics, with the part's name as a prefix, and ``overlap``."""
         found = [
             metric.model_copy(update={"name": f"{name}_{metric.name}"})
             for name, part in parameters.parts.items()
@@ -100,7 +100,7 @@ class Mixed(Workload[MixedParameters]):
         return tuple(f"{name}_{part.headline()[0]}" for name, part in parameters.parts.items())
 
     def commands(self, parameters: MixedParameters, job: Job) -> Commands:
-        """Each part's commands in its directory; the runs together."""
+        """Return each part's commands in its directory. The measured commands run together."""
         made = {name: part.commands(_job(job, name)) for name, part in parameters.parts.items()}
         directories = [str(place / name) for name in made for place in (job.directory, job.scratch)]
         lines = [
@@ -125,7 +125,7 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def read(self, parameters: MixedParameters, output: ToolOutput) -> Reading:
-        """The parts' figures, and together what they moved."""
+        """Return the parts' figures, and the bytes that all parts together transferred."""
         seconds: Mapping[str, float] = json.loads(output.files.get(RESULT, "{}"))
         read = {name: part.read(output_of(name, output, seconds)) for name, part in parameters.parts.items()}
         return combined(read, seconds)
@@ -134,7 +134,7 @@ class Mixed(Workload[MixedParameters]):
         return tuple(dict.fromkeys(t for part in parameters.parts.values() for t in part.tools()))
 
     def needs(self, parameters: MixedParameters) -> Needs:
-        """What any part needs."""
+        """Return what any part needs."""
         needs = [part.needs() for part in parameters.parts.values()]
         return Needs(
             abilities=frozenset().union(*(each.abilities for each in needs)),
@@ -142,7 +142,7 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def scaled(self, parameters: MixedParameters, factor: float) -> scaling.Changes:
-        """What each part scales of what the study writes."""
+        """Return the changes of all parts, limited to keys that the study sets."""
         return {
             f"parts.{name}.{key}": change
             for name, part in parameters.parts.items()
@@ -151,7 +151,7 @@ class Mixed(Workload[MixedParameters]):
         }
 
     def traits(self, parameters: MixedParameters) -> Traits:
-        """Of all parts together, where each of them tells; they work at once."""
+        """Return the traits of all parts, which work at once. None if the traits of the parts do not determine it."""
         every = [part.traits() for part in parameters.parts.values()]
         return Traits(
             reads=_any(each.reads for each in every),
@@ -168,7 +168,7 @@ class Mixed(Workload[MixedParameters]):
         return sum(part.memory_bytes() for part in parameters.parts.values())
 
     def expected_s(self, parameters: MixedParameters) -> float:
-        """One part is prepared after the other; as a bound, so do they run."""
+        """Return the sum over all parts: they are prepared one by one, and the sum is an upper bound of the run."""
         return sum(part.expected_s() for part in parameters.parts.values())
 
 
@@ -178,7 +178,7 @@ def _any(values: Iterable[bool | None]) -> bool | None:
 
 
 def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[str, Scalar]]:
-    """``parts.a.bs`` by part and key; the common run time where a part takes one."""
+    """Group ``parts.a.bs`` by part and key. Parts that take a run time and set none get the common one."""
     found: dict[str, dict[str, Scalar]] = {}
     for key, value in keys.items():
         word, _, rest = key.partition(".")

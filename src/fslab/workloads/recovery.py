@@ -1,6 +1,6 @@
-"""recovery: how long a file system takes to recover from a power cut with many new files, on the modelled disk.
+"""recovery: how long a file system takes to recover from a power cut with many new files, on a virtual disk.
 
-Says which ``fslab crash recover`` to run and reads its document; starts nothing. How it works: docs/crash.md.
+Builds the ``fslab crash recover`` command and parses its document; starts no process. Method: docs/crash.md.
 """
 
 from typing import Any, ClassVar
@@ -17,8 +17,8 @@ from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Work
 from fslab.workloads._traits import Traits
 
 _SEEDS = 1 << 31
-_BYTES_PER_FILE = 4 << 10  # an inode, a name, and what of a block the contents leave empty
-_FILES_PER_S = 5000.0  # guessed, of any file system
+_BYTES_PER_FILE = 4 << 10  # an inode, a name, and the unused part of the last block
+_FILES_PER_S = 5000.0  # a guess for any file system
 _RECOVERY_S = 5.0
 _TIMES = ("recovery", "first_read", "first_write", "check")
 _BYTES = ("read", "written")
@@ -54,7 +54,7 @@ class Recovery(Workload[RecoveryParameters]):
     Parameters = RecoveryParameters
 
     def metrics(self, parameters: RecoveryParameters) -> tuple[Metric, ...]:
-        """Times, bytes that the disk transferred during mount, and the number of unsynced files that survived."""
+        """Return times, bytes that the disk transferred during mount, and the number of unsynced files kept."""
         names = _TIMES if parameters.check else _TIMES[:-1]
         times = (Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER) for name in names)
         transferred = (
@@ -68,7 +68,7 @@ class Recovery(Workload[RecoveryParameters]):
         return ("recovery", "check") if parameters.check else ("recovery", "first_read")
 
     def commands(self, parameters: RecoveryParameters, job: Job) -> Commands:
-        """``fslab crash recover`` on a directory of its own, beside the files that are there before."""
+        """Return ``fslab crash recover`` with its own work directory, and the command that makes the existing files."""
         there = ("fslab-engine", "populate", str(job.directory / "before"), "--seed", str(job.seed))
         prepare = (
             ((*there, "--class", f"files:{parameters.existing}:4k:fixed"),) if parameters.existing else ()
@@ -86,7 +86,7 @@ class Recovery(Workload[RecoveryParameters]):
         )
 
     def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
-        """The document's figures; a medium without a virtual disk is UnsupportedError."""
+        """Parse the figures of the document. UnsupportedError if the medium is not one virtual disk."""
         if "No space left on device" in output.stderr:
             raise NoSpaceError("recovery: no space left on device", hint="give the medium more memory")
         if "this is not on one virtual disk" in output.stderr:
@@ -101,7 +101,7 @@ class Recovery(Workload[RecoveryParameters]):
             raise ToolOutputError(f"unexpected output of fslab crash recover: {said}") from error
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
-        """Files."""
+        """Scale the numbers of files, each to at least 100."""
         return {
             name: scaling.count(count, factor, least=100)
             for name in ("files", "existing")
@@ -109,7 +109,7 @@ class Recovery(Workload[RecoveryParameters]):
         }
 
     def traits(self, parameters: RecoveryParameters) -> Traits:
-        """One process that writes small files, and syncs one."""
+        """Return the traits of one process that writes small files, and syncs one of them."""
         return Traits(reads=False, writes=True, direct=False, parallel=1, files=parameters.files + 1)
 
     def space_bytes(self, parameters: RecoveryParameters) -> int:

@@ -1,8 +1,8 @@
-"""Shell loops: one coreutils command for each of N files, as many studies do it.
+"""Shell loops: one coreutils command for each of N files, as in many studies.
 
-Says which ``sh`` commands to run; starts nothing. Such a loop mostly measures fork and exec of the command:
-the engine does the same operations without them, so that the two can be compared. Scripts are constants;
-numbers reach them as arguments, never as text of the script.
+Builds the ``sh`` commands; starts no process. Such a loop mostly measures fork and exec of the command. The engine does
+the same operations without them, so that the two can be compared. Scripts are constants. Numbers are passed to them as
+arguments, never as text of the script.
 """
 
 from typing import ClassVar, Literal, Self
@@ -22,8 +22,8 @@ _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_PER_S = 600.0
 _LEAST_FILES = 100
-# $1: how many, $2: bytes of a file, $3: the directory, $4: 1 to flush at the end. Only the command is a process
-# of its own: test, arithmetic and echo are built into sh. The last line says how many were done.
+# $1: number of files, $2: bytes of a file, $3: the directory, $4: 1 to flush at the end. Only the command is a separate
+# process: test, arithmetic and echo are built into sh. The last line of the output is the number of iterations.
 _LOOP = (
     'set -eu; cd "$3"; i=0; while [ "$i" -lt "$1" ]; do {body}; i=$((i+1)); done; '
     'if [ "$4" = 1 ]; then sync -f .; fi; echo "$i"'
@@ -64,7 +64,7 @@ class ShellParameters(Parameters):
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of one file, 0 of what has none."""
+        """Bytes of one file; 0 for operations whose files have no size."""
         return parse_size(self.size) if self.operation in _SIZED else 0
 
     @model_validator(mode="after")
@@ -77,8 +77,10 @@ class ShellParameters(Parameters):
 
 
 class Shell(Workload[ShellParameters]):
-    """The time is that of the whole loop, with the start of ``sh`` (about 1 ms): measuring inside the loop
-    would add two processes. Another loop makes the files that the measured loop needs."""
+    """The measured time is that of the whole loop, with the start of ``sh`` (about 1 ms).
+
+    Measuring inside the loop would add two processes. Another loop makes the files that the measured loop needs.
+    """
 
     summary = "shell loops of coreutils commands: they measure mostly fork and exec; compare with 'engine'"
     tools: ClassVar[tuple[Tool, ...]] = (
@@ -91,14 +93,14 @@ class Shell(Workload[ShellParameters]):
     Parameters = ShellParameters
 
     def metrics(self, parameters: ShellParameters) -> tuple[Metric, ...]:
-        """The rate, which is all that can be measured of a loop."""
+        """Return the rate, the only value that can be measured of a loop."""
         return (Metric(name=f"{parameters.operation}_rate", unit=Unit.FILES_PER_SECOND),)
 
     def headline(self, parameters: ShellParameters) -> tuple[str, ...]:
         return (f"{parameters.operation}_rate",)
 
     def commands(self, parameters: ShellParameters, job: Job) -> Commands:
-        """A directory for the loop, a loop that makes what it needs, the loop itself."""
+        """Return the command that makes the directory, a loop that makes what is needed, and the measured loop."""
         directory = str(job.directory / DIRECTORY)
         before = _BEFORE.get(parameters.operation)
         return Commands(
@@ -111,7 +113,7 @@ class Shell(Workload[ShellParameters]):
         )
 
     def read(self, parameters: ShellParameters, output: ToolOutput) -> Reading:
-        """The loop must print the number of its iterations."""
+        """Parse the number of iterations. ToolOutputError if it is not the number of files."""
         if "No space left on device" in output.stderr:
             raise NoSpaceError(
                 "the shell loop: no space left on device",
@@ -132,11 +134,11 @@ class Shell(Workload[ShellParameters]):
         )
 
     def scaled(self, parameters: ShellParameters, factor: float) -> scaling.Changes:
-        """The number of files, to no less than 100."""
+        """Scale the number of files, to at least 100."""
         return {"files": scaling.count(parameters.files, factor, least=_LEAST_FILES)}
 
     def traits(self, parameters: ShellParameters) -> Traits:
-        """One file after the other, all in one directory."""
+        """Return the traits of one file after the other, all in one directory."""
         return Traits(
             reads=parameters.operation in _READS,
             writes=parameters.operation not in _READS,
@@ -148,19 +150,19 @@ class Shell(Workload[ShellParameters]):
         )
 
     def space_bytes(self, parameters: ShellParameters) -> int:
-        """Each file in whole blocks, with its inode; a directory and echo's line take a block."""
+        """Return the size of all files in whole blocks with inodes. A directory and a line of echo take a block."""
         blocks = max(1, -(-parameters.size_bytes // _BLOCK_BYTES))
         return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES)
 
     def expected_s(self, parameters: ShellParameters) -> float:
-        """A guess from the number of processes."""
+        """Estimate the duration from the number of processes."""
         loops = 2 if parameters.operation in _BEFORE else 1
         return loops * parameters.files / _GUESSED_PER_S
 
 
 def _loop(operation: str, parameters: ShellParameters, directory: str, *, sync: bool) -> tuple[str, ...]:
     script = _LOOP.replace("{body}", _BODY[operation])
-    # The word after the script is the $0 of its messages.
+    # The word after the script becomes $0, which sh prints in its messages.
     return (
         "sh",
         "-c",

@@ -1,7 +1,7 @@
 """sysbench fileio: threads that read and write files test_file.N in the working directory.
 
-Says which commands to run and what their report means; starts nothing. Relies on the runner's promise that
-every command runs in ``Job.directory``: sysbench cannot be told a directory.
+Builds the sysbench commands and parses their report; starts no process. sysbench has no option for a directory: this
+relies on the runner, which runs every command in ``Job.directory``.
 """
 
 import re
@@ -26,15 +26,17 @@ _LEAST_EVENTS = 100
 
 
 class Sysbench(Workload[SysbenchParameters]):
-    """``prepare`` lays the files out for all modes but seqwr, which makes them itself, and ``cleanup``
-    removes them. seqwr goes on over the same files when it reaches the end before its time is over."""
+    """``prepare`` lays out the files, except for seqwr, which makes them itself; ``cleanup`` removes them.
+
+    If seqwr reaches the end before its time is over, it writes the same files again.
+    """
 
     summary = "sysbench fileio: threads that read and write files with and without fsync"
     tools: ClassVar[tuple[Tool, ...]] = (Tool(program="sysbench", package="sysbench"),)
     Parameters = SysbenchParameters
 
     def metrics(self, parameters: SysbenchParameters) -> tuple[Metric, ...]:
-        """Rates of each direction in use; latency of all requests together, as sysbench gives no other."""
+        """Return the rates of each direction in use, and the latency of all requests: sysbench reports no other."""
         rates = [
             metric
             for direction in _directions(parameters)
@@ -53,18 +55,18 @@ class Sysbench(Workload[SysbenchParameters]):
         return tuple(sorted([*rates, *latencies], key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: SysbenchParameters) -> tuple[str, ...]:
-        """IOPS of random and bandwidth of sequential modes."""
+        """Return IOPS for random modes, bandwidth for sequential modes."""
         rate = "iops" if parameters.file_test_mode.startswith("rnd") else "bandwidth"
         return tuple(f"{direction}_{rate}" for direction in _directions(parameters))
 
     def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
-        """prepare, run, cleanup: each with the same options."""
+        """Return prepare, run and cleanup, all with the same options."""
         options = ("sysbench", "fileio", *_options(parameters, job.seed))
         prepare = () if parameters.file_test_mode == "seqwr" else ((*options, "prepare"),)
         return Commands(prepare=prepare, run=(*options, "run"), cleanup=((*options, "cleanup"),))
 
     def read(self, parameters: SysbenchParameters, output: ToolOutput) -> Reading:
-        """Figures of the report; NoSpaceError or ToolFailedError for what sysbench calls FATAL."""
+        """Parse the report. NoSpaceError or ToolFailedError for an error that sysbench marks as FATAL."""
         text = output.stdout
         if fatal := re.search(r"^FATAL: (.*)$", text, re.MULTILINE):
             raise _failure(fatal[1])
@@ -79,7 +81,7 @@ class Sysbench(Workload[SysbenchParameters]):
             "read_bandwidth": rates["reads"] * block_bytes or None,
             "write_bandwidth": rates["writes"] * block_bytes or None,
             "fsync_rate": rates["fsyncs"],
-            # The printed average has two digits of a millisecond, the sum has many more.
+            # The printed average has two decimals of a millisecond; the sum is more precise.
             "latency_mean": _figure(text, "sum") * _NS_PER_MS / events or None if events else None,
             "latency_p95": _figure(text, "95th percentile") * _NS_PER_MS or None,
             "latency_max": _figure(text, "max") * _NS_PER_MS or None,
@@ -92,7 +94,7 @@ class Sysbench(Workload[SysbenchParameters]):
             written_bytes=written,
             measured_s=measured_s,
             direct="direct" in parameters.file_extra_flags,
-            # With a number of events the time is a limit, not what it was told to measure.
+            # With a number of events, the time is only a limit, not the requested duration.
             asked_s=None if parameters.events else float(parameters.time_s),
             working_set_bytes=parameters.total_bytes,
             flushed=parameters.file_fsync_end == "on" if parameters.writes else None,
@@ -100,11 +102,11 @@ class Sysbench(Workload[SysbenchParameters]):
         )
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
-        """sysbench takes whole seconds."""
+        """Return the parameters, with ``time`` added if they do not set it. sysbench takes whole seconds."""
         return {"time": max(round(parse_duration(runtime)), 1), **raw}
 
     def needs(self, parameters: SysbenchParameters) -> Needs:
-        """Direct I/O where the flags ask for it, and its share of the total size in one file."""
+        """Return the need for direct I/O, if the flags request it, and for a file of its share of the total size."""
         direct = "direct" in parameters.file_extra_flags.split(",")
         wanted = {Ability.DIRECT_READS} if direct and parameters.reads else set()
         wanted |= {Ability.DIRECT_WRITES} if direct and parameters.writes else set()
@@ -113,7 +115,7 @@ class Sysbench(Workload[SysbenchParameters]):
         )
 
     def scaled(self, parameters: SysbenchParameters, factor: float) -> scaling.Changes:
-        """The files, each of whole requests, and the time or the number of requests; a second at least."""
+        """Scale the files, each to whole requests, and the time, to at least one second, or the number of requests."""
         files_block = parameters.file_num * parse_size(parameters.file_block_size)
         found = {
             "file-total-size": scaling.size(
@@ -127,7 +129,7 @@ class Sysbench(Workload[SysbenchParameters]):
         return found
 
     def traits(self, parameters: SysbenchParameters) -> Traits:
-        """fsync is of all files at once, unless it follows each write."""
+        """Return the traits. Unless it follows each write, an fsync applies to all files: one call per file."""
         every = parameters.file_fsync_freq
         each = 1.0 if parameters.file_fsync_all == "on" else parameters.file_num / every if every else None
         return Traits(
@@ -146,7 +148,7 @@ class Sysbench(Workload[SysbenchParameters]):
         return parameters.total_bytes
 
     def expected_s(self, parameters: SysbenchParameters) -> float:
-        """Preparation, and the time limit or a guess from the number of requests."""
+        """Return the duration of the preparation, plus the time limit or an estimate from the number of requests."""
         prepare_s = (
             0.0 if parameters.file_test_mode == "seqwr" else parameters.total_bytes / _PREPARE_BYTES_PER_S
         )
@@ -178,14 +180,14 @@ def _options(parameters: SysbenchParameters, seed: int) -> tuple[str, ...]:
         "rate": parameters.rate or None,
         "percentile": 95,
         "rand-type": parameters.rand_type,
-        # sysbench keeps the seed in an int, and takes 0 for "use the clock".
+        # sysbench stores the seed in an int, and reads 0 as "use the clock".
         "rand-seed": 1 + seed % (2**31 - 1),
     }
     return tuple(f"--{name}={value}" for name, value in options.items() if value is not None)
 
 
 def _figure(text: str, label: str) -> float:
-    """The number after a label of the report, which stands alone on its line."""
+    """Return the number after a label that is alone on its line of the report."""
     match = re.search(rf"^ *{re.escape(label)}: +([\d.]+)s?$", text, re.MULTILINE)
     if match is None:
         raise ToolOutputError(f"sysbench's output has no line '{label}'")
@@ -193,9 +195,12 @@ def _figure(text: str, label: str) -> float:
 
 
 def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: float) -> dict[str, int] | None:
-    """How many requests of each kind were made. sysbench prints only rates, over a span that is some
-    milliseconds longer than its "total time"; the span follows from the number of events, which holds the
-    periodic fsyncs but neither the final ones (each thread, each file) nor those of file-fsync-all."""
+    """Return the number of reads and writes; None if the report shows none.
+
+    sysbench prints only rates. They refer to a span that is some milliseconds longer than its "total time". The span
+    follows from the number of events. Events include the periodic fsyncs, but neither the final ones (each thread, each
+    file) nor those of file-fsync-all.
+    """
     counted = rates["reads"] + rates["writes"]
     if not counted:
         return None
@@ -207,7 +212,7 @@ def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: flo
 
 
 def _passes(parameters: SysbenchParameters, written_bytes: int | None) -> float | None:
-    """seqwr makes its files; the other modes find them there."""
+    """Return how often seqwr wrote its files; None for the other modes, whose files exist before the run."""
     if parameters.file_test_mode != "seqwr" or written_bytes is None:
         return None
     return written_bytes / parameters.total_bytes

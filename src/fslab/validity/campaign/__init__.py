@@ -1,6 +1,6 @@
-"""The contract of a campaign rule: judges the values of all trials together. One file per reason for doubt.
+"""The interface of campaign rules, which check the values of all trials together. One file per reason for a warning.
 
-Evaluated when a report is made and never stored: with every further trial the answer may change.
+The rules are evaluated when a report is made. Their results are never stored, because each new trial may change them.
 """
 
 from abc import abstractmethod
@@ -15,9 +15,9 @@ from fslab.validity import Rule
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Series:
-    """One metric of one workload on one stack: the known values of the usable trials by block, as measured.
+    """One metric of one workload on one stack: the values of the usable trials by block, as measured.
 
-    ``headline``: the metric that tells most of the workload.
+    Unknown values are absent. ``headline``: the metric is the most important one of the workload.
     """
 
     workload: str
@@ -30,23 +30,23 @@ class Series:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignFinding:
-    """A warning, and what it is about; without a ``series`` it is the whole campaign."""
+    """A warning about a ``series``, or about the whole campaign if ``series`` is None."""
 
     warning: ValidityWarning
     series: Series | None = None
 
 
 class CampaignRule(Rule):
-    """Sees every series; what so few trials do not show it leaves out."""
+    """A rule for all series of a campaign. It gives no warning if there are too few trials to detect its problem."""
 
     @abstractmethod
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
-        """What the values give reason for. Pure."""
+        """Yield the warnings for these values. Pure."""
 
 
 REGISTRY: Registry[CampaignRule] = Registry("rule", __name__, CampaignRule, group="fslab.campaign_rules")
 
 
 def judge(campaign: tuple[Series, ...]) -> tuple[CampaignFinding, ...]:
-    """What all rules say of a campaign."""
+    """Return the warnings of all rules for a campaign."""
     return tuple(found for _, rule in REGISTRY for found in rule.judge(campaign))

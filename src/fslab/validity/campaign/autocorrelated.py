@@ -1,4 +1,4 @@
-"""Autocorrelated: each trial of a cell resembles the one before it. Judges only."""
+"""Autocorrelated: each trial of a cell resembles the previous one. Pure."""
 
 import statistics
 from collections.abc import Iterator
@@ -9,19 +9,21 @@ from fslab.stats.series import autocorrelation
 from fslab.validity.campaign import CampaignFinding, CampaignRule, Series
 
 _LEVEL = 0.01
-_SPREAD = 0.02  # what resembles itself within 2 % matters to no comparison
+_SPREAD = 0.02  # autocorrelation within a range of 2 % affects no comparison
 
 
 class Autocorrelated(CampaignRule):
-    """Where trials are not independent, there is less in them than their number says. Intervals of ratios are widened
-    for that, from 20 blocks on surely; the interval of a single cell's median is not."""
+    """Dependent trials contain less information than the same number of independent trials.
+
+    Intervals of ratios are widened for this, reliably from 20 blocks on. The interval of a cell's median is not.
+    """
 
     summary = "a cell's trials resemble the ones before them"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "make the file system fresh for each trial, and let the device rest between trials"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
-        """Bartels' rank test at 1 %: needs 8 trials."""
+        """Apply Bartels' rank test at 1 %, which needs 8 trials."""
         for series in campaign:
             values = [series.values[block] for block in sorted(series.values)]
             found = autocorrelation(values)

@@ -1,4 +1,4 @@
-"""Drift: the whole machine became faster or slower in the course of the campaign. Judges only."""
+"""Drift: the whole machine became faster or slower during the campaign. Pure."""
 
 import statistics
 from collections.abc import Iterator
@@ -10,14 +10,17 @@ from fslab.stats.series import trend
 from fslab.units import Direction
 from fslab.validity.campaign import CampaignFinding, CampaignRule, Series
 
-_LEVEL = 0.02  # five blocks that go one way: 2/5! = 0.017
+_LEVEL = 0.02  # five blocks that all change in one direction have p = 2/5! = 0.017
 _MATTERS = 0.05
 
 
 class Drift(CampaignRule):
-    """Blocks are interleaved, so that drift meets all cells alike and comparisons by block do not notice: a note.
-    But medians hold it, and a comparison with another campaign would find it. A block's level is the median over
-    all cells of its values, each as a share of its cell's median, so that one cell's own ways are not drift."""
+    """Drift affects all cells alike, because trials are interleaved. Comparisons by block remove it.
+
+    So the warning is only a note. But medians contain the drift, and so do comparisons with other campaigns. The level
+    of a block is the median, over all cells, of the cell's value divided by the cell's median. So a change in one cell
+    is not drift.
+    """
 
     summary = "the machine became faster or slower during the campaign"
     severity = Severity.NOTE
@@ -26,7 +29,7 @@ class Drift(CampaignRule):
     )
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
-        """Mann–Kendall at 2 %, from five blocks on, of 5 % and more over the campaign."""
+        """Apply the Mann–Kendall test at 2 %, from five blocks on; report changes of at least 5 % over the campaign."""
         levels = _levels([series for series in campaign if series.headline])
         blocks = sorted(levels)
         line = trend([levels[block] for block in blocks], [float(block) for block in blocks])
@@ -48,10 +51,10 @@ class Drift(CampaignRule):
 
 
 def _levels(series: list[Series]) -> dict[int, float]:
-    """By block, the median over all cells of speed as a share of the cell's own median; above 1 is faster.
+    """Return by block the median, over all cells, of the speed relative to the cell's median; above 1 is faster.
 
-    Only blocks that more than half of the cells have: where cells that are settled get no more trials, what the last
-    few noisy ones do is not the machine.
+    Only blocks that more than half of the cells have are used. Settled cells get no more trials, and the few noisy
+    cells that remain do not show the speed of the machine.
     """
     shares: dict[int, list[float]] = {}
     for each in series:

@@ -1,4 +1,4 @@
-"""Multimodal: the trials of a cell fall into two groups, as if they had met two machines. Judges only."""
+"""Multimodal: the trials of a cell fall into two groups, as if from two machines. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -8,19 +8,22 @@ from fslab.stats.multimodality import dip
 from fslab.validity.campaign import CampaignFinding, CampaignRule, Series
 
 _LEVEL = 0.01
-_APART = 1.05  # levels that are closer than that do not matter
+_APART = 1.05  # ratio of the two levels; smaller ratios do not matter
 
 
 class Multimodal(CampaignRule):
-    """The median then is one of the two levels, or neither, by chance. Causes are known: an allocator that
-    takes one of two layouts, a device that collects garbage, memory on another node, a frequency that stays low."""
+    """If trials fall into two groups, chance decides whether the median is one of the two levels or neither.
+
+    Known causes: an allocator that chooses one of two layouts, garbage collection in the device, memory on another NUMA
+    node, a CPU frequency that stays low.
+    """
 
     summary = "a cell's trials fall into two groups"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "compare the trials of the two groups and their probes (fslab export)"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
-        """Hartigans' dip at 1 %: needs 8 trials."""
+        """Apply Hartigan's dip test at 1 %, which needs 8 trials."""
         for series in campaign:
             values = [series.values[block] for block in sorted(series.values)]
             found = dip(values)

@@ -1,6 +1,6 @@
-"""The contract of a trial rule: judges the facts of one trial. One file per reason for doubt.
+"""The interface of trial rules, which check the facts of one trial. One file per reason for a warning.
 
-A rule is pure; its warnings are stored with the trial and never made again.
+A rule is pure. Its warnings are stored with the trial and are not computed again.
 """
 
 from abc import abstractmethod
@@ -14,30 +14,36 @@ from fslab.validity.facts import TrialFacts
 
 
 class TrialRule(Rule):
-    """``needs`` names figures of probes: without all of them the rule is not asked. ``of_host``: where the trial runs
-    in a guest, its facts are known on the host only."""
+    """A rule for the facts of one trial.
+
+    ``needs``: figures of probes; the rule is skipped if one of them is unknown. ``of_host``: if the trial runs in a
+    guest, the facts for this rule are known only on the host.
+    """
 
     needs: ClassVar[tuple[str, ...]] = ()
     of_host: ClassVar[bool] = False
 
     @abstractmethod
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """The warnings that the facts give reason for, as a rule one or none. Pure."""
+        """Yield the warnings for these facts, usually one or none. Pure."""
 
 
 REGISTRY: Registry[TrialRule] = Registry("rule", __name__, TrialRule, group="fslab.validity_rules")
 
 
 def kinds() -> list[str]:
-    """The kinds of warnings that a trial can have."""
+    """Return the kinds of warnings that a trial can have."""
     return [rule.kind for _, rule in REGISTRY]
 
 
 def judge(
     facts: TrialFacts, known_limits: Collection[str] = (), *, of_host: bool = False
 ) -> tuple[ValidityWarning, ...]:
-    """What all rules say of a trial; with ``of_host`` only those whose facts a guest lacks. A doubt of a kind among
-    ``known_limits`` is a note: the study accounts for it."""
+    """Return the warnings of all rules for a trial.
+
+    ``of_host``: apply only the rules whose facts are unknown in a guest. A doubt of a kind in ``known_limits`` becomes
+    a note, because the study accounts for it.
+    """
     return tuple(
         warning.model_copy(update={"severity": Severity.NOTE})
         if warning.kind in known_limits and warning.severity is Severity.DOUBT

@@ -1,4 +1,4 @@
-"""Cache dropped: another process dropped the machine's caches during the run. Judges only."""
+"""Cache dropped: another process dropped the machine's caches during the run. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class CacheDropped(TrialRule):
-    """One write to /proc/sys/vm/drop_caches during a run is never ours."""
+    """fslab never writes to /proc/sys/vm/drop_caches during a run, so each such write is from another process."""
 
     summary = "another process dropped the machine's caches"
     severity = Severity.INVALID

@@ -1,4 +1,4 @@
-"""Cache not dropped: only the files' own pages could be, for want of root. Judges only."""
+"""Cache not dropped: without root, only the pages of the files were dropped. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class CacheNotDropped(TrialRule):
-    """Dentries and inodes can be dropped through /proc/sys/vm/drop_caches only."""
+    """Dentries and inodes can be dropped only through /proc/sys/vm/drop_caches, which needs root."""
 
     summary = "dentries and inodes stayed cached"
     severity = Severity.DOUBT

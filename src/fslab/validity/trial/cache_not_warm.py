@@ -1,4 +1,4 @@
-"""Cache not warm: a warm buffered run whose reads came from the device after all. Judges only."""
+"""Cache not warm: reads of a warm buffered run came from the device. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,11 +9,11 @@ from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import TrialRule
 
 _METADATA_BYTES = 1 << 20
-_WARM_SHARE = 0.05  # of what a warm run reads may come from the device
+_WARM_SHARE = 0.05  # share of a warm run's reads that may come from the device
 
 
 class CacheNotWarm(TrialRule):
-    """Evicted meanwhile, or never in the cache."""
+    """The data was evicted from the cache, or was never in it."""
 
     summary = "warm reads that came from the device"
     severity = Severity.DOUBT
@@ -21,7 +21,7 @@ class CacheNotWarm(TrialRule):
     hint: ClassVar[str] = "use a file set that fits in memory, or measure cold reads"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """More than metadata and a twentieth of what was read."""
+        """Warn if the device read more than the metadata limit and more than 5 % of what the tool read."""
         work, device_bytes = facts.work, facts.known("device_read_bytes")
         if not work.read_bytes or facts.cold or work.direct:
             return

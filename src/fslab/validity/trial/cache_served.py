@@ -1,4 +1,4 @@
-"""Cache served: reads that claim to be direct, or cold, and that the device never saw. Judges only."""
+"""Cache served: direct or cold reads did not reach the device. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -15,11 +15,13 @@ _METADATA_SHARE = 0.01
 
 
 class CacheServed(TrialRule):
-    """Reads are taken to be served from a cache, against the study's word, in two cases. Direct reads: when less
-    than half of what the tool read came from the device, for each of them should have. Cold buffered reads
-    of a job that writes nothing: when hardly anything but metadata came from the device. More cannot be said
-    of those: a job that reads its files several times over rightly finds them cached (``fits-in-memory``), and
-    one that also writes may read what it has just written."""
+    """Reads count as served from a cache, contrary to the study, in two cases.
+
+    Direct reads: less than half of what the tool read came from the device, although all of it should. Cold buffered
+    reads of a job that writes nothing: hardly anything but metadata came from the device. Other cold reads cannot be
+    checked: a job that reads its files several times correctly finds them cached (``fits-in-memory``), and a job that
+    also writes may read what it has just written.
+    """
 
     summary = "direct or cold reads that did not come from the device"
     severity = Severity.INVALID
@@ -29,7 +31,7 @@ class CacheServed(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Application bytes against device bytes."""
+        """Compare the bytes that the application read with those that the device read."""
         work, device_bytes = facts.work, facts.known("device_read_bytes")
         if not work.read_bytes:
             return

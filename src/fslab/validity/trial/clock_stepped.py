@@ -1,4 +1,4 @@
-"""Clock stepped: the wall clock was set, or the machine stood still, during the run. Judges only."""
+"""Clock stepped: the wall clock was set, or the machine was paused, during the run. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -12,8 +12,10 @@ _SLEW = 0.0005  # adjtime(3) and NTP slew by at most 500 ppm
 
 
 class ClockStepped(TrialRule):
-    """Tools measure with the monotonic clock, which NTP does not step; but a virtual machine that was paused
-    or moved finds its wall clock ahead, and then the run itself stood still."""
+    """Tools measure with the monotonic clock, which NTP does not step.
+
+    But if a virtual machine was paused or migrated, its wall clock jumps, and the run itself was interrupted.
+    """
 
     summary = "the wall clock jumped during the run"
     severity = Severity.DOUBT
@@ -21,7 +23,7 @@ class ClockStepped(TrialRule):
     hint: ClassVar[str] = "check whether NTP sets the clock, and whether the virtual machine was paused"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """More than slewing can explain."""
+        """Warn if the step is larger than slewing can explain."""
         step, window = facts.known("clock_step"), facts.known("clock_window")
         if abs(step) > max(SHORTEST_STEP_S, 2 * _SLEW * window):
             yield self.warning(

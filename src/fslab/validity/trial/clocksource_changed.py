@@ -1,4 +1,4 @@
-"""Clock source changed: the kernel went over to another clock during the run. Judges only."""
+"""Clock source changed: the kernel switched to another clock during the run. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,15 +9,17 @@ from fslab.validity.trial import TrialRule
 
 
 class ClocksourceChanged(TrialRule):
-    """The kernel does that when it finds the TSC unstable. Times up to then are wrong, and reading the clock,
-    which happens twice per request, costs more from then on."""
+    """The kernel switches the clock source when it finds the TSC unstable.
+
+    Times before the switch are wrong. After it, reading the clock, which happens twice per request, takes longer.
+    """
 
     summary = "the kernel changed its clock source"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "search the kernel log for 'clocksource', and measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Names before and after."""
+        """Compare the names before and after the run."""
         names = facts.texts.get("clocksource", ())
         if len(set(names)) > 1:
             yield self.warning(

@@ -1,4 +1,4 @@
-"""CPU saturated: no CPU was left while the tool measured. Judges only."""
+"""CPU saturated: all CPUs were busy while the tool measured. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,10 +11,12 @@ SATURATED_PERCENT = 97.0
 
 
 class CpuSaturated(TrialRule):
-    """A tool with one thread that fills its own CPU is no reason for doubt: how much work a CPU gets done is
-    what such a run compares, and the kernel's workers (loop, writeback, journal) have the other CPUs. Once
-    all CPUs are busy, those workers and the tool take time from each other, and the figure says as much about
-    the number of CPUs as about the file system."""
+    """A tool with one thread that saturates its own CPU causes no warning.
+
+    Such a run compares how much work one CPU does, and the kernel's workers (loop, writeback, journal) use the other
+    CPUs. If all CPUs are busy, the workers and the tool compete for CPU time. Then the figure depends on the number of
+    CPUs as much as on the file system.
+    """
 
     summary = "CPU-bound: not a storage result"
     severity = Severity.DOUBT
@@ -24,7 +26,7 @@ class CpuSaturated(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """In the measured part of the run."""
+        """Check the measured part of the run."""
         busy = facts.known("machine_cpu_busy_measured")
         if busy >= SATURATED_PERCENT:
             count = f"{facts.cpus} CPUs" if facts.cpus else "CPUs"

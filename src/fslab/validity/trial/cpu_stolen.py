@@ -1,4 +1,4 @@
-"""CPU stolen: the hypervisor gave the CPUs to other guests. Judges only."""
+"""CPU stolen: the hypervisor gave CPU time to other guests. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,7 +11,7 @@ STOLEN_PERCENT = 5.0
 
 
 class CpuStolen(TrialRule):
-    """Of the time of all CPUs, idle time included: a guest cannot be robbed of what it does not ask for."""
+    """The share is of the time of all CPUs, including idle time: only CPU time that a guest needs can be stolen."""
 
     summary = "the hypervisor took CPU time"
     severity = Severity.DOUBT

@@ -1,4 +1,4 @@
-"""CPU throttled: the processor slowed itself down because it was hot. Judges only."""
+"""CPU throttled: the processor reduced its speed because of heat or power. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class CpuThrottled(TrialRule):
-    """Later trials then find a slower machine than earlier ones."""
+    """Later trials then run on a slower machine than earlier ones."""
 
     summary = "the CPU throttled itself"
     severity = Severity.DOUBT

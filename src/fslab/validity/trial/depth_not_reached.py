@@ -1,4 +1,4 @@
-"""Depth not reached: fewer requests were in flight than the study asked for. Judges only."""
+"""Depth not reached: fewer requests were in flight than the study asked for. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -12,14 +12,14 @@ _NEARLY = 0.9  # the queue fills at the start and empties at the end
 
 
 class DepthNotReached(TrialRule):
-    """Below half of the depth another question was measured: invalid. Below nine tenths: noted."""
+    """Below half of the requested depth, the trial measured a different experiment: invalid. Below 90 %: a note."""
 
     summary = "fewer requests in flight than asked for"
     severity = Severity.INVALID
     hint: ClassVar[str] = "set direct: true or ioengine: io_uring, or spread the load over numjobs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """By the upper bound of what was reached, so that the doubt is the tool's."""
+        """Use the upper bound of the depth reached, so that an imprecise figure of the tool causes no warning."""
         depth = facts.work.depth
         if depth is None or depth.asked == 1 or depth.at_most >= _NEARLY * depth.asked:
             return

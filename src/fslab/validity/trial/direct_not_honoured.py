@@ -1,4 +1,4 @@
-"""Direct not honoured: direct writes that went through a cache all the same. Judges only."""
+"""Direct not honoured: direct writes went through a cache nevertheless. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -13,9 +13,11 @@ _DIRTIED_SHARE = 0.5
 
 
 class DirectNotHonoured(TrialRule):
-    """Direct writes that dirty as many pages went through the page cache: ext4 with data=journal, and btrfs with
-    checksums since Linux 6.15, take O_DIRECT and write buffered. Those that the device had not received when
-    the tool ended were cached somewhere, or compressed."""
+    """Direct writes that dirty pages of at least half their size went through the page cache.
+
+    ext4 with data=journal, and btrfs with checksums since Linux 6.15, accept O_DIRECT and write buffered. Direct writes
+    that the device had not received when the tool ended were cached or compressed.
+    """
 
     summary = "direct writes that went through a cache"
     severity = Severity.DOUBT
@@ -24,12 +26,12 @@ class DirectNotHonoured(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """By the page cache, and by the device; either may be unknown."""
+        """Check by the dirtied pages and by the bytes that the device received; either may be unknown."""
         written = facts.work.written_bytes
         if not facts.work.direct or not written:
             return
         dirtied = facts.figure("volume_dirtied_bytes")
-        if dirtied is None:  # then that of the whole machine
+        if dirtied is None:  # use the figure of the whole machine
             dirtied = facts.figure("page_cache_dirtied_bytes")
         if dirtied is not None and dirtied >= written * _DIRTIED_SHARE:
             yield self.warning(

@@ -1,4 +1,4 @@
-"""Disk late: the machine was too slow for the virtual disk that it served. Judges only."""
+"""Disk late: the machine was too slow for the virtual disk that it served. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -12,7 +12,7 @@ SHARE = 0.03
 
 
 class DiskLate(TrialRule):
-    """A model's times are met by a thread that needs a CPU at the right moment."""
+    """The server thread needs a CPU at the right moment to answer at the time that the model gives."""
 
     summary = "the virtual disk answered later than its model says"
     severity = Severity.DOUBT
@@ -21,7 +21,7 @@ class DiskLate(TrialRule):
     needs = ("disk_late_mean", "disk_service_mean")
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """By the mean, of which rates are made."""
+        """Use the mean, because rates depend on it."""
         late, service = facts.known("disk_late_mean"), facts.known("disk_service_mean")
         if late > SHARE * service:
             yield self.warning(

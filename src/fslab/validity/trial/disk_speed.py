@@ -1,4 +1,4 @@
-"""Disk speed: a virtual disk ran faster or slower than what it stands for. Judges only."""
+"""Disk speed: a virtual disk ran faster or slower than the disk that it models. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,14 +9,14 @@ from fslab.validity.trial import TrialRule
 
 
 class DiskSpeed(TrialRule):
-    """Processors do not run faster with it, so that their share of each figure is another one."""
+    """The speed of the processors does not change with it, so their share of each figure differs."""
 
     summary = "the virtual disk did not run at the speed of its model"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Says how fast."""
+        """Name the speed."""
         if facts.disk_speed != 1:
             yield self.warning(
                 f"the virtual disk ran {facts.disk_speed:g} times as fast as its model, but not the CPUs and the "

@@ -1,4 +1,4 @@
-"""Disk too fast: a virtual disk's quickest request is quicker than the way to it. Judges only."""
+"""Disk too fast: a virtual disk's fastest request takes less time than the round trip to it. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -12,7 +12,7 @@ TOO_FAST = "too-fast"
 
 
 class DiskTooFast(TrialRule):
-    """The way to the server and back is measured before each trial."""
+    """The round trip to the disk's server is measured before each trial."""
 
     summary = "the virtual disk is faster than this machine can serve"
     severity = Severity.DOUBT
@@ -20,7 +20,7 @@ class DiskTooFast(TrialRule):
     hint: ClassVar[str] = "use a slower profile, or a lower 'speed'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Says both times."""
+        """Name both times."""
         for fidelity in facts.disk_fidelities:
             if fidelity.get("verdict") == TOO_FAST:
                 trip, fastest = fidelity["round_trip_ns"]["p50"], fidelity["fastest_request_ns"]

@@ -1,4 +1,4 @@
-"""Emulated disk: a guest's kernel limited the image to what a kind of disk does. Judges only."""
+"""Emulated disk: a guest's kernel limited the image to the rates of a kind of disk. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -10,7 +10,7 @@ from fslab.validity.trial import TrialRule
 
 
 class EmulatedDisk(TrialRule):
-    """A queue with a limit has no arm: what makes sequential work fast on a turning disk is not there."""
+    """Rate limits do not model seeks: sequential I/O is not faster than random I/O, as it is on a hard disk."""
 
     summary = "the disk was an image with limits"
     severity = Severity.NOTE

@@ -1,4 +1,4 @@
-"""File system remade: one that should have lived on was lost with an interrupted run. Judges only."""
+"""File system remade: an interrupted run lost a file system that should have been kept. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class FilesystemRemade(TrialRule):
-    """Its age starts over."""
+    """The new file system is not aged."""
 
     summary = "the file system was lost and made again"
     severity = Severity.NOTE

@@ -1,4 +1,4 @@
-"""Fits in memory: a buffered run that went on in the page cache. Judges only."""
+"""Fits in memory: a buffered run that mostly used the page cache. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -14,10 +14,12 @@ _MOSTLY = 0.5
 
 
 class FitsInMemory(TrialRule):
-    """A set of files below memory is read from the device once, and from the page cache from then on; what is
-    written to it stays there unless it is flushed. One pass over a cold cache, or writes that are flushed in the
-    measured time, are what they claim to be; a warm cache was asked for. A doubt where the device saw less than
-    half of what the tool moved, or where its writes had not reached it; else it is noted."""
+    """A set of files smaller than memory is read from the device once, and then from the page cache.
+
+    Written data stays in the page cache unless it is flushed. There is no warning for a single pass with a cold cache,
+    for writes that are flushed within the measured time, and for a study with a warm cache. The warning is a doubt if
+    less than half of the tool's I/O reached the device, or if its writes were not flushed; else it is a note.
+    """
 
     summary = "a buffered run on data that fit in memory"
     severity = Severity.NOTE
@@ -26,7 +28,7 @@ class FitsInMemory(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Only where the data were gone over more than once, or were not flushed."""
+        """Warn only if the data was accessed more than once, or was not flushed."""
         work, size, memory = facts.work, facts.work.working_set_bytes, facts.memory_bytes
         if work.direct or not facts.cold or size is None or memory is None or size >= memory:
             return
@@ -48,7 +50,7 @@ class FitsInMemory(TrialRule):
 
 
 def _share_of_device(facts: TrialFacts) -> float | None:
-    """How much of what the tool moved the device saw."""
+    """Return the share of the tool's I/O that reached the device; None if it is unknown."""
     seen = 0.0
     for moved, name in (
         (facts.work.read_bytes, "device_read_bytes"),

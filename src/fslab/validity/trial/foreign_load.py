@@ -1,4 +1,4 @@
-"""Foreign load: other programs of the machine used its CPUs while the tool ran. Judges only."""
+"""Foreign load: other programs used the CPUs while the tool ran. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -13,8 +13,10 @@ _WAITED_PERCENT = 20.0
 
 
 class ForeignLoad(TrialRule):
-    """From a twentieth of all CPUs on; from a hundredth on where tasks also waited for a CPU for a fifth of the
-    time (PSI, "some"): that says that somebody waited, not who, hence it counts only beside others' work."""
+    """Warn from 5 % of all CPUs on, or from 1 % on if tasks also waited for a CPU for 20 % of the time (PSI, "some").
+
+    PSI does not show which tasks waited. So it counts only together with load of other programs.
+    """
 
     summary = "other programs used the CPUs"
     severity = Severity.DOUBT
@@ -22,7 +24,7 @@ class ForeignLoad(TrialRule):
     hint: ClassVar[str] = "stop the other programs, then measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """The heaviest are named."""
+        """Name the programs that used the most CPU time."""
         share, waited = facts.known("foreign_cpu"), facts.figure("pressure_cpu_some")
         contended = share >= CONTENDED_PERCENT and waited is not None and waited >= _WAITED_PERCENT
         if share < BUSY_PERCENT and not contended:

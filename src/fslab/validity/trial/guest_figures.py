@@ -1,4 +1,4 @@
-"""Guest figures: the trial ran in a guest machine, whose own costs are in every figure. Judges only."""
+"""Guest figures: the trial ran in a guest, whose overhead is in every figure. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,15 +11,17 @@ EMULATED = "tcg"
 
 
 class GuestFigures(TrialRule):
-    """Good for a comparison within the machine and kernel. An emulated processor is good for neither: it costs
-    instructions by another measure than hardware does, so even an order can turn around."""
+    """Figures of a guest are comparable within the same machine and kernel, but not if the processor is emulated.
+
+    In emulation, the relative costs of instructions differ from those on hardware, so even a ranking can be reversed.
+    """
 
     summary = "measured in a guest machine"
     severity = Severity.NOTE
     hint: ClassVar[str] = "compare within this machine and kernel, never with figures of another"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """User-Mode Linux: as measured with getppid(2) and fio, 20 µs instead of 0.2 µs per system call."""
+        """Warn by type of guest. User-Mode Linux: 20 µs instead of 0.2 µs per system call (getppid(2), and fio)."""
         match facts.machine:
             case "uml":
                 yield self.warning(

@@ -1,4 +1,4 @@
-"""Kernel error: the kernel logged errors of file systems, block devices or of itself. Judges only."""
+"""Kernel error: the kernel logged errors of file systems, block devices or of itself. Pure."""
 
 import re
 from collections.abc import Iterator
@@ -26,15 +26,18 @@ _LINES_SHOWN = 20
 
 
 class KernelError(TrialRule):
-    """An error makes the trial invalid; a warning, or an error of a loop device that is not ours (many users
-    of a machine may have one), is a reason for doubt."""
+    """An error makes the trial invalid. A kernel warning, or an error of another program's loop device, is a doubt.
+
+    If the tool mounts other damaged file systems, only lines about the devices under test count. If it makes the disk
+    under test fail, lines about this disk do not count.
+    """
 
     summary = "the kernel logged errors"
     severity = Severity.INVALID
     hint: ClassVar[str] = "read the kernel log (dmesg) before you rely on this device or file system"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """One warning for all errors, one for all that is doubtful."""
+        """Give one warning for all errors, and one for all other suspicious lines."""
         lines = facts.texts.get("kernel_log", ())
         if facts.work.mounts_damaged:
             lines = tuple(line for line in lines if _names(line, facts.devices))

@@ -1,4 +1,4 @@
-"""Loop buffered: the loop device goes through the page cache of its backing file. Judges only."""
+"""Loop buffered: the loop device uses the page cache of its backing file. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class LoopBuffered(TrialRule):
-    """A file system below the image without direct I/O; the kernel then falls back without a word."""
+    """If the file system below the image does not support direct I/O, the kernel silently uses buffered I/O."""
 
     summary = "the loop device is cached by the file system below it"
     severity = Severity.DOUBT
@@ -18,7 +18,7 @@ class LoopBuffered(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """What the medium found when it was attached."""
+        """Warn if the medium was found to be buffered when it was attached."""
         if facts.medium_buffered:
             yield self.warning(
                 "the loop device goes through the page cache of the backing file, so direct I/O is not direct"

@@ -1,4 +1,4 @@
-"""Memory pressure: tasks waited for memory to be reclaimed. Judges only."""
+"""Memory pressure: tasks waited for memory to be reclaimed. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,8 +11,10 @@ WAITED_PERCENT = 10.0
 
 
 class MemoryPressure(TrialRule):
-    """PSI, "some": whoever fills the memory, the tool or others, the cache is then smaller than the machine's,
-    and evicted pages are read again."""
+    """Under memory pressure (PSI, "some"), the page cache is smaller than usual, and evicted pages are read again.
+
+    It does not matter whether the tool or another program uses the memory.
+    """
 
     summary = "tasks waited for memory"
     severity = Severity.DOUBT

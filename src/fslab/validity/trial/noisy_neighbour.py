@@ -1,4 +1,4 @@
-"""Noisy neighbour: the machine itself became much slower or quicker during the run. Judges only."""
+"""Noisy neighbour: the machine itself became much slower or faster during the run. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,8 +11,11 @@ MOVED_PERCENT = 40.0
 
 
 class NoisyNeighbour(TrialRule):
-    """A fixed loop in memory ran before and after. On an idle guest the worst of 40 was 1.5 times as slow as the best,
-    hence the limit. No more than a doubt: what the run left to the kernel's threads slows the second loop as well."""
+    """A fixed loop in memory ran before and after the run.
+
+    On an idle guest, the worst of 40 loops took 1.5 times as long as the best; the limit follows from this. The warning
+    is only a doubt, because work that the run left to kernel threads also slows the second loop.
+    """
 
     summary = "the machine's own speed changed during the run"
     severity = Severity.DOUBT
@@ -20,7 +23,7 @@ class NoisyNeighbour(TrialRule):
     hint: ClassVar[str] = "measure when the host is idle; comparisons by block remove slow changes"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """From two fifths on."""
+        """Warn from a difference of 40 % on."""
         moved = facts.known("reference_moved")
         if moved >= MOVED_PERCENT:
             yield self.warning(

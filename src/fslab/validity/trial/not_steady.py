@@ -1,4 +1,4 @@
-"""Not steady: the rate changed its level, or went one way, while it was measured. Judges only."""
+"""Not steady: the level of the rate changed, or it had a trend, during the measurement. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -13,16 +13,18 @@ _LEVEL = 0.01
 
 
 class NotSteady(TrialRule):
-    """A mean over two levels is the level of neither, and says most about when the run was stopped: a doubt. Of a
-    set amount of work the time stays what it is: there it is noted. Rates that resemble the ones before them make
-    tests too sure, hence a change must also be large."""
+    """A mean over two levels is neither of them and depends mostly on when the run was stopped.
+
+    So the warning is a doubt. With a fixed amount of work, the time is still the result, and the warning is a note.
+    Rates are autocorrelated, which makes tests report too many changes; therefore a change must also be large.
+    """
 
     summary = "the rate changed while it was measured"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "measure for longer, or precondition the device first"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """One warning, of the rate that changed most."""
+        """Give one warning, about the rate that changed most."""
         found = [(shift, rate) for rate in facts.work.rates if abs(shift := _shift(rate)) > LARGEST_SHIFT]
         if not found:
             return
@@ -36,8 +38,10 @@ class NotSteady(TrialRule):
 
 
 def _shift(rate: Rate) -> float:
-    """How far its levels are apart, or else what its trend changes it by, as a fraction of the median; 0 where neither
-    shows, or the run was too short for it to show."""
+    """Return the distance of the levels, or else the change by the trend, as a fraction of the median.
+
+    It is 0 if there is neither, or if the run was too short to detect it.
+    """
     found = steadiness(rate.values)
     line = found.trend
     sure = line is not None and line.p_value is not None and line.p_value <= _LEVEL

@@ -1,4 +1,4 @@
-"""Operations failed: the tool passed over files that vanished or refused. Judges only."""
+"""Operations failed: the tool skipped files that disappeared or could not be used. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class OperationsFailed(TrialRule):
-    """Less was done than the rate is taken for."""
+    """The tool did less work than its rate assumes."""
 
     summary = "files disappeared or could not be used during the run"
     severity = Severity.INVALID

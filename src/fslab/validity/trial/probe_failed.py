@@ -1,4 +1,4 @@
-"""Probe failed: a source of the kernel's could not be read, and its figures are unknown. Judges only."""
+"""Probe failed: a kernel source could not be read, so its figures are unknown. Pure."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from fslab.validity.trial import TrialRule
 
 
 class ProbeFailed(TrialRule):
-    """It costs the figures, not the trial."""
+    """The figures of the probe are missing; the trial is still valid."""
 
     summary = "a probe could not read its source"
     severity = Severity.NOTE

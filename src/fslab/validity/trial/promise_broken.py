@@ -1,4 +1,4 @@
-"""Promise broken: after a power cut something is gone, or damaged, that was promised to stay. Judges only."""
+"""Promise broken: a power cut lost or damaged data that was promised to persist. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -11,7 +11,7 @@ _SHOWN = 3
 
 
 class PromiseBroken(TrialRule):
-    """The figures are right, but the file system, its options or the disk cannot be relied upon."""
+    """The figures are correct, but the file system, its options or the disk is not reliable."""
 
     summary = "a power cut broke a promise of POSIX or of the file system"
     severity = Severity.DOUBT

@@ -1,4 +1,4 @@
-"""Queue in the tool: requests that count as in flight but reach the kernel one by one. Judges only."""
+"""Queue in the tool: requests count as in flight but reach the kernel one by one. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class QueueInTool(TrialRule):
-    """Buffered requests block in io_submit(2): fio counts a queue that the kernel never sees."""
+    """Buffered requests block in io_submit(2): fio reports the depth of a queue that the kernel does not have."""
 
     summary = "the depth is a queue of the tool's own"
     severity = Severity.NOTE

@@ -1,4 +1,4 @@
-"""Stalled: nothing moved for a while in the middle of the run. Judges only."""
+"""Stalled: there was no progress for a time during the run. Pure."""
 
 import statistics
 from collections.abc import Iterator
@@ -10,20 +10,22 @@ from fslab.validity.facts import Rate, TrialFacts
 from fslab.validity.trial import TrialRule
 
 LONGEST_S = 1.0
-_STANDING = 0.05  # of the median rate
+_STANDING = 0.05  # a rate below this share of the median counts as no progress
 
 
 class Stalled(TrialRule):
-    """A device that collects garbage, a journal that is full, a machine that was paused. Whether a trial meets
-    one is chance where they are rarer than trials are long. ``not-steady`` looks for levels that stay; a stall
-    ends as it began."""
+    """Causes of stalls: garbage collection in the device, a full journal, a paused machine.
+
+    If stalls are less frequent than one per trial, chance decides whether a trial contains one. ``not-steady`` detects
+    lasting changes of level; after a stall, the rate returns to its level.
+    """
 
     summary = "no progress for 1 s or longer"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "measure for longer, so that each trial includes such stalls; read the kernel log"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """The longest stall of any rate."""
+        """Report the longest stall of all rates."""
         found = [(seconds, rate) for rate in facts.work.rates if (seconds := _longest(rate)) >= LONGEST_S]
         if found:
             seconds, rate = max(found, key=lambda each: each[0])

@@ -1,4 +1,4 @@
-"""Suspended: the machine slept during the run. Judges only."""
+"""Suspended: the machine was suspended during the run. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -7,13 +7,13 @@ from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import TrialRule
 
-# Tasks are frozen and devices stopped and started again: no suspend is shorter. Less is two clocks read one after the
-# other, with something in between (a guest's processor was taken away).
+# No suspend is shorter, because it freezes tasks and stops and restarts devices. A smaller difference is a delay
+# between reading the two clocks (for example, the hypervisor took the guest's processor away).
 _SHORTEST_S = 0.1
 
 
 class Suspended(TrialRule):
-    """Devices lose their caches and their speed, requests in flight wait."""
+    """During a suspend, devices lose their caches and their speed, and requests in flight wait."""
 
     summary = "the machine was suspended during the run"
     severity = Severity.INVALID
@@ -21,7 +21,7 @@ class Suspended(TrialRule):
     hint: ClassVar[str] = "keep the machine awake while it measures (systemd-inhibit)"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """CLOCK_BOOTTIME counts suspended time, CLOCK_MONOTONIC does not."""
+        """Use the difference of two clocks: CLOCK_BOOTTIME counts suspended time, CLOCK_MONOTONIC does not."""
         seconds = facts.known("suspended")
         if seconds >= _SHORTEST_S:
             yield self.warning(f"the machine was suspended for {seconds:.3g} s", suspended_s=seconds)

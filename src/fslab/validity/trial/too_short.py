@@ -1,4 +1,4 @@
-"""Too short: the tool measured for less time than it takes to say anything. Judges only."""
+"""Too short: the tool measured for less time than a meaningful figure needs. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,21 +9,24 @@ from fslab.validity.trial import TrialRule
 
 SHORTEST_S = 1.0
 LONG_S = 30.0
-_TOLERANCE = 0.95  # a tool told to run for 1 s says 0.997 s
-_WHOLE_RUN = 0.9  # of the time that was asked for
+_TOLERANCE = 0.95  # a tool that is to run for 1 s reports 0.997 s
+_WHOLE_RUN = 0.9  # minimum share of the requested time
 
 
 class TooShort(TrialRule):
-    """Invalid only where the time was set: of a set amount of work the time is the outcome, and leaving out
-    what was quick would leave out the best trials of the fastest file system. Below 30 s, ext4's commit and
-    the kernel's writeback (every 5 s) and a drive's own caches fall into some trials and not into others."""
+    """A short run is invalid only if the run time was set.
+
+    With a fixed amount of work, the time is the result: leaving out short trials would leave out the best trials of the
+    fastest file system. Below 30 s, ext4's commit and the kernel's writeback (every 5 s) and a drive's own caches
+    affect some trials and not others.
+    """
 
     summary = "the measurement was too short"
     severity = Severity.INVALID
     hint: ClassVar[str] = "raise the runtime, or the amount of work"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """One warning: of the shortest part, where parts have figures of their own."""
+        """Give at most one warning, about all parts that are too short if parts have their own figures."""
         work = facts.work
         parts = work.parts_s or ({"": work.measured_s} if work.measured_s is not None else {})
         short = {name: seconds for name, seconds in parts.items() if seconds < SHORTEST_S * _TOLERANCE}

@@ -1,4 +1,4 @@
-"""Tool warning: what the tool itself warns of, passed on. Judges only."""
+"""Tool warning: passes on the tool's own warnings. Pure."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from fslab.validity.trial import TrialRule
 
 
 class ToolWarning(TrialRule):
-    """The tool knows its own work best."""
+    """The tool has more information about its own work than fslab."""
 
     summary = "the tool itself warns"
     severity = Severity.DOUBT

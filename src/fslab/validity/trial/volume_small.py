@@ -1,4 +1,4 @@
-"""Volume small: a file system that is slower on a small volume than on a large one. Judges only."""
+"""Volume small: the volume is so small that it slows the file system down. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -10,14 +10,14 @@ from fslab.validity.trial import TrialRule
 
 
 class VolumeSmall(TrialRule):
-    """The file system's file says from what size on it is fair to judge it."""
+    """The driver of each file system defines the smallest volume on which a comparison is fair."""
 
     summary = "the volume is too small for its file system"
     severity = Severity.DOUBT
     hint: ClassVar[str] = "use a larger medium"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Only where both sizes are known."""
+        """Warn only if both sizes are known."""
         size, fair = facts.volume_bytes, facts.fair_volume_bytes
         if size is not None and fair is not None and size < fair:
             yield self.warning(

@@ -1,4 +1,4 @@
-"""Written again: files that the first pass made were written over by later ones. Judges only."""
+"""Written again: later passes overwrote the files that the first pass created. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,8 +9,10 @@ from fslab.validity.trial import TrialRule
 
 
 class WrittenAgain(TrialRule):
-    """Sequential writes for a given time start over at the end of the file, and then no longer allocate.
-    Buffered, the later passes rewrite what is still in memory: then it is a doubt."""
+    """Sequential writes for a set time restart at the end of the file. From then on, they do not allocate blocks.
+
+    If the writes are buffered, later passes overwrite data that is still in memory: then the warning is a doubt.
+    """
 
     summary = "sequential writes went over their files more than once"
     severity = Severity.NOTE

@@ -1,4 +1,4 @@
-"""Wrong answer: the tool found something else on the file system than was put there. Judges only."""
+"""Wrong answer: the tool found other data on the file system than was written. Pure."""
 
 from collections.abc import Iterator
 from typing import ClassVar
@@ -9,7 +9,7 @@ from fslab.validity.trial import TrialRule
 
 
 class WrongAnswer(TrialRule):
-    """A fast wrong answer is no result."""
+    """The time of an operation with a wrong answer is not a result."""
 
     summary = "an operation returned a wrong answer"
     severity = Severity.INVALID
@@ -18,7 +18,7 @@ class WrongAnswer(TrialRule):
     )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """All keys of the answer that differ, in one warning."""
+        """Report all wrong keys of the answer in one warning."""
         wrong = facts.work.wrong
         if wrong:
             listed = "; ".join(
