@@ -1,5 +1,6 @@
-"""Claims: sentences about file systems that figures can uphold or contradict, and what figures say of them.
+"""Claims: statements about file systems, and the verdicts of printed and measured figures on them.
 
-A small language (``language``, ``parser``), what its words mean among the cells of a study (``scope``, ``parts``),
-and verdicts: of printed figures (``published``) and of trials (``judge``). Pure: reads no store, starts nothing.
+``language`` and ``parser`` define a small language for statements. ``scope`` and ``resolve`` turn a statement into
+``parts`` among the cells of a study. ``published`` judges the parts by printed figures, ``evaluate`` by trials. Pure:
+reads no store, starts nothing.
 """

@@ -1,4 +1,4 @@
-"""Claims and figures → everything that ``fslab claims`` says. Pure; shows nothing."""
+"""Builds the result of ``fslab claims`` from claims and figures. Pure; shows nothing."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ from fslab.claims.words import scope_words
 
 
 def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
-    """The parts of a claim among the cells of a scope, and what these lack, in words."""
+    """Return the parts of a claim among the cells of a scope, and in words what these cells lack."""
     found, missing, _ = _meaning_of(claim, scope)
     return found, missing
 
 
 def asked_of(claim: Claim, scope: Scope) -> Asked:
-    """A claim as it is put to the trials of a scope."""
+    """Return a claim as the parts to be evaluated by the trials of a scope."""
     parts, missing, _ = _meaning_of(claim, scope)
     return _asked(claim, parts, missing)
 
@@ -33,7 +33,7 @@ def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> Asked
 
 
 def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:
-    """The parts, what is missing, and every cell that the claim's words mean."""
+    """Return the parts, what is missing, and all cells that the claim's words mean."""
     found: list[Part] = []
     missing: list[str] = []
     meant: dict[int, Cell] = {}
@@ -41,7 +41,7 @@ def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list
         meaning = Resolver(claim=claim, statement=parse(text), scope=scope)
         try:
             found += meaning.parts()
-        except ValueError as error:  # a unit that the metric of another version has not
+        except ValueError as error:  # a unit that this metric does not have in another version
             missing.append(str(error))
         missing += meaning.missing
         meant |= meaning.meant
@@ -51,7 +51,7 @@ def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list
 def _with_scope(
     answer: ClaimAnswer, parts: Sequence[Part], meant: Sequence[Cell], scope: Scope
 ) -> ClaimAnswer:
-    """The answer with which stacks it is about, and which it leaves out."""
+    """Return the answer with the stacks that it compares and those that it leaves out."""
     specs = {cell.stack_id: cell.stack for cell in scope.cells}
     labels = dict(zip(specs, map(" ".join, stack_lines(list(specs.values()))), strict=True))
     used = {figure.cell.stack_id for part in parts for figure in part.figures}
@@ -75,7 +75,7 @@ def judged(
     campaign: Scope | None = None,
     judge: Evaluator | None = None,
 ) -> tuple[EvaluatedClaim, ...]:
-    """Each claim by the printed figures (among the cells of the ``study``) and by trials (of the ``campaign``)."""
+    """Judge each claim by the printed figures (cells of the ``study``) and by trials (cells of the ``campaign``)."""
     measured = _measured(claims, campaign, judge)
     return tuple(
         EvaluatedClaim(
@@ -99,7 +99,7 @@ def _published(claim: Claim, scope: Scope, printed: PublishedFigures) -> ClaimAn
 def _measured(
     claims: Sequence[Claim], scope: Scope | None, judge: Evaluator | None
 ) -> Sequence[ClaimAnswer | None]:
-    """All together: how sure each verdict must be depends on how many there are."""
+    """Evaluate all claims together: the level of each verdict depends on the number of verdicts."""
     if scope is None or judge is None:
         return [None] * len(claims)
     meanings = [_meaning_of(claim, scope) for claim in claims]
@@ -115,7 +115,10 @@ def _measured(
 def tables(
     figures: PublishedFigures, published: Published, judge: Evaluator | None, ours: PublishedFigures | None
 ) -> tuple[PublishedTable, ...]:
-    """Each table of the publication as multiples of a reference; ``ours``: its figures among the campaign's cells."""
+    """Return each table of the publication as multiples of a reference.
+
+    ``ours``: the figures of the publication, with their cells in the campaign.
+    """
     return tuple(_table(name, figures, published.reference, judge, ours) for name in figures.tables)
 
 
@@ -141,7 +144,7 @@ def _table(
         known = [row.get(stack) for stack in stacks]
         measured = [None if one is None or ours is None else _same(one, ours) for one in known]
         like = next((one for one in measured if one is not None), None)
-        if like is not None and judge is not None:  # measured here, though it was not printed
+        if like is not None and judge is not None:  # add what was measured here but not printed
             measured = [
                 one or _beside(like, stack, judge) for one, stack in zip(measured, stacks, strict=True)
             ]
@@ -163,7 +166,7 @@ def _table_cell(
     under: CellFigure | None,
     judge: Evaluator | None,
 ) -> TableCell:
-    """One field: ``one`` ÷ ``base`` as printed, ``over`` ÷ ``under`` as measured."""
+    """Return one field: ``one`` ÷ ``base`` as printed, ``over`` ÷ ``under`` as measured."""
     ratio = one.value / base.value if one and base else None
     unprinted = "not printed" if one is None else "the reference is not printed" if base is None else None
     if judge is None:
@@ -180,7 +183,7 @@ def _table_cell(
 
 
 def _beside(like: CellFigure, stack: tuple[str, str], judge: Evaluator) -> CellFigure | None:
-    """The same figure of another stack, which the publication does not print."""
+    """Return the same figure of another stack, which the publication does not print."""
     for records in judge.trials.by_cell.values():
         cell = records[0].cell
         if cell.workload == like.cell.workload and kind(cell) == stack[0] and is_variant(cell, stack[1]):
@@ -189,7 +192,7 @@ def _beside(like: CellFigure, stack: tuple[str, str], judge: Evaluator) -> CellF
 
 
 def _same(one: PublishedFigure, ours: PublishedFigures) -> CellFigure | None:
-    """The campaign's figure of a printed one."""
+    """Return the campaign's figure that corresponds to a printed one."""
     key = (one.table, one.workload, one.filesystem, one.variant, one.label)
     for other in ours.printed:
         found = (other.table, other.workload, other.filesystem, other.variant, other.label)

@@ -1,4 +1,4 @@
-"""Every mistake of a claim, against the cells of its study. Pure; wording and lines are the study's matter."""
+"""Finds all mistakes of a claim, given the cells of its study. Pure; the study package adds lines and reports them."""
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
@@ -15,7 +15,7 @@ Found = Iterator[tuple[tuple[str, int] | tuple[str], str]]
 
 
 def mistakes(claim: Claim, scope: Scope) -> Found:
-    """What is wrong, each with the key (and place in its list) that it stands at."""
+    """Yield each mistake: its place (a key, and the index in its list), and its text."""
     for number, pattern in enumerate(claim.on):
         if not any(workload_is(pattern, cell) for cell in scope.cells):
             yield ("on", number), _unknown("workload", pattern, scope.workloads)
@@ -46,7 +46,7 @@ def _of_statement(text: str, claim: Claim, scope: Scope) -> Iterator[str]:
     except ValueError as error:
         yield str(error)
         return
-    # Of `each`, a stack may lack what another has.
+    # With `each`, one stack may lack cells that another stack has.
     if not parts or (meaning.missing and not any(term.name == EACH for term in names_in(statement))):
         said = meaning.missing[0] if meaning.missing else "no two cells of the study can be compared"
         yield f'"{statement.text}": {said}'

@@ -1,4 +1,4 @@
-"""Where an interval lies against the bounds of a part of a claim. Pure."""
+"""Compares an interval with the bounds of a part of a claim. Pure."""
 
 import dataclasses
 from math import inf, log
@@ -10,14 +10,14 @@ from fslab.stats.compare import RatioEstimate
 
 
 def margin(bounds: Bounds, low: float, high: float) -> float:
-    """How far inside the bounds a value lies, on logarithms; negative where it lies across or outside."""
+    """Return how far inside the bounds an interval lies, on logarithms; negative if it lies across or outside."""
     below = log(low / bounds.low) if bounds.low > 0 else inf
     above = log(bounds.high / high) if bounds.high < inf else inf
     return min(below, above)
 
 
 def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
-    """The estimate as a multiple of the end of the bounds that it is nearest to."""
+    """Return the estimate as a multiple of the nearest end of the bounds."""
     ratio, interval = estimate.ratio, estimate.interval
     if ratio is None or interval is None:
         return estimate
@@ -30,7 +30,10 @@ def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
 def rests_on_independence(
     bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict, margin: float
 ) -> bool:
-    """Whether the interval that trials with an autocorrelation of 0.5 need would no longer say so."""
+    """Return whether an interval that allows for an autocorrelation of 0.5 would lead to another verdict.
+
+    False for an open verdict, and if there are enough blocks to estimate the autocorrelation.
+    """
     wide = estimate.were_trials_alike
     if wide is None or verdict is ClaimVerdict.OPEN:
         return False

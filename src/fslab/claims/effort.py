@@ -1,7 +1,7 @@
-"""How many more trials an open claim takes, of which cells, and how long: by the figures as they are now. Pure.
+"""Estimates how many more trials an open claim needs, of which cells, and how long they take. Pure.
 
-For a schedule and for "time left", never for a verdict: more trials may change the ratio and the spread that it
-rests on.
+The estimate uses the present ratio and spread, which more trials may change. It is for schedules and for "time left",
+never for a verdict.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Part
 from fslab.claims.words import verdict_of
 
-Cost = Callable[[str], float]  # seconds of one trial, by the id of its cell
+Cost = Callable[[str], float]  # maps the id of a cell to the seconds of one trial
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Effort:
-    """``blocks`` more by the id of each cell that is asked for; ``seconds`` for all of them."""
+    """Further trials. ``blocks``: how many more by cell id. ``seconds``: the time for all of them."""
 
     blocks: dict[str, int]
     seconds: float
@@ -26,9 +26,10 @@ class Effort:
 def effort_of(
     parts: Sequence[Part], findings: Sequence[PartFinding], cost: Cost, margin: float
 ) -> Effort | None:
-    """The cheapest way to a verdict; None where there is one, or where none is in sight.
+    """Return the smallest effort that leads to a verdict; None if there is a verdict already, or if none is in sight.
 
-    One part that fails is enough: the cheapest of those that seem to. Where all seem to hold, all must be shown to.
+    One failing part decides a claim, so this is the cheapest of the parts that seem to fail. If all parts seem to hold,
+    each of them must be shown.
     """
     if any(verdict_of(finding) in FAILED for finding in findings):
         return None
@@ -46,7 +47,10 @@ def effort_of(
 
 
 def seems_to_fail(part: Part, finding: PartFinding, margin: float) -> bool:
-    """Whether a part fails if the ratio is what it seems: nearer to 1 than half the margin, a direction is a tie."""
+    """Return whether a part fails if the ratio has its present value.
+
+    A direction counts as a tie if the ratio is nearer to 1 than half the margin.
+    """
     if finding.value is None:
         return False
     if part.bounds.is_direction and abs(log(finding.value)) < log1p(margin) / 2:

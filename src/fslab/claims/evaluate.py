@@ -1,10 +1,10 @@
-"""Trials → what they say of a claim. Pure.
+"""Evaluates claims from trials. Pure.
 
-A claim is a conjunction of parts. It is replicated when every part is (intersection–union: no correction is needed;
-Berger, Technometrics 24 (1982) 295). It is decided otherwise by its first part that fails. Where several could fail by
-chance, the error is shared among those that are not replicated yet (Holm's procedure within a claim; Scand. J.
-Statist. 6 (1979) 65): the more of a claim is replicated, the more error is left for the rest. The claims of a study
-among each other are ``multiplicity``'s matter.
+A claim is a conjunction of parts. It is replicated when every part is replicated (intersection–union test, which needs
+no correction; Berger, Technometrics 24 (1982) 295). It fails when one of its parts fails. Because several parts could
+fail by chance, the parts that are not replicated yet share the error (Holm's procedure within a claim; Scand. J.
+Statist. 6 (1979) 65): each replicated part leaves its share to the others. ``multiplicity`` corrects for the number of
+claims of a study.
 """
 
 import dataclasses
@@ -35,10 +35,10 @@ Weights = Sequence[tuple[CellFigure, float]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evaluator:
-    """How trials are judged: ``looks`` for a campaign that looks again and again, None for one that does not.
+    """Evaluates parts of claims. ``looks``: of a campaign with interim analyses; None without them.
 
-    ``error`` is how often a verdict on a claim may be false; ``estimates`` are those made so far, by figures and
-    coverage.
+    ``error``: the probability that a verdict on a claim is false. ``estimates``: a cache, by figures, coverage and
+    number of parts.
     """
 
     trials: Trials
@@ -49,7 +49,7 @@ class Evaluator:
     def answer(
         self, parts: Sequence[Part], missing: Sequence[str] = (), *, margin: float = MARGIN
     ) -> ClaimAnswer:
-        """What the trials say of a claim with these parts; ``missing``: what there are no cells for."""
+        """Return the verdict of the trials on a claim with these parts. ``missing``: parts without cells, in words."""
         findings = self.findings(parts, margin)
         only = [part.bounds.is_direction for part in parts]
         verdict = verdicts.of_claim(map(verdict_of, findings), complete=not missing)
@@ -68,7 +68,7 @@ class Evaluator:
         )  # fmt: skip
 
     def findings(self, parts: Sequence[Part], margin: float) -> tuple[PartFinding, ...]:
-        """What the trials say of each part. One that is replicated leaves its share of the error to the others."""
+        """Return the finding on each part. A replicated part leaves its share of the error to the others."""
         found = [self.finding(part, margin, len(parts)) for part in parts]
         left = sum(
             finding.verdict not in {ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN} for finding in found
@@ -79,9 +79,9 @@ class Evaluator:
         )
 
     def finding(self, part: Part, margin: float, among: int = 1) -> PartFinding:
-        """Return what the trials say of one part, as if it were the whole claim.
+        """Return the finding on one part as if it were the whole claim.
 
-        ``among``: how many parts the claim has, the least sure of which decides.
+        ``among``: the number of parts of the claim, of which the least certain one decides.
         """
         why = self._absence(part)
         if why is not None:
@@ -98,7 +98,7 @@ class Evaluator:
         return self._judged(part, estimate, margin)
 
     def _failing(self, part: Part, finding: PartFinding, margin: float, left: int, among: int) -> PartFinding:
-        """The finding when it shares its error with all that are ``left``; open, if that is then too little."""
+        """Return the finding when the ``left`` parts share the error. It is open if it no longer fails then."""
         if left <= 1:
             return finding
         wide = self.estimate(part, 1 - self.error / left, among)
@@ -118,7 +118,7 @@ class Evaluator:
         near = verdicts.at_limit(bounds, interval.low, interval.high, margin)
         return _finding(part, estimate, verdict).model_copy(
             update={
-                # Single figures are not widened for autocorrelation.
+                # Intervals of single figures are not widened for autocorrelation.
                 "rests_on_independence": not _alone(part)
                 and rests_on_independence(bounds, estimate, verdict, margin),
                 "direction": side and verdicts.of_interval(side, interval.low, interval.high, margin),
@@ -130,13 +130,13 @@ class Evaluator:
         )
 
     def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
-        """About how many more blocks until it is replicated, has failed, or is known to be at the limit."""
+        """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit."""
         near = exp(verdicts.nearness(bounds, margin)) - 1
         shifted = from_edge(bounds, estimate)
         return expected_needed(shifted, precision=near, goal=Goal.DECIDED, looks=self.looks) or None
 
     def estimate(self, part: Part, coverage: float, among: int = 1) -> RatioEstimate:
-        """What a part's quotient is known to be."""
+        """Return the estimate of a part's quotient or spread."""
         if isinstance(part, Spread):
             return self._spread(part, coverage)
         return self._quotient(part.weights, coverage, among)
@@ -152,11 +152,11 @@ class Evaluator:
         return None
 
     def _common(self, part: Part) -> int:
-        """In how many blocks all was measured that a part compares: what intervals come from."""
+        """Return the number of blocks that have all figures of a part. Intervals are computed from these blocks."""
         return len(set.intersection(*(set(self.trials.values(figure)) for figure in part.figures)))
 
     def _unfit(self, part: Part) -> str:
-        """Which figure cannot be a part of a ratio."""
+        """Return, in words, the figure that cannot be used in a ratio."""
         for figure in part.figures:
             if invalid_samples([*self.trials.values(figure).values()], [1.0]) is not None:
                 name, stack = figure.cell.workload.name, figure.cell.stack.name
@@ -183,14 +183,14 @@ class Evaluator:
             return no_ratio(0, 0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
         over, under = (_product(values, powers, blocks, way) for way in (1, -1))
         found = self._compare(over, under, coverage, prior)
-        # What is below the line is no sample of its own here, so that ranks of the two mean nothing.
+        # The denominator is not an independent sample here, so an interval from ranks of both would be invalid.
         unpaired = found.method is ComparisonMethod.RANK_SUM
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
 
     def _prior(self, weights: Weights, among: int) -> NoisePrior | None:
-        """Return what other cells suggest for the noise; None for one figure alone, or for different metrics.
+        """Return the noise prior from other cells; None for a single figure, or for different metrics.
 
-        ``among``: of how many comparisons the largest variance decides.
+        ``among``: the number of comparisons of which the largest variance decides.
         """
         metrics = {figure.metric.name for figure, _ in weights}
         if len(weights) == 1 or len(metrics) > 1:
@@ -207,15 +207,16 @@ class Evaluator:
     ) -> RatioEstimate:
         if self.looks is None:
             return compare_blocks(a, b, coverage=coverage, prior=prior)
-        # A comparison whose cells were left out of some blocks has looked at fewer of them.
+        # A comparison whose cells were left out of some blocks has fewer blocks to look at.
         common = len(a.keys() & b.keys())
         looks = dataclasses.replace(self.looks, coverage=coverage)
         return compare_at_look(a, b, looks=looks, blocks=common or None, prior=prior)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
-        """From intervals of all pairs at once (Bonferroni): the largest distance is at least the largest that is
-        sure of any pair, and at most the largest that is possible of any. Noise does not widen it on the average, as
-        it would a largest ÷ smallest taken block by block.
+        """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).
+
+        The largest distance is at least the largest lower end, and at most the largest upper end, of the intervals of
+        all pairs. On average, noise does not inflate it, as it would inflate largest ÷ smallest taken block by block.
         """  # fmt: skip
         sides = [list(combinations(each, 2)) for each in (part.ones, part.others)]
         count = sum(map(len, sides))
@@ -237,13 +238,13 @@ class Evaluator:
 def _product(
     values: Sequence[Mapping[int, float]], powers: Sequence[float], blocks: Sequence[int], way: int
 ) -> dict[int, float]:
-    """By block, the product of the figures above the line (``way`` 1) or below it (−1)."""
+    """Return by block the product of the figures in the numerator (``way`` 1) or in the denominator (−1)."""
     chosen = [(each, abs(power)) for each, power in zip(values, powers, strict=True) if power * way > 0]
     return {block: prod(each[block] ** power for each, power in chosen) for block in blocks}
 
 
 def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
-    """Of one side's pairs: the distance that is sure, that is possible, and that is most likely; on logarithms."""
+    """Return the largest lower end, upper end and estimate of the distances of one side's pairs, on logarithms."""
     least = most = middle = 0.0
     for one in side:
         if one.interval is None or one.ratio is None:

@@ -1,4 +1,4 @@
-"""Units of figures that people write and print, and which metric of a workload a name means. Pure."""
+"""Units of written and printed figures, and the metric of a workload that a name stands for. Pure."""
 
 import re
 
@@ -10,7 +10,7 @@ from fslab.workloads import parsed_if_known
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(.*)")
 _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 _TIMES = {"ns": 1.0, "us": 1e3, "µs": 1e3, "ms": 1e6, "s": 1e9}
-# What is written after a number, and what one of it is in the unit that a metric is kept in.
+# Units that can follow a number, with their size in the unit in which a metric is stored.
 _WRITTEN: dict[Unit, dict[str, float]] = {
     Unit.BYTES_PER_SECOND: {
         "B/s": 1.0, "kB/s": 1e3, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9,
@@ -23,12 +23,12 @@ _WRITTEN: dict[Unit, dict[str, float]] = {
     **dict.fromkeys((Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND), _SI),
     **dict.fromkeys((Unit.RATIO, Unit.COUNT), _SI),
 }  # fmt: skip
-# Units that a publication prints, beside those above.
+# Further units that can occur in a publication.
 _PRINTED = {"1/s": 1.0, "files/s": 1.0, "ops/s": 1.0, "IOPS": 1.0}
 
 
 def in_unit(text: str, unit: Unit) -> float:
-    """``4us`` in the unit of a metric; ValueError says what can be written there."""
+    """Convert text such as ``4us`` to the unit of a metric. Raises ValueError with the units that are allowed."""
     match = _NUMBER.fullmatch(text)
     known = _WRITTEN[unit]
     if match is None or match[2] not in known:
@@ -38,7 +38,7 @@ def in_unit(text: str, unit: Unit) -> float:
 
 
 def printed(value: float, unit: str) -> float:
-    """A printed figure in the unit that its metric is kept in; ValueError for a unit that is not known."""
+    """Convert a printed figure to the unit in which its metric is stored. Raises ValueError for an unknown unit."""
     for known in (_PRINTED, *_WRITTEN.values()):
         if unit and unit in known:
             return value * known[unit]
@@ -46,13 +46,13 @@ def printed(value: float, unit: str) -> float:
 
 
 def metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
-    """What a workload yields, the headline first; empty if this program does not know it any more."""
+    """Return the metrics of a workload, the headline first; empty if this version does not know the workload."""
     known = parsed_if_known(workload)
     return known.metrics() if known else ()
 
 
 def metric(workload: WorkloadSpec, name: str | None) -> Metric | None:
-    """The metric of this name, or the first whose name ends with it; the first of all where none is asked for."""
+    """Return the metric of this name, or else the first whose name ends with it; without ``name``, the first of all."""
     known = metrics(workload)
     if name is None:
         return known[0] if known else None
@@ -63,5 +63,5 @@ def metric(workload: WorkloadSpec, name: str | None) -> Metric | None:
 
 
 def sign(better: Direction) -> int:
-    """1 where a larger figure is better or neither is, −1 where a smaller one is."""
+    """Return −1 if a smaller figure is better, otherwise 1."""
     return -1 if better is Direction.LOWER else 1

@@ -1,6 +1,6 @@
-"""What a claim can say: the statements of the language, as frozen values. ``column`` counts characters from 1.
+"""The statements of the language of claims, as frozen values. ``column`` counts characters from 1.
 
-Values only; how they are read is ``parser``'s matter, what they mean among cells that of ``parts``.
+Contains values only: ``parser`` creates them, ``resolve`` finds their meaning among the cells of a study.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ EACH = "each"
 
 
 class Op(StrEnum):
-    """How a condition compares."""
+    """The comparison operator of a condition."""
 
     EQUAL = "="
     UNEQUAL = "!="
@@ -24,7 +24,7 @@ class Op(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Condition:
-    """``threads=4``, ``size < memory``, or a bare word (``noatime``, ``md-raid0``): then ``op`` is None."""
+    """A condition: ``threads=4``, ``size < memory``. ``op`` is None for a bare word (``noatime``, ``md-raid0``)."""
 
     key: str
     op: Op | None = None
@@ -38,7 +38,7 @@ class Condition:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Term:
-    """A stack: its name, conditions on it, and the workload where it is not that of the claim."""
+    """A stack: its name, its conditions, and its workload if that is not the workload of the claim."""
 
     name: str
     conditions: tuple[Condition, ...] = ()
@@ -54,9 +54,9 @@ class Term:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Range:
-    """Where a figure must lie. An end is text with a unit (``4us``, ``2.5``), None where there is none.
+    """The range in which a figure must lie. An end is text with a unit (``4us``, ``2.5``), or None if there is no end.
 
-    ``shown``: as it was written, where that is no range.
+    ``shown``: the text as written, for a range such as ``~ 3 within 10%``.
     """
 
     low: str | None = None
@@ -75,14 +75,14 @@ class Range:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Order:
-    """``xfs > ext4, btrfs``: each of a group is better than each of the next."""
+    """``xfs > ext4, btrfs``: each stack of a group is better than each stack of the next group."""
 
     groups: tuple[tuple[Term, ...], ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RatioForm:
-    """``xfs / ext4 >= 2``: of the figures as they are, whichever way is better."""
+    """``xfs / ext4 >= 2``: a ratio of figures, whichever direction is better."""
 
     over: Term
     under: Term
@@ -91,7 +91,7 @@ class RatioForm:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Level:
-    """``ext4 in 4us..5us``: the figure itself."""
+    """``ext4 in 4us..5us``: the range of one figure."""
 
     term: Term
     range: Range
@@ -99,7 +99,7 @@ class Level:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tie:
-    """``ext4 ~ xfs within 10%``: no two differ by a larger factor than 1 + ``within``."""
+    """``ext4 ~ xfs within 10%``: no two figures differ by a larger factor than 1 + ``within``."""
 
     terms: tuple[Term, ...]
     within: float
@@ -107,7 +107,7 @@ class Tie:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Extreme:
-    """``xfs is first``: better than every other stack (of ``among``, where given); or worse: ``last``."""
+    """``xfs is first`` (``last``): better (worse) than every other stack, or than every stack of ``among`` if given."""
 
     terms: tuple[Term, ...]
     first: bool
@@ -116,9 +116,9 @@ class Extreme:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Varies:
-    """``ext4 varies more than xfs over mount_options``, or less than a share (``within``), or most or least.
+    """``ext4 varies more than xfs over mount_options``: also less, most or least, or than a share (``within``).
 
-    What is compared is the largest ratio of two of the variants. ``other`` and ``within`` both None: than every
+    Compares the largest ratio of two variants. If ``other`` and ``within`` are both None, the comparison is with every
     other stack.
     """
 
@@ -132,7 +132,7 @@ class Varies:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Monotone:
-    """``ext4 rises with bs``: from each value to the next larger one, the figure does."""
+    """``ext4 rises with bs``: the figure rises from each value of the key to the next larger one, or ``falls``."""
 
     terms: tuple[Term, ...]
     rises: bool
@@ -156,9 +156,9 @@ Form = Order | RatioForm | Level | Tie | Extreme | Varies | Monotone | Gains
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """A form, the region that it is about, and whether it is about the mean over all of that (``overall``).
+    """A form and the region that it is about. ``overall``: it is about the mean over that region.
 
-    ``free``: keys in which stacks that are compared need not be alike (``for any mount_options``).
+    ``free``: keys in which the compared stacks may differ (``for any mount_options``).
     """
 
     text: str

@@ -1,4 +1,4 @@
-"""What is found about claims, as plain values: the one thing that the terminal, a page and ``--json`` all show."""
+"""The results of evaluating claims, as frozen values. The terminal, the pages and ``--json`` show the same values."""
 
 from enum import StrEnum
 
@@ -7,11 +7,16 @@ from fslab.units import Unit
 
 
 class ClaimVerdict(StrEnum):
-    """Of printed figures: ``holds``, ``holds_in_part`` (what is printed upholds it, not all is), ``contradicted``.
+    """The verdict on a claim, or on one part of a claim.
 
-    Of trials here: ``replicated``, ``replicated_in_part``, ``tie`` (both within the margin of interest, so that no
-    order is replicated), ``differs`` (the size; the direction, where there is one, is replicated), ``reversed``,
-    ``open``. ``unknown``: not printed, or not testable here.
+    By printed figures: ``holds``, ``holds_in_part`` (all printed parts hold, but some parts are not printed),
+    ``contradicted``.
+
+    By trials: ``replicated``, ``replicated_in_part``, ``tie`` (an order is claimed, but both figures lie within the
+    margin of interest), ``differs`` (another size is shown; the direction has a verdict of its own), ``reversed``,
+    ``open``.
+
+    ``unknown``: not printed, or not testable here.
     """
 
     HOLDS = "holds"
@@ -26,27 +31,30 @@ class ClaimVerdict(StrEnum):
     UNKNOWN = "unknown"
 
 
-# A claim of which a part came to one of these is not replicated, the weightiest first.
+# A claim is not replicated if one of its parts has one of these verdicts. The first of them decides.
 FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
 
 
 class Why(StrEnum):
-    """Why a claim is open: more trials decide it; truth and limit lie within the margin of each other."""
+    """The reason why a claim is open.
+
+    ``noise``: more trials decide it. ``at_limit``: the true value and the claimed limit are closer than the margin.
+    """
 
     NOISE = "noise"
     AT_LIMIT = "at_limit"
 
 
 class PartFinding(Frozen):
-    """What is found about one part of a claim.
+    """The finding on one part of a claim.
 
-    ``value`` is a ratio, or where ``unit`` is given a figure in it; ``low`` to ``high`` is its interval of
-    ``coverage`` (over all looks of a campaign), None where it is a printed figure of ``table``. ``bound`` is where
-    it must lie, ``margin`` how far inside it is on logarithms (negative: outside), ``further`` about how many more
-    blocks would decide it. ``why``: the reason why nothing is known. ``rests_on_independence``: the verdict would be
-    gone if trials resembled the ones before them, and there are too few blocks to know whether they do.
-    ``direction``: where ``bound`` is about a size beyond 1, the verdict on the side of 1 alone. ``at_limit``: all of
-    the interval is nearer to the limit than the margin of interest.
+    ``value``: a ratio, or a figure in ``unit`` if that is set. ``low`` to ``high``: its interval with ``coverage``
+    (over all looks of a campaign); None for a printed figure. ``table``: the table of a printed figure. ``bound``: the
+    range in which the value must lie. ``margin``: how far inside this range it lies, on logarithms (negative: outside).
+    ``further``: about how many more blocks would decide it. ``why``: the reason why nothing is known.
+    ``rests_on_independence``: the verdict would not hold if trials were correlated with the ones before them, and there
+    are too few blocks to detect that. ``direction``: if ``bound`` is about a size beyond 1, the verdict on the side of
+    1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest.
     """
 
     what: str
@@ -69,12 +77,14 @@ class PartFinding(Frozen):
 
 
 class ClaimAnswer(Frozen):
-    """A verdict, what it rests on, and that in words. ``parts`` is how many parts the claim has.
+    """The verdict on a claim, the findings on which it is based, and both in words. ``parts``: number of parts.
 
-    ``compared`` are the stacks that these are about; ``left_out`` those that the words of the claim mean too and that
-    are like no other in all that the claim leaves open. Of trials: ``direction`` and ``size`` are the verdicts on the
-    claim's directions and on its sizes apart (None: it has none); ``margin`` is the smallest difference of interest,
-    as a share; ``reason`` says why it is open, ``more_s`` how many seconds of trials would decide it, roughly.
+    ``compared``: the stacks that the findings are about. ``left_out``: stacks that the words of the claim also mean,
+    but for which no other stack has the same values of everything that the claim leaves open.
+
+    For trials only. ``direction``, ``size``: separate verdicts on the claim's directions and on its sizes (None: it has
+    none). ``margin``: the smallest difference of interest, as a share. ``reason``: why the claim is open. ``more_s``:
+    about how many seconds of trials would decide it.
     """
 
     verdict: ClaimVerdict
@@ -91,7 +101,7 @@ class ClaimAnswer(Frozen):
 
 
 class EvaluatedClaim(Frozen):
-    """One claim and both answers; an answer is None where it was not asked for."""
+    """One claim with both answers. An answer is None if it was not requested."""
 
     id: str
     says: str
@@ -103,9 +113,9 @@ class EvaluatedClaim(Frozen):
 
 
 class TableCell(Frozen):
-    """One field of a table: a figure as a multiple of the reference's, printed and measured.
+    """One field of a table: a figure as a multiple of the reference's figure, printed and measured.
 
-    ``low`` to ``high`` is the interval of the measured one; ``why`` the reason why there is none.
+    ``low`` to ``high``: the interval of the measured value. ``why``: the reason why there is no value.
     """
 
     printed: float | None
@@ -116,7 +126,7 @@ class TableCell(Frozen):
 
 
 class TableLine(Frozen):
-    """One row of a table: a metric of a workload on each stack; ``reference`` stands for 1."""
+    """One row of a table: one metric of one workload on each stack. The value of the reference is 1."""
 
     workload: str
     metric: str
@@ -124,7 +134,10 @@ class TableLine(Frozen):
 
 
 class PublishedTable(Frozen):
-    """A table of the publication: stacks across, workloads down, each figure as a multiple of ``reference``'s."""
+    """A table of a publication, with a column per stack and a row per workload and metric.
+
+    Each figure is a multiple of that of ``reference``.
+    """
 
     name: str
     stacks: tuple[str, ...]
@@ -133,7 +146,7 @@ class PublishedTable(Frozen):
 
 
 class Verdicts(Frozen):
-    """Everything that ``fslab claims`` says. ``campaign`` is None where nothing was run for it."""
+    """The complete result of ``fslab claims``. ``campaign`` is None if there is no campaign of the study."""
 
     study: str
     title: str

@@ -1,9 +1,9 @@
-"""All claims of a study together: how sure each verdict must be so that at most 5 % of those given are false. Pure.
+"""Evaluates all claims of a study together, so that at most 5 % of the verdicts given are expected to be false. Pure.
 
-Each claim is tested at the level that Benjamini & Hochberg's step-up procedure gives it (J. R. Statist. Soc. B 57
-(1995) 289): with r verdicts among m claims, each at r/m of the error. A claim is a family of its own, whose parts share
-that error (``judge``): selective inference on families, Benjamini & Bogomolov, J. R. Statist. Soc. B 76 (2014) 297. It
-loses less than Holm's correction over all parts of all claims: where all but a few claims are clear, nearly nothing.
+The level of each claim follows Benjamini & Hochberg's step-up procedure (J. R. Statist. Soc. B 57 (1995) 289): with r
+verdicts among m claims, each is tested at r/m of the error. A claim is a family whose parts share that error
+(``evaluate``): selective inference on families, Benjamini & Bogomolov, J. R. Statist. Soc. B 76 (2014) 297. This loses
+less power than Holm's correction over all parts of all claims, and almost none if all but a few claims are clear.
 """
 
 import dataclasses
@@ -19,8 +19,7 @@ _UNDECIDED = {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """One claim as its parts. ``missing``: what there are no cells for; ``margin``: the smallest difference of
-    interest."""
+    """One claim as its parts. ``missing``: parts without cells. ``margin``: the smallest difference of interest."""
 
     parts: Sequence[Part]
     missing: Sequence[str]
@@ -28,7 +27,7 @@ class Asked:
 
 
 def answers(claims: Sequence[Asked], judge: Evaluator) -> tuple[ClaimAnswer, ...]:
-    """What the trials say of each claim, all verdicts together. Claims of which nothing is known do not count."""
+    """Return the answers of the trials to all claims together. Claims with the verdict ``unknown`` do not count."""
     found = _at(claims, judge, judge.error)
     testable = sum(answer.verdict is not ClaimVerdict.UNKNOWN for answer in found)
     decided = testable

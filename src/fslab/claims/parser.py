@@ -1,4 +1,4 @@
-"""Reads one statement of a claim: text → ``language``. A mistake carries the column it was found at.
+"""Parses one statement of a claim: text → ``language``. Each mistake has the column at which it was found.
 
 statement = ["overall"] form ["for" ("any" key | condition) (("," | "and") ("any" key | condition))*]
 form      = terms (">" terms)+                              | term "/" term range | term range
@@ -42,7 +42,7 @@ _WORDS = {
 
 
 def parse(text: str) -> Statement:
-    """The statement that ``text`` makes; Misread when it makes none."""
+    """Return the statement in ``text``. Raises Misread if it is not a statement."""
     return _Parser(text).statement()
 
 
@@ -72,7 +72,7 @@ class _Parser:
         return self.after(self.terms())
 
     def after(self, terms: tuple[Term, ...]) -> Form:
-        """What is said of the terms that came first."""
+        """Parse the rest of the form, after its first terms."""
         if self.sees(">") and not self.figure_next():
             return self.order(terms)
         if self.took("is") or self.took("are"):
@@ -155,7 +155,7 @@ class _Parser:
             conditions = self.conditions()
             self.expect("]")
         workload = self.word("a workload") if self.took("on") else None
-        if workload is not None and self.sees("["):  # sync-read[threads=1]
+        if workload is not None and self.sees("["):  # such as sync-read[threads=1]
             self.next()
             inside = ",".join(map(str, self.conditions()))
             self.expect("]")
@@ -169,7 +169,7 @@ class _Parser:
         return tuple(found)
 
     def region(self) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
-        """What it is narrowed to, and in what the compared need not be alike."""
+        """Parse what follows ``for``: conditions, and keys in which the compared stacks may differ."""
         region: list[Condition] = []
         free: list[str] = []
         while True:
@@ -195,7 +195,7 @@ class _Parser:
         return tuple(found)
 
     def plain_range(self) -> Range:
-        """The range of a ratio, which has no unit."""
+        """Parse the range of a ratio, which has no unit."""
         begin = self.at
         found = self.range()
         within = next((n for n in range(begin, self.at) if self.tokens[n].text == "within"), self.at)
@@ -243,7 +243,7 @@ class _Parser:
         return token.text
 
     def share(self) -> float:
-        """``10%`` or 0.1, as a fraction."""
+        """Parse ``10%`` or ``0.1``, and return it as a fraction."""
         column, text = self.column, self.figure()
         try:
             value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
@@ -300,13 +300,13 @@ class _Parser:
         return token.text
 
     def wrong(self, wanted: str) -> Misread:
-        """The mistake that something else is here than what is ``wanted``."""
+        """Return the error that the next token is not what is ``wanted``."""
         got = f"'{self.here.text}'" if self.here else "the end"
         return Misread(f"expected {wanted}, not {got}", self.column)
 
 
 def _parted(figure: str) -> tuple[float, str]:
-    """The number of a figure, and its unit."""
+    """Return the number and the unit of a figure."""
     number = re.match(r"[\d.]+", figure)
     assert number is not None  # noqa: S101 - a figure begins with a number
     return float(number[0]), figure[number.end() :]

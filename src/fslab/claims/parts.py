@@ -1,6 +1,6 @@
-"""What a claim comes down to among given cells: ratios that must lie within bounds, and spreads to compare.
+"""The parts of a claim among given cells: ratios that must lie within bounds, and spreads to compare.
 
-Pure. Every part of a claim must hold for the claim to hold. How a part is judged is for ``judge`` and ``published``.
+Pure. A claim holds if all its parts hold. ``evaluate`` and ``published`` judge the parts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ class CellFigure:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Cell and metric by name."""
+        """Cell id and metric name."""
         return self.cell.id, self.metric.name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """``low`` to ``high``; ``strict``: the ends do not belong to it. ``shown``: as the claim writes them."""
+    """The range from ``low`` to ``high``. ``strict``: without its ends. ``shown``: the range as the claim writes it."""
 
     low: float = 0.0
     high: float = inf
@@ -37,30 +37,30 @@ class Bounds:
     shown: str = ""
 
     def hold(self, low: float, high: float) -> bool:
-        """Whether all from ``low`` to ``high`` lies within."""
+        """Return whether the whole interval from ``low`` to ``high`` lies within the bounds."""
         if self.strict:
             return (self.low < low or self.low == 0) and high < self.high
         return self.low <= low and high <= self.high
 
     def exclude(self, low: float, high: float) -> bool:
-        """Whether nothing from ``low`` to ``high`` lies within."""
+        """Return whether no value from ``low`` to ``high`` lies within the bounds."""
         if self.strict:
             return high <= self.low or low >= self.high
         return high < self.low or low > self.high
 
     @property
     def is_direction(self) -> bool:
-        """Whether they only say on which side of 1 it lies."""
+        """Whether the bounds only determine on which side of 1 the value lies."""
         return (self.low, self.high) in {(1.0, inf), (0.0, 1.0)}
 
     @property
     def side(self) -> Bounds | None:
-        """The side of 1 that all within lies on; None where 1 itself lies within."""
+        """The side of 1 on which all values within the bounds lie; None if they lie on both sides."""
         return BETTER if self.low >= 1 else WORSE if 0 < self.high <= 1 else None
 
     @property
     def half_width(self) -> float:
-        """Half the distance of the ends, on logarithms; infinite where there is only one."""
+        """Half the distance between the ends, on logarithms; infinite if the range has only one end."""
         return log(self.high / self.low) / 2 if self.low > 0 and self.high < inf else inf
 
 
@@ -72,7 +72,7 @@ WORSE = Bounds(high=1.0, strict=True, shown="< 1")
 class Quotient:
     """A product of powers of figures that must lie within ``bounds``: ``xfs / ext4``, ``ext4``, a ratio of ratios.
 
-    ``over`` and ``under`` are what people call what is above and below the line.
+    ``over`` and ``under``: the displayed names of the numerator and the denominator.
     """
 
     over: str
@@ -87,15 +87,16 @@ class Quotient:
 
     @property
     def name(self) -> str:
-        """``xfs / ext4``."""
+        """The displayed name, such as ``xfs / ext4``."""
         return f"{self.over} / {self.under}" if self.under else self.over
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spread:
-    """How much one varies (the largest ratio of two of its figures), against how much another does or a bound.
+    """A spread (the largest ratio of two figures of a stack) that is compared with another spread or with a factor.
 
-    ``more``: it must vary more. ``others`` are empty where it is compared with the factor ``than``.
+    ``more``: the spread must be the larger one. ``others``: figures of the other spread; empty if the comparison is
+    with the factor ``than``.
     """
 
     over: str
@@ -112,12 +113,12 @@ class Spread:
 
     @property
     def name(self) -> str:
-        """``spread of ext4 / of xfs``."""
+        """The displayed name, such as ``spread of ext4 / of xfs``."""
         return f"spread of {self.over}" + (f" / of {self.under}" if self.others else "")
 
     @property
     def bounds(self) -> Bounds:
-        """Where the ratio of the two spreads must lie."""
+        """The range in which the ratio of the two spreads must lie."""
         shown = f"{'>' if self.more else '<'} {self.than:g}"
         edge = {"low": self.than} if self.more else {"high": self.than}
         return Bounds(**edge, strict=True, shown=shown)
@@ -129,25 +130,28 @@ Part = Quotient | Spread
 def quotient(
     over: CellFigure, under: CellFigure, names: tuple[str, str], bounds: Bounds, where: str
 ) -> Quotient:
-    """One figure ÷ another."""
+    """Return the quotient of two figures."""
     return Quotient(
         over=names[0], under=names[1], where=where, weights=((over, 1.0), (under, -1.0)), bounds=bounds
     )
 
 
 def better(one: CellFigure, other: CellFigure, names: tuple[str, str], where: str) -> Quotient:
-    """That one is better than the other; larger, where no direction is better."""
+    """Return the part "``one`` is better than ``other``". Without a preferred direction, better means larger."""
     bounds = WORSE if one.metric.better is Direction.LOWER else BETTER
     return quotient(one, other, names, bounds, where)
 
 
 def within(share: float) -> Bounds:
-    """At most a factor 1 + ``share`` apart."""
+    """Return the bounds for two figures that differ by at most a factor 1 + ``share``."""
     return Bounds(low=1 / (1 + share), high=1 + share, shown=f"within {share * 100:g} %")
 
 
 def mean_of(parts: Sequence[Quotient], where: str) -> Quotient:
-    """The geometric mean of several quotients that say the same: all turned such that larger is better."""
+    """Return the geometric mean of several quotients that make the same statement.
+
+    Quotients for which smaller is better are inverted first, so that larger is better for all.
+    """
     turned = [_turned(part) if part.bounds is WORSE else part for part in parts]
     share = 1 / len(turned)
     weights: dict[tuple[str, str], tuple[CellFigure, float]] = {}

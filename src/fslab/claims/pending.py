@@ -1,4 +1,4 @@
-"""Claims as questions that trials are repeated for: what is open of each, and which cells get the next trials. Pure."""
+"""Evaluates claims between trials: what is still open, and which cells get the next trials. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -25,11 +25,10 @@ Answered = Mapping[str, tuple[Asked, ClaimAnswer]]
 def questions_of(
     claims: Sequence[Claim], cells: Sequence[Cell], stopping: StoppingRule, memory_bytes: int | None
 ) -> Ask:
-    """What is to be asked of the trials there are, at each look: every part of every claim.
+    """Return the function that evaluates all parts of all claims at each interim analysis.
 
-    Trials go to the open claims that give the most verdicts for the time (``pursue``). When no open claim can be
-    decided any more, what is left goes to verdicts that hold only if trials are independent, up to the 20 blocks that
-    can tell.
+    Trials go to the open claims that give the most verdicts for the time (``pursue``). If no open claim can be decided
+    any more, the rest goes to verdicts that hold only if trials are independent, up to the 20 blocks that can show it.
     """
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
     asked = {claim.id or "": asked_of(claim, scope) for claim in claims}
@@ -50,7 +49,7 @@ def questions_of(
 
 
 def cells_of(claims: Sequence[Claim], cells: Sequence[Cell], memory_bytes: int | None) -> frozenset[str]:
-    """Ids of the cells that any claim is about."""
+    """Return the ids of the cells that at least one claim is about."""
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
     parts = (part for claim in claims for part in asked_of(claim, scope).parts)
     return frozenset(figure.cell.id for part in parts for figure in part.figures)
@@ -91,7 +90,7 @@ def _plan(
 
 
 def _effort(asked: Asked, answer: ClaimAnswer, trials: Trials) -> Effort | None:
-    """To a verdict; of a tentative one, to as many blocks as can tell whether trials are independent."""
+    """Return the effort to a verdict; for a tentative verdict, to the blocks that can show independence of trials."""
     if answer.verdict is ClaimVerdict.OPEN:
         return effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin)
     blocks = {
@@ -104,7 +103,7 @@ def _effort(asked: Asked, answer: ClaimAnswer, trials: Trials) -> Effort | None:
 
 
 def _is_tentative(answer: ClaimAnswer) -> bool:
-    """Whether the verdict would be gone if trials resembled the ones before them."""
+    """Return whether the verdict would not hold if trials were correlated with the ones before them."""
     of_verdict = [
         one for one in answer.findings if one.verdict not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}
     ]

@@ -1,7 +1,7 @@
-"""Published figures: read from CSV, found again among a study's cells, and what they say of its claims. Pure.
+"""Reads published figures from CSV, finds their cells in a study, and judges claims by them. Pure.
 
-A printed figure is one number: what follows from it has no interval. Tables are kept apart, for a publication may
-print one figure twice with different values.
+A printed figure is one number, so a value computed from it has no interval. Tables are kept apart, because a
+publication may print one figure twice with different values.
 """
 
 import csv
@@ -28,9 +28,9 @@ PLAIN = "defaults"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedFigure:
-    """One printed figure: ``value`` in the unit of its metric here, ``cells`` that it is the figure of.
+    """One printed figure. ``value``: in the unit of its metric here. ``cells``: the cells that it is a figure of.
 
-    ``metric`` is None, and ``cells`` are empty, where the study has nothing of the kind.
+    ``metric`` is None and ``cells`` is empty if the study has no such figure.
     """
 
     table: str
@@ -45,7 +45,7 @@ class PublishedFigure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PublishedFigures:
-    """All printed figures of a publication, in their order."""
+    """All printed figures of a publication, in the order of the file."""
 
     printed: tuple[PublishedFigure, ...]
 
@@ -54,7 +54,7 @@ class PublishedFigures:
         return tuple(dict.fromkeys(one.table for one in self.printed))
 
     def of(self, table: str) -> dict[tuple[str, str], float]:
-        """The figures of one table by cell and metric."""
+        """Return the figures of one table by cell id and metric."""
         return {
             (cell.id, one.metric.name): one.value
             for one in self.printed
@@ -63,7 +63,7 @@ class PublishedFigures:
         }
 
     def anywhere(self, tables: Sequence[str]) -> dict[tuple[str, str], float]:
-        """The figures of several tables together, less those printed with different values."""
+        """Return the figures of several tables, except those that are printed with different values."""
         seen: dict[tuple[str, str], set[float]] = {}
         for table in tables:
             for key, value in self.of(table).items():
@@ -71,7 +71,7 @@ class PublishedFigures:
         return {key: next(iter(values)) for key, values in seen.items() if len(values) == 1}
 
     def answer(self, parts: Sequence[Part], missing: Sequence[str], tables: Sequence[str]) -> ClaimAnswer:
-        """What the printed figures say of a claim with these parts, by those ``tables`` (all, where none is named)."""
+        """Judge a claim with these parts by the figures of ``tables``; by those of all tables if there are none."""
         if not self.printed:
             return ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="not printed", parts=len(parts))
         chosen = [table for table in self.tables if not tables or table in tables]
@@ -83,7 +83,10 @@ class PublishedFigures:
         return ClaimAnswer(verdict=verdict, words=words, parts=len(parts), findings=tuple(findings))
 
     def _findings(self, part: Part, tables: Sequence[str]) -> list[PartFinding]:
-        """One for each table that has all figures; from several tables together where none has."""
+        """Return one finding for each table that has all figures of the part.
+
+        If no table has all of them, return one finding from the figures of all tables together.
+        """
         found = [_found(part, self.of(table), table) for table in tables]
         whole = [finding for finding in found if finding is not None]
         if whole:
@@ -106,14 +109,14 @@ class PublishedFigures:
 
     @staticmethod
     def _upheld(findings: Sequence[PartFinding]) -> str:
-        """In which tables it does hold, where others contradict it."""
+        """Return text that names the tables in which the claim holds, if only other tables contradict it."""
         against = {one.table for one in findings if one.verdict is ClaimVerdict.CONTRADICTED}
         held = dict.fromkeys(one.table for one in findings if one.table and one.table not in against)
         return f"; holds in table {', '.join(held)}" if held and None not in against else ""
 
 
 def read_figures(text: str, name: str, published: Published, scope: Scope) -> PublishedFigures:
-    """The figures of a CSV file; StudyError with its lines for what cannot be read."""
+    """Return the figures of a CSV file. Raises StudyError with the line of a row that cannot be read."""
     reader = csv.DictReader(StringIO(text))
     if reader.fieldnames != COLUMNS:
         raise StudyError(
@@ -152,13 +155,13 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Publish
 
 
 def is_variant(cell: Cell, variant: str) -> bool:
-    """Whether a cell has the mount options, or is the stack, that a publication calls so."""
+    """Return whether a cell has the mount options, or the stack name, that a publication calls ``variant``."""
     mount = cell.stack.mounted_with
     return sorted(mount.split(",")) == sorted(variant.split(",")) or cell.stack.name == variant
 
 
 def _together(verdicts: Sequence[ClaimVerdict], *, complete: bool) -> ClaimVerdict:
-    """The verdict on a conjunction from those on its parts."""
+    """Return the verdict on a claim from the verdicts on its parts."""
     if ClaimVerdict.CONTRADICTED in verdicts:
         return ClaimVerdict.CONTRADICTED
     if set(verdicts) <= {ClaimVerdict.UNKNOWN}:
@@ -189,7 +192,7 @@ def _value(part: Part, values: dict[tuple[str, str], float]) -> float:
 
 
 def _range(values: Sequence[float]) -> float:
-    """The largest ratio of two of them; 1 of none."""
+    """Return the largest ratio of two of the values; 1 for fewer than two values."""
     ratios = [max(x / y, y / x) for x, y in combinations(values, 2)]
     return max(ratios, key=log, default=1.0)
 

@@ -1,7 +1,7 @@
-"""Where the time that is left goes: to the claims that give the most verdicts for a second of trials. Pure.
+"""Divides the time that is left among open claims, to get the most verdicts per second of trials. Pure.
 
-The cheapest are taken first, until their efforts fill what is left. Cells that one claim pays for are free for the
-next. A claim that would take more than all of it alone is given up, and its time goes to the others.
+The claims with the least effort come first, until the time is used up. Cells that one claim pays for are free for the
+next. A claim that alone would take more than all of the time is given up, and its time goes to the others.
 """
 
 from collections.abc import Sequence
@@ -10,16 +10,17 @@ from dataclasses import dataclass, field
 from fslab.claims.effort import Cost, Effort
 from fslab.stats.paired import PAIRS_LEAST
 
-BLOCKS_LEAST = PAIRS_LEAST  # the fewest that a verdict takes
+BLOCKS_LEAST = PAIRS_LEAST  # minimum number of blocks for a verdict
 
-# A forecast from n blocks is easily wrong by this much more than the share n/(n + _VAGUE) says.
+# Forecasts from n blocks are uncertain: a claim is given up only above (1 + _VAGUE / n) times the time that is left.
+# If all are given up, the cheapest is measured nevertheless, up to _HOPE times the time that is left.
 _VAGUE = 8
 _HOPE = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """An open claim. ``blocks``: how many it has been measured in, which says how far a forecast can be trusted."""
+    """An open claim. ``blocks``: in how many blocks it was measured; a forecast from more blocks is more reliable."""
 
     claim: str
     effort: Effort
@@ -28,7 +29,10 @@ class Candidate:
 
 @dataclass(kw_only=True, slots=True)
 class Pursuit:
-    """``cells`` get trials now; ``waiting`` come when others are decided; ``given_up``: beyond the budget."""
+    """What to measure next: ``cells`` get trials now, for the claims in ``pursued``; ``seconds`` is the time for these.
+
+    ``waiting``: claims that come when others are decided. ``given_up``: claims beyond the budget.
+    """
 
     cells: set[str] = field(default_factory=set)
     pursued: list[str] = field(default_factory=list)
@@ -38,7 +42,7 @@ class Pursuit:
 
 
 def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
-    """What to measure next with so many seconds left (None: no limit)."""
+    """Choose what to measure in the ``left_s`` seconds that are left (None: no limit)."""
     found = Pursuit()
     paid: dict[str, int] = {}
     for one in sorted(candidates, key=lambda candidate: candidate.effort.seconds):
@@ -54,7 +58,7 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
         found.seconds += seconds
         found.cells |= one.effort.blocks.keys()
         paid |= {cell: paid.get(cell, 0) + blocks for cell, blocks in more.items()}
-    if candidates and not found.pursued:  # what others do not need is spent where it is most likely to help
+    if candidates and not found.pursued:  # spend the time where it is most likely to help
         best = min(candidates, key=lambda candidate: candidate.effort.seconds)
         if left_s is not None and best.effort.seconds <= _HOPE * left_s:
             found.given_up.remove(best.claim)

@@ -1,7 +1,7 @@
-"""The replication page of a study: what a reader of the publication wants to know of each claim. Pure.
+"""The replication page of a study: its claims, their verdicts, and the conditions that differ. Pure.
 
-Claim, what was printed, whether the publication's own table supports it, what was measured here, the verdict; and the
-conditions that differ.
+A row has the claim, what was printed, whether the publication's own table supports the claim, what was measured here,
+and the verdict.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ SIGNS = {
 
 
 class Condition(Frozen):
-    """Something that the publication's machine and this one need not share."""
+    """A condition of a measurement that may differ between the publication's machine and this one."""
 
     name: str
     theirs: str
@@ -44,7 +44,7 @@ class Condition(Frozen):
 
 
 class Reason(Frozen):
-    """What may explain that a claim came out otherwise here: a mechanism that was found ``where`` it fails."""
+    """A possible explanation why a claim failed here: a mechanism that was found ``where`` it fails."""
 
     claim: str
     where: str
@@ -54,7 +54,7 @@ class Reason(Frozen):
 
 
 class ReplicationRow(Frozen):
-    """One claim, in words."""
+    """One claim, as the text of a row."""
 
     id: str
     says: str
@@ -67,7 +67,7 @@ class ReplicationRow(Frozen):
 
 
 class ReplicationPage(Frozen):
-    """Everything that the page shows; ``effort`` is what the campaign took, in words."""
+    """The content of the page. ``effort``: trials and time of the campaign, in words."""
 
     study: str
     title: str
@@ -84,7 +84,7 @@ class ReplicationPage(Frozen):
 
 
 def deciding(verdicts: Verdicts) -> list[tuple[str, PartFinding]]:
-    """Of each claim that came out otherwise, the part that decides it; the farthest from what is claimed first."""
+    """Return the deciding part of each claim that failed. The part farthest from the claimed range comes first."""
     failed = [
         (claim.id, finding)
         for claim in verdicts.claims
@@ -100,7 +100,7 @@ def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
 
 
 def conditions_of(theirs: Mapping[str, str], here: Mapping[str, str]) -> tuple[Condition, ...]:
-    """Those of the publication beside ours, where ours are known and differ in words."""
+    """Return the publication's conditions beside ours, if ours are known and have another text."""
     return tuple(
         Condition(name=name, theirs=value, here=here[name])
         for name, value in theirs.items()
@@ -123,7 +123,7 @@ def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
 
 
 def _leading(answer: ClaimAnswer) -> PartFinding | None:
-    """The part that decides: the first that fails as the claim does, or that is nearest to its limit."""
+    """Return the deciding part: of those with the verdict of the claim, the one with the smallest margin."""
     if answer.verdict is ClaimVerdict.UNKNOWN:
         return None
     wanted = ClaimVerdict.REPLICATED if answer.verdict is ClaimVerdict.PARTLY else answer.verdict
@@ -132,7 +132,7 @@ def _leading(answer: ClaimAnswer) -> PartFinding | None:
 
 
 def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
-    """The printed figure of the same part, in each table that has it."""
+    """Return the printed figure of the same part, in each table that has it."""
     if published is None or not published.findings:
         return "–"
     same = [
@@ -152,7 +152,7 @@ def _figure(one: PartFinding) -> str:
 
 
 def lines(page: ReplicationPage) -> Iterator[str]:
-    """The page in Markdown, for people and for a paper."""
+    """Yield the page as lines of Markdown."""
     yield from (f"# {_escaped(page.title)}", "")
     if page.source:
         yield from (_escaped(page.source), "")
@@ -197,7 +197,7 @@ def _reasons(page: ReplicationPage) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text that stays text in a table of Markdown."""
+    """Return text in which no character has a meaning in a Markdown table."""
     plain = " ".join(text.split())
     return "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in plain)
 
@@ -219,13 +219,13 @@ class StudyResult(Frozen):
 
     @property
     def decided(self) -> float | None:
-        """The share of the claims that can be tested here which have a verdict."""
+        """The share of the testable claims that have a verdict; None if no claim is testable."""
         testable = self.claims - self.untestable
         return (self.replicated + self.contradicted) / testable if testable else None
 
 
 def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) -> StudyResult:
-    """What a campaign came to, counted."""
+    """Return a campaign's numbers of claims by verdict, its trials and its time."""
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     of = [answer.verdict for answer in answers]
     usable = [record for record in records if is_usable(record)]
@@ -241,7 +241,10 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
 
 
 def effort_words(result: StudyResult) -> str:
-    """``396 trials in 9 min 02 s, 12 of them invalid or with warnings, 82 % of their time measured``."""
+    """Return the effort of a campaign in words.
+
+    ``396 trials in 9 min 02 s, 12 of them failed, invalid or with warnings, 82 % of their time measured``
+    """
     share = "" if result.measured is None else f", {result.measured * 100:.0f} % of their time measured"
     return (
         f"{result.trials} trials in {format_duration(result.minutes * 60)}, {result.with_warnings} of them failed, "
@@ -256,7 +259,7 @@ _INDEX = (
 
 
 def index(pages: Sequence[tuple[ReplicationPage, StudyResult]]) -> Iterator[str]:
-    """The table of all studies, in Markdown."""
+    """Yield the table of all studies as lines of Markdown."""
     yield from ("# Replications", "", "Made by `fslab replicate --all --write docs/replications`.", "")
     yield from (f"| {' | '.join(_INDEX)} |", f"|---|{'--:|' * (len(_INDEX) - 1)}")
     for page, one in pages:

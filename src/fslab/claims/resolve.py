@@ -1,6 +1,6 @@
-"""A claim → the parts that must hold among the cells of a study, and every mistake on the way.
+"""Resolves a claim into the parts that must hold among the cells of a study. Pure.
 
-Pure. What cannot be found among these cells is told in words, for a mistake of the study or for "not measured".
+What these cells lack is described in words, for a mistake of the study or for "not measured".
 """
 
 from collections.abc import Iterator, Sequence
@@ -45,7 +45,10 @@ from fslab.claims.scope import Scope, kind
 
 @dataclass(frozen=True, kw_only=True)
 class Resolver:
-    """The parts of one statement among the cells of a scope."""
+    """Resolves one statement among the cells of a scope.
+
+    ``missing``: what the cells lack, in words. ``meant``: all cells that the statement's words mean, by identity.
+    """
 
     claim: Claim
     statement: Statement
@@ -60,12 +63,12 @@ class Resolver:
 
     @cached_property
     def _on(self) -> list[Cell]:
-        """The cells of the claim's workloads, as far as these yield the metric that it names."""
+        """The cells of the claim's workloads that have the metric of the claim."""
         found = self.scope.on(self.claim.on, self._everywhere)
         return [cell for cell in found if figures.metric(cell.workload, self.claim.metric)]
 
     def parts(self) -> list[Part]:
-        """All parts; ``missing`` then tells what the cells lack for others."""
+        """Return all parts. Afterwards, ``missing`` describes what the cells lack for further parts."""
         found = list(self._of_form())
         if not self.statement.overall:
             return found
@@ -139,7 +142,7 @@ class Resolver:
             for other in others:
                 if other.name in named:
                     continue
-                # An option that is asked of one is asked of all that it is compared with, unless any will do.
+                # A condition on one stack applies to all stacks that it is compared with, unless `for any` is given.
                 own = other.conditions or self.statement.free
                 alike = other if own else replace(other, conditions=term.conditions)
                 self.meant.update({id(cell): cell for cell in self.scope.matching(other, self._on)})
@@ -160,7 +163,7 @@ class Resolver:
                 yield from self._spreads(form, term, other)
 
     def _within(self, form: Varies, term: Term) -> Iterator[Part]:
-        """Less than a share: no two differ by more. More than it: the two that differ most do."""
+        """Less than a share: yield all pairs, each of which must be within it. More than a share: yield the spread."""
         share = form.within or 0.0
         for cells in self._series(term, form.keys):
             found = self._figures(cells)
@@ -232,7 +235,7 @@ class Resolver:
     def _aligned(
         self, wanted: Sequence[tuple[Term, Sequence[Condition]]]
     ) -> Iterator[tuple[list[str], tuple[Cell, ...]]]:
-        """Names and cells that are alike in all that is left open; ``each`` is each stack in turn."""
+        """Yield names and cells that are equal in everything left open; ``each`` stands for each stack in turn."""
         kinds = self._kinds() if any(term.name == EACH for term, _ in wanted) else [EACH]
         for name in kinds:
             terms = [(_named(term, name), more) for term, more in wanted]
@@ -262,7 +265,7 @@ class Resolver:
         return list(dict.fromkeys(kind(cell) for cell in self._on))
 
     def _figures(self, cells: Sequence[Cell]) -> list[CellFigure] | None:
-        """The metric of the claim on each cell; None, and told, if one does not yield it."""
+        """Return the claim's metric on each cell; None, with an entry in ``missing``, if a cell does not have it."""
         found = []
         for cell in cells:
             metric = figures.metric(cell.workload, self.claim.metric)
@@ -277,11 +280,11 @@ class Resolver:
         return f"{term.name}[{values}]"
 
     def _where(self, cells: Sequence[Cell], but: Sequence[str] = ()) -> str:
-        """Workload and set-up as far as these do not go without saying."""
+        """Return workload and set-up, as far as they are needed to identify the part."""
         names = list(dict.fromkeys(cell.workload.name for cell in cells))
         bases = list(dict.fromkeys(name.partition("[")[0] for name in names))
         workload = names[0] if len(names) == 1 else bases[0] if len(bases) == 1 else ""
-        if but and len(bases) > 1:  # else the terms name them
+        if but and len(bases) > 1:  # otherwise the terms name them
             workload = f"{commonprefix(bases)}*".lstrip("*")  # noqa: RUF071 - of letters
         among = [cell for cell in self.scope.cells if kind(cell) == kind(cells[0])]
         told = sorted(
@@ -295,5 +298,5 @@ class Resolver:
 
 
 def _named(term: Term, name: str) -> Term:
-    """The term, and where it is ``each``, that of this name."""
+    """Return the term, with ``each`` replaced by ``name``."""
     return replace(term, name=name) if term.name == EACH else term

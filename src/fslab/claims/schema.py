@@ -1,4 +1,4 @@
-"""What a person writes of claims and published figures in a study file: frozen values, nothing looked up yet."""
+"""The keys of a study file for claims and published figures, as frozen values. Does not look up names or files."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 from fslab.cell import Frozen
 from fslab.units import Share, Size
 
-MARGIN = 0.1  # the smallest difference of interest, where neither the study nor the claim says another
+MARGIN = 0.1  # smallest difference of interest, unless the study or the claim sets another one
 _TEXT = {"type": "string"}
 
 
@@ -37,7 +37,7 @@ Names = Annotated[
 
 
 class Claim(Frozen):
-    """One claim: a sentence, and what must hold for it to be true."""
+    """One claim: a sentence, and the statements that must hold for it to be true."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
@@ -69,7 +69,7 @@ class Claim(Frozen):
 
 
 class Published(Frozen):
-    """Where the figures of a publication are, and what our names for what it measured are."""
+    """The figures of a publication, and the names that this study has for what the publication measured."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 

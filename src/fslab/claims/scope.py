@@ -1,7 +1,8 @@
-"""Which cells of a study the words of a claim mean: stacks by name and condition, workloads by name and pattern.
+"""Finds the cells of a study that the words of a claim mean.
 
-Pure. A stack that a claim names stands for all that have this file system (or name) and meet its conditions;
-what is compared is alike in all that the words leave open (``align``).
+A name of a stack stands for all stacks with this file system or this name that meet the conditions of the claim.
+Workloads are found by name and pattern. Cells are compared only if they are equal in everything that the words leave
+open (``align``). Pure.
 """
 
 import re
@@ -16,13 +17,13 @@ from fslab.units import parse_size
 MEMORY = "memory"
 HOST, GUEST_MEMORY = "host", "1g"
 Attributes = Mapping[str, Scalar | None]
-# Of the cell itself, not of what its tool or layout is told.
+# Attributes of the cell itself; all others are parameters of its tool or layout.
 OWN = ("workload", "tool", "cache", "fresh", "medium", "layout", "filesystem", "mkfs_options", "mount_options",
        "geometry", "machine", "kernel")  # fmt: skip
 
 
 def attributes(cell: Cell) -> dict[str, Scalar | None]:
-    """Everything about a cell that a claim can name. A layout of one device has ``disks`` 1."""
+    """Return all attributes of a cell that a claim can name. A layout with one device has ``disks`` 1."""
     stack = cell.stack
     return {
         "disks": 1,
@@ -45,12 +46,12 @@ def attributes(cell: Cell) -> dict[str, Scalar | None]:
 
 
 def kind(cell: Cell) -> str:
-    """What people call a stack: its file system, or its name where that is not known."""
+    """Return the kind of a stack: its file system, or its name if the file system is unknown."""
     return cell.stack.filesystem or cell.stack.name
 
 
 def flags(cell: Cell) -> set[str]:
-    """The bare words that are true of a cell: single options, layout and medium."""
+    """Return the bare words that are true of a cell: single options, layout and medium."""
     stack = cell.stack
     mount = stack.mounted_with
     mkfs = stack.mkfs_options
@@ -58,7 +59,7 @@ def flags(cell: Cell) -> set[str]:
 
 
 def measure(value: Scalar | None) -> float | None:
-    """A value as a number, sizes in bytes; None for what has no order."""
+    """Return a value as a number, with sizes in bytes; None for values that have no order."""
     if value is None or isinstance(value, bool):
         return None
     try:
@@ -78,10 +79,10 @@ def _plain(value: Scalar | None) -> object:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """The cells that there are, in the order of the plan.
+    """The cells of a study or of a campaign, in the order of the plan.
 
-    ``memory_bytes`` is that of the host (a guest's is in its cells), None where it is not known. ``lenient``: what
-    compares with memory is then taken as met (to check a claim before there is a machine).
+    ``memory_bytes``: memory of the host (that of a guest is in its cells); None if unknown. ``lenient``: a comparison
+    with unknown memory counts as met, so that a claim can be checked before there is a machine.
     """
 
     cells: tuple[Cell, ...]
@@ -91,7 +92,7 @@ class Scope:
     plain: dict[int, dict[str, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        # By identity, for a cell's own id is a digest that takes long to make: the cells live as long as this does.
+        # Keyed by identity: a cell's own id is a digest that is slow to compute. The cells live as long as this object.
         for cell in self.cells:
             self.known[id(cell)] = attributes(cell)
             self.plain[id(cell)] = {key: _plain(value) for key, value in self.known[id(cell)].items()}
@@ -101,22 +102,22 @@ class Scope:
 
     @cached_property
     def stacks(self) -> list[str]:
-        """Every name that a stack can be called by."""
+        """All names that a claim can use for a stack."""
         return sorted({kind(cell) for cell in self.cells} | {cell.stack.name for cell in self.cells})
 
     @cached_property
     def workloads(self) -> list[str]:
-        """Every name of a workload, as a whole and with its combination."""
+        """All names of workloads, with and without their combination of parameters."""
         names = {cell.workload.name for cell in self.cells}
         return sorted(names | {name.partition("[")[0] for name in names})
 
     @cached_property
     def keys(self) -> list[str]:
-        """Every key that a condition can name."""
+        """All keys that a condition can name."""
         return sorted({key for cell in self.cells for key in self.of(cell)})
 
     def on(self, patterns: Sequence[str], among: Sequence[Cell] | None = None) -> list[Cell]:
-        """The cells of these workloads; of all where none is named."""
+        """Return the cells whose workload matches one of the patterns; all cells if there are no patterns."""
         cells = list(self.cells if among is None else among)
         if not patterns:
             return cells
@@ -141,7 +142,7 @@ class Scope:
         return self.memory_bytes if machine.type == HOST else parse_size(machine.memory or GUEST_MEMORY)
 
     def matching(self, term: Term, cells: Iterable[Cell], more: Sequence[Condition] = ()) -> list[Cell]:
-        """The cells that a term means; those of a stack of just this name come first."""
+        """Return the cells that a term means. Cells of a stack with exactly this name come first."""
         if term.workload is not None:
             cells = self.on([term.workload], list(cells))
         found = [
@@ -153,22 +154,22 @@ class Scope:
         return sorted(found, key=lambda cell: cell.stack.name != term.name)
 
     def varying(self, cells: Sequence[Cell]) -> set[str]:
-        """The attributes that these cells do not have in common, less those that the others determine."""
+        """Return the attributes, except ``filesystem``, in which these cells differ."""
         having = [self.plain[id(cell)] for cell in cells]
         names = {key for each in having for key in each}
         found = {name for name in names if any(each.get(name) != having[0].get(name) for each in having)}
         return found - {"filesystem"}
 
     def at(self, cell: Cell, names: Iterable[str]) -> tuple[object, ...]:
-        """The values of some attributes, such that equal ones are equal."""
+        """Return the values of some attributes in a comparable form, in which equal sizes and numbers are equal."""
         having = self.plain[id(cell)]
         return tuple(having.get(name) for name in names)
 
     def apart(self, groups: Sequence[Sequence[Cell]], given: Sequence[str] = ()) -> list[str]:
-        """Attributes by which the cells of each group are told from each other, beside those ``given``.
+        """Return the attributes that distinguish the cells within each group, without those in ``given``.
 
-        What the others determine is left out, names of workloads first: of ``dd-write-4k`` and ``dd-write-1m``
-        what remains is ``bs``.
+        Attributes that the others determine are left out, names of workloads first: for ``dd-write-4k`` and
+        ``dd-write-1m`` only ``bs`` remains.
         """
         found = sorted(
             {name for cells in groups for name in self.varying(cells)} - set(given),
@@ -184,10 +185,11 @@ class Scope:
         return len({self.at(cell, fewer) for cell in cells}) == len({self.at(cell, more) for cell in cells})
 
     def align(self, groups: Sequence[Sequence[Cell]], free: Sequence[str] = ()) -> Iterator[tuple[Cell, ...]]:
-        """One cell of each group, alike in all that more than one group varies in, but for what is ``free``.
+        """Yield tuples of one cell per group that are equal in all attributes that vary within groups, except ``free``.
 
-        Where a group has one value of what others vary in, these take that value; if they have it not, it
-        goes with all of theirs (one disk beside stripes over two, three and four).
+        If a group has a single value of an attribute that varies in other groups, the others take that value. If they
+        do not have it, the single value is combined with all of theirs (one disk with stripes over two, three and
+        four).
         """
         names = self.apart(groups)
         bound = [name for name in names if name not in free]
@@ -228,9 +230,9 @@ class Scope:
     def series(
         self, cells: Sequence[Cell], keys: Sequence[str], *beside: Sequence[Cell]
     ) -> dict[tuple[object, ...], list[Cell]]:
-        """The cells in groups that differ by ``keys`` only, each in the order of their values.
+        """Return groups of cells that differ only in ``keys``, each group in the order of their values.
 
-        Groups are named alike where the series of other cells ``beside`` are asked for too.
+        With ``beside``, the groups have names that also fit the series of these other cells.
         """
         grouped: dict[tuple[object, ...], list[Cell]] = {}
         names = self.apart([cells, *beside], keys)
@@ -246,7 +248,10 @@ class Scope:
 
 
 def workload_is(pattern: str, cell: Cell) -> bool:
-    """Whether a pattern means a cell's workload: its whole name, its name less the combination, or ``*``."""
+    """Return whether a pattern matches a cell's workload, by its name with or without the combination of parameters.
+
+    ``*`` stands for any characters, ``?`` for one character.
+    """
     return _means(pattern, cell.workload.name)
 
 

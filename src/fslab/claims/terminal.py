@@ -48,7 +48,7 @@ STYLE = {
 }
 PRINTED, HERE = "printed", "here"
 BARE = "?"
-WIDE = 50.0  # % from which ± would say something else than the factor that is meant
+WIDE = 50.0  # %; wider intervals are shown as a factor, because ± would be misread
 
 
 def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> None:
@@ -154,7 +154,7 @@ def _legend(verdicts: Verdicts, console: Console, width: int) -> None:
 
 
 def _grids(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
-    """Stacks across."""
+    """Yield the table with a column for each stack."""
     yield _grid(
         ["", *table.stacks],
         [(f"{line.workload}\n  {line.metric}", line.cells) for line in table.lines], measured=measured,
@@ -162,7 +162,7 @@ def _grids(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
 
 
 def _tall(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
-    """Stacks down: a table for each workload, its metrics across."""
+    """Yield one table for each workload, with a row for each stack and a column for each metric."""
     for workload in dict.fromkeys(line.workload for line in table.lines):
         lines = [line for line in table.lines if line.workload == workload]
         rows = [(stack, _column(lines, number)) for number, stack in enumerate(table.stacks)]
@@ -194,7 +194,7 @@ def _field(cell: TableCell, *, measured: bool) -> Text:
 
 
 def _measured(cell: TableCell) -> str:
-    """``1.12 ±7%``: half the interval's width on logarithms; ``1.12 ?`` without one; ``1.12 ×÷2.3``: wide."""
+    """Return ``1.12 ±7%`` (half the interval's width on logarithms), ``1.12 ×÷2.3`` (wide), ``1.12 ?`` (none)."""
     if cell.measured is None:
         impossible = bool(cell.why and cell.why.startswith("not possible"))
         return "not possible" if impossible else "–"

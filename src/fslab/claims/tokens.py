@@ -1,4 +1,4 @@
-"""Cuts a statement of a claim into words and signs, each with its column. Knows nothing of what they mean."""
+"""Splits a statement of a claim into words and signs, each with its column. Does not interpret them."""
 
 import re
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ _TOKEN = re.compile(
     r"|(?P<sign>\.\.|>=|<=|!=|[><=~/,\[\]]))"
 )
 
-# Each stack of a group is compared with each of the next: without a bound, a page of names is compared for hours.
+# Each stack of a group is compared with each of the next group. Without a limit, a page of names would take hours.
 MOST_TOKENS = 200
 
 
 class Misread(Exception):  # noqa: N818 - a mistake of the study, made into a StudyError with all others
-    """What is wrong with a statement, and at which column."""
+    """A mistake in a statement: what is wrong, and at which column."""
 
     def __init__(self, what: str, column: int) -> None:
         super().__init__(what)
@@ -23,7 +23,7 @@ class Misread(Exception):  # noqa: N818 - a mistake of the study, made into a St
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Token:
-    """A word, a quoted name or a sign; ``plain`` words may be keywords."""
+    """A word, a quoted name or a sign. ``plain``: not quoted, so that it may be a keyword."""
 
     text: str
     column: int
@@ -31,7 +31,7 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of ``text``; Misread at what is none."""
+    """Return the tokens of ``text``. Raises Misread at the first character that is not part of a token."""
     found, position = [], 0
     while text[position:].strip():
         match = _TOKEN.match(text, position)

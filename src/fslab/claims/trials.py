@@ -1,4 +1,4 @@
-"""The usable values of trials by cell, metric and block, and why a cell has none. Pure."""
+"""The usable values of trials by cell, metric and block, and the reasons why a cell has none. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from fslab.record import Severity, Status, TrialRecord
 
 @dataclass(kw_only=True, slots=True)
 class Trials:
-    """What was measured. ``impossible``: by cell, why it is not possible."""
+    """The trials of a campaign. ``impossible``: the reason why a cell cannot be measured here, by cell id."""
 
     records: Sequence[TrialRecord]
     impossible: Mapping[str, str] = field(default_factory=dict)
@@ -26,7 +26,7 @@ class Trials:
             self.by_cell.setdefault(record.cell.id, []).append(record)
 
     def values(self, figure: CellFigure) -> dict[int, float]:
-        """The known values of a figure in usable trials, by block."""
+        """Return the known values of a figure in usable trials, by block."""
         found: dict[int, float] = {}
         for record in self.by_cell.get(figure.cell.id, []):
             value = record.metrics.get(figure.metric.name)
@@ -35,13 +35,13 @@ class Trials:
         return found
 
     def cost_s(self, cell: str) -> float:
-        """How long a trial of a cell takes, by its own or else by all; 0 where nothing was measured."""
+        """Return the mean duration of a cell's trials, or of all trials if the cell has none; 0 without trials."""
         known = self.by_cell.get(cell) or self.records
         return fmean(record.duration_s for record in known) if known else 0.0
 
     @property
     def kernels(self) -> tuple[str, ...]:
-        """The kernels that usable trials ran on, those of guests by the kind of machine: ``6.1.176 (uml)``."""
+        """The kernels of usable trials; those of guests with the type of machine: ``6.1.176 (uml)``."""
         found: dict[str, None] = {}
         for record in self.records:
             kernel, machine = record.provenance.machine.get("kernel"), record.cell.stack.machine.type
@@ -50,7 +50,7 @@ class Trials:
         return tuple(found)
 
     def why_none(self, figure: CellFigure) -> str | None:
-        """Why a figure has no values; None if it has some."""
+        """Return why a figure has no values; None if it has values."""
         if self.values(figure):
             return None
         name, stack = figure.cell.workload.name, figure.cell.stack.name
@@ -67,7 +67,7 @@ class Trials:
 
 
 def _reason(records: Sequence[TrialRecord]) -> str:
-    """The first reason why a trial failed or is not compared."""
+    """Return the first reason why a trial failed or is invalid, as the end of a sentence."""
     failed = [record.error.splitlines()[0] for record in records if record.error]
     doubts = [
         one.message for record in records for one in record.validity if one.severity is Severity.INVALID

@@ -1,10 +1,11 @@
-"""Interval, bounds and margin of interest → verdict; verdicts of parts → verdict of a claim. Pure.
+"""Determines the verdict on a part, from interval, bounds and margin of interest, and on a claim, from its parts. Pure.
 
 A *direction* (``> 1``) is replicated when the interval lies on its side of 1. It is a tie when the interval lies within
 the margin on both sides of 1: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657). It is
-reversed when the interval lies on the other side. One of the three is reached sooner or later, wherever the truth is. A
-*size* (``>= 2``, ``~ 3 within 10%``, a tie that is claimed) is replicated when the interval lies within its range, and
-differs when it lies outside; where the truth is at the end of the range neither is ever reached: ``at_limit``.
+reversed when the interval lies on the other side. Given enough trials, one of the three is always reached.
+
+A *size* (``>= 2``, ``~ 3 within 10%``, a claimed tie) is replicated when the interval lies within its range, and
+differs when it lies outside. If the true value is at the end of the range, neither is ever reached: ``at_limit``.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ from fslab.claims.parts import Bounds
 
 
 def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> ClaimVerdict:
-    """What an interval says of one part."""
+    """Return the verdict of an interval on one part."""
     if bounds.hold(low, high):
         return ClaimVerdict.REPLICATED
     if bounds.is_direction and 1 / (1 + margin) <= low and high <= 1 + margin:
@@ -26,7 +27,7 @@ def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> Claim
 
 
 def at_limit(bounds: Bounds, low: float, high: float, margin: float) -> bool:
-    """Whether all of the interval is nearer to an end of a size's range than anybody wants to know."""
+    """Return whether the whole interval is at an end of a size's range, that is, nearer to it than :func:`nearness`."""
     if bounds.is_direction:
         return False
     near = nearness(bounds, margin)
@@ -35,12 +36,12 @@ def at_limit(bounds: Bounds, low: float, high: float, margin: float) -> bool:
 
 
 def nearness(bounds: Bounds, margin: float) -> float:
-    """How near to a limit counts as at it, on logarithms: the margin, or half of a range that is narrower."""
+    """Return the distance, on logarithms, that counts as at a limit: the margin, or half of a narrower range."""
     return min(log1p(margin), bounds.half_width)
 
 
 def of_claim(verdicts: Iterable[ClaimVerdict], *, complete: bool = True) -> ClaimVerdict:
-    """The verdict on a conjunction: the first part that fails decides."""
+    """Return the verdict on a claim from those on its parts: the first of ``FAILED`` decides, then ``open``."""
     found = set(verdicts)
     for worst in (*FAILED, ClaimVerdict.OPEN):
         if worst in found:
@@ -51,7 +52,10 @@ def of_claim(verdicts: Iterable[ClaimVerdict], *, complete: bool = True) -> Clai
 
 
 def of_directions(findings: Sequence[PartFinding], directions: Sequence[bool]) -> ClaimVerdict | None:
-    """The verdict on all that a claim says of directions; ``directions`` tells which parts are only that."""
+    """Return the verdict on all directions of a claim; None if it has none.
+
+    ``directions``: for each part, whether it is only a direction.
+    """
     told = [
         finding.verdict if only else finding.direction
         for finding, only in zip(findings, directions, strict=True)
@@ -61,6 +65,6 @@ def of_directions(findings: Sequence[PartFinding], directions: Sequence[bool]) -
 
 
 def of_sizes(findings: Sequence[PartFinding], directions: Sequence[bool]) -> ClaimVerdict | None:
-    """The verdict on all that it says of sizes; None where it says nothing of any."""
+    """Return the verdict on all sizes of a claim; None if it has none."""
     told = [finding.verdict for finding, only in zip(findings, directions, strict=True) if not only]
     return of_claim(told) if told else None

@@ -1,4 +1,7 @@
-"""Verdicts in words, one answer and all of a study: the same in the terminal, on pages and in Markdown. Pure."""
+"""Expresses verdicts in words, for one claim and for a whole study. Pure.
+
+The terminal, the pages and Markdown use the same words.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,7 +19,10 @@ NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 
 
 def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
-    """``replicated``, ``open: noise, about 4 min 10 s more``, ``differs; direction replicated``."""
+    """Return a verdict in words.
+
+    Examples: ``replicated``, ``open: noise (about 4 min 10 s more)``, ``differs in size, direction replicated``.
+    """
     said = VERDICT_NAMES.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
     if answer.verdict is ClaimVerdict.DIFFERS and answer.direction is ClaimVerdict.REPLICATED:
         return f"{said} in size, direction replicated"
@@ -24,7 +30,7 @@ def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
 
 
 def reason_words(answer: ClaimAnswer) -> str:
-    """Which of the reasons for an open claim it is, and what it takes."""
+    """Return the reason why a claim is open, and how much more time it needs."""
     if answer.reason is Why.AT_LIMIT:
         return f"at the limit (within {_percent(answer.margin)} of it)"
     if answer.more_s is None:
@@ -33,7 +39,7 @@ def reason_words(answer: ClaimAnswer) -> str:
 
 
 def summaries(verdicts: Verdicts) -> list[str]:
-    """A sentence on the printed figures, and one on the trials, as far as there are any."""
+    """Return a sentence on the printed figures and one on the trials, as far as there are any."""
     printed = any(claim.published and claim.published.verdict in VERDICT_NAMES for claim in verdicts.claims)
     measured = any(claim.measured for claim in verdicts.claims)
     own = [_printed(verdicts.claims)] if printed or not measured else []
@@ -41,7 +47,10 @@ def summaries(verdicts: Verdicts) -> list[str]:
 
 
 def summary(verdicts: Verdicts) -> str:
-    """``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), published tables contradict 6, open 2 (…).``"""
+    """Return the number of claims by verdict of the trials, in one sentence.
+
+    ``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), published tables contradict 6, open 2 (…).``
+    """
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
     told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
@@ -62,7 +71,7 @@ def summary(verdicts: Verdicts) -> str:
 
 
 def _printed(claims: Sequence[EvaluatedClaim]) -> str:
-    """``Of 14 claims, by the published figures: 8 hold, 6 are contradicted (1, 2b, …).``"""
+    """Return a sentence: ``Of 14 claims, by the published figures: 8 hold, 6 are contradicted (1, 2b, …).``"""
     by: dict[ClaimVerdict, list[str]] = {}
     for claim in claims:
         by.setdefault(claim.published.verdict if claim.published else ClaimVerdict.UNKNOWN, []).append(
@@ -84,7 +93,7 @@ def _printed(claims: Sequence[EvaluatedClaim]) -> str:
 
 
 def level_words(verdicts: Verdicts) -> str:
-    """What the verdicts promise, in a sentence."""
+    """Return the margin of interest and the error rate of the verdicts, in one sentence."""
     margins = sorted(
         {claim.measured.margin for claim in verdicts.claims if claim.measured and claim.measured.margin}
     )

@@ -1,4 +1,4 @@
-"""Says in a sentence or two what an answer rests on. Pure; decides nothing."""
+"""Describes the findings behind an answer in one or two sentences. Pure; decides nothing."""
 
 from collections.abc import Sequence
 from math import inf
@@ -15,7 +15,10 @@ STACKS = 3
 def answer_words(
     verdict: ClaimVerdict, findings: Sequence[PartFinding], missing: Sequence[str], *, absent: str
 ) -> str:
-    """``xfs / ext4 is 2.41 (2.30–2.52)``, with what is most telling of many parts first."""
+    """Return the findings in words, such as ``xfs / ext4 is 2.41 (2.30–2.52)``; the most important part first.
+
+    ``absent``: the words for parts that have no figures, such as "not printed".
+    """
     unknown = [finding for finding in findings if finding.verdict is ClaimVerdict.UNKNOWN]
     match verdict:
         case ClaimVerdict.HOLDS | ClaimVerdict.REPLICATED:
@@ -37,7 +40,10 @@ def answer_words(
 
 
 def verdict_of(finding: PartFinding) -> ClaimVerdict:
-    """What a part contributes to its claim: a size that differs since its direction does is of that kind."""
+    """Return what a part contributes to the verdict on its claim.
+
+    If a size differs and its direction is reversed or a tie, that verdict on the direction counts.
+    """
     if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in {
         ClaimVerdict.REVERSED,
         ClaimVerdict.TIE,
@@ -47,7 +53,7 @@ def verdict_of(finding: PartFinding) -> ClaimVerdict:
 
 
 def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
-    """``; compared: ext4 defaults, xfs; left out: ext4 data=journal``: among which stacks it is so."""
+    """Return the stacks that the answer is about: ``; compared: ext4 defaults, xfs; left out: ext4 data=journal``."""
     told = [(name, names) for name, names in (("compared", compared), ("left out", left_out)) if names]
     return "".join(f"; {name}: {_few(names)}" for name, names in told)
 
@@ -58,7 +64,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def finding_words(finding: PartFinding) -> str:
-    """``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
+    """Return a finding in words, such as ``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
     said = f"{finding.what} {figure_words(finding)}"
     if finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}:
         said += f", {'needs' if finding.verdict is ClaimVerdict.OPEN else 'not'} {finding.bound}"
@@ -75,7 +81,7 @@ def finding_words(finding: PartFinding) -> str:
 
 
 def figure_words(finding: PartFinding) -> str:
-    """``is 2.41 (2.30–2.52)``, ``is 4.8 µs``, or why it is not known."""
+    """Return ``is 2.41 (2.30–2.52)``, ``is 4.8 µs``, or the reason why the figure is unknown."""
     if finding.value is None or (finding.why and finding.low is None):
         return f"is unknown: not enough data ({finding.why})"
     if finding.low is None or finding.high is None:
@@ -90,7 +96,7 @@ def _one(finding: PartFinding, value: float) -> str:
 
 
 def ratio_words(value: float) -> str:
-    """``2.97``, ``0.098``, ``42``: three digits; more next to 1, where these tell two values apart."""
+    """Return a ratio with at least three digits: ``2.97``, ``0.0980``, ``42.0``. Values near 1 have four decimals."""
     if 0.995 <= value < 1.005 and value != 1:
         return f"{value:.4f}"
     if value >= 99.5:

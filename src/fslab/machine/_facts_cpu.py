@@ -1,4 +1,4 @@
-"""Facts of the processors: model, count, threads, speed. Reads only."""
+"""Facts of the processors: model, count, threads, speed. Only reads."""
 
 import os
 from pathlib import Path
@@ -10,20 +10,20 @@ CPUS = "sys/devices/system/cpu"
 
 
 def model(root: Path) -> Value:
-    """``model name`` on x86; ``Model`` on some ARM kernels, otherwise the part number."""
+    """Return ``model name`` on x86, ``Model`` on some ARM kernels, otherwise the part number."""
     cpuinfo = root / "proc/cpuinfo"
     names = ("model name", "Model", "CPU part")
     return next((found for name in names if (found := field_of(cpuinfo, name))), None)
 
 
 def each_cpu(name: str, root: Path) -> Value:
-    """The value of a file for every processor; different values are joined by commas."""
+    """Return the value of a cpufreq file for all processors; different values are joined by commas."""
     found = {sysfs.text(path) for path in (root / CPUS).glob(f"cpu[0-9]*/cpufreq/{name}")}
     return ", ".join(sorted(text for text in found if text)) or None
 
 
 def turbo(root: Path) -> Value:
-    """Whether clocks above the nominal one are allowed (admin-guide/pm/intel_pstate, cpufreq)."""
+    """Return whether clock rates above the nominal one are allowed (admin-guide/pm/intel_pstate, cpufreq)."""
     off = sysfs.number(root / CPUS / "intel_pstate/no_turbo")
     if off is not None:
         return off == 0
@@ -32,7 +32,7 @@ def turbo(root: Path) -> Value:
 
 
 def nodes(root: Path) -> Value:
-    """Memory nodes; None on a kernel without NUMA."""
+    """Return the number of memory nodes, or None on a kernel without NUMA."""
     return len(list((root / "sys/devices/system/node").glob("node[0-9]*"))) or None
 
 

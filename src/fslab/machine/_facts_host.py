@@ -1,4 +1,4 @@
-"""Facts of the machine as a whole: its name, make, virtualisation, distribution, where images lie. Reads only."""
+"""Facts of the whole machine: name, vendor, virtualisation, distribution, file system of images. Only reads."""
 
 import hmac
 import os
@@ -11,7 +11,7 @@ from fslab.machine.fact import Fact, FactGroup, Value, Weight, field_of, is_real
 from fslab.system import mounts, paths, sysfs
 
 DMI = "sys/class/dmi/id"
-# Beginnings of DMI vendor and product names by hypervisor, as in systemd-detect-virt(1) (src/basic/virt.c).
+# Prefixes of DMI vendor and product names, with their hypervisor, as in systemd-detect-virt(1) (src/basic/virt.c).
 VENDORS = {
     "KVM": "kvm", "QEMU": "qemu", "Amazon EC2": "amazon", "Google Compute Engine": "google", "VMware": "vmware",
     "VMW": "vmware", "innotek GmbH": "virtualbox", "VirtualBox": "virtualbox", "Oracle Corporation": "virtualbox",
@@ -22,13 +22,13 @@ DMI_NAMES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
 
 
 def hypervisor(root: Path) -> Value:
-    """Whether the CPU flags contain ``hypervisor``; None where /proc/cpuinfo has no flags."""
+    """Return whether the CPU flags contain ``hypervisor``, or None if /proc/cpuinfo has no flags."""
     flags = field_of(root / "proc/cpuinfo", "flags")
     return None if flags is None else "hypervisor" in flags.split()
 
 
 def virtualisation(root: Path) -> Value:
-    """The name of the hypervisor, ``unknown hypervisor`` if only the CPU flags show one; None without one."""
+    """Return the hypervisor's name, ``unknown hypervisor`` if only the CPU flags show one, None if there is none."""
     if field_of(root / "proc/cpuinfo", "vendor_id") == "User Mode Linux":
         return "uml"
     for said in (sysfs.text(root / DMI / name) for name in DMI_NAMES):
@@ -41,7 +41,7 @@ def virtualisation(root: Path) -> Value:
 
 
 def container(root: Path) -> Value:
-    """The container manager, if this is a container that announces itself (systemd's container interface)."""
+    """Return the container manager, from systemd's container interface or a marker file; None if none is found."""
     if said := sysfs.text(root / "run/systemd/container"):
         return said
     for name, marker in (("docker", ".dockerenv"), ("podman", "run/.containerenv")):
@@ -51,7 +51,7 @@ def container(root: Path) -> Value:
 
 
 def distribution(_: Path) -> Value:
-    """os-release(5)."""
+    """Return ``PRETTY_NAME`` of os-release(5)."""
     try:
         return platform.freedesktop_os_release().get("PRETTY_NAME")
     except OSError:
@@ -59,7 +59,7 @@ def distribution(_: Path) -> Value:
 
 
 def _images(root: Path) -> mounts.Mount | None:
-    """The mount below the images' directory, which need not exist yet."""
+    """Return the mount that the images' directory lies on. The directory need not exist yet."""
     if not is_real(root):
         return None
     try:
@@ -69,19 +69,19 @@ def _images(root: Path) -> mounts.Mount | None:
 
 
 def images_filesystem(root: Path) -> Value:
-    """The file system that loop images lie on."""
+    """Return the type of the file system that loop images lie on."""
     mount = _images(root)
     return mount.filesystem if mount else None
 
 
 def images_mount_options(root: Path) -> Value:
-    """Options of that mount and its superblock."""
+    """Return the options of the mount that loop images lie on, and of its superblock."""
     mount = _images(root)
     return mount.options if mount else None
 
 
 def machine_id(root: Path) -> Value:
-    """A digest of machine-id(5), which is not to be shown itself; None where there is none yet."""
+    """Return a digest of machine-id(5), because the id itself is confidential. None if it is not set yet."""
     text = (sysfs.text(root / "etc/machine-id") or "").strip()
     if not re.fullmatch("[0-9a-f]{32}", text):
         return None

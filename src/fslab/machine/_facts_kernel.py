@@ -1,4 +1,4 @@
-"""Facts of the kernel: release, command line, mitigations, clock source. Reads only."""
+"""Facts of the kernel: release, command line, mitigations, clock source. Only reads."""
 
 import os
 import re
@@ -8,28 +8,27 @@ from fslab.machine.fact import Fact, FactGroup, Value, Weight, text_of
 from fslab.system import sysfs
 
 VULNERABILITIES = "sys/devices/system/cpu/vulnerabilities"
-# Names of files, which differ with each kernel installed and change nothing by themselves.
+# File names. They differ with each installed kernel and have no effect by themselves.
 _BOOT_FILES = re.compile(r"(?:BOOT_IMAGE|initrd)=\S*\s*")
-# What a guest of ours is told of its directory, which carries the campaign's id, and of its descriptors.
+# Options that fslab gives its guests: directories, whose path contains the campaign's id, and descriptors.
 _OF_ONE_RUN = re.compile(r'(?<!\S)(?:fslab_\w+=|con\d*=\S*fd:)(?:"[^"]*"|\S)*\s*')
 _PREEMPTION = re.compile(r"\bPREEMPT\w*")
 
 
 def mitigations(root: Path) -> Value:
-    """The kernel's mitigation for each known vulnerability of the processor
-    (Documentation/admin-guide/hw-vuln)."""
+    """Return the kernel's mitigation for each known vulnerability of the processor (admin-guide/hw-vuln)."""
     found = {path.name: sysfs.text(path) for path in (root / VULNERABILITIES).glob("*")}
     return {name: text for name, text in sorted(found.items()) if text} or None
 
 
 def preemption(_: Path) -> Value:
-    """``PREEMPT_DYNAMIC`` and the like, as the kernel's version says it."""
+    """Return the preemption model in the kernel's version string, such as ``PREEMPT_DYNAMIC``."""
     found = _PREEMPTION.search(os.uname().version)
     return found[0] if found else None
 
 
 def command_line(value: object) -> str:
-    """The kernel's command line without the names of the booted files, and of a guest without those of one run."""
+    """Return the kernel's command line without the names of the booted files and a guest's options for one run."""
     return _OF_ONE_RUN.sub("", _BOOT_FILES.sub("", str(value))).strip()
 
 

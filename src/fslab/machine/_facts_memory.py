@@ -1,22 +1,22 @@
-"""Facts of the memory: how much, and how the kernel writes back, swaps and uses large pages. Reads only."""
+"""Facts of the memory: its size, and the settings of writeback, swap and huge pages. Only reads."""
 
 from fslab.machine.fact import Fact, FactGroup, Value, flag_of, memory_of, number_of, selected_of
 
 HUGE = "sys/kernel/mm/transparent_hugepage"
-# Of sysctl/vm.rst: those that decide when and how much dirty data is written back, and what is evicted first.
+# Settings of sysctl/vm.rst that decide when and how much dirty data is written back, and what is evicted first.
 VM = (
     "swappiness", "dirty_ratio", "dirty_bytes", "dirty_background_ratio", "dirty_background_bytes",
     "dirty_expire_centisecs", "dirty_writeback_centisecs", "vfs_cache_pressure",
 )  # fmt: skip
 
 
-# What the firmware and the kernel take for themselves changes a little from boot to boot.
+# The memory that the firmware and the kernel reserve varies slightly from boot to boot.
 TOLERANCE = 0.02
 _STEP = 64 << 20
 
 
 def rounded(value: int) -> Value:
-    """In whole GiB, below 2 GiB in steps of 64 MiB, and very little as it is."""
+    """Round to whole GiB, below 2 GiB to steps of 64 MiB. Below 128 MiB the value is returned unchanged."""
     if value >= 2 << 30:
         return f"{round(value / (1 << 30))} GiB"
     if value < 2 * _STEP:

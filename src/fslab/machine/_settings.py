@@ -1,6 +1,6 @@
-"""The settings that a study may change: which files they are, what to write there, and how to read what holds.
+"""The settings that a study may change: their files, the values to write, and how to read the current value.
 
-Reads only; ``tuning`` writes. What is not here cannot be set, whatever a study or a journal says.
+Only reads; ``tuning`` writes. A setting that is not listed here cannot be set, not even by a study or a journal.
 """
 
 import re
@@ -21,16 +21,17 @@ OF_DEVICES = {"io_scheduler": "scheduler", "read_ahead_kib": "read_ahead_kb"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Write:
-    """One file to write, and what."""
+    """A file and the value to write to it."""
 
     path: Path
     value: str
 
 
 def writes(name: str, value: str) -> list[Write]:
-    """What to write for a setting of the machine; UnsupportedError if it has none or does not know the value.
+    """Return what to write for a setting of the machine.
 
-    UsageError for a value out of bounds: cells need not come from a study that was just read.
+    UnsupportedError if the machine lacks the setting or the value. UsageError for a value out of bounds: the bounds
+    are checked again here, because cells need not come from a study that was just read.
     """
     check_bounds(name, value)
     match name:
@@ -54,18 +55,18 @@ def writes(name: str, value: str) -> list[Write]:
 
 
 def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
-    """What to write for a setting of devices, given their request queues in /sys."""
+    """Return what to write for a setting of devices, given their request queues in /sys."""
     check_bounds(name, value)
     found = [path for queue in queues if (path := queue / OF_DEVICES[name]).exists()]
     if name == "io_scheduler":
-        # What only passes requests on to other devices (dm, md) has no scheduler to choose.
+        # Devices that only pass requests on to other devices (dm, md) have no choice of schedulers.
         found = [path for path in found if _choices(path) != ["none"]] or found
         _check_choice(name, value, found)
     return _all(name, found, value)
 
 
 def check_bounds(name: str, value: str) -> None:
-    """UsageError for a value that no study may set; what is no setting at all is told by who looks for it."""
+    """Raise UsageError for a value out of bounds. Unknown settings pass: the caller reports them."""
     if name not in tunables.BOUNDS:
         return
     try:
@@ -75,15 +76,15 @@ def check_bounds(name: str, value: str) -> None:
 
 
 def held(path: Path) -> str:
-    """The value that holds now; of a list with a chosen word, that word."""
+    """Return the current value of a file; for a list with a selected word, that word."""
     return sysfs.selected(path) if _is_choice(path) else path.read_text().strip()  # type: ignore[return-value]
 
 
 def in_force(path: Path) -> tuple[Path, str]:
-    """The file and value that bring back what holds now.
+    """Return the file and value to write later to restore the current state.
 
-    Of each pair of ``dirty`` settings only one is in force and the other reads 0, which the kernel does not take
-    back (sysctl/vm.rst): what was in force is put back by writing the other one.
+    Of each pair of ``dirty`` settings only one is in force. The other reads 0, which the kernel does not accept
+    (sysctl/vm.rst). If ``path`` is the one that reads 0, the returned file is its counterpart.
     """
     found = held(path)
     if found == "0" and path.name in PAIRS:
@@ -93,7 +94,7 @@ def in_force(path: Path) -> tuple[Path, str]:
 
 
 def is_setting(path: Path) -> bool:
-    """Whether this is a file that a setting could have named: nothing else is ever written."""
+    """Return whether ``path`` is the file of a setting. No other file is ever written."""
     if ".." in path.parts:
         return False
     return (
@@ -110,7 +111,7 @@ def is_setting(path: Path) -> bool:
 
 
 def missing(name: str) -> UnsupportedError:
-    """This machine has no such setting."""
+    """Return the error for a setting that this machine does not have."""
     return UnsupportedError(
         "this machine has no such setting",
         where=f"tuning.{name}",
@@ -125,7 +126,7 @@ def _all(name: str, paths: Sequence[Path], value: str) -> list[Write]:
 
 
 def _turbo(value: str) -> list[Write]:
-    """intel_pstate asks whether it is *off*; other drivers whether it is on (admin-guide/pm)."""
+    """The file of intel_pstate is 1 if turbo is *off*; that of other drivers is 1 if it is on (admin-guide/pm)."""
     wanted = tunables.FLAGS[value]
     choices: list[tuple[Path, Callable[[bool], str]]] = [
         (CPUS / "intel_pstate/no_turbo", lambda on: "0" if on else "1"),
@@ -138,7 +139,7 @@ def _turbo(value: str) -> list[Write]:
 
 
 def _smt(value: str, control: Path) -> list[Write]:
-    """Only between on and off: ``forceoff`` cannot be undone, and the rest says that there is no SMT."""
+    """Switch only between on and off: ``forceoff`` cannot be undone, and all other values mean that SMT is missing."""
     wanted = tunables.FLAGS[value]
     if (sysfs.text(control) or "") not in {"on", "off"}:
         raise missing("cpu_smt")
@@ -146,7 +147,7 @@ def _smt(value: str, control: Path) -> list[Write]:
 
 
 def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:
-    """UnsupportedError where the kernel lists what it knows, and this is not in it."""
+    """Raise UnsupportedError if the kernel lists the available values and ``value`` is not among them."""
     for path in lists:
         words = _choices(path)
         if words and value not in words:
@@ -158,7 +159,7 @@ def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:
 
 
 def _choices(path: Path) -> list[str]:
-    """The words of a list such as ``[none] mq-deadline``."""
+    """Return the words of a list such as ``[none] mq-deadline``."""
     return re.findall(r"[\w-]+", sysfs.text(path) or "")
 
 

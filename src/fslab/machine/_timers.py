@@ -1,4 +1,4 @@
-"""systemd timers that a study stops during its trials: those that were active are started again.
+"""Stop systemd timers during the trials of a study, and start again those that were active.
 
 A stopped timer starts no new job; a job that it started before continues.
 """
@@ -19,7 +19,7 @@ TIMEOUT_S = 30.0
 
 
 def parse(value: str) -> tuple[str, ...]:
-    """Names of timers, separated by blanks or commas; UsageError for what is none."""
+    """Return the timer names in a text, separated by blanks or commas. UsageError for an invalid name."""
     try:
         return tunables.timers(value)
     except ValueError as error:
@@ -27,7 +27,7 @@ def parse(value: str) -> tuple[str, ...]:
 
 
 def check(running: Path = RUNNING) -> None:
-    """UnsupportedError where no systemd runs."""
+    """Raise UnsupportedError if systemd does not run."""
     if not running.is_dir() or shutil.which("systemctl") is None:
         raise UnsupportedError(
             "systemd does not run on this machine", where="tuning.stop_timers",
@@ -36,23 +36,23 @@ def check(running: Path = RUNNING) -> None:
 
 
 def is_active_argv(name: str) -> list[str]:
-    """Exit status 0 if the timer is active."""
+    """Return the command whose exit status is 0 if the timer is active."""
     return ["systemctl", "is-active", "--quiet", "--", name]
 
 
 def stop_argv(name: str) -> list[str]:
-    """Stops it until it is started or the machine boots."""
+    """Return the command that stops a timer until it is started again or the machine boots."""
     return ["systemctl", "stop", "--", name]
 
 
 def start_argv(name: str) -> list[str]:
-    """Starts it again."""
+    """Return the command that starts a timer."""
     return ["systemctl", "start", "--", name]
 
 
 @contextmanager
 def stopped(names: Sequence[str], journal: UndoJournal) -> Iterator[None]:
-    """Stop those that are active; on leaving start these again, in reverse order."""
+    """Stop the timers that are active. On exit, start these again in reverse order."""
     if names:
         check()
     with ExitStack() as undo:
@@ -67,7 +67,7 @@ def stopped(names: Sequence[str], journal: UndoJournal) -> Iterator[None]:
 
 
 def start(name: str) -> None:
-    """Start a timer that we stopped."""
+    """Start a timer that fslab stopped."""
     proc.run(start_argv(name), timeout_s=TIMEOUT_S)
 
 

@@ -1,6 +1,6 @@
-"""Properties of this machine that make figures noisy or misleading, and the tuning against them. Reads only.
+"""Properties of this machine that make figures noisy or misleading, and the tuning against them. Only reads.
 
-Based only on the facts, which cost nothing to read; unknown facts lead to no advice.
+Advice on the machine uses only its facts, which are cheap to read. An unknown fact leads to no advice.
 """
 
 import os
@@ -10,24 +10,24 @@ from typing import Any
 
 from fslab.system import disk
 
-BUSY = 0.2  # of the processors, over the last minute
+BUSY = 0.2  # share of the processors that the 1-minute load average may occupy without advice
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Advice:
-    """``tuning``: the line in a study that fixes it; None where a study cannot."""
+    """A property to consider. ``tuning``: the line in a study that fixes it, or None if a study cannot."""
 
     what: str
     tuning: str | None = None
 
 
 def advise(facts: Mapping[str, Any]) -> list[Advice]:
-    """What to consider before measuring here, by the facts of ``facts.gather``."""
+    """Return what to consider before measuring on this machine. ``facts``: from ``facts.gather``."""
     return [*_clocks(facts), *_neighbours(facts)]
 
 
 def advise_disks() -> list[Advice]:
-    """What the server of a virtual disk lacks here, for a user who may start one."""
+    """Return what the server of a virtual disk lacks on this machine. Empty for a user who cannot start one."""
     if not disk.FUSE.exists() or disk.may_flush() is not False or os.geteuid() != 0:
         return []
     what = (
@@ -38,7 +38,7 @@ def advise_disks() -> list[Advice]:
 
 
 def _clocks(facts: Mapping[str, Any]) -> list[Advice]:
-    """Clocks that depend on the load make the first of two runs the slower one."""
+    """Return advice on CPU clocks that depend on the load (the first of two runs is slower) and on the clock source."""
     found = []
     governor = facts.get("governor")
     if governor is not None and governor != "performance":

@@ -1,7 +1,8 @@
 """Which facts differ between two sets of results, and what that means for comparing them. Pure.
 
-A set of results may have been measured under several values of a fact (resumed after a change, two kernels):
-then all of them are told. What only one side knows is no difference, but is not known to be equal either.
+A set of results may have been measured under several values of a fact (resumed after a change, two kernels). All
+values are then reported. A fact that only one side has is reported as unknown on the other side: it is not a proven
+difference, and not proven equal either.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -10,18 +11,18 @@ from typing import Any
 
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
 
-# Of each pair of settings only the one that was set last is in force, and the other reads 0 (sysctl/vm.rst).
+# Of each pair of settings only the one that was set last is in force. The other reads 0 (sysctl/vm.rst).
 PAIRS = {
     "dirty_bytes": "dirty_ratio",
     "dirty_ratio": "dirty_bytes",
     "dirty_background_bytes": "dirty_background_ratio",
     "dirty_background_ratio": "dirty_background_bytes",
 }
-# A device's name and number in this boot say nothing of the device.
+# Not compared: these identify a device in one boot, or a file system on it. They do not describe the device.
 UNCOMPARED_OF_DEVICES = frozenset(
     {"device", "devices", "path", "name", "number", "diskseq", "filesystem_uuid"}
 )
-# What a person means by another machine.
+# Words for several groups: "machine" covers everything that differs on another machine.
 ALIASES = {
     "machine": frozenset(
         {FactGroup.HOST, FactGroup.CPU, FactGroup.MEMORY, FactGroup.IMAGES, FactGroup.DEVICE}
@@ -32,11 +33,11 @@ Known = tuple[str, ...]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Circumstances:
-    """What one set of results was measured under.
+    """The conditions under which one set of results was measured.
 
-    ``machine``: the facts of each of its trials or of its campaign; ``tuning``: what the study set over them;
-    ``tools``: versions by program, of each trial; ``devices``: by what lies on it, the geometry of each trial;
-    ``media``: types of media that were used.
+    ``machine``: the facts of each trial, or of the campaign. ``tuning``: settings of the study, which replace the
+    facts. ``tools``: for each trial, versions by program. ``devices``: by the storage on a device, the geometry in each
+    trial. ``media``: the types of media used.
     """
 
     machine: Sequence[Mapping[str, Any]]
@@ -48,7 +49,7 @@ class Circumstances:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Difference:
-    """One fact with its values on both sides; empty where it is unknown there."""
+    """A fact with its values on both sides. A side where the fact is unknown is empty."""
 
     fact: str
     group: FactGroup
@@ -61,7 +62,7 @@ class Difference:
         return bool(self.a and self.b)
 
     def allowed(self, names: Collection[str]) -> bool:
-        """Whether a user said that it may differ: by its name, its group or a word for several groups."""
+        """Return whether a user allowed the fact to differ: by its name, its group or a word for several groups."""
         groups = {group for name in names for group in ALIASES.get(name, ())}
         return self.group in groups or bool(
             {self.fact, self.fact.split(".")[0], self.group.value} & set(names)
@@ -72,17 +73,17 @@ class Difference:
 
 
 def words(values: Known) -> str:
-    """``6.1.0-26``, ``performance or powersave``, ``unknown``."""
+    """Return the values as text: ``6.1.0-26``, ``performance or powersave``, ``unknown``."""
     return " or ".join(values) if values else "unknown"
 
 
 def names(catalogue: Iterable[Fact]) -> set[str]:
-    """Every name by which a difference can be allowed."""
+    """Return all names by which a difference can be allowed."""
     return {*(fact.name for fact in catalogue), *(group.value for group in FactGroup), *ALIASES}
 
 
 def differences(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -> list[Difference]:
-    """Everything that differs or is known to one side only, decisive facts first."""
+    """Return the facts that differ or that only one side has, decisive facts first."""
     found = [
         *_of_machine(catalogue, a, b),
         *_between(FactGroup.TOOLS, _flat(a.tools), _flat(b.tools)),
@@ -92,9 +93,9 @@ def differences(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
 
 
 def between(group: FactGroup, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
-    """Decisive differences of two plain mappings, such as the same cell in two studies.
+    """Return the decisive differences of two plain mappings, such as the same cell in two studies.
 
-    What one side lacks is no unknown here: it is said as ``–``.
+    A value that one side lacks is ``–`` and not unknown.
     """
     found = []
     for name in {**a, **b}:
@@ -117,7 +118,7 @@ def _of_machine(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
 
 
 def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
-    """Each difference once, although many stacks may share the device."""
+    """Return each difference once, although many stacks may share a device."""
     found: dict[tuple[str, Known, Known], Difference] = {}
     for name in a.devices.keys() & b.devices.keys():
         sides = [_flat([_without_names(each) for each in side.devices[name]], "device.") for side in (a, b)]
@@ -137,7 +138,7 @@ def _between(
 
 
 def _values(fact: Fact, side: Circumstances) -> dict[str, Known]:
-    """What is compared of a fact, over all trials of a side; an own name for each part of one with parts."""
+    """Return the compared values of a fact over all trials of a side. Each part of a mapping has its own name."""
     tuned = _tuned(fact, side.tuning)
     raw: Iterable[Any] = [tuned] if tuned is not None else [facts.get(fact.name) for facts in side.machine]
     values = [None if value is None else fact.canonical(value) for value in raw]
@@ -149,14 +150,14 @@ def _raw(fact: Fact, side: Circumstances) -> list[Any]:
 
 
 def _untouched(fact: Fact, *sides: Circumstances) -> bool:
-    """Known to both sides, and set by none of the studies."""
+    """Return whether both sides have the fact and neither study sets it."""
     return all(
         _tuned(fact, side.tuning) is None and any(v is not None for v in _raw(fact, side)) for side in sides
     )
 
 
 def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:
-    """What the study set a fact to; None if it left it alone."""
+    """Return the value to which the study sets a fact, or None if it does not set it."""
     if fact.tuned_by is None:
         return None
     if fact.tuned_by in tuning:
@@ -166,7 +167,7 @@ def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:
 
 
 def _flat(sets: Iterable[Mapping[str, Any]], prefix: str = "") -> dict[str, Known]:
-    """Distinct known values by name, as texts; parts of a mapping are named ``mapping.part``."""
+    """Return the distinct known values by name, as text. Parts of a mapping are named ``mapping.part``."""
     found: dict[str, set[str]] = {}
     for each in sets:
         for name, value in each.items():
@@ -179,7 +180,7 @@ def _flat(sets: Iterable[Mapping[str, Any]], prefix: str = "") -> dict[str, Know
 
 
 def _text(value: object) -> str:
-    """Yes and no as a study file writes them for settings."""
+    """Return a value as text. True and False are ``on`` and ``off``, as for settings in a study file."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
 
 

@@ -1,7 +1,7 @@
-"""A fact of a machine: its name, how it is read, and whether results stay comparable when it differs.
+"""A fact of a machine: its name, how it is read, and whether results stay comparable if it differs.
 
-Reading starts no process and writes nothing. Unknown is None. What a fact means for a comparison is declared
-here, once; ``differences`` only applies it.
+Reading starts no process and writes nothing. An unknown value is None. A fact declares what a difference means for a
+comparison; ``differences`` only applies this.
 """
 
 import os
@@ -17,7 +17,7 @@ Value = str | int | float | bool | dict[str, str] | None
 
 
 class FactGroup(StrEnum):
-    """What a fact belongs to; a user allows the differences of a whole group by this name."""
+    """The group of a fact. A user allows all differences of a group by this name."""
 
     KERNEL = "kernel"
     CPU = "cpu"
@@ -31,10 +31,10 @@ class FactGroup(StrEnum):
 
 
 class Weight(StrEnum):
-    """What a difference means.
+    """What a difference means for a comparison.
 
-    ``decisive``: figures may differ because of it, so results are not compared unless it is allowed.
-    ``shown``: said beside the comparison. ``passing``: of the moment, never compared.
+    ``decisive``: it can change figures, so results are not compared unless a user allows it. ``shown``: it is reported
+    with the comparison. ``passing``: a momentary value, never compared.
     """
 
     DECISIVE = "decisive"
@@ -43,17 +43,17 @@ class Weight(StrEnum):
 
 
 def same(value: Value) -> Value:
-    """A value that is compared as it is."""
+    """Return the value unchanged: the default of ``canonical``."""
     return value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fact:
-    """``read`` takes the root of the file tree (``/``). ``canonical`` is what of the value is compared.
+    """The declaration of one fact.
 
-    ``tolerance``: by what share numbers may differ and count as the same.
-    ``tuned_by`` names the setting of a study that replaces it. ``medium`` is the type of media that it
-    matters for, None for all.
+    ``read`` takes the root of the file tree (``/``). ``canonical`` returns the part of the value that is compared.
+    ``tolerance``: the relative difference up to which numbers count as the same. ``tuned_by``: the setting of a study
+    that replaces the value. ``medium``: the type of media for which the fact matters, None for all.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Fact:
 
 
 def alike(fact: Fact, values: Iterable[Any]) -> bool:
-    """Whether all known values of a fact count as the same: also two that rounding would tell apart."""
+    """Return whether all known values count as the same. Within the tolerance, they may round to different values."""
     known = [value for value in values if value is not None]
     if fact.tolerance and known and all(isinstance(value, int | float) for value in known):
         return bool(max(known) <= min(known) * (1 + fact.tolerance))
@@ -75,7 +75,7 @@ def alike(fact: Fact, values: Iterable[Any]) -> bool:
 
 
 def text_of(*names: str) -> Callable[[Path], Value]:
-    """Reads the first of these files that says something."""
+    """Return a reader of the first of these files that is not empty."""
 
     def read(root: Path) -> Value:
         return next((found for name in names if (found := sysfs.text(root / name))), None)
@@ -84,17 +84,17 @@ def text_of(*names: str) -> Callable[[Path], Value]:
 
 
 def number_of(name: str) -> Callable[[Path], Value]:
-    """Reads a file as a whole number."""
+    """Return a reader of a file with a whole number."""
     return lambda root: sysfs.number(root / name)
 
 
 def selected_of(name: str) -> Callable[[Path], Value]:
-    """Reads the chosen word of a file such as ``always [madvise] never``."""
+    """Return a reader of the selected word of a file such as ``always [madvise] never``."""
     return lambda root: sysfs.selected(root / name)
 
 
 def flag_of(name: str, *, yes: tuple[str, ...] = ("1", "Y", "on")) -> Callable[[Path], Value]:
-    """Reads a file as yes or no."""
+    """Return a reader of a file with yes or no."""
 
     def read(root: Path) -> Value:
         found = sysfs.text(root / name)
@@ -104,7 +104,7 @@ def flag_of(name: str, *, yes: tuple[str, ...] = ("1", "Y", "on")) -> Callable[[
 
 
 def field_of(path: Path, name: str) -> str | None:
-    """The first line ``name: value`` of a file such as /proc/cpuinfo."""
+    """Return the value of the first line ``name: value`` of a file such as /proc/cpuinfo."""
     for line in (sysfs.text(path) or "").splitlines():
         key, _, value = line.partition(":")
         if key.strip() == name:
@@ -113,7 +113,7 @@ def field_of(path: Path, name: str) -> str | None:
 
 
 def memory_of(name: str) -> Callable[[Path], Value]:
-    """Reads a line of /proc/meminfo, in bytes (proc_meminfo(5): its kB are 1024 bytes)."""
+    """Return a reader of a line of /proc/meminfo, in bytes (proc_meminfo(5): its kB are 1024 bytes)."""
 
     def read(root: Path) -> Value:
         words = (field_of(root / "proc/meminfo", name) or "").split()
@@ -123,5 +123,5 @@ def memory_of(name: str) -> Callable[[Path], Value]:
 
 
 def is_real(root: Path) -> bool:
-    """Whether the tree is this machine's own, so that the kernel may be asked directly as well."""
+    """Return whether ``root`` is this machine's own file tree, so that system calls give facts of the same machine."""
     return os.path.samefile(root, "/")  # noqa: PTH121 - the two are compared as they are

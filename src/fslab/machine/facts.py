@@ -1,6 +1,6 @@
-"""Facts of this machine that a figure depends on, as a set that is stored with it. Reads only.
+"""Facts of this machine that figures depend on, as a set that is stored with the figures. Only reads.
 
-What there is to know stands in ``_facts_*.py``, each fact with what its difference means.
+The facts are declared in ``_facts_*.py``, each with the meaning of a difference.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from fslab.machine.differences import Circumstances, Difference
 from fslab.machine.fact import Fact, Weight, alike
 
 DIGEST = "digest"
-# Beginnings of the names of facts that no catalogue lists: of devices, of the cells of a study.
+# Prefixes of names that are not in the catalogue: facts of devices, parameters of a study's cells.
 PARTS = ("device.", "tuning.", "parameters.", "medium.", "layout.")
 IDENTITY = (
     "hostname", "kernel", "kernel_build", "architecture", "cpu", "cpus", "kernel_command_line", "memory_bytes",
@@ -28,16 +28,16 @@ CATALOGUE: dict[str, Fact] = {
 
 
 def gather(root: Path = Path("/")) -> dict[str, Any]:
-    """Facts as plain values by name, None where the machine does not say. Sizes in bytes.
+    """Return all facts as plain values by name, None for an unknown one. Sizes are in bytes.
 
-    The same on a host and inside a guest, where much of it is None. ``digest`` stands for the whole set.
+    The names are the same on a host and inside a guest, where many are None. ``digest`` covers the decisive facts.
     """
     found: dict[str, Any] = {name: fact.read(root) for name, fact in CATALOGUE.items()}
     return {**found, DIGEST: digest(found)}
 
 
 def digest(facts: Mapping[str, Any]) -> str:
-    """Twelve hex digits of all decisive facts: equal where no such fact differs."""
+    """Return a hash of all decisive facts, 12 hex digits: equal if no decisive fact differs."""
     decisive = {
         name: canonical(fact, facts) for name, fact in CATALOGUE.items() if fact.weight is Weight.DECISIVE
     }
@@ -45,13 +45,13 @@ def digest(facts: Mapping[str, Any]) -> str:
 
 
 def canonical(fact: Fact, facts: Mapping[str, Any]) -> Any:
-    """What is compared of a fact; None if it is unknown."""
+    """Return the part of a fact's value that is compared, or None if the fact is unknown."""
     value = facts.get(fact.name)
     return None if value is None else fact.canonical(value)
 
 
 def identity_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:
-    """The facts that must not differ between trials of one campaign and do, each as ``name: then → now``."""
+    """Return the facts that differ but must be equal in all trials of a campaign, each as ``name: then → now``."""
     found = []
     for name in IDENTITY:
         fact, values = CATALOGUE[name], (then.get(name), now.get(name))
@@ -62,17 +62,17 @@ def identity_changes(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[st
 
 
 def differing(a: Circumstances, b: Circumstances) -> list[Difference]:
-    """What differs between two sets of results, decisive facts first; see ``_differences``."""
+    """Return what differs between two sets of results, decisive facts first; see ``differences``."""
     return differences.differences(list(CATALOGUE.values()), a, b)
 
 
 def tuned_by() -> set[str]:
-    """Settings of a study whose effect is a fact: a difference in them is told as the fact's."""
+    """Return the settings of a study that replace a fact. A difference in them is reported as one of the fact."""
     return {fact.tuned_by for fact in CATALOGUE.values() if fact.tuned_by}
 
 
 def check_names(names: Collection[str]) -> None:
-    """UsageError for a name that is neither a fact nor a group of facts."""
+    """Raise UsageError for a name that is neither a fact nor a group of facts."""
     known = differences.names(CATALOGUE.values())
     for name in names:
         if name not in known and not name.startswith(PARTS):

@@ -1,7 +1,7 @@
-"""A guest that runs: requests and replies over a line, bulk through a shared directory, disks plugged and unplugged.
+"""A running guest: short messages over a line, bulk data through a shared directory, disks plugged and unplugged.
 
-Requests and replies are JSON documents; this module does not interpret them. A guest that panics, hangs or ends raises
-an error, and never blocks forever.
+Requests and replies are JSON documents. This module does not interpret them. A guest that panics, hangs or ends causes
+an error. No call blocks forever.
 """
 
 import json
@@ -27,28 +27,30 @@ from fslab.units import format_size
 BOOT_LIMIT_S = 120.0
 CONSOLE = "console"
 PANIC = "Kernel panic"
-# A line that the guest waits after, and the answer to it.
+# Prefix of the guest's progress messages, and the answer that the guest waits for after each.
 TOLD, GO_ON = "told ", "go on"
-# A line that the guest sends again and again. Its kernel can answer interrupts and yet run no program any more: seen in
-# User-Mode Linux 6.1, idle with its timer lost.
+# A line that the guest sends periodically. Its kernel can still answer interrupts although it no longer runs programs:
+# seen in User-Mode Linux 6.1, idle after it lost its timer.
 ALIVE, ALIVE_EVERY_S, SILENT_LIMIT_S = "alive", 5.0, 60.0
 END_LIMIT_S = 5.0
-# A guest that leaves so many questions in a row unanswered has hung; a busy one answers between two instructions.
+# A guest that leaves PINGS pings in a row unanswered has hung. A busy guest still answers, between two instructions.
 PING_EVERY_S = 10.0
 PING_LIMIT_S = 10.0
 PINGS = 3
-# More is no guest of ours any more: a record with all that its tools said, a line such as "done 17".
+# Limits that no working guest reaches. A reply is a record with the output of all tools, a line is like "done 17".
 REPLY_LIMIT_BYTES = 64 << 20
 LINE_LIMIT_BYTES = 4 << 10
 LOG_LIMIT_BYTES = 256 << 10
 CONSOLE_LIMIT_BYTES = 64 << 20
-LOOK_EVERY_S = 0.2  # at whether it is there, and what it fills
+LOOK_EVERY_S = 0.2  # interval of the checks that the guest runs and does not fill the shared directory
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Disk:
-    """A disk in a guest: the node it has there, or the serial number it is found by; ``bind``: the device that its
-    driver has to be bound to first. Facts for the record."""
+    """A disk in a guest: its node ``device`` there, or the ``serial`` number by which the guest finds it.
+
+    ``bind``: the device to which the guest must bind the driver first. ``facts`` are stored in the record.
+    """
 
     device: str | None = None
     serial: str | None = None
@@ -65,7 +67,7 @@ class Disk:
 class Guest(ABC):
     """One booted guest.
 
-    ``directory`` is shared with it and goes with it; ``line`` carries one short line per request and reply;
+    ``directory`` is shared with the guest and removed with it. ``line`` carries one short line per request and reply.
     ``facts`` are stored with every trial.
     """
 
@@ -80,18 +82,18 @@ class Guest(ABC):
 
     @abstractmethod
     def plug(self, drive: Drive) -> Disk:
-        """Give the guest a disk. GuestError if it takes none."""
+        """Plug a disk into the guest. GuestError if the guest refuses it."""
 
     @abstractmethod
     def unplug(self, disk: Disk) -> None:
-        """Take the disk away again; a guest that does not let go of it is broken."""
+        """Unplug the disk. GuestError if the guest does not release it; such a guest must be ended."""
 
     @abstractmethod
     def answers(self, within_s: float) -> bool:
-        """Whether the guest's kernel (not what runs in it) still answers."""
+        """Return whether the guest's kernel still answers. Its programs need not."""
 
     def wait_ready(self) -> None:
-        """Return when the guest is up and listens."""
+        """Wait until the guest is up and accepts requests."""
         self._expect("ready", time.monotonic() + BOOT_LIMIT_S)
         self.is_up = True
 
@@ -102,9 +104,9 @@ class Guest(ABC):
         timeout_s: float,
         told: Callable[[str], object] = lambda _: None,
     ) -> dict[str, Any]:
-        """The guest's reply to a request; ``told`` gets what begins or ends meanwhile, and the guest waits for it.
+        """Return the guest's reply to a request. GuestError, GuestPanickedError, GuestHungError.
 
-        Raises GuestError, GuestPanickedError, GuestHungError.
+        ``told`` is called with each progress message of the guest. The guest waits until it returns.
         """
         self.count += 1
         path = self.directory / f"request-{self.count}.json"
@@ -137,7 +139,10 @@ class Guest(ABC):
             return 0
 
     def log_text(self, since: int = 0) -> str:
-        """The kernel log from a place on, its end where it is long; empty when it is gone, or a log no more."""
+        """Return the kernel log from byte ``since`` on, at most its last LOG_LIMIT_BYTES.
+
+        Empty if the log is missing or is no longer a regular file.
+        """
         try:
             descriptor = untrusted_files.open_regular(self.directory / CONSOLE)
         except OSError:
@@ -150,13 +155,13 @@ class Guest(ABC):
         return said.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def end(self) -> None:
-        """End it at once, whatever it does, and remove what it had. Can be called twice."""
+        """Kill the guest and remove its directory. Can be called twice."""
         self.child.end()
         self.line.close()
         share.remove(self.directory)
 
     def _expect(self, wanted: str, deadline: float, told: Callable[[str], object] = lambda _: None) -> None:
-        """Wait for a line; lines of earlier requests are passed over, what the guest tells is answered."""
+        """Wait for the line ``wanted``. Skip lines of earlier requests; answer progress messages."""
         while (got := self._read_line(min(deadline, self._silent_until()))) != wanted:
             if got is None and time.monotonic() < deadline:
                 raise self._hung(f"no program has run in the guest for {SILENT_LIMIT_S:.0f} s")
@@ -172,7 +177,7 @@ class Guest(ABC):
         try:
             told(what)
         except BaseException:
-            self.broken = True  # it waits for an answer that does not come
+            self.broken = True  # the guest waits for an answer that it will not get
             raise
         try:
             self.line.sendall(f"{GO_ON}\n".encode())
@@ -209,7 +214,7 @@ class Guest(ABC):
         return found.decode("ascii", "replace").strip()
 
     def _check_filled(self) -> None:
-        """Raises when it fills what it shares with the host."""
+        """Raise GuestError if the kernel log is too long or the file system of the shared directory is nearly full."""
         if self.console_end() > CONSOLE_LIMIT_BYTES:
             raise self._broke(
                 GuestError(f"the guest's kernel log is larger than {format_size(CONSOLE_LIMIT_BYTES)}")
@@ -225,7 +230,7 @@ class Guest(ABC):
             ) from error
 
     def _ended(self) -> FslabError:
-        """Why it is no longer there. Its exit says little: a panic leaves by SIGABRT or by 0."""
+        """Return why the guest ended. Its exit status alone is not enough: after a panic it is SIGABRT or 0."""
         code = self.child.wait(END_LIMIT_S)
         if PANIC in self.log_text():
             return self._broke(GuestPanickedError("the guest's kernel panicked", hint=self._last_words()))
@@ -249,14 +254,14 @@ G = TypeVar("G", bound=Guest)
 
 
 def open_console(directory: Path) -> int:
-    """A descriptor for the guest's kernel log: a file, so that nothing has to read while it runs."""
+    """Open the guest's kernel log. It is a file, so that no process has to read it while the guest runs."""
     return os.open(
         directory / CONSOLE, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600
     )
 
 
 def booted(guest: G) -> G:
-    """The guest when it is up; ended if it does not come up."""
+    """Wait until the guest is up and return it. If it does not boot, end it and raise GuestError."""
     try:
         guest.wait_ready()
     except GuestError as error:

@@ -1,7 +1,6 @@
 """The file systems and modules that a kernel has, from the lists in its modules directory.
 
-Reads files of a modules directory (kmod's modules.alias, modules.builtin, modules.dep, modules.builtin.modinfo).
-Boots and loads nothing.
+Reads kmod's files modules.alias, modules.builtin, modules.dep and modules.builtin.modinfo. Boots and loads nothing.
 """
 
 from dataclasses import dataclass
@@ -16,20 +15,20 @@ SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernel:
-    """``release`` and what it can do, built in or as a module."""
+    """A kernel's release, and its file systems and modules, both built in and loadable."""
 
     release: str
     filesystems: frozenset[str]
     modules: frozenset[str]
 
     def has_module(self, name: str) -> bool:
-        """Whether the kernel has a module of this name, also built in; ``-`` and ``_`` are the same."""
+        """Return whether the kernel has a module of this name, loadable or built in; ``-`` and ``_`` are the same."""
         return name.replace("-", "_") in self.modules
 
 
 @cache
 def read(directory: Path) -> Kernel:
-    """The kernel of a modules directory; its name is the release."""
+    """Return the kernel of a modules directory. The directory's name is the release."""
     builtin = (sysfs.text(directory / "modules.builtin.modinfo") or "").split("\0")
     aliases = [line.partition(".alias=")[2] for line in builtin]
     for line in (sysfs.text(directory / "modules.alias") or "").splitlines():
@@ -46,13 +45,13 @@ def read(directory: Path) -> Kernel:
 
 
 def newest(root: Path) -> Path | None:
-    """The modules directory of the newest kernel below ``root``; None if there is none."""
+    """Return the modules directory of the newest kernel below ``root``, or None if there is none."""
     found = [path for path in root.glob("*") if (path / "modules.dep").is_file()]
     return max(found, key=lambda path: version(path.name), default=None)
 
 
 def version(release: str) -> list[tuple[int, str]]:
-    """Releases in their order: numbers as numbers."""
+    """Return a sort key for kernel releases that compares numbers as numbers."""
     words = release.replace("-", ".").replace("+", ".").split(".")
     return [(int(word), "") if word.isdigit() else (-1, word) for word in words]
 

@@ -1,8 +1,8 @@
-"""The settings that a study may change, with their bounds. Pure: ``_settings`` knows what this machine has.
+"""The settings that a study may change, with their bounds. Pure: ``_settings`` finds what this machine has.
 
-Only these can be set. A value that the kernel accepts can still make the machine unusable (``vm.min_free_kbytes`` near
-the size of memory kills every process), so each setting has bounds. Settings that take memory, refuse memory to
-others, act at once or protect against attacks are not in the list.
+No other setting can be set. A value that the kernel accepts can still make the machine unusable (``vm.min_free_kbytes``
+near the size of memory kills every process), so each setting has bounds. The list excludes settings that reserve
+memory, refuse memory to other programs, act immediately or protect against attacks.
 """
 
 import re
@@ -20,16 +20,18 @@ FLAGS: Mapping[str, bool] = {
 
 
 class Bound(Protocol):
-    """What values of a setting may be."""
+    """The allowed values of a setting."""
 
     def check(self, value: str, memory_bytes: int | None) -> None:
-        """ValueError for a value outside; ``memory_bytes``: of the machine, where it is known."""
+        """Raise ValueError for a value out of bounds. ``memory_bytes``: the machine's memory, None if unknown."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Number:
-    """A whole number from ``low`` to ``high``; of a setting that is an amount of memory, counted in
-    ``unit_bytes``, at most ``share`` of what the machine has."""
+    """A whole number from ``low`` to ``high``.
+
+    For an amount of memory, counted in ``unit_bytes``: at most ``share`` of the machine's memory.
+    """
 
     low: int
     high: int
@@ -37,7 +39,7 @@ class Number:
     share: float | None = None
 
     def check(self, value: str, memory_bytes: int | None) -> None:
-        """ValueError for what is no whole number, or outside."""
+        """Raise ValueError if the value is not a whole number or is out of bounds."""
         if not re.fullmatch(r"[0-9]{1,18}", value) or not self.low <= int(value) <= self.high:
             raise ValueError(f"'{value}' is not a whole number from {self.low} to {self.high}")
         if self.share is None or memory_bytes is None:
@@ -51,12 +53,12 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Word:
-    """One of ``words``; of none given, a plain name that the kernel must have in its own list."""
+    """One of ``words``. Without ``words``, a plain name, which is later checked against the kernel's own list."""
 
     words: Sequence[str] = ()
 
     def check(self, value: str, memory_bytes: int | None) -> None:  # noqa: ARG002
-        """ValueError for any other. A name with a slash or a dot could name a file or a kernel module."""
+        """Raise ValueError for any other value. A value with a slash or a dot could name a file or a kernel module."""
         if self.words and value not in self.words:
             raise ValueError(f"'{value}' is not one of {', '.join(self.words)}")
         if not self.words and not re.fullmatch(r"[a-z][a-z0-9_-]{0,31}", value):
@@ -67,12 +69,12 @@ class Timers:
     """Names of systemd timers."""
 
     def check(self, value: str, memory_bytes: int | None) -> None:  # noqa: ARG002
-        """ValueError for a unit that is not a timer: to stop a service such as sshd could lock users out."""
+        """Raise ValueError for a unit that is not a timer: stopping a service such as sshd could lock users out."""
         timers(value)
 
 
 def timers(value: str) -> tuple[str, ...]:
-    """Names of timers, separated by blanks or commas; ValueError for what is none."""
+    """Return the timer names in a text, separated by blanks or commas. ValueError for an invalid name."""
     found = tuple(filter(None, re.split(r"[\s,]+", value)))
     for name in found:
         if not TIMER_NAME.fullmatch(name):
@@ -82,8 +84,8 @@ def timers(value: str) -> tuple[str, ...]:
 
 _DIRTY_SHARE, _FREE_SHARE = 0.5, 1 / 16
 _PERCENT = Number(low=0, high=100)
-# Documentation/admin-guide/sysctl/vm.rst. Where the kernel takes more, the bound is what still leaves the machine
-# usable by others.
+# Documentation/admin-guide/sysctl/vm.rst. Where the kernel accepts larger values, the bound keeps the machine usable
+# for other programs.
 BOUNDS: Mapping[str, Bound] = {
     "vm.compact_unevictable_allowed": Number(low=0, high=1),
     "vm.compaction_proactiveness": _PERCENT,
@@ -106,7 +108,7 @@ BOUNDS: Mapping[str, Bound] = {
     "vm.page_lock_unfairness": Number(low=0, high=1000),
     "vm.stat_interval": Number(low=1, high=3600),
     "vm.swappiness": Number(low=0, high=200),
-    "vm.vfs_cache_pressure": Number(low=1, high=1000),  # 0 never gives inodes back: out of memory
+    "vm.vfs_cache_pressure": Number(low=1, high=1000),  # 0 never reclaims inodes: out of memory
     "vm.vfs_cache_pressure_denom": Number(low=100, high=10_000),
     "vm.watermark_boost_factor": Number(low=0, high=15_000),
     "vm.watermark_scale_factor": Number(low=1, high=1000),
@@ -123,7 +125,7 @@ NAMES = tuple(BOUNDS)
 
 
 def check(name: str, value: str, *, memory_bytes: int | None = None) -> None:
-    """ValueError for a setting that a study cannot change, or a value out of its bounds."""
+    """Raise ValueError for a setting that a study cannot change, or a value out of its bounds."""
     if name not in BOUNDS:
         raise ValueError(f"cannot be set by a study: {nearest(name, NAMES)}")
     BOUNDS[name].check(value, memory_bytes)

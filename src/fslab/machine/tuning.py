@@ -1,6 +1,6 @@
-"""Kernel settings during a trial: set, verified, and restored afterwards.
+"""Set kernel settings for trials, verify them, and restore them afterwards.
 
-The previous value is in the journal before the new one is set. Only the settings in ``_settings`` are ever written.
+The journal contains the previous value before the new one is set. Only the settings in ``_settings`` are written.
 """
 
 import fcntl
@@ -26,10 +26,10 @@ start_timer = _timers.start
 
 
 def check(settings: Mapping[str, str]) -> None:
-    """Raise what keeps these settings from being made here, before anything is; changes nothing.
+    """Raise an error if these settings cannot be set on this machine. Changes nothing.
 
-    A study that asks for a setting would measure something else without it, so that is refused. What devices
-    of images can, is only known once they are there: that is found by the first trial.
+    Without a setting, the study would measure something else, so it is refused. Whether a device has a setting is known
+    only when the device exists: the first trial checks that.
     """
     if settings and os.geteuid() != 0:
         raise NeedsRootError(
@@ -45,9 +45,9 @@ def check(settings: Mapping[str, str]) -> None:
 
 @contextmanager
 def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
-    """Make the settings of the machine; on leaving put back what was there, in reverse order.
+    """Apply the settings of the machine. On exit, restore the previous values in reverse order.
 
-    BusyError while another campaign has settings of its own: it would put back ours, or we its.
+    BusyError while another campaign has changed settings: each would restore the other's values.
     """
     with ExitStack() as undo:
         if settings:
@@ -62,7 +62,7 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
 def tuned_devices(
     settings: Mapping[str, str], devices: Sequence[str], journal: UndoJournal
 ) -> Iterator[None]:
-    """The same for the settings of block devices, by kernel name (``sda``), and of all that they are made of."""
+    """Do the same for block devices, given by kernel name (``sda``), and for the devices that they consist of."""
     with ExitStack() as undo:
         for name in OF_DEVICES:
             if name in settings:
@@ -71,7 +71,7 @@ def tuned_devices(
 
 
 def device_facts(settings: Mapping[str, str]) -> dict[str, Any]:
-    """What ``tuned_devices`` makes of a device's facts as ``sysfs.geometry`` tells them."""
+    """Return the facts of a device, named as in ``sysfs.geometry``, that ``tuned_devices`` changes."""
     facts: dict[str, Any] = {}
     if "io_scheduler" in settings:
         facts["scheduler"] = settings["io_scheduler"]
@@ -81,7 +81,7 @@ def device_facts(settings: Mapping[str, str]) -> dict[str, Any]:
 
 
 def queues(devices: Sequence[str], sys: Path = sysfs.SYS) -> list[Path]:
-    """Request queues of block devices and of those below them (a dm or md device's slaves), each once."""
+    """Return the request queues of block devices and of the devices below them (slaves of dm or md), each once."""
     found: dict[Path, None] = {}
     waiting = [(sys / "class/block" / name).resolve() for name in devices]
     while waiting:
@@ -94,12 +94,12 @@ def queues(devices: Sequence[str], sys: Path = sysfs.SYS) -> list[Path]:
 
 
 def is_timer(target: str) -> bool:
-    """Whether this can be the name of a timer that we stopped."""
+    """Return whether ``target`` is a valid timer name, so that fslab may have stopped it."""
     return TIMER_NAME.fullmatch(target) is not None
 
 
 def put_back(path: Path, found: str) -> None:
-    """Write the found value again."""
+    """Write the previous value again."""
     path.write_text(found)
 
 
@@ -116,7 +116,7 @@ def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> Non
 
 
 def _write(write: Write) -> None:
-    """Write it and see that it holds: the kernel rounds some values and ignores others."""
+    """Write a value and verify that it is in force: the kernel rounds some values and ignores others."""
     try:
         write.path.write_text(write.value)
     except PermissionError as error:
@@ -141,13 +141,13 @@ def _equal_numbers(one: str, other: str) -> bool:
 
 
 def _restore(path: Path, found: str, journal: UndoJournal, entry: str) -> None:
-    if path.exists():  # a processor may be gone, and its settings with it
+    if path.exists():  # the settings of a processor that went offline are gone
         put_back(path, found)
     journal.undone(entry)
 
 
 def _alone() -> int:
-    """A descriptor that keeps other campaigns from changing settings until it is closed."""
+    """Return a descriptor whose lock keeps other campaigns from changing settings until it is closed."""
     descriptor = os.open(_settings.SYSCTL / "vm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

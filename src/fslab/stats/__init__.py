@@ -1,7 +1,7 @@
 """Statistics: pure functions on sequences of numbers, each with its reference.
 
-Nothing here knows what a trial or a file system is, reads or prints anything, or needs numpy. Too few
-samples is an answer (a :class:`Reason`), never an exception and never a made-up number.
+No module here depends on trials or file systems, or reads or prints anything. Too few samples give a :class:`Reason`,
+never an exception and never an invented number. numpy and scipy are imported only when something is computed.
 """
 
 from enum import StrEnum

@@ -1,4 +1,4 @@
-"""Where a series of values changes its level: over the blocks of a campaign, over campaigns, within a trial.
+"""Finds where a series changes its level: over the blocks of a campaign, over campaigns, or within a trial.
 
 Pure functions, deterministic (permutations come from a fixed seed); they must not know what the numbers mean.
 """
@@ -19,9 +19,9 @@ _CLIP = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChangePoint:
-    """``index`` is the first value of the new level; ``before`` and ``after`` are medians of the two levels.
+    """A change of level. ``index``: first value of the new level. ``before``, ``after``: medians of the two levels.
 
-    ``ratio`` is after/before, None unless both are positive.
+    ``ratio`` is after/before; None unless both are positive.
     """
 
     index: int
@@ -33,8 +33,10 @@ class ChangePoint:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Steadiness:
-    """Of a rate over time: its trend, its changes of level (indices count batches), and how far apart the
-    highest and lowest level are as a fraction of the median (0 with one level; None if not known).
+    """The steadiness of a rate over time: its trend, and its changes of level (indices count batches).
+
+    ``largest_shift``: the distance between the highest and the lowest level as a fraction of the median (0 with one
+    level; None if unknown).
     """  # fmt: skip
 
     n: int
@@ -45,17 +47,19 @@ class Steadiness:
 
 
 def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 3) -> tuple[ChangePoint, ...]:
-    """The places where the level changes, each significant at ``alpha``; levels have ``least`` values or more.
+    """Return the places where the level changes, each significant at ``alpha``. A level has at least ``least`` values.
 
-    A level is a stretch, at either end or inside, that differs most from all other values:
-    |S|/√(m(n − m)/n) with S the sum of its m values less m times the mean of all. The p-value is that of the
-    largest over random orders of the same values. Where it is significant, its ends are the changes (of two
-    ends, those across which the values differ), and each part is searched alike. Values far off are clipped, so
-    that one odd value neither makes nor hides a change; stretches and not only splits, so that up and down
-    again is found. The values must be independent but for the changes. A trend also shows up as a change.
-    At 1 % it takes 12 values to see one in the middle, and 20 to see one before the last four.
-    Source: Olshen et al., Biostatistics 5 (2004) 557 (circular binary segmentation); permutations as in
-    James & Matteson's e.divisive, J. Stat. Softw. 62 (2014) 7, and its use on benchmarks, Daly et al., ICPE 2020, 67.
+    A level is a stretch, at either end or inside, that differs most from all other values. Its statistic is |S|/√(m(n −
+    m)/n), where S is the sum of its m values minus m times the mean of all. The p-value is that of the largest
+    statistic, over random orders of the same values. If it is significant, the ends of the stretch are changes (of two
+    ends, those across which the values differ), and each part is searched in the same way.
+
+    Outliers are clipped, so that one outlier neither causes nor hides a change. Stretches are tested, not only splits,
+    so that a level that goes up and down again is found. The values must be independent except for the changes. A trend
+    also appears as a change. At 1 %, 12 values are needed to detect a change in the middle, and 20 to detect one before
+    the last four. Raises ValueError for invalid parameters.
+    Source: Olshen et al., Biostatistics 5 (2004) 557 (circular binary segmentation); permutations as in James &
+    Matteson's e.divisive, J. Stat. Softw. 62 (2014) 7, and its use on benchmarks, Daly et al., ICPE 2020, 67.
     """
     if least < 1 or not 0 < alpha < 1:
         raise ValueError(f"invalid parameters least={least}, alpha={alpha}")
@@ -74,12 +78,12 @@ def change_points(values: Sequence[float], *, alpha: float = 0.01, least: int = 
 
 
 def steadiness(values: Sequence[float], *, batches: int = 16) -> Steadiness:
-    """Trend and changes of level within one trial, from a rate that was sampled over time.
+    """Return trend and changes of level within one trial, from a rate that was sampled over time.
 
-    Samples of one run resemble their neighbours, so that tests on them would see changes everywhere: they
-    are made on the means of ``batches`` equal stretches (Law & Kelton, *Simulation Modeling and Analysis*, 3rd
-    ed. 2000, section 9.5). What remains of the resemblance makes p-values too small; ask for a shift that
-    matters, too. At least two samples for each batch; what does not divide is left out at the beginning.
+    Samples of one run resemble their neighbours, so that tests on them would find changes everywhere. Therefore the
+    tests use the means of ``batches`` equal stretches (Law & Kelton, *Simulation Modeling and Analysis*, 3rd ed. 2000,
+    section 9.5). The remaining correlation makes p-values too small; so also require a shift of relevant size. Each
+    batch needs at least two samples; a remainder is left out at the beginning.
     """
     length = len(values) // batches
     if length < 2:
@@ -121,10 +125,10 @@ def _splits(values: Sequence[float], offset: int, alpha: float, least: int) -> l
 
 
 def _clipped(values: Sequence[float]) -> list[float]:
-    """Values no farther from the median than four times the noise, which neighbours show whatever the levels.
+    """Return the values, clipped at four times the noise from the median. Neighbours show the noise at any level.
 
-    The median of |x − y| is 0.954 standard deviations for two normal values x and y. Where neighbours are mostly
-    equal, that says nothing, and ranks do instead.
+    The median of |x − y| is 0.954 standard deviations for two normal values x and y. If most neighbours are equal, this
+    gives 0, and ranks are returned instead.
     """
     noise = statistics.median([abs(y - x) for x, y in pairwise(values)] or [0.0]) / 0.954
     if noise == 0:
@@ -134,10 +138,10 @@ def _clipped(values: Sequence[float]) -> list[float]:
 
 
 def _best_stretch(values: Sequence[float], least: int) -> tuple[float, int, int] | None:
-    """How large the statistic gets, and the stretch where it does; None if no two levels have room.
+    """Return the largest statistic and its stretch (start, end); None if there is no room for two levels.
 
-    A stretch begins at 0 or at least ``least`` from there, and ends likewise; one at the end is left out, since
-    it says the same as the one before it.
+    A stretch starts at 0 or at ``least`` or later, and ends at least ``least`` before the end. A stretch at the end is
+    left out, because it is equivalent to the one before it.
     """
     size = len(values)
     mean = statistics.fmean(values) if values else 0.0
@@ -158,7 +162,7 @@ def _most(stretch: tuple[float, int, int] | None) -> float:
 
 
 def _differ(values: Sequence[float], split: int, alpha: float) -> bool:
-    """Whether the values before and after a given place differ: the rank-sum test by permutation."""
+    """Return whether the values before and after ``split`` differ, by a rank-sum test with permutations."""
     ranks = midranks(values)
 
     def statistic(order: Sequence[float]) -> float:
@@ -170,7 +174,7 @@ def _differ(values: Sequence[float], split: int, alpha: float) -> bool:
 def _permutation_p(
     values: Sequence[float], statistic: Callable[[Sequence[float]], float], observed: float, alpha: float
 ) -> float:
-    """(1 + how many orders reach it) / (1 + orders tried); 1 as soon as it must exceed ``alpha``."""
+    """Return (1 + orders that reach ``observed``) / (1 + orders tried); 1 as soon as it must exceed ``alpha``."""
     generator = random.Random(len(values))  # noqa: S311 - no secret
     order, reached = [*values], 0
     for _ in range(_PERMUTATIONS):

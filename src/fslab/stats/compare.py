@@ -1,8 +1,8 @@
-"""Two samples: how many times larger one is than the other, with an exact distribution-free interval.
+"""Estimates the ratio of two samples, with an exact distribution-free interval.
 
-Also Holm's correction for several comparisons at once. Pure functions; they must not know what the
-numbers mean, nor which way is better. scipy has the Mann–Whitney test, but neither critical values nor the interval,
-and no correction of Holm's.
+Also contains Holm's correction for several comparisons. Pure functions; they must not know what the numbers mean, nor
+which direction is better. scipy has the Mann–Whitney test, but not its critical values, not the interval, and not
+Holm's correction.
 """
 
 from collections.abc import Sequence
@@ -14,12 +14,12 @@ from math import comb, exp, isfinite, log, sqrt
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 
-# Below so many blocks, an autocorrelation of 0.5 and one of 0 look too much alike for an estimate to tell them apart.
+# With fewer blocks, estimates of an autocorrelation of 0.5 and of 0 are too similar to distinguish the two.
 INDEPENDENCE_LEAST = 20
 
 
 class ComparisonMethod(StrEnum):
-    """What made an interval."""
+    """The method that computed an interval."""
 
     PAIRED_T = "paired_t"
     MODERATED_T = "moderated_t"
@@ -31,16 +31,15 @@ class ComparisonMethod(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RatioEstimate:
-    """How many times sample a (``n_a`` values) is sample b (``n_b`` values); paired: that many common blocks.
+    """The ratio of sample a (``n_a`` values) to sample b (``n_b`` values). If paired, both count the common blocks.
 
-    ``interval`` is None where the samples cannot give the wanted coverage, ``ratio`` and ``p_value`` where
-    there is no ratio at all; ``reason`` says which. ``p_value`` is two-sided, for "the ratio is 1".
-    ``needed`` is the size that both samples must have for the wanted coverage. ``coverage`` is what was
-    asked for; where a comparison is looked at again and again, that and ``p_value`` are over all looks, and
-    the interval's own coverage is that of this look. ``widening``: by what factor the interval is wider because
-    trials resemble the ones before them. ``more``, ``more_interval``: instead of a ratio, how many more a has of
-    what is counted, on average of the blocks (:mod:`fslab.stats.counts`). ``borrowed``: degrees of freedom that the
-    noise of other cells adds (:mod:`fslab.stats.moderation`).
+    ``interval`` is None if the samples cannot give the wanted coverage. ``ratio`` and ``p_value`` are None if there is
+    no ratio at all. ``reason``: why one of them is None. ``p_value``: two-sided, for "the ratio is 1". ``needed``: the
+    size that both samples must have for the wanted coverage. ``coverage``: the wanted one. With interim analyses, it
+    and ``p_value`` are over all looks, and the interval's own coverage is that of this look. ``widening``: the factor
+    by which the interval is wider because trials are correlated with the ones before them. ``more``, ``more_interval``:
+    instead of a ratio, the difference a − b of counts, on average of the blocks (:mod:`fslab.stats.counts`).
+    ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderation`).
     """
 
     n_a: int
@@ -59,12 +58,12 @@ class RatioEstimate:
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval of the ratio's logarithm: 0.05 reads as ± 5 %, nearly."""
+        """Half the width of the interval of the ratio's logarithm: 0.05 is nearly ± 5 %."""
         return None if self.interval is None else log(self.interval.high / self.interval.low) / 2
 
     @property
     def differs(self) -> bool | None:
-        """Whether the interval leaves out 1, that of a difference 0; None without an interval."""
+        """Whether the interval excludes 1 (0 for a difference of counts); None without an interval."""
         if self.more_interval is not None:
             return not self.more_interval.low <= 0 <= self.more_interval.high
         if self.interval is None:
@@ -73,22 +72,22 @@ class RatioEstimate:
 
     @property
     def is_larger(self) -> bool | None:
-        """Whether a is the larger one; None where neither is, or nothing is known."""
+        """Whether a is larger than b; None if they are equal or nothing is known."""
         above = self.more if self.ratio is None else log(self.ratio)
         return above > 0 if above else None
 
     @property
     def rests_on_independence(self) -> bool:
-        """Whether it differs, but would not if successive trials were correlated, which cannot be known here.
+        """Whether it differs, but would not if successive trials were correlated, and this is unknown.
 
-        That takes 20 blocks. An autocorrelation of 0.5 makes intervals √3 times as wide.
+        20 blocks are needed to know it. An autocorrelation of 0.5 makes intervals √3 times as wide.
         """
         wide = self.were_trials_alike
         return self.differs is True and wide is not None and wide.low < 1 < wide.high
 
     @property
     def were_trials_alike(self) -> Interval | None:
-        """The interval that an autocorrelation of 0.5 needs, where too few blocks hide it; else None."""
+        """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
         if self.interval is None or self.n_a >= INDEPENDENCE_LEAST:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
@@ -97,15 +96,15 @@ class RatioEstimate:
 
 
 def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:
-    """The ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
+    """Return the ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
 
-    The estimate is the (geometric) median of all quotients aᵢ/bⱼ; the interval runs from the c-th
-    smallest to the c-th largest of them, where c is the largest rank with 1 − 2·P(U < c) ≥ coverage and U
-    is the Mann–Whitney statistic of two samples from one distribution. It assumes that the two
-    distributions of log values differ by a shift only; with ties the coverage is at least the stated one.
-    Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give c = 3, 96.8 %.
-    Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric
-    Statistical Methods*, 2nd ed. 1999, sections 4.1–4.3.
+    The estimate is the (geometric) median of all quotients aᵢ/bⱼ. The interval runs from the c-th smallest to the c-th
+    largest of them. c is the largest rank with 1 − 2·P(U < c) ≥ coverage, where U is the Mann–Whitney statistic of two
+    samples from one distribution. The two distributions of log values are assumed to differ by a shift only. With ties,
+    the coverage is at least the stated one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give c = 3,
+    96.8 %.
+    Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
+    2nd ed. 1999, sections 4.1–4.3.
     """
     needed = pairs_needed(coverage)
     reason = invalid_samples(a, b)
@@ -125,7 +124,7 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
 
 
 def lower_tail(size_a: int, size_b: int, value: int) -> float:
-    """P(U ≤ value) for the Mann–Whitney U of two samples from one continuous distribution. Exact.
+    """Return P(U ≤ value) for the Mann–Whitney U of two samples from one continuous distribution. Exact.
 
     Source: Mann & Whitney, Ann. Math. Statist. 18 (1947) 50.
     """
@@ -133,7 +132,7 @@ def lower_tail(size_a: int, size_b: int, value: int) -> float:
 
 
 def pairs_needed(coverage: float) -> int:
-    """The smallest size of two equal samples that can give ``coverage`` (4 for 95 %, 5 for 99 %)."""
+    """Return the smallest equal size of two samples that can give ``coverage`` (4 for 95 %, 5 for 99 %)."""
     if not 0 < coverage < 1:
         raise ValueError(f"coverage is a probability between 0 and 1, not {coverage}")
     size = 1
@@ -143,8 +142,9 @@ def pairs_needed(coverage: float) -> int:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Adjusted p-values, in the order given: those ≤ α hold together with an error rate of α for the family.
+    """Return adjusted p-values in the given order.
 
+    If all differences with an adjusted p-value ≤ α are accepted, the error rate of the whole family is at most α.
     Source: Holm, Scand. J. Statist. 6 (1979) 65.
     """
     adjusted = [0.0] * len(p_values)
@@ -157,9 +157,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @lru_cache(maxsize=256)
 def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
-    """How many arrangements of the two samples have U = 0, 1, …, size_a·size_b.
+    """Return how many arrangements of the two samples have U = 0, 1, …, size_a·size_b.
 
-    Coefficients of the Gaussian binomial ∏ (1 − q^(size_b+i)) / (1 − q^i), i = 1 … size_a.
+    These are the coefficients of the Gaussian binomial ∏ (1 − q^(size_b+i)) / (1 − q^i), i = 1 … size_a.
     """
     counts = [1] + [0] * (size_a * size_b)
     for i in range(1, size_a + 1):
@@ -171,7 +171,7 @@ def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
 
 
 def _cut(size_a: int, size_b: int, coverage: float) -> int:
-    """The largest rank c with 1 − 2·P(U < c) ≥ coverage; 0 if there is none."""
+    """Return the largest rank c with 1 − 2·P(U < c) ≥ coverage; 0 if there is none."""
     total, below, cut = comb(size_a + size_b, size_a), 0, 0
     for count in _counts(size_a, size_b)[: (size_a * size_b + 1) // 2]:
         below += count
@@ -182,7 +182,7 @@ def _cut(size_a: int, size_b: int, coverage: float) -> int:
 
 
 def _p_value(quotients: Sequence[float], size_a: int, size_b: int) -> float:
-    """Two-sided and exact; ties count against a difference, so that it agrees with the closed interval."""
+    """Return the exact two-sided p-value. Ties count against a difference, as in the closed interval."""
     above = sum(quotient > 1 for quotient in quotients)
     below = sum(quotient < 1 for quotient in quotients)
     against = len(quotients) - max(above, below)
@@ -197,7 +197,7 @@ def _geometric_median(ordered: Sequence[float]) -> float:
 
 
 def invalid_samples(a: Sequence[float], b: Sequence[float]) -> Reason | None:
-    """Why these values have no ratio, if they have none."""
+    """Return why these values have no ratio; None if they have one."""
     if not a or not b:
         return Reason.NO_SAMPLES
     if not all(map(isfinite, (*a, *b))):
@@ -208,7 +208,7 @@ def invalid_samples(a: Sequence[float], b: Sequence[float]) -> Reason | None:
 
 
 def no_ratio(size_a: int, size_b: int, reason: Reason, needed: int, coverage: float) -> RatioEstimate:
-    """The answer where there is no ratio at all."""
+    """Return the estimate of samples that have no ratio."""
     return RatioEstimate(
         n_a=size_a, n_b=size_b, ratio=None, interval=None, p_value=None, reason=reason,
         needed=needed, coverage=coverage,

@@ -1,6 +1,6 @@
-"""Counts of events of which some are 0, paired by block: how many more one has than the other.
+"""Compares counts of events, some of which can be 0, by their difference, paired by block.
 
-A ratio to none does not exist. Pure functions; they must not know what is counted, nor which way is better.
+A ratio to 0 does not exist. Pure functions; they must not know what is counted, nor which direction is better.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_ta
 def compare_counts(
     a: Mapping[int, float], b: Mapping[int, float], *, coverage: float = 0.95
 ) -> RatioEstimate:
-    """The difference a − b of counts by block, in ``more``, from the blocks that both have.
+    """Return the difference a − b of counts by block, in ``more``, from the blocks that both have.
 
-    Student's t interval on the differences. Their variance is taken as no smaller than that of independent Poisson
-    counts with these means, and as no smaller than 1: a few counts that happen to be alike, such as 0 in three trials,
-    do not say that there is no chance in them. So it is wider than need be where nothing is left to chance.
-    ``needed`` is 3, as for ratios. Of values that are not finite, or negative, there is no difference.
+    Student's t interval of the differences. Their variance is taken as at least that of independent Poisson counts with
+    these means, and as at least 1: a few counts that happen to be equal, such as 0 in three trials, do not show that
+    the counts are free of chance. So the interval is wider than necessary if they really are. ``needed`` is 3, as for
+    ratios. Values that are negative or not finite have no difference.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem not in {None, Reason.NOT_POSITIVE} or min([*a.values(), *b.values()], default=-1) < 0:

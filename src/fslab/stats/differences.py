@@ -1,11 +1,11 @@
-"""Differences by block: where their centre lies, with the interval and the test that belong together.
+"""Estimates the centre of differences by block, with its interval and the corresponding test.
 
-Rows are samples and columns are blocks, in order: a comparison passes one row, the simulation that stands in
-docs/methods.md thousands; both run this code. Pure functions; they must not know what the numbers mean. Imported
-only when something is compared, because numpy and scipy take longer to load than most commands to run.
+Rows are samples, columns are blocks in order. A comparison passes one row; the simulation in docs/methods.md passes
+thousands. Both run this code. Pure functions; they must not know what the numbers mean. Import this module only where
+something is compared, because numpy and scipy take longer to load than most commands take to run.
 
-The centre is the mean (of logarithms: the geometric mean of the quotients). Where differences are spread evenly
-about it, it is estimated more sharply by signed ranks; where they are not, signed ranks estimate something else.
+The centre is the mean (of logarithms: the geometric mean of the quotients). If the differences are symmetric about it,
+signed ranks estimate it more precisely. If they are not, signed ranks estimate another quantity.
 """
 
 from dataclasses import dataclass
@@ -25,18 +25,19 @@ Flags = NDArray[np.bool_]
 
 _SMALLEST = 0.1
 _LARGEST = 0.85
-# Skewed beyond what half of all normal samples show. Simulated: 30 blocks, a mode that 15 % of one cell's trials are
-# in, false differences 41 % (signed ranks), 7 % (t), 3.5 % (so); normal differences get 3 % wider.
+# A limit that about half of all normal samples exceed. Simulated with 30 blocks and 15 % of one cell's trials in a
+# second mode: false differences 41 % (signed ranks), 7 % (t), 3.5 % (this rule). Normal differences get 3 % wider
+# intervals.
 _ASYMMETRY = 0.75
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Located:
-    """An array each, one value per sample: ``low`` to ``high`` is the interval of ``center``.
+    """The centre of each sample with its interval from ``low`` to ``high``; each array has one value per sample.
 
-    ``asymmetric``: signed ranks alone would mislead. ``widening``: by what factor autocorrelation widened the
-    interval. ``coverage`` is what the interval achieves with independent differences. ``error`` and ``freedom``:
-    standard error of the mean and its degrees of freedom, as Student's t takes them.
+    ``asymmetric``: signed ranks alone would mislead. ``widening``: the factor by which autocorrelation widened the
+    interval. ``coverage``: that of the interval if differences are independent. ``error`` and ``freedom``: the standard
+    error of the mean and its degrees of freedom, for Student's t.
     """
 
     center: Floats
@@ -50,14 +51,14 @@ class Located:
 
 
 def locate(samples: Floats, coverage: float, *, ranks: bool, prior: NoisePrior | None = None) -> Located:
-    """The centre and its interval; with ``ranks`` (enough blocks for them) from signed ranks where these fit.
+    """Return the centre and its interval. ``ranks``: use signed ranks (needs enough blocks).
 
-    - Few blocks: Student's t; with ``prior``, of a variance to which other cells contribute (``moderation``).
-    - ``ranks``: the signed-rank interval (Wilcoxon 1945); where the differences are :func:`asymmetric`, the hull of
-      it, of t's, and of t's corrected for skewness (Hall 1992). A difference is then seen only if all three see
-      it, so that it errs no more often than the one of them that suits the shape.
+    - Without ``ranks``: Student's t. With ``prior``, other cells contribute to its variance (``moderation``).
+    - With ``ranks``: the signed-rank interval (Wilcoxon 1945). If the differences are :func:`asymmetric`, the hull of
+      this interval, of t's, and of t's corrected for skewness (Hall 1992). A difference is then shown only if all three
+      show it, so that false differences are no more frequent than with the one of them that suits the shape.
 
-    All of it is widened by :func:`widening` about the centre.
+    Every interval is then widened by :func:`widening` about the centre.
     """
     mean, error, freedom = _moments(samples, None if ranks else prior)
     center, low, high, achieved = (
@@ -76,10 +77,10 @@ def locate(samples: Floats, coverage: float, *, ranks: bool, prior: NoisePrior |
 
 
 def p_values(samples: Floats, located: Located, *, ranks: bool) -> Floats:
-    """Two-sided, for "the centre is 0", of the test that belongs to the interval.
+    """Return two-sided p-values, for "the centre is 0", of the test that belongs to the interval.
 
-    A widened interval leaves out 0 where the plain one leaves out a point so much nearer to the centre, so that point
-    is tested.
+    A widened interval excludes 0 if the plain interval excludes a point that is nearer to the centre by the factor
+    ``widening``. Therefore that point is tested.
     """
     nearer = located.center * (1 - 1 / located.widening)
     shifted = samples - nearer[:, None]
@@ -93,13 +94,14 @@ def p_values(samples: Floats, located: Located, *, ranks: bool) -> Floats:
 
 
 def widening(samples: Floats) -> Floats:
-    """How many times as wide an interval must be because neighbours resemble each other; at least 1.
+    """Return the factor, at least 1, by which intervals must be wider because neighbours are correlated.
 
-    √((1 + ρ)/(1 − ρ)) is right for a mean of n values of an AR(1) series with autocorrelation ρ (effective sample
-    size; Zwiers & von Storch, J. Climate 8 (1995) 336). ρ is the upper end of its one-sided 87.5 % interval, from the
-    estimate at lag 1 less its bias, (1 + 4ρ)/n (Marriott & Pope; Kendall, Biometrika 41 (1954) 390, 403): the estimate
-    itself would leave 9 % of false differences of 5 % at ρ = 0.5 and 20 blocks. An estimate of 0.1 or less counts as 0.
-    Below 20 blocks only an estimate beyond two of its standard errors counts. Simulated in docs/methods.md.
+    √((1 + ρ)/(1 − ρ)) is right for a mean of n values of an AR(1) series with autocorrelation ρ (effective sample size;
+    Zwiers & von Storch, J. Climate 8 (1995) 336). ρ is the upper end of its one-sided 87.5 % interval. This interval is
+    computed from the estimate at lag 1 corrected for its bias, (1 + 4ρ)/n (Marriott & Pope; Kendall, Biometrika 41
+    (1954) 390, 403). With the estimate itself instead of the upper end, false differences would have a rate of 9 %
+    instead of 5 % at ρ = 0.5 and 20 blocks. An estimate of 0.1 or less counts as 0. Below 20 blocks, only an estimate
+    above two of its standard errors counts. Simulated in docs/methods.md.
     """
     count = samples.shape[1]
     factor = np.ones(len(samples))
@@ -112,7 +114,10 @@ def widening(samples: Floats) -> Floats:
 
 
 def autocorrelation(samples: Floats) -> Floats:
-    """The correlation of each difference with the one before, less the bias of a short series; 0 if all are equal."""
+    """Return the correlation of each difference with the one before, corrected for the bias of a short series.
+
+    If all differences are equal, the uncorrected correlation counts as 0.
+    """
     count = samples.shape[1]
     centred = samples - samples.mean(axis=1, keepdims=True)
     spread = (centred * centred).sum(axis=1)
@@ -123,33 +128,33 @@ def autocorrelation(samples: Floats) -> Floats:
 
 
 def asymmetric(samples: Floats) -> Flags:
-    """Whether mean and median are farther apart than in half of all normal samples.
+    """Return whether mean and median are farther apart than in about half of all normal samples.
 
-    Measured by the mean distance from the median, which a few far values move less than a standard deviation, so that
-    heavy tails are not taken for asymmetry.
+    The scale is the mean distance from the median. Outliers change it less than a standard deviation, so that heavy
+    tails do not count as asymmetry.
     Source: Miao, Gel & Gastwirth, *A New Test of Symmetry about an Unknown Median*, 2006.
     """
     median = np.median(samples, axis=1)
     scale = np.sqrt(np.pi / 2) * np.abs(samples - median[:, None]).mean(axis=1)
     apart = np.sqrt(samples.shape[1]) * np.abs(samples.mean(axis=1) - median)
-    found: Flags = apart > _ASYMMETRY * 0.7555 * scale  # √(π/2 − 1): the deviation of that for normal samples
+    found: Flags = apart > _ASYMMETRY * 0.7555 * scale  # √(π/2 − 1): its standard deviation for normal samples
     return found
 
 
 def _student(
     mean: Floats, error: Floats, freedom: Floats, coverage: float
 ) -> tuple[Floats, Floats, Floats, float]:
-    """Student, Biometrika 6 (1908) 1."""
+    """Return centre, interval and coverage by Student's t; Student, Biometrika 6 (1908) 1."""
     half = -stdtrit(freedom, (1 - coverage) / 2) * error
     return mean, mean - half, mean + half, coverage
 
 
 def signed_rank_interval(samples: Floats, coverage: float) -> tuple[Floats, Floats, Floats, float]:
-    """Centre, interval and what it covers: Hodges–Lehmann's estimate and the exact interval from Walsh averages.
+    """Return centre, interval and coverage: Hodges–Lehmann's estimate, and the exact interval from Walsh averages.
 
-    The estimate is the median of all means (dᵢ + dⱼ)/2, i ≤ j; the interval runs from the c-th smallest to the c-th
-    largest of them, c from :func:`signed_rank_cut`, which must not be 0. It assumes that differences are symmetric
-    about their centre, nothing else; with ties the coverage is at least the stated one.
+    The estimate is the median of all means (dᵢ + dⱼ)/2, i ≤ j. The interval runs from the c-th smallest to the c-th
+    largest of them; c is from :func:`signed_rank_cut` and must not be 0. The only assumption is that differences are
+    symmetric about their centre. With ties, the coverage is at least the stated one.
     Source: Hollander & Wolfe, *Nonparametric Statistical Methods*, 2nd ed. 1999, sections 3.1–3.3.
     """
     count = samples.shape[1]
@@ -159,7 +164,7 @@ def signed_rank_interval(samples: Floats, coverage: float) -> tuple[Floats, Floa
 
 
 def signed_rank_p(samples: Floats) -> Floats:
-    """Two-sided and exact; ties count against a difference, so that it agrees with the closed interval."""
+    """Return exact two-sided p-values. Ties count against a difference, as in the closed interval."""
     averages = walsh_averages(samples)
     most = np.maximum((averages > 0).sum(axis=1), (averages < 0).sum(axis=1))
     tails: Floats = lower_tails(samples.shape[1])[averages.shape[1] - most]
@@ -177,7 +182,7 @@ def _hull(samples: Floats, coverage: float, low: Floats, high: Floats) -> tuple[
 
 
 def _hull_p(samples: Floats, p_value: Floats) -> Floats:
-    """The largest of the three, and 1 where they see differences the other way round."""
+    """Return the largest of the three p-values; 1 if the three estimates have different signs."""
     mean, error, freedom = _moments(samples)
     statistic, skew = mean / error, _skewness(samples)
     bent = statistic + skew * statistic**2 / 3 + skew**2 * statistic**3 / 27 + skew / 6
@@ -187,14 +192,14 @@ def _hull_p(samples: Floats, p_value: Floats) -> Floats:
 
 
 def _straightened(value: float, skew: Floats) -> Floats:
-    """Hall's cubic transformation undone; Hall, J. R. Statist. Soc. B 54 (1992) 221."""
+    """Return the inverse of Hall's cubic transformation; Hall, J. R. Statist. Soc. B 54 (1992) 221."""
     safe = np.where(np.abs(skew) < 1e-6, 1e-6, skew)
     found: Floats = 3 / safe * (np.cbrt(1 + safe * (value - safe / 6)) - 1)
     return found
 
 
 def _skewness(samples: Floats) -> Floats:
-    """The sample's skewness divided by √n, as Hall's transformation takes it."""
+    """Return the sample's skewness divided by √n, as needed for Hall's transformation."""
     count = samples.shape[1]
     centred = samples - samples.mean(axis=1, keepdims=True)
     second, third = (centred**2).mean(axis=1), (centred**3).mean(axis=1)
@@ -203,7 +208,7 @@ def _skewness(samples: Floats) -> Floats:
 
 
 def _moments(samples: Floats, prior: NoisePrior | None = None) -> tuple[Floats, Floats, Floats]:
-    """Return means, their standard errors, and the degrees of freedom of these."""
+    """Return means, their standard errors, and the degrees of freedom of these errors."""
     count = samples.shape[1]
     variances, freedom = moderated(samples.var(axis=1, ddof=1), count - 1, prior)
     return samples.mean(axis=1), np.sqrt(variances / count), freedom
@@ -215,7 +220,7 @@ def _t_tail(statistic: Floats, freedom: Floats) -> Floats:
 
 
 def walsh_averages(samples: Floats) -> Floats:
-    """The means of all pairs of differences, each with itself too."""
+    """Return the means of all pairs of differences, including each difference paired with itself."""
     first, second = np.triu_indices(samples.shape[1])
     found: Floats = (samples[:, first] + samples[:, second]) / 2
     return found

@@ -1,4 +1,4 @@
-"""What a comparison has come to, and about how many more trials it needs.
+"""Determines the state of a comparison, and about how many more trials it needs.
 
 Pure functions; they must not know what the numbers mean, nor run anything.
 """
@@ -19,7 +19,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 class ComparisonState(StrEnum):
-    """What one comparison says, the first that is true of it."""
+    """The state of one comparison: the first of these that applies."""
 
     A_LARGER = "a_larger"
     B_LARGER = "b_larger"
@@ -34,7 +34,11 @@ class ComparisonState(StrEnum):
 
 
 class Goal(StrEnum):
-    """``decided``: which side is larger, or that both are equivalent. ``precise``: each ratio, narrowly enough."""
+    """When to stop repeating.
+
+    ``decided``: it is known which side is larger, or that both are equivalent. ``precise``: each ratio is precise
+    enough.
+    """
 
     DECIDED = "decided"
     PRECISE = "precise"
@@ -42,15 +46,17 @@ class Goal(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Compared(Generic[Name]):
-    """One comparison of a family: the two cells it concerns, and what is known about their ratio."""
+    """One comparison of a family: its two cells, and the estimate of their ratio."""
 
     cells: tuple[Name, Name]
     estimate: RatioEstimate
 
 
 def state_of(estimate: RatioEstimate, *, precision: float) -> ComparisonState:
-    """Decided when the interval leaves out 1; equivalent when all of it lies within a factor 1 + ``precision``
-    of 1; precise when its half-width on logarithms is at most log(1 + ``precision``); else open.
+    """Return the state of a comparison.
+
+    Decided: the interval excludes 1. Equivalent: the whole interval lies within a factor 1 + ``precision`` of 1.
+    Precise: its half-width on logarithms is at most log(1 + ``precision``). Otherwise open.
     """  # fmt: skip
     interval = estimate.interval
     if interval is None:
@@ -65,19 +71,19 @@ def state_of(estimate: RatioEstimate, *, precision: float) -> ComparisonState:
 
 
 def is_precise(estimate: RatioEstimate, *, precision: float) -> bool:
-    """Whether the interval's half-width on logarithms is at most log(1 + ``precision``)."""
+    """Return whether the interval's half-width on logarithms is at most log(1 + ``precision``)."""
     return estimate.half_width is not None and estimate.half_width <= log1p(precision)
 
 
 def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -> list[bool]:
-    """Of each comparison of a family, whether more trials could not change what is wanted from it.
+    """Return for each comparison of a family whether it has reached the goal or can never reach it.
 
-    The family is what is read together: a row of the table. A difference counts as decided when it
-    holds together with the others (Holm's correction of p-values that are over all looks, so that the
-    family errs once in twenty over all its comparisons and looks). Equivalence is not corrected: each claim
-    of it errs once in twenty at most. Before 20 blocks a difference is settled only if it would hold also were each
-    trial like the one before. What has no ratio at all (a value that is not positive) is settled: more trials
-    do not change that.
+    A family is what is read together: a row of the table. A difference counts as decided if it holds together with the
+    others (Holm's correction of p-values that are over all looks, so that the family has a false difference in one of
+    twenty cases over all its comparisons and looks). Equivalence is not corrected: each statement of equivalence is
+    false in at most one of twenty cases. Below 20 blocks, a difference is settled only if it would also hold with an
+    autocorrelation of 0.5. A comparison that has no ratio at all (a value is not positive) is settled, because more
+    trials do not change that.
     """
     holding = _hold_together(family)
     return [
@@ -89,11 +95,11 @@ def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -
 def expected_needed(
     estimate: RatioEstimate, *, precision: float, goal: Goal = Goal.PRECISE, looks: Looks | None = None
 ) -> int | None:
-    """Roughly how many more blocks it takes; 0 if the goal is reached, None if that cannot be told.
+    """Return roughly how many more blocks are needed; 0 if the goal is reached, None if this cannot be estimated.
 
-    From the present spread and, for ``decided``, the present ratio, either of which more trials may change:
-    for "time left", not for a decision. The half-width of n values goes as t(n − 1)/√n. With ``looks``, up to
-    the look at which it would be seen.
+    The estimate uses the present spread and, for ``decided``, the present ratio. More trials may change both, so it is
+    for "time left", not for a decision. The half-width for n values is proportional to t(n − 1)/√n. With ``looks``,
+    blocks are counted up to the look that would show the result.
     """
     half, now = estimate.half_width, min(estimate.n_a, estimate.n_b)
     if half is None or estimate.interval is None or estimate.ratio is None:
@@ -105,7 +111,7 @@ def expected_needed(
         return None
 
     def width(size: int) -> float:
-        """Relative to one value's spread; t changes little beyond a thousand."""
+        """Return the half-width relative to one value's spread; t changes little beyond a thousand."""
         return two_sided_quantile(1 - coverage, min(size - 1 + estimate.borrowed, 1000)) / sqrt(size)
 
     coverage = min(estimate.interval.coverage, 1 - 1e-9)
@@ -116,7 +122,7 @@ def expected_needed(
         middle = (low + high) // 2
         low, high = (middle, high) if width(middle) * half > wanted * width(now) else (low, middle)
     if goal is Goal.DECIDED and estimate.differs:
-        high = INDEPENDENCE_LEAST  # it differs already, and 20 blocks can tell whether trials are independent
+        high = INDEPENDENCE_LEAST  # it differs already; 20 blocks can show whether trials are independent
     if high >= _MOST:
         return None
     return (looks.next_after(high - 1) if looks else high) - now

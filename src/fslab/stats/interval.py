@@ -1,4 +1,4 @@
-"""One sample: its median, its spread, and a confidence interval of the median that assumes no distribution.
+"""The median and the spread of one sample, and a distribution-free confidence interval of the median.
 
 Pure functions; they must not know what the numbers mean.
 """
@@ -13,7 +13,7 @@ from fslab.stats import Reason
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
-    """``low`` to ``high`` in the samples' unit; ``coverage`` is what it achieves, at least the wanted one."""
+    """``low`` to ``high``, in the unit of the samples. ``coverage``: the achieved one, at least the wanted one."""
 
     low: float
     high: float
@@ -22,9 +22,9 @@ class Interval:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MedianEstimate:
-    """The median of ``n`` samples and its interval; whichever is None does not exist, for ``reason``.
+    """The median of ``n`` samples and its interval. ``reason``: why one of them is None.
 
-    ``needed`` is the number of samples that an interval of the wanted coverage takes.
+    ``needed``: the number of samples that an interval of the wanted coverage requires.
     """
 
     n: int
@@ -35,14 +35,14 @@ class MedianEstimate:
 
 
 def median(values: Sequence[float]) -> float | None:
-    """The middle value, or the mean of the two middle ones; None without values."""
+    """Return the middle value, or the mean of the two middle ones; None without values."""
     return statistics.median(values) if values else None
 
 
 def half_range(values: Sequence[float]) -> float | None:
-    """Half the range as a fraction of the median: 0.04 reads as ± 4 %.
+    """Return half the range as a fraction of the median: 0.04 means ± 4 %.
 
-    None with fewer than two values (nothing is known about the spread) or a median that is not positive.
+    None with fewer than two values (the spread is unknown), or if the median is not positive.
     """
     middle = median(values)
     if len(values) < 2 or middle is None or not middle > 0:
@@ -51,11 +51,11 @@ def half_range(values: Sequence[float]) -> float | None:
 
 
 def median_interval(values: Sequence[float], *, coverage: float = 0.95) -> MedianEstimate:
-    """The narrowest symmetric pair of order statistics that covers the median with at least ``coverage``.
+    """Return the narrowest symmetric pair of order statistics that covers the median with at least ``coverage``.
 
-    The number of samples below the median is binomial(n, ½) whatever continuous distribution they come
-    from, so (x₍ᵣ₎, x₍ₙ₊₁₋ᵣ₎) covers it with probability 1 − 2·P(B < r); with ties, at least that. The
-    smallest n for 95 % is 6: the whole range of 5 samples covers 93.75 %.
+    For every continuous distribution, the number of samples below the median is binomial(n, ½). Therefore (x₍ᵣ₎,
+    x₍ₙ₊₁₋ᵣ₎) covers the median with probability 1 − 2·P(B < r); with ties, with at least this probability. The smallest
+    n for 95 % is 6: the whole range of 5 samples covers 93.75 %.
     Source: David & Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1.
     """
     ordered = sorted(values)
@@ -72,12 +72,12 @@ def median_interval(values: Sequence[float], *, coverage: float = 0.95) -> Media
 
 
 def rank_coverage(size: int, rank: int) -> float:
-    """How surely the ``rank``-th smallest and ``rank``-th largest of ``size`` samples enclose the median."""
+    """Return the probability that the ``rank``-th smallest and ``rank``-th largest sample enclose the median."""
     return 1 - 2 * sum(comb(size, below) for below in range(rank)) / (1 << size)
 
 
 def samples_needed(coverage: float) -> int:
-    """The smallest number of samples whose whole range covers the median with ``coverage`` (6 for 95 %)."""
+    """Return the smallest number of samples whose range covers the median with ``coverage`` (6 for 95 %)."""
     if not 0 < coverage < 1:
         raise ValueError(f"coverage is a probability between 0 and 1, not {coverage}")
     size = 1
@@ -87,7 +87,7 @@ def samples_needed(coverage: float) -> int:
 
 
 def _rank(size: int, coverage: float) -> int:
-    """The largest rank that still covers enough; 0 if even the extremes do not."""
+    """Return the largest rank with enough coverage; 0 if even the extremes do not have it."""
     rank = 0
     while 2 * (rank + 1) <= size and rank_coverage(size, rank + 1) >= coverage:
         rank += 1

@@ -1,8 +1,8 @@
 """Moderated variances: a comparison of few blocks also uses the noise of the other cells of its group.
 
 With three blocks a variance has two degrees of freedom, and an interval at 99.8 % is 22 standard errors wide on each
-side. But a campaign measures the same figure on many cells, and their variances resemble each other. How much they do
-is estimated from them, and their common variance counts as so many more degrees of freedom.
+side. A campaign measures the same figure on many cells, and their variances are similar. How similar they are is
+estimated from the variances themselves. Their common variance then counts as additional degrees of freedom.
 
 Source: Smyth, *Stat. Appl. Genet. Mol. Biol.* 3 (2004) article 3 (moderated t); Phipson et al., *Ann. Appl. Stat.* 10
 (2016) 946 (cells whose noise is of another size keep their own variance).
@@ -23,14 +23,14 @@ from fslab.stats.noise_prior import NoisePrior
 Floats = NDArray[np.float64]
 
 BLOCKS_LEAST = 3
-PAIRS_LEAST = 3  # fewer independent variances do not show how alike they are
+PAIRS_LEAST = 3  # fewer independent variances do not show how similar they are
 _ROUNDS = 15
 
 
 def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tuple[Floats, Floats]:
-    """Return variances and degrees of freedom, one of each per sample.
+    """Return moderated variances and degrees of freedom, one of each per sample.
 
-    A small variance is never kept: a few trials that agree by chance do not show that a cell is quiet.
+    A small variance is never kept: a few trials that agree by chance do not show that a cell has little noise.
     """
     if prior is None:
         return variances, np.full(len(variances), float(freedom))
@@ -44,9 +44,9 @@ def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tupl
 def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None:
     """Return the prior of one value (not of a difference) from the cells of one workload or of several.
 
-    ``workloads``: for each, its cells: the logarithms of one figure by block. Cells of one workload are compared in
-    pairs, so that what changes from block to block cancels. None with fewer than three pairs at once without a cell in
-    common.
+    ``workloads``: for each workload its cells, each with the logarithms of one figure by block. Cells of one workload
+    are compared in pairs, so that changes from block to block cancel. None if there are fewer than three pairs without
+    a common cell.
     """
     usable = [[cell for cell in cells if len(cell) >= BLOCKS_LEAST] for cells in workloads]
     rounds = [(cells, _rounds(len(cells))) for cells in usable if len(cells) > 1]
@@ -73,13 +73,13 @@ def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None
 
 
 def _freedom(cells: Sequence[Mapping[int, float]]) -> int:
-    """Degrees of freedom of the noise of a workload's cells: the blocks take those of one cell."""
+    """Return the degrees of freedom of the noise of a workload's cells. The blocks use up those of one cell."""
     each = [len(cell) - 1 for cell in cells]
     return sum(each) - max(each)
 
 
 def _half_variance(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[float, int] | None:
-    """Half the variance of the differences, and its degrees of freedom; None if it is 0 or from too few blocks."""
+    """Return half the variance of the differences and its degrees of freedom; None if it is 0 or has too few blocks."""
     common = a.keys() & b.keys()
     if len(common) < BLOCKS_LEAST:
         return None
@@ -89,7 +89,7 @@ def _half_variance(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[floa
 
 
 def _rounds(count: int) -> list[list[tuple[int, int]]]:
-    """Return rounds of pairs without a member in common, as in a round-robin tournament; every pair at most once."""
+    """Return rounds of pairs without a common member, as in a round-robin tournament; every pair at most once."""
     members = [*range(count), *([-1] if count % 2 else [])]
     half, rest = len(members) // 2, members[1:]
     found = []
@@ -101,7 +101,7 @@ def _rounds(count: int) -> list[list[tuple[int, int]]]:
 
 
 def _trigamma_inverse(value: float) -> float:
-    """The x at which the trigamma function has this value, by Newton's method (Smyth 2004, appendix)."""
+    """Return the x at which the trigamma function has this value, by Newton's method (Smyth 2004, appendix)."""
     found = 0.5 + 1 / value
     for _ in range(50):
         there = float(polygamma(1, found))

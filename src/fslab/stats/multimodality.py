@@ -1,4 +1,4 @@
-"""Whether a sample has more than one mode, as trials have that meet one of two states of a machine.
+"""Tests whether a sample has more than one mode, for example because trials met one of two states of a machine.
 
 Pure functions; they must not know what the numbers mean. scipy has no dip test.
 """
@@ -38,9 +38,9 @@ _TABLE = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Dip:
-    """``statistic`` is the dip; ``p_value`` an upper bound (0.001, 0.01, 0.05, 0.1 or 1) for "one mode".
+    """The result of a dip test. ``p_value``: an upper bound (0.001, 0.01, 0.05, 0.1 or 1), for "one mode".
 
-    ``levels`` are the medians below and above the widest gap: the two levels, if there are two.
+    ``levels``: the medians below and above the widest gap. They are the two levels, if there are two.
     """
 
     n: int
@@ -51,11 +51,11 @@ class Dip:
 
 
 def dip(values: Sequence[float]) -> Dip:
-    """Hartigans' dip test: how far the sample's distribution is from the nearest one with a single mode.
+    """Apply Hartigans' dip test: how far the sample's distribution is from the nearest one with a single mode.
 
-    The p-value is for uniform samples, of all single-mode shapes the one that dips most. It takes 8
-    *different* values: a metric that comes in coarse steps dips wherever there is a step. A mode that
-    holds less than three tenths of 10 values, or a quarter of 20, is not seen at 5 %.
+    The p-value is for uniform samples, which have the largest dip of all single-mode shapes. At least 8 *different*
+    values are required, because a metric with coarse steps has a dip at every step. A mode that has less than three
+    tenths of 10 values, or a quarter of 20, is not detected at 5 %.
     Source: Hartigan & Hartigan, Ann. Statist. 13 (1985) 70.
     """
     if not values:
@@ -75,11 +75,12 @@ def dip(values: Sequence[float]) -> Dip:
 
 
 def dip_statistic(ordered: Sequence[float]) -> float:
-    """The dip of values in ascending order, between 1/(2n) and 1/4.
+    """Return the dip of values in ascending order, between 1/(2n) and 1/4.
 
-    The best single-mode distribution follows the greatest convex minorant of the empirical one up to the
-    mode and the least concave majorant after it. The interval that holds the mode is narrowed from all values
-    to where the two are farthest apart, as long as that is more than what lies outside has cost already.
+    The best single-mode distribution follows the greatest convex minorant of the empirical distribution up to the mode,
+    and its least concave majorant after it. The interval that contains the mode begins with all values. It is narrowed
+    to where minorant and majorant are farthest apart, as long as this distance is larger than the dip outside of the
+    interval.
     """
     corners = _corners(ordered)
     low, high, worst = 0, len(corners) - 1, 1.0
@@ -93,13 +94,13 @@ def dip_statistic(ordered: Sequence[float]) -> float:
         right = (above.at[k] - corners[k].lower for k in range(end + 1, high + 1))
         worst = max([worst, *left, *right])
         if start == end:
-            break  # the mode is one value; however often it occurs, that is no dip
+            break  # the mode is one value, which makes no dip even if it occurs often
         low, high = start, end
     return worst / (2 * len(ordered))
 
 
 class _Corner(NamedTuple):
-    """A value, and how many values are below it (``lower``), below or equal (``upper``)."""
+    """A value, with the number of values below it (``lower``), and below or equal to it (``upper``)."""
 
     value: float
     lower: int
@@ -107,7 +108,7 @@ class _Corner(NamedTuple):
 
 
 class _Hull(NamedTuple):
-    """The indices where a hull touches, and its height at each index in between."""
+    """A hull: the indices that it touches, and its height at every index between them."""
 
     touching: list[int]
     at: dict[int, float]
@@ -121,14 +122,14 @@ def _corners(ordered: Sequence[float]) -> list[_Corner]:
 
 
 def _hull(corners: Sequence[_Corner], low: int, high: int, *, lower: bool) -> _Hull:
-    """The convex hull from below of the lower corners, or from above of the upper ones."""
+    """Return the convex hull from below of the lower corners, or from above of the upper corners."""
     heights = [corner.lower if lower else corner.upper for corner in corners]
     sign = 1 if lower else -1
 
     def slope(first: int, second: int) -> float:
         return sign * (heights[second] - heights[first]) / (corners[second].value - corners[first].value)
 
-    touching, slopes = [low], [-inf]  # with the slope of what leads to each
+    touching, slopes = [low], [-inf]  # with the slope of the line that leads to each
     for index in range(low + 1, high + 1):
         steep = slope(touching[-1], index)
         while len(touching) > 1 and steep <= slopes[-1]:
@@ -147,7 +148,7 @@ def _hull(corners: Sequence[_Corner], low: int, high: int, *, lower: bool) -> _H
 
 
 def _farthest(corners: Sequence[_Corner], below: _Hull, above: _Hull) -> tuple[float, int, int]:
-    """How far apart the hulls are at most, and the touching points of each that enclose the place."""
+    """Return the largest distance between the hulls, and the touching points that enclose its place."""
     best, start, end = -1.0, 0, 0
     for k in below.touching:
         if above.at[k] - corners[k].lower > best:
@@ -160,7 +161,7 @@ def _farthest(corners: Sequence[_Corner], below: _Hull, above: _Hull) -> tuple[f
 
 
 def _bound(statistic: float, size: int) -> float:
-    """The smallest tabulated level whose critical value is reached; 1 if none is."""
+    """Return the smallest tabulated level whose critical value is reached; 1 if none is reached."""
     reached = [
         level for level, critical in zip(_LEVELS, _critical(size), strict=True) if statistic >= critical
     ]
@@ -168,7 +169,7 @@ def _bound(statistic: float, size: int) -> float:
 
 
 def _critical(size: int) -> list[float]:
-    """Critical values of the dip, interpolated in √n times the dip, which hardly changes with n."""
+    """Return critical values of the dip, interpolated in √n times the dip, which hardly changes with n."""
     sizes = [*_TABLE]
     above = min(bisect_left(sizes, size), len(sizes) - 1)
     below = above if sizes[above] <= size else above - 1

@@ -1,4 +1,4 @@
-"""What other cells of a campaign say of the noise of a comparison. ``moderation`` computes with it.
+"""The noise of a comparison as the other cells of its campaign suggest it; ``moderation`` computes with it.
 
 Pure. Must not import numpy at the top: most commands compare nothing.
 """
@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class NoisePrior:
-    """The ``variance`` that other cells suggest for a difference of logarithms of one block.
+    """The ``variance``, suggested by other cells, of a difference of logarithms in one block.
 
-    It counts as ``freedom`` degrees of freedom (may be infinite). With a comparison's own degrees of freedom, the sum
-    is at most ``most``: those of all cells of the group together. It counts in full for a variance that at least one in
-    ``among`` comparisons would exceed, and less for a larger one, whose cell may differ from the others.
+    It counts as ``freedom`` degrees of freedom (may be infinite). Together with a comparison's own degrees of freedom,
+    these are at most ``most``, the number of all cells of the group together. The prior counts in full if at least one
+    in ``among`` comparisons would have such a large variance. It counts less for a larger variance, whose cell may
+    differ from the others.
     """
 
     variance: float
@@ -27,7 +28,7 @@ class NoisePrior:
 
 
 def fit_noise(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None:
-    """Call :func:`fslab.stats.moderation.fit`."""
+    """Call :func:`fslab.stats.moderation.fit`, and import numpy only now."""
     from fslab.stats.moderation import fit
 
     return fit(workloads)

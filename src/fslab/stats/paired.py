@@ -1,7 +1,7 @@
-"""Two samples paired by block: how many times larger one is than the other, free of what drifts.
+"""Estimates the ratio of two samples that are paired by block, without the effect of drift.
 
-Trials of one block were made close together, so that their quotient is free of what changes from block to
-block. Pure functions; they must not know what the numbers mean, nor which way is better.
+Trials of one block run close together in time, so that changes from block to block cancel in their quotient. Pure
+functions; they must not know what the numbers mean, nor which direction is better.
 """
 
 import dataclasses
@@ -14,11 +14,11 @@ from fslab.stats.interval import Interval
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import signed_rank_cut
 
-# Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, as four
-# (94.8–97.9 %) and five do; autocorrelated trials are no better with more.
+# Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, similar to four
+# (94.8–97.9 %) and five pairs. For autocorrelated trials, more pairs do not improve the coverage.
 PAIRS_LEAST = 3
-# With fewer Walsh averages cut off at each end, the exact interval is wider than it need be: simulated at
-# 98.65 %, 27 % wider than t's for 8 normal differences (cut 1), 11 % for 10 (cut 4), 1 % for 14 (cut 14).
+# If fewer Walsh averages are cut off at each end, the exact interval is wider than necessary. Simulated at 98.65 % with
+# normal differences, it is 27 % wider than t's for 8 differences (cut 1), 11 % for 10 (cut 4), 1 % for 14 (cut 14).
 CUT_LEAST = 8
 
 
@@ -29,21 +29,21 @@ def compare_blocks(
     coverage: float = 0.95,
     prior: NoisePrior | None = None,
 ) -> RatioEstimate:
-    """The ratio a/b of values by block, from the blocks that both have.
+    """Return the ratio a/b of values by block, from the blocks that both have.
 
-    - From 10 blocks (at 95 %; 12 or more at the levels that repeated looks take): the signed-rank interval on the
-      differences of logarithms, or, where these are not symmetric, one that holds for the geometric mean of the
-      quotients all the same (:func:`fslab.stats.differences.locate`).
-    - From 3 blocks: Student's t interval on them, moderated by the noise of other cells where ``prior`` is given
-      (:mod:`fslab.stats.moderation`). Signed ranks cannot give 95 % below 6 blocks, nor 98.5 % below 8. Differences
-      of two like-shaped samples are symmetric, where t covers at least what it says when tails are heavy (Efron,
-      JASA 64 (1969) 1278). Not where most differences are equal (a metric too coarse for the noise): their spread
-      says nothing.
-    - With fewer blocks in common: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
+    - From 10 blocks on (at 95 %; 12 or more at the levels of repeated looks): the signed-rank interval of the
+      differences of logarithms. If these are asymmetric, an interval that still holds for the geometric mean of the
+      quotients (:func:`fslab.stats.differences.locate`).
+    - From 3 blocks on: Student's t interval of these differences, moderated by the noise of other cells if there is a
+      ``prior`` (:mod:`fslab.stats.moderation`). Signed ranks cannot give 95 % below 6 blocks, nor 98.5 % below 8.
+      Differences of two samples with the same shape are symmetric, and then t covers at least the stated probability if
+      tails are heavy (Efron, JASA 64 (1969) 1278). Not used if most differences are equal (a metric too coarse for the
+      noise), because their spread is then meaningless; signed ranks are used instead as soon as they give the coverage.
+    - With fewer common blocks: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
 
-    Where each difference resembles the one before, the interval is wider (``widening``); below 20 blocks that cannot
-    be known (``rests_on_independence``). ``method`` says which it was. ``needed`` is the number of common blocks that
-    an interval takes.
+    If each difference resembles the one before, the interval is wider (``widening``). Below 20 blocks this cannot be
+    estimated reliably (``rests_on_independence``). ``method``: the method that was used. ``needed``: the number of
+    common blocks that an interval requires.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem is not None:
@@ -60,14 +60,14 @@ def compare_blocks(
 
 
 def takes_ranks(count: int, coverage: float) -> bool:
-    """Whether so many blocks are enough for signed ranks to be no wider than they need be."""
+    """Return whether ``count`` blocks are enough for a signed-rank interval that is not wider than necessary."""
     return signed_rank_cut(count, coverage) >= CUT_LEAST
 
 
 def _located(
     differences: Sequence[float], coverage: float, *, ranks: bool, prior: NoisePrior | None = None
 ) -> RatioEstimate:
-    import numpy as np  # with scipy 0.3 s, which most commands can do without
+    import numpy as np  # takes 0.3 s with scipy; most commands do not need it
 
     from fslab.stats.differences import locate, p_values
 
@@ -86,7 +86,7 @@ def _located(
 
 
 def mostly_equal(differences: Sequence[float]) -> bool:
-    """Whether more than half are one and the same value, but for rounding; a single one says nothing."""
+    """Return whether more than half of the differences are equal, except for rounding; False for a single one."""
     if len(differences) < 2:
         return False
     rounded = [round(value, 12) for value in differences]

@@ -1,4 +1,4 @@
-"""What a comparison without a difference does say: how large a difference it would have shown, or rules out.
+"""Computes which differences a comparison could have shown, and which differences it excludes.
 
 Pure functions; they must not know what the numbers mean.
 """
@@ -13,12 +13,14 @@ _NODES = 64
 
 
 def detectable(estimate: RatioEstimate, *, power: float = 0.8) -> float | None:
-    """The smallest true difference that another such campaign would show with probability ``power``: 0.07 is 7 %.
+    """Return the smallest true difference that another such campaign would show with probability ``power``.
 
-    A difference as large as the interval's half-width is seen every second time only. How much more it takes
-    (:func:`noncentrality`) counts that the spread itself is only estimated, both here and in that other campaign. It is
-    worked out from the spread alone: power at the difference that was observed says nothing beyond the
-    p-value (Hoenig & Heisey, Am. Statistician 55 (2001) 19). None without an interval.
+    0.07 means 7 %. None without an interval. Raises ValueError for a power below 0.5.
+
+    A difference as large as the interval's half-width is shown only every second time. How much larger it must be
+    (:func:`noncentrality`) includes that the spread is only estimated, both here and in that other campaign. Only the
+    spread is used: power at the observed difference adds nothing to the p-value (Hoenig & Heisey, Am. Statistician 55
+    (2001) 19).
     Source: Cohen, *Statistical Power Analysis*, 2nd ed. 1988, section 2.3; averaged over the spread as by O'Hagan,
     Stevens & Campbell, Pharm. Statist. 4 (2005) 187 (assurance).
     """
@@ -35,9 +37,10 @@ def detectable(estimate: RatioEstimate, *, power: float = 0.8) -> float | None:
 
 
 def _by_chance(estimate: RatioEstimate) -> float:
-    """How much wider the other campaign's interval is than t's, by chance; simulated for 10 to 80 normal differences.
+    """Return how much wider than t's the other campaign's interval is by chance.
 
-    It may look asymmetric, or, where there are blocks enough to judge that, autocorrelated.
+    Its differences may look asymmetric or, with enough blocks to estimate that, autocorrelated. Simulated for 10 to 80
+    normal differences.
     """
     if estimate.method in {
         ComparisonMethod.RANK_SUM,
@@ -50,10 +53,10 @@ def _by_chance(estimate: RatioEstimate) -> float:
 
 @lru_cache(maxsize=1024)
 def noncentrality(freedom: float, error: float, power: float) -> float:
-    """By how many *estimated* standard errors two means must differ for a t test to see it with ``power``.
+    """Return by how many *estimated* standard errors two means must differ for a t test to show it with ``power``.
 
-    With the true standard error it would be the noncentrality that Student's t needs; it is averaged over what may
-    have been estimated instead, √(χ²/freedom) times the true one. For normal values; error is two-sided.
+    With the true standard error, it would be the noncentrality that Student's t needs. It is averaged over the possible
+    estimates, √(χ²/freedom) times the true one. For normal values; ``error`` is two-sided.
     """
     import numpy as np
     from scipy.special import chdtri, nctdtr
@@ -75,7 +78,7 @@ def noncentrality(freedom: float, error: float, power: float) -> float:
 
 
 def excluded(estimate: RatioEstimate) -> float | None:
-    """What the interval rules out: differences beyond its end that lies farther from 1; 0.06 is 6 %."""
+    """Return the largest difference that the interval does not exclude: 0.06 means 6 %; None without an interval."""
     if estimate.interval is None:
         return None
     return max(estimate.interval.high, 1 / estimate.interval.low) - 1

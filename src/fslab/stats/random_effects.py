@@ -1,7 +1,7 @@
-"""One estimate from each of several machines: their mean, how much they differ, and what another one will have.
+"""Combines one estimate from each of several machines: their mean, their spread, and a prediction for another machine.
 
-Pure functions; they must not know what the numbers mean. Imported only when machines are combined, because numpy and
-scipy take longer to load than most commands to run.
+Pure functions; they must not know what the numbers mean. Import this module only to combine machines, because numpy
+takes longer to load than most commands take to run.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 
-# With four, a prediction interval of normal effects is 5.6 standard deviations wide on each side (t, 2 degrees of
-# freedom): wider than what anybody would have guessed.
+# With four machines, a prediction interval of normal effects is 5.6 standard deviations wide on each side (t, 2 degrees
+# of freedom): too wide to be useful.
 MACHINES_LEAST = 5
-DRAWS = 4000  # the ends of an interval move by some 3 % of its width from one seed to another
-_MANY = 100  # machines; for more of them a quarter as many draws, which take 1 s for 1,000
+DRAWS = 4000  # from one seed to another, the ends of an interval move by about 3 % of its width
+_MANY = 100  # machines; with more, a quarter of the draws is used, which takes 1 s for 1,000 machines
 _SEED = 1
 _HALVINGS = 50
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Estimate:
-    """What one machine says: the mean of ``size`` values (at least 2), and its standard ``error`` s/√size."""
+    """The estimate of one machine: the mean of ``size`` values (at least 2), and its standard ``error`` s/√size."""
 
     mean: float
     error: float
@@ -36,11 +36,11 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Combined:
-    """``mean`` over machines with its ``interval``; ``prediction`` is where the true mean of another machine lies.
+    """The ``mean`` over machines with its ``interval``. ``prediction``: interval for the true mean of another machine.
 
-    ``spread``: the standard deviation between machines, in the unit of the values, without what the noise on each one
-    adds. ``share``: of the variance of an estimate with median noise, how much is between machines (0 to 1).
-    ``reason`` says why all of them are None.
+    ``spread``: the standard deviation between machines, in the unit of the values, without the noise on each machine.
+    ``share``: how much of the variance of an estimate with median noise is between machines (0 to 1). ``reason``: why
+    all of them are None.
     """
 
     size: int
@@ -53,15 +53,15 @@ class Combined:
 
 
 def combine(estimates: Sequence[Estimate], *, coverage: float = 0.95) -> Combined:
-    """A random-effects model of independent estimates, from five machines on.
+    """Combine independent estimates from at least five machines in a random-effects model.
 
-    - The spread between machines: Paule & Mandel, J. Res. NBS 87 (1982) 377; a machine's weight in the average is
+    - The spread between machines: Paule & Mandel, J. Res. NBS 87 (1982) 377. A machine's weight in the mean is
       1/(spread² + error²).
-    - Both intervals: generalised inference as for laboratories that measure the same (Iyer, Wang & Mathew, J. Am.
-      Stat. Assoc. 99 (2004) 1060). It carries on what is not known of the noise on each machine, and of the spread:
-      where both count as known (Hartung–Knapp, Higgins) predictions hold 89 % at worst.
+    - Both intervals: generalised inference, as for laboratories that measure the same quantity (Iyer, Wang & Mathew, J.
+      Am. Stat. Assoc. 99 (2004) 1060). They include the uncertainty of the noise on each machine, and of the spread. If
+      both are treated as known (Hartung–Knapp, Higgins), predictions cover only 89 % in the worst case.
 
-    The same estimates give the same answer: draws are made from a fixed seed. Simulated in docs/methods.md.
+    The same estimates give the same result, because draws use a fixed seed. Simulated in docs/methods.md.
     """
     if len(estimates) < MACHINES_LEAST:
         return Combined(
@@ -83,12 +83,12 @@ def combine(estimates: Sequence[Estimate], *, coverage: float = 0.95) -> Combine
 
 
 def _least(means: Floats, noise: Floats) -> float:
-    """What stands for an error of 0, of values that are all equal: nothing is so exact that others do not count."""
+    """Return the minimum of squared errors. It replaces 0, the error of equal values, so that other machines count."""
     return 1e-6 * float(max(noise.max(), means.var(), 1e-18))
 
 
 def _draws(means: Floats, noise: Floats, sizes: Sequence[int]) -> tuple[Floats, Floats]:
-    """Of the mean over machines, and of the mean on another machine: what the data leave possible."""
+    """Return draws of the mean over machines, and of the mean on another machine, that the data leave possible."""
     random = np.random.default_rng(_SEED)
     draws = DRAWS if len(means) <= _MANY else DRAWS // 4
     freedom = np.array(sizes) - 1.0
@@ -100,23 +100,26 @@ def _draws(means: Floats, noise: Floats, sizes: Sequence[int]) -> tuple[Floats, 
 
 
 def _weighted(means: Floats, noise: Floats, between: Floats) -> tuple[Floats, Floats]:
-    """For each row of ``noise``: the weighted mean and the sum of the weights."""
+    """Return for each row of ``noise`` the weighted mean and the sum of the weights."""
     weights = 1 / (noise + between[:, None])
     total = weights.sum(axis=1)
     return (weights * means).sum(axis=1) / total, total
 
 
 def _excess(means: Floats, noise: Floats, between: Floats) -> Floats:
-    """The weighted squares about the weighted mean: chi-squared, if ``between`` is the true variance."""
+    """Return the weighted squares about the weighted mean: chi-squared if ``between`` is the true variance."""
     mean, _ = _weighted(means, noise, between)
     found: Floats = ((means - mean[:, None]) ** 2 / (noise + between[:, None])).sum(axis=1)
     return found
 
 
 def _between(means: Floats, noise: Floats, wanted: Floats) -> Floats:
-    """For each row the variance between machines at which the weighted squares are as ``wanted``; 0 if always less."""
+    """Return for each row the variance between machines at which the weighted squares equal ``wanted``.
+
+    0 if the squares are always less.
+    """
     low = np.zeros(len(noise))
-    # The squares are at most Σ(y − mean)²/between, so that beyond this they are less than wanted.
+    # The squares are at most Σ(y − mean)²/between. Therefore they are less than wanted above this value.
     high = ((means - means.mean()) ** 2).sum() / np.maximum(wanted, 1e-12)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

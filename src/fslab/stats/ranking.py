@@ -1,7 +1,7 @@
-"""Several things compared in pairs: which places they share, and which of them are indistinguishable.
+"""Ranks items that are compared in pairs: which places they share, and which of them are indistinguishable.
 
-Pure functions; they must not know what the things are. Indistinguishable is not transitive: a may be like b
-and b like c while a is ahead of c; nothing here hides that.
+Pure functions; they must not know what the items are. Indistinguishable is not transitive: a may be indistinguishable
+from b and b from c although a is better than c. The results show such cases.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Winners = Mapping[tuple[str, str], str | None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankPlace:
-    """A place and those who share it. ``ahead``: pairs among them (first, second) of which one is shown better."""
+    """A place and the items that share it. ``ahead``: pairs of these (better, worse) with one shown to be better."""
 
     rank: int
     labels: tuple[str, ...]
@@ -26,12 +26,12 @@ class RankPlace:
 
 
 def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) -> tuple[RankPlace, ...]:
-    """Places as in sports: those who share one count, the next is as many further down (1, 2=, 2=, 4).
+    """Return places as in sports: items that share a place count, so that the next place is lower (1, 2=, 2=, 4).
 
-    ``winners`` maps a pair, in either order, to the one shown better, or None; a pair that is missing counts as
-    indistinguishable. Two places are parted only where everyone above is shown better than everyone below. So
-    those who hang together by a chain of undecided pairs share a place, and the pairs among them that are
-    decided stand in ``ahead``. Order within a place: more won than lost, then the better value.
+    ``winners`` maps a pair, in either order, to the item shown to be better, or None. A missing pair counts as
+    indistinguishable. A new place begins only where every item above is shown to be better than every item below. So
+    items that are linked by a chain of undecided pairs share a place, and the decided pairs among them are in
+    ``ahead``. Order within a place: wins minus losses, then the better value.
     """
     order = _order(values, winners, better)
     places: list[RankPlace] = []

@@ -1,7 +1,7 @@
-"""Looking at a comparison again and again, without being wrong more often than one look would be.
+"""Repeated looks at a comparison (interim analyses), with an error rate as low as that of a single look.
 
-Says after how many blocks to look, how wide the interval of each look must be, and what one look's p-value is
-worth over all looks. Pure functions; they must not know what is measured, nor decide what to run next.
+Computes after how many blocks to look, how wide the interval of each look must be, and the p-value over all looks. Pure
+functions; they must not know what is measured, nor decide what to run next.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# Of the error allowed, 0.90·n/most is spent up to the look at n of ``most`` blocks, and 0.95 never quite reached
-# by going on beyond them. The rest pays for t statistics of few blocks, which are less alike from look to look than
-# the normal theory below says: simulated, they err 1.05 times as often as was spent.
+# Shares of the allowed error: 0.90·n/most is spent up to the look at n of ``most`` blocks. Looks beyond ``most``
+# approach 0.95, but do not reach it. The rest is a reserve for t statistics of few blocks: from look to look they are
+# less similar than the normal theory below assumes, and simulated errors are 1.05 times as frequent as was spent.
 SPENT, BEYOND = 0.90, 0.05
-FIRST_LEAST = 4  # at the level of a first look three blocks have too wide an interval to be worth the error
+FIRST_LEAST = 4  # with three blocks, the interval at the level of a first look is too wide to be worth its error
 _NODES = 64
 _BATCH = 8
 _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -34,13 +34,13 @@ _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Looks:
-    """When a comparison is looked at, and with what share of the error.
+    """The schedule of looks at a comparison, and the share of the error of each look.
 
-    First after ``first`` blocks (not before 4), then after numbers of blocks that grow by ``growth`` up to ``most``,
-    with one at 20: 4, 5, 6, 8, 10, 12, 15, 20, 25, 31, 40; and on alike from there, should a campaign be given more.
-    Over all looks together, an interval of the look's :meth:`coverage_at` misses the truth with probability
-    1 − ``coverage`` at most. All follows from these numbers and the blocks there are, so that a campaign can be
-    stopped and taken up again.
+    The first look is after ``first`` blocks (at least 4). The following numbers of blocks grow by the factor ``growth``
+    up to ``most``, with one look at 20: 4, 5, 6, 8, 10, 12, 15, 20, 25, 31, 40. Beyond ``most`` the schedule goes on in
+    the same way, for a campaign that is extended. Over all looks together, intervals with the coverage
+    :meth:`coverage_at` miss the truth with a probability of at most 1 − ``coverage``. Everything is computed from these
+    numbers and the number of blocks, so that a campaign can be stopped and resumed.
     Source: error spending by Lan & DeMets, Biometrika 70 (1983) 659; in proportion to the sample as there and by Kim &
     DeMets, Biometrika 74 (1987) 149; the same levels used for t by Pocock, Biometrika 64 (1977) 191; Jennison &
     Turnbull, *Group Sequential Methods*, 2000, chapters 4, 7 and 9.
@@ -56,26 +56,26 @@ class Looks:
             raise ValueError(f"invalid looks: {self}")
 
     def at(self, number: int) -> int:
-        """The number of blocks at look ``number``, which counts from 0."""
+        """Return the number of blocks at look ``number``, which counts from 0."""
         return _schedule(self.first, self.most, self.growth, number + 1)[number]
 
     def next_after(self, blocks: int) -> int:
-        """The number of blocks at the first look after ``blocks``."""
+        """Return the number of blocks at the first look after ``blocks``."""
         return self.at(self._number(blocks + 1))
 
     def coverage_at(self, blocks: int) -> float:
-        """What the interval of the look after ``blocks`` finished blocks must cover.
+        """Return the coverage that the interval of a look after ``blocks`` finished blocks must have.
 
-        A look between two of the schedule (the time was up, somebody wants a report meanwhile) takes the
-        next one's place.
+        A look between two looks of the schedule (at a time limit, or for an early report) takes the place of the next
+        one.
         """
         return 1 - self._level(1 - self.coverage, self._number(blocks))
 
     def overall(self, p_value: float, blocks: int) -> float:
-        """One look's p-value as a p-value over all looks: at most α where an interval of this look says so.
+        """Return the p-value over all looks that corresponds to one look's p-value.
 
-        It is the smallest error α, over all looks, at which this look would have seen a difference; between the
-        values of α that are worked out, interpolated on logarithms. Below the smallest, in proportion.
+        It is the smallest error α over all looks at which this look would have shown a difference. Between the values
+        of α that are computed, it is interpolated on logarithms. Below the smallest, it is proportional.
         """
         number = self._number(blocks)
         levels = [(self._level(alpha, number), alpha) for alpha in self._grid()]
@@ -110,11 +110,11 @@ def compare_at_look(
     blocks: int | None = None,
     prior: NoisePrior | None = None,
 ) -> RatioEstimate:
-    """:func:`compare_blocks` at a look: ``coverage`` and ``p_value`` of the answer are over all looks.
+    """Return :func:`compare_blocks` at a look. ``coverage`` and ``p_value`` of the result are over all looks.
 
-    ``blocks`` is the number of blocks that were finished at the look, counted with those in which a trial
-    failed; by default up to the last block that both have (blocks count from 0), which is also right for a
-    comparison that got no more trials when it was settled.
+    ``blocks``: the number of blocks that were finished at the look, including those in which a trial failed. By default
+    it is the last block that both have (blocks count from 0). This is also right for a comparison that got no more
+    trials after it was settled.
     """
     if blocks is None:
         blocks = 1 + max(a.keys() & b.keys(), default=max(len(a), len(b)) - 1)
@@ -128,7 +128,7 @@ def _schedule(first: int, most: int, growth: float, count: int) -> tuple[int, ..
     found = [max(first, FIRST_LEAST)]
     while len(found) < count:
         following = max(found[-1] + 1, round(found[-1] * growth))
-        # No look shortly before these: it would spend error, and spare no block worth mentioning.
+        # No look shortly before these sizes: it would spend error, but save hardly any blocks.
         ends = [
             size
             for size in (INDEPENDENCE_LEAST, most)
@@ -140,10 +140,10 @@ def _schedule(first: int, most: int, growth: float, count: int) -> tuple[int, ..
 
 @lru_cache(maxsize=512)
 def _levels(looks: tuple[int, ...], most: int, error: float) -> tuple[float, ...]:
-    """The two-sided level of each look, such that the looks together err with at most ``error``.
+    """Return the two-sided level of each look, such that all looks together have an error of at most ``error``.
 
-    The sums of n independent normal values that no look has found too large are followed from look to look
-    by quadrature; each level is where just as many are found as may be spent there.
+    Considers the sums of n independent normal values that no look has found too large. Quadrature computes their
+    distribution from look to look. Each level is such that a look finds as many as the error to be spent there.
     Source: Armitage, McPherson & Rowe, J. R. Statist. Soc. A 132 (1969) 235.
     """
     import numpy as np
@@ -165,7 +165,7 @@ def _levels(looks: tuple[int, ...], most: int, error: float) -> tuple[float, ...
 
 
 def _limit(nodes: NDArray[np.float64], masses: NDArray[np.float64], step: float, wanted: float) -> float:
-    """The value that sums exceed in size, one way or the other, with probability ``wanted``; by halving."""
+    """Return the limit that the absolute value of sums exceeds with probability ``wanted``, by bisection."""
     from scipy.special import ndtr
 
     def beyond(limit: float) -> float:

@@ -1,8 +1,8 @@
-"""Values in the order in which they were measured: do they drift, does each resemble the one before.
+"""Tests whether values drift in the order of measurement, and whether each value resembles the one before.
 
-Pure functions, deterministic; they must not know what the numbers mean. How large a drift matters is for the
-caller to say. scipy.stats has the same test of Kendall's (a test compares them) without ties in time, and takes longer
-to load than a report takes; it has no test of Bartels'.
+Pure functions, deterministic; they must not know what the numbers mean. The caller decides how large a drift matters.
+scipy.stats has the same Kendall test (a test compares both), but without ties in time, and it takes longer to load than
+a report takes to make. It has no Bartels test.
 """
 
 import statistics
@@ -23,8 +23,10 @@ _EXACT = 60
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Trend:
-    """``slope`` per unit of time (per value without times); ``change`` over the whole series as a fraction of
-    the median (0.08: 8 % up); ``p_value`` two-sided, for "there is no trend".
+    """The linear trend of a series.
+
+    ``slope``: per unit of time (per value without times). ``change``: over the whole series, as a fraction of the
+    median (0.08: 8 % up). ``p_value``: two-sided, for "there is no trend".
     """  # fmt: skip
 
     n: int
@@ -36,7 +38,7 @@ class Trend:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Autocorrelation:
-    """``lag1`` of ranks, from −1 to 1; ``p_value`` one-sided, for "no value resembles the one before it"."""
+    """``lag1``: of ranks, from −1 to 1. ``p_value``: one-sided, for "no value resembles the one before it"."""
 
     n: int
     lag1: float | None = None
@@ -45,13 +47,13 @@ class Autocorrelation:
 
 
 def trend(values: Sequence[float], times: Sequence[float] | None = None) -> Trend:
-    """Theil–Sen slope (the median of the slopes of all pairs) and the Mann–Kendall test.
+    """Return the Theil–Sen slope (the median of the slopes of all pairs) and the result of the Mann–Kendall test.
 
-    The test is exact without ties and for up to 60 values; else normal, with the variance that ties leave
-    and a continuity correction, which is fair from 10 values on. It assumes values that are independent
-    but for the trend. ``times`` are in any order; the result is None with fewer than 4 values.
-    Source: Mann, Econometrica 13 (1945) 245; Kendall, *Rank Correlation Methods*, 1975, chapter 4; Theil,
-    Proc. Kon. Ned. Akad. v. Wetensch. A 53 (1950) 386; Sen, JASA 63 (1968) 1379.
+    The test is exact without ties and for up to 60 values. Otherwise it uses the normal approximation, with the
+    variance for ties and a continuity correction, which is adequate from 10 values on. It assumes values that are
+    independent except for the trend. ``times`` can be in any order. All results are None with fewer than 4 values.
+    Source: Mann, Econometrica 13 (1945) 245; Kendall, *Rank Correlation Methods*, 1975, chapter 4; Theil, Proc. Kon.
+    Ned. Akad. v. Wetensch. A 53 (1950) 386; Sen, JASA 63 (1968) 1379.
     """
     when = range(len(values)) if times is None else times
     points = sorted(zip(when, values, strict=True))
@@ -69,10 +71,10 @@ def trend(values: Sequence[float], times: Sequence[float] | None = None) -> Tren
 
 
 def autocorrelation(values: Sequence[float]) -> Autocorrelation:
-    """Whether neighbours resemble each other: Bartels' rank version of von Neumann's ratio.
+    """Test whether neighbours resemble each other, with Bartels' rank version of von Neumann's ratio.
 
-    Ranks, so that one odd value neither makes nor hides it; its beta approximation is good from 8 values on.
-    Drift also makes neighbours alike: look at :func:`trend` first.
+    It uses ranks, so that one outlier neither causes nor hides autocorrelation. Its beta approximation is good from 8
+    values on. Drift also makes neighbours similar, so check :func:`trend` first.
     Source: Bartels, JASA 77 (1982) 40; von Neumann, Ann. Math. Statist. 12 (1941) 367.
     """
     size = len(values)
@@ -93,7 +95,7 @@ def autocorrelation(values: Sequence[float]) -> Autocorrelation:
 
 
 def midranks(values: Sequence[float]) -> list[float]:
-    """The rank of each value, from 1; equal values share the mean of theirs."""
+    """Return the rank of each value, from 1. Equal values get the mean of their ranks."""
     ordered = sorted(values)
     first = {value: index for index, value in reversed([*enumerate(ordered)])}
     often = Counter(ordered)
@@ -112,7 +114,7 @@ def _kendall_p(score: int, size: int, ties: Sequence[Sequence[int]]) -> float:
 
 
 def _kendall_variance(size: int, ties: Sequence[Sequence[int]]) -> float:
-    """Of the score, with ties in times and in values; Kendall 1975, section 4.4."""
+    """Return the variance of the score, with ties in times and in values; Kendall 1975, section 4.4."""
 
     def total(count: int) -> int:
         return count * (count - 1) * (2 * count + 5)
@@ -131,7 +133,7 @@ def _kendall_variance(size: int, ties: Sequence[Sequence[int]]) -> float:
 
 @lru_cache(maxsize=64)
 def _inversions(size: int) -> tuple[int, ...]:
-    """How many orders of ``size`` things have 0, 1, … inversions: coefficients of ∏ (1 + q + … + q^i)."""
+    """Return how many orders of ``size`` items have 0, 1, … inversions: the coefficients of ∏ (1 + q + … + q^i)."""
     counts = [1]
     for extra in range(1, size):
         longer = [0] * (len(counts) + extra)

@@ -1,6 +1,6 @@
-"""The contract of a machine: where trials can run. One file per kind.
+"""The interface of a machine: the place where trials run. One file per kind.
 
-A guest has its own kernel, with file systems and layouts that the host's kernel may lack, and needs no root.
+A guest has its own kernel, which may have file systems and layouts that the host's kernel lacks. It needs no root.
 """
 
 from abc import ABC, abstractmethod
@@ -17,13 +17,13 @@ from fslab.registry import Registry
 from fslab.system.tools import Tool
 
 DEFAULT_MEMORY = "1g"
-# Not a machine but a wish: the first one that can build the stack.
+# Not a kind: selects the first machine that can build the stack.
 AUTO = "auto"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Need:
-    """Something that is missing, and the command that gets it (None where there is none)."""
+    """Something that is missing, and a command or advice that provides it (None if there is none)."""
 
     what: str
     remedy: str | None = None
@@ -31,10 +31,10 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Boot:
-    """What a guest is booted with.
+    """The parameters of booting a guest.
 
-    ``directory`` is new and shared with the guest; ``mark`` is set in the environment of its processes;
-    ``init`` is the program that the guest runs as its first, with its arguments.
+    ``directory`` is new and shared with the guest. ``mark`` is set in the environment of the guest's processes on the
+    host. ``init`` is the first program that the guest runs, with its arguments.
     """
 
     spec: MachineSpec
@@ -44,10 +44,10 @@ class Boot:
 
 
 class Machine(ABC):
-    """One kind of machine. ``name`` is set by the registry from the file's name.
+    """A kind of machine. The registry sets ``name`` from the file's name.
 
-    ``guest``: it is booted. ``device`` stands in plans for the disks that it is given. ``tools`` are the
-    programs that it needs on the host. ``memory_file``: its memory is a file in a memory file system.
+    ``guest``: it has to be booted. ``device``: the placeholder for its disks in plans. ``tools``: the programs that it
+    needs on the host. ``memory_file``: its memory is a file in a memory file system.
     """
 
     name: str
@@ -59,33 +59,33 @@ class Machine(ABC):
 
     @abstractmethod
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
-        """What keeps it from running here; looks only, boots nothing."""
+        """Return what is missing to run it on this host. Only checks; boots nothing."""
 
     def check_room(self, spec: MachineSpec) -> None:  # noqa: ARG002
-        """NoSpaceError if there is no room to boot it now."""
+        """Raise NoSpaceError if there is not enough space to boot it now."""
         return
 
     @abstractmethod
     def kernel(self, spec: MachineSpec) -> Kernel | None:
-        """What its kernel brings, by its module lists; None if that cannot be told."""
+        """Return what its kernel has, by its module lists; None if that is unknown."""
 
     @abstractmethod
     def boot(self, boot: Boot) -> Guest:
-        """A guest that is up and listens. GuestError, ToolMissingError, NoSpaceError."""
+        """Boot a guest and return it when it accepts requests. GuestError, ToolMissingError, NoSpaceError."""
 
     def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """Programs named by the study that run on the host, as the user and not confined. Pure."""
+        """Return the programs named by the study that run on the host, unconfined and with the user's access. Pure."""
         return ()
 
     @abstractmethod
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
-        """The command that boots it, with stand-ins in capitals. Pure."""
+        """Return the command that boots it, with placeholders in capitals. Pure."""
 
 
 def option(name: str, value: object) -> str:
-    """``NAME=VALUE`` as a word of a kernel's command line, which has double quotes but no way to quote one.
+    """Return ``NAME=VALUE`` as a word of a kernel's command line, in double quotes if it contains blanks.
 
-    UnsupportedError for a value that has one itself.
+    UnsupportedError for a value with a double quote, which cannot be quoted there, or with a newline.
     """
     text = str(value)
     if '"' in text or "\n" in text:

@@ -1,6 +1,7 @@
-"""The first file system of a QEMU guest: a static busybox, the modules that reach the host's root, and a script.
+"""The initramfs of a QEMU guest: a static busybox, the modules to mount the host's root, and a script.
 
-Written as a cpio archive ("newc", Documentation/driver-api/early-userspace/buffer-format.rst): no tool is needed.
+It is written directly as a cpio archive ("newc", Documentation/driver-api/early-userspace/buffer-format.rst), without
+a tool.
 """
 
 import gzip
@@ -16,7 +17,7 @@ from fslab.errors import UnsupportedError
 from fslab.machine.modules import SUFFIXES
 from fslab.system import proc, sysfs
 
-# What Debian's and Ubuntu's kernels have as modules of what a guest cannot start without.
+# Drivers that a guest needs to start and that Debian's and Ubuntu's kernels build as modules.
 NEEDED = ("virtio_pci", "9pnet_virtio", "9p", "virtio_blk", "virtio_console", "virtio_rng")
 APPLETS = ("sh", "mount", "insmod", "switch_root", "poweroff", "echo")
 SELF_TEST = "fslab-self-test-passed"
@@ -38,7 +39,7 @@ exec switch_root /host {init}
 def write(path: Path, modules: Path, init: Sequence[str], busybox: Path) -> None:
     """Write the archive that mounts the host's root and runs ``init`` on it.
 
-    UnsupportedError where the kernel lacks what that takes, as those for clouds do.
+    UnsupportedError if the kernel lacks a needed driver, as cloud kernels do.
     """
     archive = io.BytesIO()
     files = in_order(modules)
@@ -58,7 +59,7 @@ def write(path: Path, modules: Path, init: Sequence[str], busybox: Path) -> None
 
 
 def in_order(modules: Path, wanted: Sequence[str] = NEEDED) -> list[Path]:
-    """Files of the modules with everything they depend on, in the order of loading (modules.dep(5))."""
+    """Return the files of the wanted modules and their dependencies, in the order of loading (modules.dep(5))."""
     listed: dict[str, tuple[Path, list[str]]] = {}
     for line in (sysfs.text(modules / "modules.dep") or "").splitlines():
         file, _, needs = line.partition(":")
@@ -75,7 +76,7 @@ def in_order(modules: Path, wanted: Sequence[str] = NEEDED) -> list[Path]:
                 hint="use a general kernel of a distribution, such as Debian's linux-image-amd64, not a cloud kernel",
             )  # fmt: skip
         file, needs = listed[name]
-        for need in reversed(needs):  # the nearest comes first in the list
+        for need in reversed(needs):  # the list has direct dependencies first
             add(need)
         found[name] = file
 
@@ -85,7 +86,7 @@ def in_order(modules: Path, wanted: Sequence[str] = NEEDED) -> list[Path]:
 
 
 def static_busybox() -> Path | None:
-    """A busybox that needs no library; None if there is none."""
+    """Return the path of a statically linked busybox, or None if there is none."""
     found = shutil.which("busybox", path="/usr/bin:/bin")
     if found is None or b"/ld-linux" in Path(found).read_bytes()[:4096]:
         return None

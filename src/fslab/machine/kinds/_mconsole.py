@@ -1,6 +1,6 @@
-"""The management console of User-Mode Linux: a datagram socket that takes commands, also while nothing runs in it.
+"""The management console of User-Mode Linux: a datagram socket that takes commands even while the guest is stuck.
 
-One request, one reply (arch/um/drivers/mconsole.h, version 2).
+Each request has one reply (arch/um/drivers/mconsole.h, version 2), in one or more datagrams.
 """
 
 import os
@@ -16,7 +16,7 @@ TIMEOUT_S = 20.0
 
 
 def ask(path: Path, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
-    """What the console says to a command; GuestError if it refuses or does not answer."""
+    """Return the console's reply to a command. GuestError if it reports an error or does not answer."""
     data = command.encode()
     if len(data) >= MAX_DATA:
         raise GuestError(f"a console command has at most {MAX_DATA - 1} bytes", where=command)
@@ -25,7 +25,7 @@ def ask(path: Path, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
             client.settimeout(timeout_s)
             client.bind("")  # an abstract name, for the reply
-            # By the descriptor: a socket's path has at most 107 bytes.
+            # Through the descriptor, because a socket's path has at most 107 bytes.
             short = f"/proc/self/fd/{directory}/{path.name}"
             client.sendto(HEADER.pack(MAGIC, VERSION, len(data)) + data.ljust(MAX_DATA, b"\0"), short)
             return _reply(client, command)

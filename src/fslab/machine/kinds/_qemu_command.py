@@ -1,6 +1,6 @@
-"""The command line of QEMU, and which accelerator it can use here: KVM where a guest really boots with it.
+"""The command line of QEMU, and its accelerator on this host: KVM if a guest really boots with it, otherwise TCG.
 
-The existence of /dev/kvm is not enough: in a virtual machine, KVM can fail at the first instruction.
+The existence of /dev/kvm does not prove it: in a virtual machine, KVM can fail at the first instruction.
 """
 
 import contextlib
@@ -18,13 +18,13 @@ PROGRAM = "qemu-system-x86_64"
 KVM, TCG = "kvm", "tcg"
 SELF_TEST_LIMIT_S = 5.0
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-# Of what emulation offers: `max` would make copies in memory five to nine times as slow (rep movs).
+# For emulation not `max`: it makes copies in memory five to nine times as slow (rep movs).
 CPUS = {KVM: "host", TCG: "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt"}
 CONSOLE = "console=ttyS0 panic=-1 mitigations=off nokaslr random.trust_cpu=on"
 
 
 def machine_argv(program: str, accelerator: str, memory_mib: int, kernel: str, initrd: str) -> list[str]:
-    """The machine itself. i440fx: its ACPI takes disks while it runs, on the bus that is there."""
+    """Return the options of the machine itself: i440fx, because its ACPI can hot-plug disks on the existing bus."""
     return [
         program, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
         "-accel", accelerator, "-cpu", CPUS[accelerator], "-smp", "1", "-m", str(memory_mib),
@@ -33,7 +33,7 @@ def machine_argv(program: str, accelerator: str, memory_mib: int, kernel: str, i
 
 
 def devices_argv(directory: str, console: str, line: str, monitor: str) -> list[str]:
-    """Console, root, shared directory, line and monitor; the last two on inherited descriptors."""
+    """Return the options of console, root, shared directory, line and monitor; the last two are descriptors."""
     shared = "security_model=none,multidevs=remap"
     return [
         "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console",
@@ -49,7 +49,7 @@ def devices_argv(directory: str, console: str, line: str, monitor: str) -> list[
 
 
 def accelerator(program: str, kernel: str, initrd: str) -> str:
-    """``kvm`` if a guest boots with it within seconds, else ``tcg``; found out once per boot of the host."""
+    """Return ``kvm`` if a guest boots with it within seconds, otherwise ``tcg``. Tested once per boot of the host."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return TCG
     known = paths.cache() / "kvm.json"
@@ -59,9 +59,9 @@ def accelerator(program: str, kernel: str, initrd: str) -> str:
         if {name: remembered[name] for name in key} == key and remembered["accelerator"] in {KVM, TCG}:
             return str(remembered["accelerator"])
     except (OSError, ValueError, KeyError, TypeError):
-        pass  # never tried, or by another version
+        pass  # not tested yet, or the file is from another version
     found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd)) else TCG
-    with contextlib.suppress(OSError):  # it is found out again then
+    with contextlib.suppress(OSError):  # without the file, the next guest tests again
         known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
     return found

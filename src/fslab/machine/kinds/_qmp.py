@@ -1,6 +1,6 @@
-"""QEMU's machine protocol over a socket pair: commands, their answers, and the events in between.
+"""QEMU's machine protocol (QMP) over a socket pair: commands, replies, and the events between them.
 
-QEMU documentation, "QMP Protocol Specification"; every line is one JSON object.
+Source: QEMU documentation, "QMP Protocol Specification". Each line is one JSON object.
 """
 
 import json
@@ -16,7 +16,7 @@ TIMEOUT_S = 60.0
 
 
 class Monitor:
-    """The monitor of one running QEMU."""
+    """The monitor of a running QEMU."""
 
     def __init__(self, line: socket.socket) -> None:
         self._line = line
@@ -27,7 +27,7 @@ class Monitor:
     def ask(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
     ) -> Any:
-        """What QEMU returns; GuestError if it refuses or does not answer."""
+        """Run a command and return QEMU's reply. GuestError if QEMU reports an error or does not answer."""
         deadline = time.monotonic() + timeout_s
         if not self._greeted:
             self._next("QMP", command, deadline)
@@ -41,7 +41,7 @@ class Monitor:
         self._line.close()
 
     def wait_for(self, event: str, device: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        """Return when an event of a device has come."""
+        """Wait for an event of a device. GuestError at the timeout."""
         deadline = time.monotonic() + timeout_s
         while True:
             for seen in self._events:

@@ -1,4 +1,4 @@
-"""What every guest runs of the host's programs, whatever its kernel: its root file system is the host's, read-only."""
+"""The host's programs that every guest runs: its root file system is the host's, read-only, whatever its kernel."""
 
 import os
 import sys
@@ -7,13 +7,13 @@ from fslab.machine.kinds import Need
 from fslab.system import tools
 from fslab.system.tools import Tool
 
-# Loads the modules of the guest's kernel there (guest_mounts). Containers and small virtual machines often lack it.
+# Loads kernel modules in the guest (guest_mounts). Containers and small virtual machines often lack it.
 MODPROBE = Tool(program="modprobe", package="kmod")
 TOOLS = (MODPROBE,)
 
 
 def missing() -> tuple[Need, ...]:
-    """What of it this user cannot run, tested with access(2) as hostfs does."""
+    """Return which of these programs this user cannot run, tested with access(2) as in hostfs."""
     needs = []
     if not os.access(sys.executable, os.X_OK):
         needs.append(Need(what=f"this user may not execute {sys.executable}, which the guest runs"))

@@ -1,7 +1,7 @@
-"""Lets a User-Mode Linux older than 6.13 run on a CPU whose register state is larger than its buffer.
+"""Make User-Mode Linux before 6.13 run on a CPU whose register state is larger than the kernel's buffer.
 
-It passes 2696 bytes to the host, which accepts only a complete state (xstateregs_set in arch/x86/kernel/fpu/regset.c):
-11008 bytes with AMX. A small preloaded library completes the state.
+Such a kernel passes 2696 bytes to the host. The host accepts only a complete state (xstateregs_set in
+arch/x86/kernel/fpu/regset.c), which has 11008 bytes with AMX. A small preloaded library completes the state.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether this CPU has registers beyond those that every User-Mode Linux knows."""
+    """Return whether this CPU has registers that older versions of User-Mode Linux do not support (AMX, APX)."""
     for line in (sysfs.text(cpuinfo) or "").splitlines():
         if line.startswith("flags"):
             return bool({"amx_tile", "apx"} & set(line.split()))
@@ -29,15 +29,15 @@ def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
 
 
 def available() -> bool:
-    """Whether the library was built before, or a C compiler can build it. Looks only."""
+    """Return whether the library is in the cache, or a C compiler can build it. Only checks."""
     return _ours(_kept()) or tools.find(COMPILER.program) is not None
 
 
 def install(directory: Path) -> str:
-    """Put the library into ``directory``, built at most once for a user; returns its name from there.
+    """Put the library into ``directory`` and return its name relative to it. It is built at most once per user.
 
-    Not its path: in LD_PRELOAD a space would end that (ld.so(8)). ToolMissingError, ToolFailedError with what a
-    compiler lacks.
+    The absolute path would not do: in LD_PRELOAD, a space ends a name (ld.so(8)). ToolMissingError without a compiler;
+    ToolFailedError, with the package to install, if the compiler is incomplete.
     """
     library, kept = directory / LIBRARY, _kept()
     if _ours(kept):
@@ -60,7 +60,10 @@ def _kept() -> Path:
 
 
 def _ours(library: Path) -> bool:
-    """Whether only this user can have written what a process will load: under sudo the cache may be somebody else's."""
+    """Return whether only this user can have written the library, which a process will load.
+
+    Under sudo, the cache may belong to another user.
+    """
     try:
         found, directory = library.lstat(), library.parent.stat()
     except OSError:
@@ -72,7 +75,7 @@ def _ours(library: Path) -> bool:
 
 
 def _keep(library: Path, kept: Path) -> None:
-    """Whole or not at all; that it cannot be kept costs a moment at the next boot."""
+    """Copy the library into the cache atomically. If that fails, the next boot compiles it again."""
     unfinished = kept.with_suffix(f".{os.getpid()}")
     try:
         kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)

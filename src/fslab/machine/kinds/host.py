@@ -18,11 +18,11 @@ class Host(kinds.Machine):
     guest = False
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:  # noqa: ARG002
-        """Nothing."""
+        """Return nothing: the host is always available."""
         return ()
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:  # noqa: ARG002
-        """What it knows now, and what lies beside it as modules."""
+        """Return what the running kernel has now, and what it has as modules in its modules directory."""
         release = platform.release()
         listed = modules.read(modules.ROOT / release)
         return Kernel(

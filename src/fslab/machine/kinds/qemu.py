@@ -1,6 +1,6 @@
-"""QEMU with a distribution's kernel: no root, nothing to build; the host's root directory is shared read-only.
+"""QEMU with a distribution's kernel: needs no root and no build. The host's root directory is shared read-only.
 
-Without KVM, every instruction is emulated; the record says which accelerator was used.
+Without KVM, every instruction is emulated. The record names the accelerator.
 """
 
 import os
@@ -33,14 +33,14 @@ GET_KERNEL = (
 
 @dataclass(kw_only=True)
 class QemuGuest(Guest):
-    """Disks are virtio disks, plugged and unplugged by QEMU's monitor."""
+    """A QEMU guest. Its disks are virtio disks, plugged and unplugged through QEMU's monitor."""
 
     monitor: Monitor
     made: int = 0
     nodes: dict[str, str] = field(default_factory=dict)
 
     def plug(self, drive: Drive) -> Disk:
-        """A virtio disk on the image, past the host's page cache where that can be."""
+        """Plug a virtio disk on the image, with direct I/O on the host if the image's file system supports it."""
         image = drive.image
         if drive.socket is not None and not image.exists():
             raise UnsupportedError(
@@ -56,20 +56,20 @@ class QemuGuest(Guest):
         return Disk(serial=serial, rotational=drive.rotational, facts=facts)
 
     def unplug(self, disk: Disk) -> None:
-        """Take it back; the guest's kernel has to let go of it."""
+        """Unplug the disk and wait until the guest's kernel has released it. GuestError at the timeout."""
         self.monitor.ask("device_del", {"id": disk.serial})
         self.monitor.wait_for("DEVICE_DELETED", str(disk.serial))
         self.monitor.ask("blockdev-del", {"node-name": disk.serial})
 
     def answers(self, within_s: float) -> bool:
-        """QEMU does; whether its guest does, only its deadline tells."""
+        """Return whether QEMU answers. A hung kernel is noticed only when a request times out."""
         try:
             return bool(self.monitor.ask("query-status", timeout_s=within_s)["running"])
         except GuestError:
             return False
 
     def end(self) -> None:
-        """Its monitor goes as well."""
+        """Kill the guest, remove its directory and close the monitor. Can be called twice."""
         super().end()
         self.monitor.close()
 
@@ -94,7 +94,7 @@ class Qemu(kinds.Machine):
     tools = (EMULATOR, BUSYBOX, *_userland.TOOLS)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
-        """The program, a kernel with its modules, a static busybox."""
+        """Check QEMU, a kernel with its modules, a static busybox and the host's programs that a guest runs."""
         needs = []
         if tools.find(command.PROGRAM) is None:
             needs.append(Need(what=f"{command.PROGRAM} is not installed", remedy=EMULATOR.remedy))
@@ -117,13 +117,13 @@ class Qemu(kinds.Machine):
         return modules.read(directory) if directory else None
 
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
-        """The command line of the guest, as it is without KVM."""
+        """Return the command line of the guest for a host without KVM."""
         memory = _memory_mib(spec)
         argv = command.machine_argv(command.PROGRAM, command.TCG, memory, spec.kernel or "KERNEL", "INITRD")
         return (*argv, "-append", command.CONSOLE, *command.devices_argv("DIRECTORY", "console", "FD", "FD"))
 
     def boot(self, boot: Boot) -> QemuGuest:
-        """A guest with the host's root read-only and ``boot.directory`` shared."""
+        """Boot a guest with the host's root read-only and ``boot.directory`` shared."""
         spec = boot.spec
         if needs := self.missing(spec):
             raise UnsupportedError(needs[0].what, where="--on qemu", hint=needs[0].remedy)
@@ -178,7 +178,7 @@ def _no_kernel(spec: MachineSpec) -> Need:
 
 
 def _kernel(spec: MachineSpec) -> Path | None:
-    """The file that was named, or the newest that may be read and has its modules."""
+    """Return the kernel named in ``spec``, else the newest in /boot that is readable and has modules, else None."""
     if spec.kernel is not None:
         named = Path(spec.kernel).expanduser().resolve()
         return named if named.is_file() and os.access(named, os.R_OK) else None
@@ -192,7 +192,10 @@ def _release(kernel: Path) -> str:
 
 
 def _modules(spec: MachineSpec) -> Path | None:
-    """Named, or below the same root as the kernel: KERNEL/boot/vmlinuz-VER and KERNEL/lib/modules/VER."""
+    """Return the modules directory: the one in ``spec``, or ROOT/lib/modules/VER for a kernel ROOT/boot/vmlinuz-VER.
+
+    Without such a directory below the kernel's root, use the host's.
+    """
     kernel = _kernel(spec)
     if spec.modules is not None:
         directory = Path(spec.modules).expanduser().resolve()

@@ -1,7 +1,7 @@
-"""User-Mode Linux: a Linux kernel that runs as a process of any user; disks are image files.
+"""User-Mode Linux: a Linux kernel that runs as a process of any user. Disks are image files or virtual disks.
 
-Pinned to one CPU: every system call of the guest switches between two processes, and across CPUs that costs
-three to four times as much.
+The process is pinned to one CPU: each system call of the guest switches between two processes, and across CPUs such a
+switch costs three to four times as much.
 """
 
 import os
@@ -26,22 +26,26 @@ KERNEL = Tool(program=PROGRAM, package="user-mode-linux")
 TASKSET = Tool(program="taskset", package="util-linux")
 MODULES = "lib/uml/modules"
 UMID = "uml"
-# ubda is taken by the kernel itself, for a root file system that a hostfs root does not need.
+# The kernel reserves ubda for a root file system on a disk. A hostfs root does not need it.
 LETTERS = "bcdefghijklmnop"
-# Devices of servers, made at boot: their driver connects to the socket when it is bound (arch/um/drivers/virtio_uml.c).
+# Devices for virtual disks, created at boot. When the guest binds the driver, it connects to the server's socket
+# (arch/um/drivers/virtio_uml.c).
 SOCKETS = 8
 SOCKET, VIRTIO, VIRTIO_BLOCK = "virtio-", "virtio-uml", 2
 
 
 @dataclass(kw_only=True)
 class UmlGuest(Guest):
-    """Disks are ubd devices, plugged and unplugged by the management console; or virtio devices whose driver the guest
-    binds, where a server offers them: those take requests as they are, many at once, and flushes."""
+    """A guest in User-Mode Linux.
+
+    An image file is a ubd device, plugged and unplugged through the management console. A virtual disk is a virtio
+    device whose driver the guest binds: it passes on requests unchanged, many at once, and flushes.
+    """
 
     plugged: dict[str, Path] = field(default_factory=dict)
 
     def plug(self, drive: Drive) -> Disk:
-        """The first free device, on the image or the server's socket."""
+        """Plug the first free device, on the image or the server's socket. UnsupportedError if none is free."""
         return (
             self._plug_image(drive.image) if drive.socket is None else self._plug_socket(drive, drive.socket)
         )
@@ -69,12 +73,12 @@ class UmlGuest(Guest):
             raise UnsupportedError(f"User-Mode Linux has at most {len(LETTERS)} disks")
         self._command(f"config ubd{_index(letter)}={image}")
         self.plugged[letter] = image
-        # Flushes reach the image file, and go no further (arch/um/drivers/ubd_kern.c).
+        # A flush ends at the image file; it does not reach the host's disk (arch/um/drivers/ubd_kern.c).
         facts = {"image": str(image), "flush": "ends in the image file's page cache on the host"}
         return Disk(device=f"/dev/ubd{letter}", facts=facts)
 
     def unplug(self, disk: Disk) -> None:
-        """Take it back; one that is still in use makes the guest one to throw away."""
+        """Unplug the disk. GuestError if it is still in use; such a guest must be ended."""
         if disk.bind is not None:  # the guest has unbound it
             (self.directory / f"{SOCKET}{disk.bind.rpartition('.')[2]}").unlink()
             return
@@ -83,7 +87,7 @@ class UmlGuest(Guest):
         self.plugged.pop(letter, None)
 
     def answers(self, within_s: float) -> bool:
-        """The console's interrupt handler does, also while everything else waits."""
+        """Return whether the management console answers. Its interrupt handler runs even while all programs wait."""
         try:
             _mconsole.ask(self.directory / UMID / "mconsole", "version", timeout_s=within_s)
         except GuestError:
@@ -103,7 +107,7 @@ class Uml(kinds.Machine):
     tools = (KERNEL, TASKSET, *_userland.TOOLS)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
-        """The kernel, its modules."""
+        """Check the CPU architecture, the kernel, its modules and the programs that it needs."""
         needs = []
         if os.uname().machine != "x86_64":
             needs.append(Need(what="User-Mode Linux needs an x86-64 machine"))
@@ -126,11 +130,11 @@ class Uml(kinds.Machine):
         return tuple(needs)
 
     def check_room(self, spec: MachineSpec) -> None:
-        """Its memory is a file in a memory file system."""
+        """Raise NoSpaceError if no memory file system has space for the file with the guest's memory."""
         memory.directory(parse_size(spec.memory or kinds.DEFAULT_MEMORY))
 
     def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:
-        """A kernel that the study names: it runs as a program of the user, with the user's access."""
+        """Return the kernel, if the study names one: it runs as a program of the user, with the user's access."""
         return ((spec.kernel,),) if spec.kernel is not None else ()
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
@@ -141,7 +145,7 @@ class Uml(kinds.Machine):
         return (*_argv(spec, program=spec.kernel or PROGRAM, cpu="CPU"), "fslab_run=DIRECTORY")
 
     def boot(self, boot: Boot) -> UmlGuest:
-        """A guest with the host's root read-only and ``boot.directory`` shared."""
+        """Boot a guest with the host's root read-only and ``boot.directory`` shared."""
         spec = boot.spec
         if needs := self.missing(spec):
             raise UnsupportedError(needs[0].what, where="--on uml", hint=needs[0].remedy)
@@ -171,7 +175,7 @@ class Uml(kinds.Machine):
 
 
 def _argv(spec: MachineSpec, *, program: str, cpu: str) -> list[str]:
-    # panic=-1 noreboot: a panic ends the process. loglevel: the kernel log is the record of what went on.
+    # panic=-1 noreboot: a panic ends the process. loglevel=7: the kernel log is the record of what happened.
     return [
         "taskset", "--cpu-list", cpu, program, f"mem={spec.memory or kinds.DEFAULT_MEMORY}", f"umid={UMID}",
         "uml_dir=.", "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "con=null",
@@ -204,7 +208,10 @@ def _program(spec: MachineSpec) -> str | None:
 
 
 def _modules(spec: MachineSpec) -> Path | None:
-    """Named, or installed beside the kernel; None for one of the user's own, which may need none."""
+    """Return the modules directory: the one in ``spec``, or that of the installed kernel.
+
+    None for a user's own kernel without one: it may need no modules.
+    """
     if spec.modules is not None:
         directory = Path(spec.modules).expanduser().resolve()
         return directory if (directory / "modules.dep").is_file() else modules.newest(directory)
