@@ -137,7 +137,7 @@ def asymmetric(samples: Floats) -> Flags:
     median = np.median(samples, axis=1)
     scale = np.sqrt(np.pi / 2) * np.abs(samples - median[:, None]).mean(axis=1)
     apart = np.sqrt(samples.shape[1]) * np.abs(samples.mean(axis=1) - median)
-    found: Flags = apart > _ASYMMETRY * 0.7555 * scale  # √(π/2 − 1): its standard deviation for normal samples
+    found: Flags = apart > _ASYMMETRY * 0.7555 * scale  # √(π/2 − 1): its deviation for normal samples
     return found
 
 

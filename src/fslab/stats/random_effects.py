@@ -55,7 +55,7 @@ class Combined:
 def combine(estimates: Sequence[Estimate], *, coverage: float = 0.95) -> Combined:
     """Combine independent estimates from at least five machines in a random-effects model.
 
-    - The spread between machines: Paule & Mandel, J. Res. NBS 87 (1982) 377. A machine's weight in the mean is
+    - The spread between machines: Paule & Mandel, J. Res. NBS 87 (1982) 377. A machine's weight in the average is
       1/(spread² + error²).
     - Both intervals: generalised inference, as for laboratories that measure the same quantity (Iyer, Wang & Mathew, J.
       Am. Stat. Assoc. 99 (2004) 1060). They include the uncertainty of the noise on each machine, and of the spread. If

@@ -1,7 +1,7 @@
 """Ranks items that are compared in pairs: which places they share, and which of them are indistinguishable.
 
 Pure functions; they must not know what the items are. Indistinguishable is not transitive: a may be indistinguishable
-from b and b from c although a is better than c. The results show such cases.
+from b and b from c although a is better than c. The result shows such pairs (``ahead``).
 """
 
 from collections.abc import Mapping, Sequence

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # approach 0.95, but do not reach it. The rest is a reserve for t statistics of few blocks: from look to look they are
 # less similar than the normal theory below assumes, and simulated errors are 1.05 times as frequent as was spent.
 SPENT, BEYOND = 0.90, 0.05
-FIRST_LEAST = 4  # with three blocks, the interval at the level of a first look is too wide to be worth its error
+FIRST_LEAST = 4  # with three blocks, the interval at a first look's level is too wide to be worth its error
 _NODES = 64
 _BATCH = 8
 _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -143,7 +143,8 @@ def _levels(looks: tuple[int, ...], most: int, error: float) -> tuple[float, ...
     """Return the two-sided level of each look, such that all looks together have an error of at most ``error``.
 
     Considers the sums of n independent normal values that no look has found too large. Quadrature computes their
-    distribution from look to look. Each level is such that a look finds as many as the error to be spent there.
+    distribution from look to look. The level of a look is such that it finds a sum too large with exactly the
+    probability to be spent there.
     Source: Armitage, McPherson & Rowe, J. R. Statist. Soc. A 132 (1969) 235.
     """
     import numpy as np
