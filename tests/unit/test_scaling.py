@@ -62,6 +62,7 @@ FULL: list[tuple[str, dict[str, Scalar], dict[str, Scalar]]] = [
     ("iozone", {"largest": "2g"}, {"largest": "102m"}),
     ("bonnie", {"files": 102_400, "dirs": 1000}, {"files": 20_480, "dirs": 200}),
     ("bonnie", {"size": "2g", "ram": "1g"}, {"size": "256m", "seeks": 410, "ram": "128m"}),
+    ("bonnie", {"size": "10380m", "ram": "5190m"}, {"size": "519m", "seeks": 410, "ram": "259m"}),
     ("engine", {"operation": "meta", "files": 102_400, "dirs": 1000}, {"files": 5120, "dirs": 50}),
     ("engine", {"operation": "analyze", "scale": 1}, {"scale": 0.05}),
 ]
@@ -72,6 +73,36 @@ def test_each_tool_at_a_twentieth(tool: str, written: dict[str, Scalar], expecte
     entry = WORKLOADS.get(tool)
     changes = entry.scaled(entry.parse_parameters(written), 0.05)
     assert {key: change.value for key, change in changes.items()} == expected
+
+
+@pytest.mark.parametrize(
+    ("tool", "written", "key"),
+    [
+        ("crash", {"recoveries": 0}, "recoveries"),
+        ("bonnie", {"size": "1g", "seeks": 0}, "seeks"),
+        ("bonnie", {"size": "1g", "ram": "0"}, "ram"),
+        ("bonnie", {"files": 102_400, "size": "0"}, "size"),
+        ("recovery", {"files": 0}, "files"),
+        ("recovery", {"existing": 0}, "existing"),
+        ("sysbench", {"file-test-mode": "rndwr", "events": 0}, "events"),
+        ("sysbench", {"file-test-mode": "rndwr", "events": 10_000, "time": 0}, "time"),
+        ("fio", {"rw": "read", "size": "1g", "runtime": "0"}, "runtime"),
+    ],
+)
+@pytest.mark.parametrize("factor", [0.05, 3.0])
+def test_nothing_stays_nothing(factor: float, tool: str, written: dict[str, Scalar], key: str) -> None:
+    entry = WORKLOADS.get(tool)
+    assert key not in entry.scaled(entry.parse_parameters(written), factor)
+
+
+@given(st.integers(256, 8192), st.floats(1e-3, 8))
+def test_scaled_memory_is_at_most_half_of_the_scaled_file(size_mib: int, factor: float) -> None:
+    bonnie = WORKLOADS.get("bonnie")
+    for ram_mib in (1, size_mib // 2):
+        written: dict[str, Scalar] = {"size": f"{size_mib}m", "ram": f"{ram_mib}m"}
+        changes = bonnie.scaled(bonnie.parse_parameters(written), factor)
+        scaled = written | {key: change.value for key, change in changes.items()}
+        assert parse_size(bonnie.parse_parameters(scaled).ram) >= MIB
 
 
 @pytest.mark.parametrize(("tool", "written", "expected"), FULL)

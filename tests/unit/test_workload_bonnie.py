@@ -55,7 +55,7 @@ def test_what_was_too_fast_to_time_is_unknown_and_said() -> None:
     assert found.measured_s is None
     (message,) = found.messages
     told, _, untold = message.partition(": ")
-    assert told == "no figure, shorter than 0.5 s"
+    assert told == "too short to measure (bonnie++ needs 0.5 s per test)"
     assert untold.split(", ") == [
         "read", "seek", "seq_stat", "seq_delete", "random_create", "random_stat", "random_delete",
     ]  # fmt: skip

@@ -93,11 +93,22 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         ({"run": "a", "metrics.x.unit": "s"}, "needs a 'pattern' with one group"),
         ({"run": "a", "metrics.x.pattern": "(a)(b)"}, "needs a 'pattern' with one group"),
         ({"run": "a", "metrics.x.pattern": "(a"}, "metric 'x'"),
-        ({"run": "a", "metrics.x.pattern": "(a)", "metrics.x.unit": "miles"}, "metric 'x'"),
+        (
+            {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.unit": "miles"},
+            "metric 'x': unknown unit 'miles': .*known: %, B, B/s, IOPS, count, files/s, ns, ops/s, ratio, s ",
+        ),
+        (
+            {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.better": "high"},
+            "unknown better 'high': did you mean 'higher'. known: higher, lower, neither",
+        ),
+        (
+            {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": "k"},
+            "metric 'x': 'factor' is 'k', not a number",
+        ),
         ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
         ({"run": "a", "metrics.time.pattern": "(a)"}, "exists already"),
-        ({"run": "sh {file}"}, "or neither"),
-        ({"run": "sh", "file": "x.sh", "file_text": ""}, "or neither"),
+        ({"run": "sh {file}"}, "'file' needs {file} in a command, and {file} needs 'file'"),
+        ({"run": "sh", "file": "x.sh", "file_text": ""}, "'file' needs {file} in a command"),
         ({"run": "sh {file}", "file": "x.sh"}, "the text of 'file: x.sh' is missing"),
     ],
 )

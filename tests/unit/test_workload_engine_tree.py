@@ -127,6 +127,21 @@ def test_the_study_s_data_set_is_costed() -> None:
         ({"operation": "analyze", "classes": "a:b:4k"}, "name:files:size"),
         ({"operation": "analyze", "classes": "a:1:4x"}, "not a size"),
         ({"operation": "search", "plant": "needle"}, "text:share"),
+        (
+            {"operation": "search", "plant": "need:0.1"},
+            "'need' has 4 bytes; a text to insert must have 6 to 100",
+        ),
+        ({"operation": "analyze", "plant": "needle:0.1:0"}, "text:share"),
+        ({"operation": "analyze", "plant": "needle:0.1:2:3"}, "text:share"),
+        ({"operation": "search", "pattern": "error: 5"}, "'error: 5' contains ':'.* set 'plant' or 'regex'"),
+        ({"operation": "search", "pattern": "needl"}, "'needl' has 5 bytes.* set 'plant' or 'regex'"),
+        ({"operation": "search", "pattern": "n" * 101}, "has 101 bytes"),
+        ({"operation": "search", "pattern": "\u00fc" * 51}, "has 102 bytes"),
+        ({"operation": "search", "pattern": "one\ntwo"}, "must be one line"),
+        ({"operation": "search", "pattern": "", "plant": "needle:0.1"}, "'pattern' must be one line"),
+        ({"operation": "analyze", "classes": "a:\u00b2:4k"}, "name:files:size"),
+        ({"operation": "analyze", "classes": "a:1:1.5k"}, "name:files:size"),
+        ({"operation": "analyze", "classes": "a:1:4k:normal"}, "lognormal, uniform or fixed"),
         ({"operation": "analyze", "order": "random"}, "unknown order"),
         ({"operation": "sync-write", "method": "rsync"}, "reflink"),
     ],
@@ -134,6 +149,18 @@ def test_the_study_s_data_set_is_costed() -> None:
 def test_mistakes(raw: dict[str, Any], says: str) -> None:
     with pytest.raises(ValidationError, match=says):
         ENGINE.parse_parameters(raw)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"pattern": "a:b", "plant": "needle:0.1"},
+        {"pattern": "^a: ?b$", "regex": True},
+        {"pattern": "\u00fc" * 50},
+    ],
+)
+def test_only_what_is_inserted_has_to_fit(raw: dict[str, Any]) -> None:
+    assert f"--pattern={raw['pattern']}" in command(operation="search", **raw)[1]
 
 
 def test_bytes_that_the_engine_does_not_tell_are_unknown_not_none_at_all() -> None:

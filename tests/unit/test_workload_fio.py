@@ -128,6 +128,10 @@ def test_whether_what_was_written_was_flushed() -> None:
     assert buffered() is True
     assert buffered(end_fsync=False) is False
     assert buffered(end_fsync=False, fsync=8) is True
+    assert buffered(end_fsync=False, sync=True) is True
+    assert buffered(end_fsync=False, sync="dsync") is True
+    assert buffered(end_fsync=False, sync="none") is False
+    assert buffered(end_fsync=False, sync=1, ioengine="mmap") is False  # stores to a mapping are not writes
 
 
 def test_a_queue_that_the_kernel_never_sees() -> None:

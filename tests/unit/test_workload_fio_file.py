@@ -98,6 +98,28 @@ def test_what_is_no_job_file_is_refused(text: str) -> None:
         parsed(text)
 
 
+def test_a_number_that_fslab_cannot_read_is_left_to_fio() -> None:
+    (job,) = parsed("[a]\nrw=write\nsize=1m\nfsync=\u00b2\n").jobs
+    assert not job.syncs
+
+
+@pytest.mark.parametrize(
+    ("line", "flushed"),
+    [("", False), ("end_fsync=1", True), ("fdatasync=4", True), ("sync=dsync", True), ("sync=none", False)],
+)
+def test_whether_what_a_job_writes_is_flushed(line: str, flushed: bool) -> None:
+    (job,) = parsed(f"[a]\nrw=write\nsize=1m\n{line}\n").jobs
+    assert job.flushed is flushed
+
+
+def test_no_two_jobs_have_the_same_label() -> None:
+    text = "[global]\nsize=1m\n" + "".join(f"[{name}]\n" for name in ("a_3", "a", "a", "total", "A_4", "a 4"))
+    parameters = parsed(text)
+    assert [job.label for job in parameters.jobs] == ["a_3", "a", "a_4", "total_4", "a_4_5", "a_4_6"]
+    names = [metric.name for metric in FIO.metrics(parameters)]
+    assert len(names) == len(set(names))
+
+
 def test_other_keys_have_no_place_beside_a_file() -> None:
     with pytest.raises(ValidationError, match="rw"):
         FIO.parse_parameters({"file": "x.fio", "file_text": TWO, "rw": "read"})

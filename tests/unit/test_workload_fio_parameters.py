@@ -181,6 +181,18 @@ def test_time_based_needs_a_runtime() -> None:
     assert mistakes(**LEAST, time_based=True) == {"time_based": "needs 'runtime'"}
 
 
+@pytest.mark.parametrize(
+    ("nrfiles", "told"),
+    [
+        ("abc", "'abc' is not a whole number"),
+        ("4k", "'4k' is not a whole number"),
+        ("2000000000", "2000000000 files cannot share 1g: less than one byte each"),
+    ],
+)
+def test_a_number_of_files_that_is_none(nrfiles: str, told: str) -> None:
+    assert mistakes(**LEAST, nrfiles=nrfiles) == {"nrfiles": told}
+
+
 def test_fsync_needs_writes() -> None:
     assert mistakes(**LEAST, fsync=1) == {"fsync": "needs an 'rw' that writes"}
 

@@ -187,7 +187,20 @@ def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
         ({"size": "100k", "record": "64k"}, "not a multiple of the record length"),
         ({"size": "64m", "record": "32m"}, "longest record"),
         ({"size": "2k", "record": "1k"}, "smallest file is 4k"),
-        ({"smallest": "2m", "largest": "1m"}, "no file size"),
+        ({"smallest": "2m", "largest": "1m"}, "'largest' must be at least 'smallest' .2m"),
+        ({"largest": "32k"}, "'largest' must be at least 'smallest' .64k"),
+        (
+            {"largest": "1m", "smallest-record": "64k", "largest-record": "4k"},
+            "'largest-record' must be at least",
+        ),
+        (
+            {"largest": "1m", "smallest-record": "2m"},
+            "every file size is smaller than the record length: raise 'largest'",
+        ),
+        (
+            {"largest": "1m", "record": "2m"},
+            "every file size is smaller than the record length: raise 'largest'",
+        ),
         ({"smallest": "4k", "largest": "1024g"}, "at most 200"),
         ({"size": "1m", "tests": "3"}, "not a list of 0, 1 and 2"),
         ({"size": "1m", "tests": "1,1"}, "not a list of 0, 1 and 2"),

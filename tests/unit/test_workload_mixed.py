@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from pydantic import ValidationError
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
-from fslab.workloads import REGISTRY, Job, ToolOutput
+from fslab.validity.facts import Depth, Rate
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+from fslab.workloads._mixed_reading import combined
 
 MIXED = REGISTRY.get("mixed")
 JOB = Job(directory=Path("/w"), scratch=Path("/s"), seed=7)
@@ -44,9 +47,38 @@ def test_figures_of_each_part_and_how_long_they_ran_together() -> None:
     reading = MIXED.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=2.1))
     assert reading.metrics == {"a_write_bandwidth": 2097152, "b_time": 0.5, "overlap": 25}
     assert set(reading.metrics) == {metric.name for metric in MIXED.metrics(parameters)}
-    assert reading.messages == ("part 'b' ran for only 0.5 s of 2.0 s",)
+    assert reading.messages == ("part 'b' ended after 500 ms, but the longest part ran for 2 s",)
+    assert reading.parts_s == {"a": 2.0, "b": 0.5}
     assert reading.written_bytes is None  # a command does not say what it wrote
     assert MIXED.headline(parameters) == ("a_write_bandwidth", "b_time")
+
+
+def test_no_fact_of_a_part_is_lost() -> None:
+    deep, shallow = Depth(asked=8, at_least=7, at_most=8), Depth(asked=32, at_least=1, at_most=2)
+    told = Reading(
+        metrics={"x": 1.0}, latencies={"x": {50.0: 1.0}}, read_bytes=1, written_bytes=2, measured_s=3.0,
+        parts_s={"x": 0.5}, direct=True, working_set_bytes=4, flushed=False, passes=3.0, depth=shallow,
+        queue_in_tool=True, rates=(Rate(what="x", interval_s=1.0, values=(1.0,)),), errors={"x": 1},
+        wrong={"x": (1, 2)}, messages=("m",), promises_broken=("lost",), mounts_damaged=True, disk_fails=True,
+    )  # fmt: skip
+    silent = Reading(
+        metrics={}, read_bytes=1, written_bytes=2, working_set_bytes=4, direct=True, passes=1.0, depth=deep
+    )
+    for parts in ({"a": told, "b": silent}, {"b": silent, "a": told}):
+        found = combined(parts, {"a": 3.0, "b": 3.0})
+        assert (found.passes, found.depth, found.parts_s) == (3.0, shallow, {"a x": 0.5})
+        assert found.promises_broken == ("a: lost",)
+        unset = {each.name for each in fields(found) if getattr(found, each.name) == _default(each)}
+        assert unset == {"asked_s"}  # each tool is asked for a time of its own
+
+
+def _default(fact: Field[Any]) -> Any:
+    return fact.default_factory() if fact.default_factory is not MISSING else fact.default
+
+
+def test_what_no_part_says_is_not_made_up() -> None:
+    found = combined({"a": Reading(metrics={}), "b": Reading(metrics={})}, {})
+    assert found == Reading(metrics={"overlap": None})
 
 
 def test_a_list_within_a_part_is_an_axis_and_a_run_time_is_for_all() -> None:

@@ -99,6 +99,24 @@ def test_any_other_fatal_message_is_told() -> None:
         reading("prepare-failed", **{**SMALL, "file-test-mode": "rndrd"})
 
 
+@pytest.mark.parametrize(
+    ("raw", "flushed"),
+    [
+        ({}, True),
+        ({"file-fsync-end": False}, False),
+        ({"file-fsync-end": False, "file-fsync-all": True}, True),
+        ({"file-fsync-end": False, "file-extra-flags": "direct,dsync"}, True),
+        ({"file-fsync-end": False, "file-extra-flags": "sync"}, True),
+        ({"file-fsync-end": False, "file-extra-flags": "direct"}, False),
+        # stores to a mapping are not writes, and O_SYNC is about writes: open(2)
+        ({"file-fsync-end": False, "file-extra-flags": "sync", "file-io-mode": "mmap"}, False),
+    ],
+)
+def test_what_flushes_the_data(raw: dict[str, Any], flushed: bool) -> None:
+    assert reading("seqwr", **{**SMALL, "file-test-mode": "seqwr", **raw}).flushed is flushed
+    assert reading("rndrd", **{**SMALL, "file-test-mode": "rndrd", **raw}).flushed is None
+
+
 def test_output_that_is_no_report_is_refused() -> None:
     with pytest.raises(ToolOutputError, match="reads/s"):
         SYSBENCH.read(

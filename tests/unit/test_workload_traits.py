@@ -36,6 +36,8 @@ def traits(tool: str, **parameters: Any) -> Traits:
         ("engine", {"operation": "delete"}, False, True),
         ("shell", {"operation": "cat"}, True, False),
         ("bonnie", {"size": "64m"}, True, True),
+        ("bonnie", {"files": 1024}, True, True),
+        ("bonnie", {"files": 1024, "max-size": "4k"}, True, True),
         ("mixed", {"parts.a.tool": "dd", "parts.a.op": "read", "parts.a.count": 1,
                    "parts.b.tool": "dd", "parts.b.op": "write", "parts.b.count": 1}, True, True),
     ],
@@ -50,6 +52,13 @@ def test_requests_syncs_and_parallelism() -> None:
     assert traits("fio", rw="write", size="1m", fdatasync=4, numjobs=3).syncs_per_write == 0.25
     assert traits("fio", rw="write", size="1m", numjobs=3).parallel == 3
     assert traits("sysbench", **{"file-test-mode": "rndwr", "file-num": 16}).syncs_per_write == 0.16
+    mixed = {"file-test-mode": "rndrw", "file-num": 4}
+    # 1 of 2.5 requests writes; sysbench 1.0.20 reports 1716.26 fsyncs/s and 17102.78 writes/s
+    assert traits("sysbench", **mixed).syncs_per_write == pytest.approx(1716.26 / 17102.78, rel=0.01)
+    # at least one write lies between two rounds of fsync, one per file
+    assert traits("sysbench", **mixed, **{"file-fsync-freq": 1}).syncs_per_write == 4
+    assert traits("sysbench", **mixed, **{"file-fsync-all": True}).syncs_per_write == 1
+    assert traits("sysbench", **mixed, **{"file-fsync-freq": 0}).syncs_per_write is None
     assert traits("engine", files=2000, fsync=True).syncs == 2000
     assert traits("engine", files=2000, fsync=True, operations="read").syncs is None
     assert traits("iozone", size="1m", record="64k", direct=True).direct is True

@@ -1,9 +1,10 @@
 """Parameters of the load engine, for each of its operations. Values only; runs nothing."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator, model_validator
 
 from fslab.errors import nearest
 from fslab.units import Size, parse_size
@@ -46,6 +47,10 @@ APPLIES: Mapping[str, Iterable[str]] = {
 
 # The data set of the file-management study (nas-file-management): files and mean bytes of each class.
 STUDY_CLASSES = ((450_000, 32 << 10), (50_000, 4 << 20), (1_000, 100 << 20))
+
+_CLASS = re.compile(r"[^:]*:([0-9]+):([^:.]+)(?::(?:lognormal|uniform|fixed))?")
+_PLANT = re.compile(r"([^:]*):([^:]+)(?::0*[1-9][0-9]*)?")
+_PLANTED_BYTES = (6, 100)  # engine/PROTOCOL.md, populate
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) in {int, float} else value)]
 
@@ -128,7 +133,7 @@ class EngineParameters(Parameters):
     data_seed: int = Field(default=1, ge=0, description="trees: random seed of the data set")
     plant: str | None = Field(
         default=None,
-        description="trees: text:share[:hits]: text to insert, into this share of the files, "
+        description="trees: text:share[:hits]: text to insert (6 to 100 bytes), into this share of the files, "
         "this often in each (default: once)",
     )
     by: Literal["name", "content", "both"] = Field(
@@ -139,7 +144,8 @@ class EngineParameters(Parameters):
     )
     pattern: str = Field(
         default="fslab-needle",
-        description="search: text to find; without `plant` and `regex` it is inserted into a tenth of the files",
+        description="search: text to find; without `plant` and `regex` it is inserted into a tenth of the files, and "
+        "must have 6 to 100 bytes and no ':'",
     )
     regex: bool = Field(default=False, description="search: the pattern is a regular expression over bytes")
     buffer: Size | None = Field(
@@ -228,11 +234,29 @@ class EngineParameters(Parameters):
     @field_validator("plant")
     @classmethod
     def _plantable(cls, value: str | None) -> str | None:
-        if value is not None and not _share_of(value):
+        if value is None:
+            return None
+        match = _PLANT.fullmatch(value)
+        if match is None or not _is_share(match[2]):
             raise ValueError(
                 f"'{value}' is not text:share[:hits] with a share above 0, at most 1, such as needle:0.1:2"
             )
+        if why := _unplantable(match[1]):
+            raise ValueError(why)
         return value
+
+    @property
+    def plants_pattern(self) -> bool:
+        """Whether ``pattern`` is inserted into the files."""
+        return self.operation == "search" and self.plant is None and not self.regex
+
+    @model_validator(mode="after")
+    def _searchable(self) -> Self:
+        if not self.regex and (not self.pattern or "\n" in self.pattern):
+            raise ValueError("'pattern' must be one line that is not empty")
+        if self.plants_pattern and (why := _unplantable(self.pattern)):
+            raise ValueError(f"'pattern': {why}; choose another text, or set 'plant' or 'regex'")
+        return self
 
 
 def _classes(text: str | None) -> list[tuple[int, int]]:
@@ -240,19 +264,31 @@ def _classes(text: str | None) -> list[tuple[int, int]]:
         return list(STUDY_CLASSES)
     found = []
     for part in text.split(","):
-        fields = part.split(":")
-        if len(fields) not in {3, 4} or not fields[1].isdigit():
+        match = _CLASS.fullmatch(part)
+        if match is None:
             raise ValueError(
-                f"'{part}' is not name:files:size[:distribution], such as small:1000:32k:lognormal"
+                f"'{part}' is not name:files:size[:distribution], such as small:1000:32k:lognormal; "
+                "size: a whole number with k, m, g or t; distribution: lognormal, uniform or fixed"
             )
-        found.append((int(fields[1]), parse_size(fields[2])))
+        found.append((int(match[1]), parse_size(match[2])))
     return found
 
 
-def _share_of(plant: str) -> bool:
-    """Return whether the share in ``text:share[:hits]`` is above 0 and at most 1."""
-    fields = plant.split(":")
+def _is_share(text: str) -> bool:
+    """Return whether it is a number above 0 and at most 1."""
     try:
-        return 0 < float(fields[1]) <= 1
-    except (IndexError, ValueError):
+        return 0 < float(text) <= 1
+    except ValueError:
         return False
+
+
+def _unplantable(text: str) -> str | None:
+    """Return why the engine cannot insert a text into files; None if it can."""
+    if ":" in text:
+        return f"'{text}' contains ':', which ends a text to insert"
+    if "\n" in text:
+        return f"'{text}' must be one line"
+    size, (least, most) = len(text.encode()), _PLANTED_BYTES
+    if not least <= size <= most:
+        return f"'{text}' has {size} bytes; a text to insert must have {least} to {most}"
+    return None

@@ -23,7 +23,7 @@ DUPLICATES = ("sets", "duplicate_files", "redundant_files", "redundant_bytes", "
 def populate_argv(parameters: EngineParameters, job: Job) -> tuple[str, ...]:
     """Return the command that makes the tree. One thread: the layout on disk is the same for any ``threads``."""
     plant = parameters.plant
-    if plant is None and parameters.operation == "search" and not parameters.regex:
+    if parameters.plants_pattern:
         plant = f"{parameters.pattern}:{PLANTED_SHARE}"
     return (
         "fslab-engine",

@@ -188,5 +188,5 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         measured_s=measured_s,
         direct=all(job.direct for job in jobs),
         working_set_bytes=sum(job.bytes for job in jobs),
-        flushed=all(job.syncs or job.number("end_fsync", 0) for job in writing) if writing else None,
+        flushed=all(job.flushed for job in writing) if writing else None,
     )

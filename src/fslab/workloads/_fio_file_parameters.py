@@ -6,13 +6,14 @@ fio gets a new file that is made from the result, so that fslab and fio cannot r
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import ClassVar
 
 from pydantic import Field, field_validator
 
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
-from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES
+from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES, SYNCED
 from fslab.workloads._fio_parameters import objection
 
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
@@ -42,7 +43,7 @@ class FileJob:
     def number(self, key: str, default: int) -> int:
         """Return the value of an option that is a whole number; 1 for an option without a value."""
         value = self.options.get(key, "1" if key in self.options else None)
-        return default if value is None or not value.isdigit() else int(value)
+        return default if value is None or not value.isdecimal() else int(value)
 
     @property
     def mode(self) -> str:
@@ -64,6 +65,12 @@ class FileJob:
     def syncs(self) -> bool:
         """Whether fsync or fdatasync follows writes during the run."""
         return bool(self.number("fsync", 0) or self.number("fdatasync", 0))
+
+    @property
+    def flushed(self) -> bool:
+        """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
+        synced = self.options.get("sync") in SYNCED and self.options.get("ioengine") != "mmap"
+        return self.syncs or bool(self.number("end_fsync", 0)) or synced
 
     @property
     def direct(self) -> bool:
@@ -172,10 +179,11 @@ def _refusal(key: str, value: str) -> str | None:
 
 
 def _labelled(found: list[tuple[str, dict[str, str | None]]]) -> Iterator[FileJob]:
-    phase, used = 0, set[str]()
+    phase, used = 0, {"total"}
     for index, (name, options) in enumerate(found):
         phase += "stonewall" in options and index > 0
         label = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job"
-        label = f"{label}_{index + 1}" if label in used or label == "total" else label
+        numbered = (f"{label}_{number}" for number in count(index + 1))
+        label = next(each for each in chain((label,), numbered) if each not in used)
         used.add(label)
         yield FileJob(name=name, label=label if len(found) > 1 else "", phase=phase, options=options)

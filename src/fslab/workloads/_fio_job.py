@@ -132,7 +132,7 @@ class FioJob(Workload[FioParameters]):
         files = int(parameters.others.get("nrfiles", "1"))
         least = max(_LEAST_BYTES, 16 * block * parameters.iodepth, files * block)
         found = {"size": scaling.size(parameters.size, factor, least_bytes=least, unit_bytes=block)}
-        if parameters.runtime is not None:
+        if parameters.runtime is not None and parameters.runtime_s:
             found["runtime"] = scaling.duration(parameters.runtime, factor)
         return found
 
@@ -191,7 +191,7 @@ def _reading(
         asked_s=parameters.runtime_s if parameters.timed else None,
         direct=parameters.direct,
         working_set_bytes=parameters.total_bytes,
-        flushed=(parameters.final_fsync or parameters.syncs) if parameters.writes else None,
+        flushed=parameters.flushed if parameters.writes else None,
         passes=written / parameters.total_bytes if once else None,
         depth=depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).

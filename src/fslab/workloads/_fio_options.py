@@ -107,4 +107,5 @@ REFUSED = {
 # Synchronous engines have one request in flight: fio ignores iodepth with them.
 SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})
+SYNCED = frozenset({"1", "sync", "dsync"})  # values of 'sync' with which each write reaches the device
 METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})

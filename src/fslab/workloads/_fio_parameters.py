@@ -31,6 +31,7 @@ from fslab.workloads._fio_options import (
     METADATA_ENGINES,
     REFUSED,
     SYNC_ENGINES,
+    SYNCED,
 )
 
 _WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
@@ -161,6 +162,12 @@ class FioParameters(Parameters):
         return bool(self.fsync or self.fdatasync)
 
     @property
+    def flushed(self) -> bool:
+        """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
+        synced = self.others.get("sync") in SYNCED and self.engine != "mmap"
+        return self.final_fsync or self.syncs or synced
+
+    @property
     def total_bytes(self) -> int:
         return parse_size(self.size) * self.numjobs
 
@@ -239,8 +246,8 @@ class FioParameters(Parameters):
             )
         if self.timed and self.runtime is None:
             found["time_based"] = "needs 'runtime'"
-        files = int(self.others.get("nrfiles", "1")) if "nrfiles" not in found else 1
-        if files > parse_size(self.size):
+        files = self.others.get("nrfiles", "1")
+        if not _uncounted("nrfiles", files) and int(files) > parse_size(self.size):
             found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
         if self.syncs and not self.writes:
             found["fsync" if self.fsync else "fdatasync"] = "needs an 'rw' that writes"

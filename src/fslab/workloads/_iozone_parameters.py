@@ -130,6 +130,15 @@ class IozoneParameters(Parameters):
         return self
 
     @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        smallest, smallest_record = self.smallest or "64k", self.smallest_record or "4k"
+        if self.largest is not None and parse_size(self.largest) < parse_size(smallest):
+            raise ValueError(f"'largest' must be at least 'smallest' ({smallest})")
+        if parse_size(self.largest_record or "16m") < parse_size(smallest_record):
+            raise ValueError(f"'largest-record' must be at least 'smallest-record' ({smallest_record})")
+        return self
+
+    @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.program == "engine" and self.cache_line is not None:
             raise ValueError("'cache-line' is not supported by 'program: engine': remove it")
@@ -138,7 +147,7 @@ class IozoneParameters(Parameters):
         if self.sweep and 0 not in self.groups:
             raise ValueError("a sweep reads the files that it wrote: 'tests' must include 0")
         if not self.points:
-            raise ValueError("no file size from 'smallest' to 'largest' is at least one record long")
+            raise ValueError("every file size is smaller than the record length: raise 'largest'")
         if len(self.points) > MOST_POINTS:
             raise ValueError(
                 f"the sweep has {len(self.points)} points, at most {MOST_POINTS} are possible: narrow it"

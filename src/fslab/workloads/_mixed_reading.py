@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from fslab.units import format_duration
 from fslab.validity.facts import Rate
 from fslab.workloads import Reading, ToolOutput
 
@@ -34,15 +35,25 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
 
     short = [name for name, each in seconds.items() if each < _ALONE * longest]
     wrote = [each.flushed for each in readings if each.flushed is not None]
+    depths = [each.depth for each in readings if each.depth is not None and each.depth.asked > 1]
     return Reading(
         metrics={**named("metrics"), "overlap": None if overlap is None else 100 * overlap},
         latencies=named("latencies"),
         read_bytes=_sum(each.read_bytes for each in readings),
         written_bytes=_sum(each.written_bytes for each in readings),
         measured_s=longest or None,
+        parts_s={
+            f"{name} {what}".strip(): taken
+            for name, each in parts.items()
+            for what, taken in _times(each).items()
+        },
         direct=all(each.direct for each in readings),
         working_set_bytes=_sum(each.working_set_bytes for each in readings),
         flushed=all(wrote) if wrote else None,
+        # The part that is furthest from what was asked decides.
+        passes=max((each.passes for each in readings if each.passes is not None), default=None),
+        depth=min(depths, key=lambda depth: depth.at_most / depth.asked, default=None),
+        queue_in_tool=any(each.queue_in_tool for each in readings),
         rates=tuple(
             Rate(what=f"{name} {rate.what}", interval_s=rate.interval_s, values=rate.values)
             for name, each in parts.items()
@@ -52,9 +63,23 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         wrong=named("wrong"),
         messages=(
             *(f"{name}: {message}" for name, each in parts.items() for message in each.messages),
-            *(f"part '{name}' ran for only {seconds[name]:.1f} s of {longest:.1f} s" for name in short),
+            *(
+                f"part '{name}' ended after {format_duration(seconds[name])}, but the longest part ran for "
+                f"{format_duration(longest)}"
+                for name in short
+            ),
         ),
+        promises_broken=tuple(
+            f"{name}: {promise}" for name, each in parts.items() for promise in each.promises_broken
+        ),
+        mounts_damaged=any(each.mounts_damaged for each in readings),
+        disk_fails=any(each.disk_fails for each in readings),
     )
+
+
+def _times(part: Reading) -> Mapping[str, float]:
+    """Return the time of each operation of a part, or its only one under an empty name."""
+    return part.parts_s or ({} if part.measured_s is None else {"": part.measured_s})
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

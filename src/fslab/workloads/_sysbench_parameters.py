@@ -66,6 +66,11 @@ class SysbenchParameters(Parameters):
         return self.file_test_mode not in {"seqrd", "rndrd"}
 
     @property
+    def write_share(self) -> float:
+        """Share of the requests that write."""
+        return 1 / (1 + self.file_rw_ratio) if self.file_test_mode == "rndrw" else float(self.writes)
+
+    @property
     def time_s(self) -> int:
         """Time limit in seconds; 0: none."""
         return self.time if self.time is not None else (0 if self.events else 10)

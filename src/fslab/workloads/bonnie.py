@@ -7,7 +7,6 @@ read small files that are not empty. The large file is nearly all zeros.
 
 import os
 import re
-from dataclasses import replace
 from typing import ClassVar
 
 from fslab import scaling
@@ -28,6 +27,7 @@ _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
 _GUESSED_BYTES_PER_S = 200e6
 _GUESSED_FILES_PER_S = 15e3
+_TOO_SHORT = "too short to measure (bonnie++ needs 0.5 s per test)"
 # With less work, a test takes less than one second. Below half a second, bonnie++ reports nothing.
 _LEAST_BYTES = 256 * MIB
 _LEAST_FILES = 20 * FILES_UNIT
@@ -128,7 +128,7 @@ class Bonnie(Workload[BonnieParameters]):
             direct=False,  # reads and seeks never use O_DIRECT
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
             flushed=True,
-            messages=(f"no figure, shorter than 0.5 s: {', '.join(untold)}",) if untold else (),
+            messages=(f"{_TOO_SHORT}: {', '.join(untold)}",) if untold else (),
         )
 
     def needs(self, parameters: BonnieParameters) -> Needs:
@@ -143,19 +143,20 @@ class Bonnie(Workload[BonnieParameters]):
         if parameters.size_bytes:
             found["size"] = scaling.size(parameters.size, factor, least_bytes=_LEAST_BYTES, unit_bytes=MIB)
             found["seeks"] = scaling.count(parameters.seeks, factor, least=_LEAST_SEEKS)
-            if parse_size(parameters.ram):
-                found["ram"] = scaling.count(parse_size(parameters.ram) // MIB, found["size"].share)
-                found["ram"] = replace(found["ram"], value=f"{found['ram'].value}m")
+            if ram := parse_size(parameters.ram) // MIB:
+                # Rounded down: more than half of 'size' is rejected.
+                scaled = max(ram * parse_size(str(found["size"].value)) // parameters.size_bytes, 1)
+                found["ram"] = scaling.ScaledAmount(value=f"{scaled}m", share=scaled / ram)
         if parameters.files:
             found["files"] = scaling.count(parameters.files, factor, least=_LEAST_FILES, unit=FILES_UNIT)
             found["dirs"] = scaling.count(parameters.dirs, found["files"].share)
         return {key: change for key, change in found.items() if change.share != 1}
 
     def traits(self, parameters: BonnieParameters) -> Traits:
-        """Return the traits of a large file, small files, or both."""
+        """Return the traits of a large file, small files, or both. The stat tests read names, and files with data."""
         large = parameters.size_bytes > 0
         return Traits(
-            reads=large,
+            reads=True,
             writes=True,
             direct=False,
             request_bytes=(parse_size(parameters.chunk),) if large else (),

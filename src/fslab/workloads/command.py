@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from fslab.cell import Scalar
-from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.errors import NoSpaceError, ToolOutputError, nearest
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Size, Unit, parse_duration, parse_size
@@ -82,6 +82,21 @@ class CommandParameters(Parameters):
     def _of(self, name: str, key: str) -> Scalar | None:
         return (self.model_extra or {}).get(f"metrics.{name}.{key}")
 
+    def _mistake(self, name: str) -> str | None:
+        for key, known in (("unit", Unit), ("better", Direction)):
+            value = self._of(name, key)
+            if value and value not in list(known):
+                return f"unknown {key} '{value}': {nearest(str(value), known)}"
+        try:
+            self.factor(name)
+        except ValueError:
+            return f"'factor' is '{self._of(name, 'factor')}', not a number"
+        try:
+            self.pattern(name)
+        except re.error as error:
+            return f"'pattern' is not a regular expression: {error}"
+        return None
+
     def _names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(key.split(".")[1] for key in self.model_extra or {}))
 
@@ -118,17 +133,15 @@ class CommandParameters(Parameters):
         if len(split(self.run)) != 1:
             raise ValueError("'run' must be one command; for several, write sh -c '…'")
         if ("{file}" in self.run + self.prepare + self.cleanup) != (self.file is not None):
-            raise ValueError("give 'file' and use {file} in a command, or neither")
+            raise ValueError("'file' needs {file} in a command, and {file} needs 'file'")
         for name in self._names():
             if name == "time":
                 raise ValueError(
                     "the metric 'time' exists already, as the time of the command: choose another name"
                 )
-            try:
-                groups = self.pattern(name).groups if self._of(name, "pattern") is not None else None
-                _ = self.declared, self.factor(name)
-            except (re.error, ValueError) as error:
-                raise ValueError(f"metric '{name}': {error}") from error
+            if mistake := self._mistake(name):
+                raise ValueError(f"metric '{name}': {mistake}")
+            groups = self.pattern(name).groups if self._of(name, "pattern") is not None else None
             if groups != 1:
                 raise ValueError(f"metric '{name}' needs a 'pattern' with one group for the number")
         return self

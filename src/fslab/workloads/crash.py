@@ -158,11 +158,13 @@ class Crash(Workload[CrashParameters]):
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
         """Scale the numbers of sequences, states and recoveries."""
-        return {
+        found = {
             "sequences": scaling.count(parameters.runs, factor, least=_LEAST_SEQUENCES),
             "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),
-            "recoveries": scaling.count(parameters.recoveries, factor, least=min(1, parameters.recoveries)),
         }
+        if parameters.recoveries:
+            found["recoveries"] = scaling.count(parameters.recoveries, factor)
+        return found
 
     def traits(self, parameters: CrashParameters) -> Traits:  # noqa: ARG002
         """Return the traits of one process that writes small files."""

@@ -97,7 +97,7 @@ class Sysbench(Workload[SysbenchParameters]):
             # With a number of events, the time is only a limit, not the requested duration.
             asked_s=None if parameters.events else float(parameters.time_s),
             working_set_bytes=parameters.total_bytes,
-            flushed=parameters.file_fsync_end == "on" if parameters.writes else None,
+            flushed=_flushed(parameters),
             passes=_passes(parameters, written),
         )
 
@@ -130,8 +130,10 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def traits(self, parameters: SysbenchParameters) -> Traits:
         """Return the traits. Unless it follows each write, an fsync applies to all files: one call per file."""
-        every = parameters.file_fsync_freq
-        each = 1.0 if parameters.file_fsync_all == "on" else parameters.file_num / every if every else None
+        # file-fsync-freq counts reads as well. Without a write since the last fsync, there is none.
+        writes = max(parameters.file_fsync_freq * parameters.write_share, 1)
+        every = parameters.file_num / writes if parameters.file_fsync_freq else None
+        each = 1.0 if parameters.file_fsync_all == "on" else every
         return Traits(
             reads=parameters.reads,
             writes=parameters.writes,
@@ -209,6 +211,19 @@ def _counts(parameters: SysbenchParameters, rates: dict[str, float], events: flo
         if parameters.file_fsync_end == "on":
             events += parameters.file_num * parameters.threads
     return {name: round(rates[name] * events / counted) for name in ("reads", "writes")}
+
+
+def _flushed(parameters: SysbenchParameters) -> bool | None:
+    """Return whether the data reached the device within the measured time; None without writes.
+
+    The flags sync and dsync have no effect on stores to a mapping.
+    """
+    if not parameters.writes:
+        return None
+    if "on" in {parameters.file_fsync_all, parameters.file_fsync_end}:
+        return True
+    flags = set(parameters.file_extra_flags.split(","))
+    return bool({"sync", "dsync"} & flags) and parameters.file_io_mode != "mmap"
 
 
 def _passes(parameters: SysbenchParameters, written_bytes: int | None) -> float | None:
