@@ -1,4 +1,4 @@
-"""Why a file system is as fast as it is: mechanisms, the kernel's evidence for them, and switches that turn them off.
+"""Explains why a file system is as fast as it is: mechanisms, kernel evidence for them, and switches to turn them off.
 
-Pure: reads neither the store nor the machine, runs nothing. Without its evidence a mechanism says nothing.
+Pure: reads neither the store nor the machine, runs nothing. A mechanism makes no statement without evidence.
 """

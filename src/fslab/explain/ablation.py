@@ -1,4 +1,4 @@
-"""Which counterfactuals tell what causes a difference: the cells of an ablation, and what its trials say. Pure."""
+"""Selects the cells of an ablation, and describes what its trials show about the causes of a difference. Pure."""
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
@@ -11,12 +11,15 @@ from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
 from fslab.explain.switch import Switch, all_off
 
-MOST_TOGETHER = 3  # 8 cells; with four there would be 16
+MOST_TOGETHER = 3  # mechanisms: 8 cells; with four there would be 16
 
 
 class Ablation(Frozen):
-    """The slower cell with every set of mechanisms off that is measured, and the faster one, by cell id. ``off`` maps
-    ``copy-on-write+data-checksums`` to a cell; ``switches`` what each mechanism's switch is, in words."""
+    """The cells of an ablation: the slower cell, its variants with mechanisms off, and the faster cell.
+
+    ``off`` maps the name of each measured set of mechanisms, such as ``copy-on-write+data-checksums``, to a cell id.
+    ``switches``: each mechanism's switch, in words.
+    """
 
     of: str
     workload: str
@@ -35,8 +38,11 @@ class Ablation(Frozen):
 
 
 def candidates(slow: Evidence, fast: Evidence, only: Sequence[str] = ()) -> dict[str, Switch]:
-    """Mechanisms of the slower stack whose switch leaves the same question, in the order of what the evidence weighs;
-    those that the faster one has too come last: they explain the least."""
+    """Return the mechanisms of the slower stack that can be switched off without changing the question.
+
+    Those with the strongest evidence come first. Those that the faster stack also has come last, because they explain
+    the least. ``only``: use only these mechanisms, even if they change the question.
+    """
     found = {}
     for name, mechanism in REGISTRY:
         if (only and name not in only) or (mechanism.alters and not only) or not mechanism.applies(slow):
@@ -48,7 +54,7 @@ def candidates(slow: Evidence, fast: Evidence, only: Sequence[str] = ()) -> dict
     kept: dict[str, Switch] = {}
     results = []
     for name, (_, _, switch) in sorted(found.items(), key=lambda item: item[1][:2]):
-        # One switch under two names (direct-not-honoured, data-journalling) is measured under that which weighs more.
+        # If two mechanisms have the same switch (direct-not-honoured, data-journalling), keep the stronger evidence.
         if (off := switch.off(slow.cell)) not in results or name in only:
             kept[name] = switch
             results.append(off)
@@ -56,9 +62,9 @@ def candidates(slow: Evidence, fast: Evidence, only: Sequence[str] = ()) -> dict
 
 
 def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tuple[dict[str, Cell], bool]:
-    """The slower cell with sets of mechanisms off, by their names joined with ``+``; whether these are all sets.
+    """Return the slower cell with sets of mechanisms off, by their names joined with ``+``; whether these are all sets.
 
-    All combinations of up to three; of more, each alone (then those that matter are measured together).
+    Up to three mechanisms: all combinations. More: each alone (those with an effect are then measured together).
     """
     complete = len(switches) <= MOST_TOGETHER
     sizes = range(1, (len(switches) if complete else 1) + 1)
@@ -67,8 +73,8 @@ def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tup
         for chosen in combinations(switches, size):
             cell = all_off(slow.cell, [switches[name] for name in chosen])
             label = f"{slow.cell.stack.name} without {' and '.join(chosen)}"
-            # Cells that come out alike (nodatacow is nodatasum as well, and one of them may be the faster stack
-            # itself) are one cell, measured once.
+            # Equal cells are one cell, measured once: nodatacow also switches checksums off, and a variant may be the
+            # faster stack itself.
             alike = next((each for each in (fast.cell, *found.values()) if _alike(each, cell)), None)
             named = cell.model_copy(update={"stack": cell.stack.model_copy(update={"name": label})})
             found["+".join(chosen)] = alike or named
@@ -76,7 +82,7 @@ def cells(slow: Evidence, fast: Evidence, switches: Mapping[str, Switch]) -> tup
 
 
 def matter(found: Attribution) -> list[str]:
-    """The mechanisms that do something alone, the strongest first, as many as can be measured together."""
+    """Return the mechanisms that have an effect alone, the strongest first, as many as can be measured together."""
     effective = [name for name, share in found.alone.items() if share.nothing is False]
     return sorted(effective, key=lambda name: -abs(found.alone[name].factor - 1))[:MOST_TOGETHER]
 
@@ -84,7 +90,7 @@ def matter(found: Attribution) -> list[str]:
 def values_of(
     ablation: Ablation, by_cell: Mapping[str, Mapping[int, float]]
 ) -> tuple[dict[Off, Mapping[int, float]], Mapping[int, float]]:
-    """What :func:`attribute` takes, of values by cell and block; larger is better."""
+    """Return the arguments of :func:`attribute` from values by cell and block, with larger values better."""
     flip = 1 if ablation.higher_is_better else -1
     sound = {
         cell: {block: value**flip for block, value in values.items() if value > 0}
@@ -99,7 +105,10 @@ def values_of(
 def attributed(
     ablation: Ablation, by_cell: Mapping[str, Mapping[int, float]], coverage: float
 ) -> Attribution | None:
-    """What the trials of an ablation say; a mechanism whose cell has no usable trial is left out."""
+    """Return the attribution from the trials of an ablation. Mechanisms without a usable trial are left out.
+
+    None if one of the two stacks has no usable trial, or if no block has trials of all cells.
+    """
     slow, fast = values_of(ablation, by_cell)
     unmeasured = {name for off, values in slow.items() if not values for name in off if len(off) == 1}
     kept = {off: values for off, values in slow.items() if values and not off & unmeasured}
@@ -107,7 +116,7 @@ def attributed(
 
 
 def in_words(ablation: Ablation, found: Attribution) -> list[str]:
-    """First what the difference is, then whose it is, then what is not the cause, and what stays unexplained."""
+    """Return sentences: the difference, its causes, then what is not a cause, and what remains unexplained."""
     blocks = f"{ablation.metric}, {found.ratio.n} blocks"
     better = f"{ablation.fast} is better than {ablation.slow} by a factor of {_factor(found.ratio)}"
     lines = [f"{ablation.workload}: {better} ({blocks})."]
@@ -152,7 +161,7 @@ def as_document(ablation: Ablation, found: Attribution | None) -> dict[str, Any]
 
 
 def _negligible(share: Share, ratio: Share) -> bool:
-    """Whether the interval leaves room for nothing that matters: less than a tenth, or a quarter of the gap."""
+    """Return whether the interval excludes every effect that matters: above a tenth and above a quarter of the gap."""
     if share.low is None or share.high is None:
         return False
     return max(abs(log(share.low)), abs(log(share.high))) <= max(log(1.1), abs(log(ratio.factor)) / 4)

@@ -1,7 +1,8 @@
-"""What of a ratio is whose: shares of mechanisms that were switched off, one by one and together. Pure.
+"""Divides a ratio among the mechanisms that were switched off, one by one and together. Pure.
 
-Shapley, "A value for n-person games", Contributions to the Theory of Games II (1953) 307: the mean, over all orders of
-switching them off, of what each adds to the logarithm. Worked out in each block, so that it is free of what drifts.
+Shapley, "A value for n-person games", Contributions to the Theory of Games II (1953) 307: a share is the mean, over all
+orders of switching off, of what the mechanism adds to the logarithm. It is computed in each block, so that drift
+cancels.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +18,10 @@ Off = frozenset[str]
 
 
 class Share(Frozen):
-    """A factor with its interval: exp of a mean of logarithms over ``n`` blocks, Student's t. ``low`` and ``high`` are
-    None with fewer than four blocks."""
+    """A factor with its interval: exp of a mean of logarithms over ``n`` blocks, Student's t.
+
+    ``low`` and ``high`` are None with fewer than four blocks.
+    """
 
     factor: float
     low: float | None
@@ -27,14 +30,17 @@ class Share(Frozen):
 
     @property
     def nothing(self) -> bool | None:
-        """Whether it cannot be told from 1; None without an interval."""
+        """Whether the factor is indistinguishable from 1; None without an interval."""
         return None if self.low is None or self.high is None else self.low <= 1 <= self.high
 
 
 class Attribution(Frozen):
-    """``ratio`` is fast ÷ slow, so that factors above 1 close the gap; ``shares`` multiply with ``rest`` to it exactly.
-    ``alone`` is what each does when only it is switched off; ``complete``: all combinations were measured, else a
-    share is what the mechanism does alone and ``rest`` holds all interactions."""
+    """The division of a ratio. ``ratio`` is fast ÷ slow, so that factors above 1 close the gap.
+
+    The product of ``shares`` and ``rest`` is exactly ``ratio``. ``alone``: the effect of each mechanism if only that
+    one is switched off. ``complete``: all combinations were measured. Otherwise a share is the effect of the mechanism
+    alone, and ``rest`` contains all interactions.
+    """
 
     ratio: Share
     shares: dict[str, Share]
@@ -46,8 +52,11 @@ class Attribution(Frozen):
 def attribute(
     slow: Mapping[Off, Mapping[int, float]], fast: Mapping[int, float], *, coverage: float = 0.95
 ) -> Attribution | None:
-    """``slow`` holds values by block for each set of mechanisms that was off (the empty set: the original), ``fast``
-    those of the other stack; larger is better. None without a common block."""
+    """Return the attribution; None without a common block, or if a value is not positive.
+
+    ``slow``: values by block for each set of mechanisms that was off (the empty set: the original). ``fast``: values of
+    the other stack by block. Larger values are better.
+    """
     names = sorted({name for off in slow for name in off})
     complete = all(frozenset(chosen) in slow for chosen in _subsets(names))
     used = [*_subsets(names)] if complete else [(), *((name,) for name in names)]

@@ -1,4 +1,4 @@
-"""What is known of one cell: its usable trials' probes, and its traced trial if that may be believed. Pure."""
+"""The evidence on one cell: probes of its usable trials, and its traced trial if that passed the checks. Pure."""
 
 import statistics
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from fslab.record import TrialRecord
 from fslab.units import Unit
 from fslab.workloads import Traits, traits_of
 
-# What the method that split the traffic counted; the other figures of a trace come from its ring.
+# Figures from the method that split the traffic; the other figures of a trace come from its ring buffer.
 OF_SPLIT = frozenset(
     {"traced_written_bytes", "traced_metadata_bytes", "traced_metadata_requests", "traced_off"}
 )
@@ -20,13 +20,13 @@ DISTURBED = frozenset({"foreign_load", "cpu_stolen", "cpu_throttled", "suspended
 OF_MACHINE = frozenset(
     {"kernel_threads_cpu", "machine_cpu_busy", "page_cache_dirtied_bytes", "page_cache_written_bytes"}
 )
-# Of the whole disk, where the file system is not alone on it.
+# Prefixes of figures that are of the whole disk, if the file system shares it.
 OF_DISK = ("device_", "read_amplification", "write_amplification")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """``workload`` and ``stack`` are what people call them; ``traced`` is the newest traced trial."""
+    """The evidence on one cell. ``workload``, ``stack``: their displayed names. ``traced``: the newest traced trial."""
 
     cell: Cell
     workload: str
@@ -36,13 +36,13 @@ class Evidence:
 
     @property
     def filesystem(self) -> str | None:
-        """Also on a directory that was there."""
+        """The file system; also that of an existing directory, as the trials found it."""
         found = next((trial.provenance.device.get("filesystem") for trial in self.trials), None)
         return self.cell.stack.filesystem or found
 
     @property
     def mount_options(self) -> frozenset[str]:
-        """In effect, as the kernel showed them; else those that were asked for."""
+        """The mount options in effect, as the kernel shows them, and those that were requested."""
         shown = next(
             (
                 observed
@@ -55,22 +55,24 @@ class Evidence:
 
     @property
     def traits(self) -> Traits:
-        """What the workload does, as its tool tells of its parameters."""
+        """What the workload does, as far as its tool derives it from the parameters."""
         return traits_of(self.cell.workload)
 
     @property
     def shares_disk(self) -> bool:
-        """Whether the block device's counters hold what others did on the same disk: on a directory that was there."""
+        """Whether the block device's counters include other use of the same disk: true for an existing directory."""
         return self.cell.stack.medium.type == "directory"
 
     @property
     def disturbed(self) -> bool:
-        """Whether other programs, or another machine on the same hardware, took CPU from a trial."""
+        """Whether other programs, or another machine on the same hardware, took CPU time from a trial."""
         return any(warning.kind in DISTURBED for trial in self.trials for warning in trial.validity)
 
     def figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
-        """A probe's figure over the usable trials; None unless every one of them has it, and for a figure of the whole
-        machine, or of a disk that is not the trial's alone, also when others used it meanwhile."""
+        """Return a probe's figure over the usable trials; None unless every trial has it.
+
+        A figure of the whole machine, or of a disk that others can use, is also None if a trial was disturbed.
+        """
         of_disk = self.shares_disk and name.startswith(OF_DISK)
         if (of_disk or name in OF_MACHINE) and self.disturbed:
             return None
@@ -96,7 +98,7 @@ class Evidence:
         return None if found is None else found.value
 
     def of_trace(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
-        """A figure of the traced trial; None also where a check withdrew the trace."""
+        """Return a figure of the traced trial; None if it does not exist, or if a check withdrew the trace."""
         record = self.traced
         if record is None or record.provenance.observed.get("trace_withdrawn"):
             return None
@@ -112,12 +114,12 @@ class Evidence:
 
     @property
     def written_bytes(self) -> float | None:
-        """By the application: what the amplification is a ratio of."""
+        """Bytes written by the application: the denominator of the write amplification."""
         device, ratio = self._figure("device_written_bytes_flushed"), self._figure("write_amplification")
         return device.value / ratio.value if device and ratio and ratio.value else None
 
     def syncs(self) -> float | None:
-        """How many fsyncs there were, as far as the parameters tell."""
+        """Return the number of fsyncs, as far as the parameters determine it."""
         known = self.traits
         if known.syncs is not None:
             return known.syncs
@@ -125,10 +127,10 @@ class Evidence:
             return None
         return (
             self.written_bytes / known.request_bytes[-1] * known.syncs_per_write
-        )  # of two, writes are the last
+        )  # of two sizes, the last is that of writes
 
     def per_sync(self, name: str, as_named: str) -> EvidenceFigure | None:
-        """A count for each fsync."""
+        """Return a count divided by the number of fsyncs."""
         figure, syncs = self.figure(name), self.syncs()
         if figure is None or not syncs:
             return None

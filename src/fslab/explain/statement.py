@@ -1,4 +1,4 @@
-"""What is said about a mechanism: in words and figures, with where they come from and what would refute it."""
+"""A statement about a mechanism: text, figures, the sources of the figures, and what would refute it. Values only."""
 
 from enum import StrEnum
 
@@ -7,8 +7,11 @@ from fslab.units import Unit, format_value
 
 
 class Certainty(StrEnum):
-    """``observed``: counted by the kernel. ``coincides``: seen together, which proves nothing. ``caused``: it was
-    switched off, interleaved with the original, and the speed changed."""
+    """The certainty of a statement.
+
+    ``observed``: counted by the kernel. ``coincides``: seen together, which is no proof. ``caused``: the mechanism was
+    switched off, interleaved with the original, and the speed changed.
+    """
 
     OBSERVED = "observed"
     COINCIDES = "coincides"
@@ -16,8 +19,10 @@ class Certainty(StrEnum):
 
 
 class EvidenceFigure(Frozen):
-    """One figure: the median of ``n`` trials from ``low`` to ``high`` (their range), and where it was read.
-    ``shared``: it may hold what others did, so that it only coincides."""
+    """One figure: the median of ``n`` trials, their range from ``low`` to ``high``, and its source (``evidence``).
+
+    ``shared``: it may include activity of others, so that a statement with it only coincides.
+    """
 
     name: str
     value: float
@@ -38,7 +43,10 @@ class EvidenceFigure(Frozen):
 
 
 class Explanation(Frozen):
-    """``text`` is for everybody, ``figures`` for who knows the file system. ``refuted_by`` is a measurement."""
+    """A statement. ``text`` is for all readers, ``figures`` are for experts on the file system.
+
+    ``refuted_by``: the measurement that would refute it. ``weight``: the strength of the evidence, for sorting.
+    """
 
     mechanism: str
     workload: str

@@ -1,4 +1,4 @@
-"""Everything that can be said of a campaign, or of two of its cells: all mechanisms asked. Pure."""
+"""Collects the statements of all mechanisms about a campaign, or about two of its cells. Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -15,7 +15,7 @@ from fslab.record import TrialRecord
 def evidence_of(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], traced: Sequence[TrialRecord] = ()
 ) -> list[Evidence]:
-    """Every cell with a trial, in the order of the plan; trials that are not usable are left out."""
+    """Return the evidence on each cell with a trial, in the order of the plan. Only usable trials are included."""
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines([*specs.values()])), strict=True))
     newest = {record.cell.id: record for record in traced if record.error is None}
@@ -31,7 +31,7 @@ def evidence_of(
 
 
 def statements_of(evidence: Evidence) -> list[Explanation]:
-    """What the evidence of one cell says, the weightiest first."""
+    """Return the statements about one cell. The one with the largest weight comes first."""
     found = [
         each for _, mechanism in REGISTRY if mechanism.applies(evidence) for each in mechanism.state(evidence)
     ]

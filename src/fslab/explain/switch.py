@@ -1,18 +1,21 @@
-"""What turns a mechanism off: mount options, mkfs options, parameters. Pure: a cell in, another cell out."""
+"""Switches that turn mechanisms off: mount options, mkfs options, parameters. Pure: a cell in, another cell out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.cell import Cell, Geometry, Scalar
 
-# What one option does for another as well (btrfs(5)): then the other one changes nothing.
+# Options that include others (btrfs(5)): the other option then changes nothing.
 _IMPLIED = {"nodatacow": {"nodatasum"}}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Switch:
-    """``mount`` options that are added, in place of those called as in ``instead``; ``mkfs`` options added;
-    ``parameters`` of the workload; ``medium`` options; ``geometry`` of mkfs."""
+    """The changes to a cell that turn a mechanism off.
+
+    ``mount``: mount options to add. They replace options of the same name and those in ``instead``. ``mkfs``: mkfs
+    options to add. ``parameters``: of the workload. ``medium``: options of the medium. ``geometry``: of mkfs.
+    """
 
     mount: tuple[str, ...] = ()
     instead: tuple[str, ...] = ()
@@ -32,7 +35,7 @@ class Switch:
         return ", ".join(filter(None, parts))
 
     def off(self, cell: Cell) -> Cell | None:
-        """The cell with the mechanism off; None where nothing would change."""
+        """Return the cell with the mechanism off; None if nothing would change."""
         stack = cell.stack
         options = [each for each in stack.mount_options.split(",") if each and each != "defaults"]
         kept = [each for each in options if not self._replaces(each)]
@@ -63,7 +66,7 @@ class Switch:
 
 
 def all_off(cell: Cell, switches: Sequence[Switch]) -> Cell:
-    """The cell with several mechanisms off."""
+    """Return the cell with several mechanisms off."""
     for switch in switches:
         cell = switch.off(cell) or cell
     return cell

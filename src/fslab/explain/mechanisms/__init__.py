@@ -1,6 +1,7 @@
-"""The contract of a mechanism: where it applies, what it says and on what evidence, and what turns it off.
+"""The contract of a mechanism: where it applies, its statements and their evidence, and what turns it off.
 
-One file per mechanism. Pure. What it says of a cell is observed; only switching it off shows a cause (``ablation``).
+One file per mechanism. Pure. A statement about a cell is an observation; only switching off shows a cause
+(``ablation``).
 """
 
 from abc import ABC, abstractmethod
@@ -16,12 +17,12 @@ NOTICEABLE = 1.1
 
 
 class Mechanism(ABC):
-    """``name`` is set by the registry. ``cause`` completes "switching … off".
+    """One mechanism. The registry sets ``name``. ``cause`` completes "switching … off".
 
-    ``alters``: switching it off makes another workload or another volume of it, which shows what the mechanism costs
-    but is no share of a ratio. It applies to these ``filesystems`` (none: any), to a ``writing`` workload, with all
-    options of ``wants`` and none of ``unless``, each an option of mount or a part of those of mkfs. ``off`` turns it
-    off, whatever the evidence.
+    ``alters``: switching it off makes another workload or another volume. That shows what the mechanism costs, but is
+    no share of a ratio. The mechanism applies to these ``filesystems`` (empty: any), to workloads that write (if
+    ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option or a part of the
+    mkfs options. ``off``: the switch, independent of the evidence.
     """
 
     name: str
@@ -35,7 +36,7 @@ class Mechanism(ABC):
     off: ClassVar[Switch | None] = None
 
     def applies(self, evidence: Evidence) -> bool:
-        """Whether this stack has it and this workload can meet it."""
+        """Return whether this stack has the mechanism and this workload can meet it."""
 
         def given(option: str) -> bool:
             return option in evidence.mount_options or option in evidence.cell.stack.mkfs_options
@@ -48,12 +49,12 @@ class Mechanism(ABC):
         )
 
     def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
-        """What turns it off; None where nothing does."""
+        """Return what turns it off; None if nothing does."""
         return self.off
 
     @abstractmethod
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """What the evidence says; nothing without evidence, or where no mechanism is found."""
+        """Yield the statements that the evidence allows; none without evidence, or if no mechanism is found."""
 
     def explanation(
         self,
@@ -82,7 +83,7 @@ class Mechanism(ABC):
 
 
 def writes(evidence: Evidence) -> bool:
-    """Whether the workload may write anything."""
+    """Return whether the workload may write."""
     return evidence.traits.writes is not False
 
 

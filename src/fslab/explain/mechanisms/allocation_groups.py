@@ -1,4 +1,4 @@
-"""Allocation groups: XFS allocates in several parts of the disk at the same time. mkfs.xfs(8), agcount."""
+"""Allocation groups: XFS allocates in several parts of the disk in parallel. mkfs.xfs(8), agcount."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from fslab.explain.switch import Switch
 
 
 class AllocationGroups(Mechanism):
-    """One group makes parallel allocations wait for each other."""
+    """With one group, parallel allocations wait for each other."""
 
     summary = "parallel allocation in groups"
     cause = "allocation groups"

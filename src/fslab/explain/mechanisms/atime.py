@@ -1,4 +1,4 @@
-"""Access times: a read may write. mount(8), relatime and noatime."""
+"""Access times: a read may cause a write. mount(8), relatime and noatime."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.units import format_size
 
 
 class Atime(Mechanism):
-    """relatime writes one that is older than the file's last change or than a day; strictatime each."""
+    """relatime writes an access time if the old one precedes the last change or is a day old; strictatime always."""
 
     summary = "reads write access times"
     cause = "access times"

@@ -1,5 +1,7 @@
-"""Cache flushes that keep a commit in order on a disk with a volatile cache:
-Documentation/block/writeback_cache_control.rst."""
+"""Cache flushes that keep commits in order on disks with a volatile cache.
+
+Documentation/block/writeback_cache_control.rst
+"""
 
 from collections.abc import Iterator
 
@@ -10,8 +12,7 @@ from fslab.explain.switch import Switch
 
 
 class Barriers(Mechanism):
-    """Each fsync flushes the device's cache, once or more. Without them a power cut loses what was
-    synced."""
+    """Each fsync flushes the device's cache at least once. Without flushes, a power cut loses synced data."""
 
     summary = "cache flushes per fsync"
     cause = "cache flushes"

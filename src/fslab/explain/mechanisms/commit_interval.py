@@ -1,4 +1,4 @@
-"""How often everything is committed: commit= of ext4 (5 s) and btrfs (30 s)."""
+"""The interval of regular commits: commit= of ext4 (5 s) and btrfs (30 s)."""
 
 from collections.abc import Iterator
 
@@ -8,13 +8,12 @@ from fslab.explain.statement import Explanation
 from fslab.explain.switch import Switch
 
 INTERVALS_S = {"ext3": 5, "ext4": 5, "btrfs": 30}
-# Beside the regular ones: one that was due as the run began, and those of the flush at its end.
+# Further commits: one that was due when the run began, and those of the flush at its end.
 _OTHERS = 3
 
 
 class CommitInterval(Mechanism):
-    """With copy on write each commit writes the trees that changed: the more commits, the more
-    metadata."""
+    """With copy-on-write, each commit writes the trees that changed. More commits write more metadata."""
 
     summary = "regular commits"
     cause = "the commit interval"
@@ -23,7 +22,7 @@ class CommitInterval(Mechanism):
     off = Switch(mount=("commit=300",))  # commits every five minutes
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        """Where there were clearly more than the interval alone makes."""
+        """Yield a statement if there were clearly more commits than the interval alone makes."""
         commits = evidence.figure(
             "btrfs_commits" if evidence.filesystem == "btrfs" else "journal_commits", "commits"
         )
@@ -43,7 +42,7 @@ class CommitInterval(Mechanism):
 
 
 def _interval_s(evidence: Evidence) -> int:
-    """As mounted; 0 stands for the default (ext4(5))."""
+    """Return the commit interval as mounted; 0 stands for the default (ext4(5))."""
     default = INTERVALS_S[str(evidence.filesystem)]
     asked = (
         option.removeprefix("commit=") for option in evidence.mount_options if option.startswith("commit=")

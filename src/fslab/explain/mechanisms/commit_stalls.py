@@ -1,4 +1,4 @@
-"""Operations that wait while the journal commits: whether the slowest ones fell into commits."""
+"""Operations that wait while the journal commits: whether the slowest operations overlap commits."""
 
 from collections.abc import Iterator
 
@@ -7,19 +7,18 @@ from fslab.explain.mechanisms import Mechanism
 from fslab.explain.statement import Certainty, Explanation
 from fslab.units import Unit, format_value
 
-# Three standard errors of a share of thirty, at their largest.
+# Percentage points: three standard errors of a share of thirty operations, at their maximum.
 _LEAST_BEYOND_CHANCE = 27
 
 
 class CommitStalls(Mechanism):
-    """From a traced trial: commits that the kernel told of against the tool's log of every operation. Seen together,
-    which proves nothing."""
+    """Compares commits in a kernel trace with the tool's log of every operation. Overlap is no proof of a cause."""
 
     summary = "the slowest operations coincide with commits of the journal"
     cause = "commits of the journal"
     filesystems = frozenset({"ext3", "ext4"})
     unless = ("has_journal",)
-    # No switch of its own: what turns commits off is the journal's.
+    # No switch: only the switch of the mechanism `journal` turns commits off.
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         slow = evidence.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")

@@ -9,7 +9,7 @@ from fslab.explain.switch import Switch
 
 
 class BtrfsCompression(Mechanism):
-    """Fewer bytes reach the device, for more CPU."""
+    """Fewer bytes reach the device, at the cost of CPU time."""
 
     summary = "data is compressed"
     cause = "compression"

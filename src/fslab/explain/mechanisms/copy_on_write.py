@@ -1,5 +1,4 @@
-"""Copy on write: a block that is written again gets a new place, and the tree above it is written anew. btrfs(5),
-nodatacow."""
+"""Copy-on-write: an overwritten block gets a new place, and the tree above it is rewritten. btrfs(5), nodatacow."""
 
 from collections.abc import Iterator
 
@@ -10,8 +9,7 @@ from fslab.explain.switch import Switch
 
 
 class CopyOnWrite(Mechanism):
-    """A file becomes fragmented when it is overwritten, and each fsync writes a path of the tree instead of one
-    inode."""
+    """Overwriting a file fragments it. Each fsync writes a path of the tree instead of one inode."""
 
     summary = "overwritten blocks are stored in a new place"
     cause = "copy-on-write"

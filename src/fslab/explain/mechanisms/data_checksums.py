@@ -1,4 +1,4 @@
-"""Checksums of file data: computed for each block written and kept in a tree. btrfs(5), nodatasum."""
+"""Checksums of file data, computed for each block written and stored in a tree. btrfs(5), nodatasum."""
 
 from collections.abc import Iterator
 
@@ -9,8 +9,10 @@ from fslab.explain.switch import Switch
 
 
 class DataChecksums(Mechanism):
-    """Each checksum is one more item in a tree, and since Linux 6.15 direct writes go through the page cache so
-    that data cannot change under its checksum."""
+    """Each checksum is an additional item in a tree. Since Linux 6.15, direct writes go through the page cache.
+
+    Therefore data cannot change after its checksum is computed.
+    """
 
     summary = "each block of data has a checksum"
     cause = "data checksums"

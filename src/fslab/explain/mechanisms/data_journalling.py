@@ -1,4 +1,4 @@
-"""File data written to the journal first and to its place later: Documentation/filesystems/ext4/journal.rst."""
+"""File data is written to the journal first and to its place later: Documentation/filesystems/ext4/journal.rst."""
 
 from collections.abc import Iterator
 

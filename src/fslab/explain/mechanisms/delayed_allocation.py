@@ -1,4 +1,4 @@
-"""Delayed allocation: data gets its place when it is written back: Documentation/filesystems/ext4/."""
+"""Delayed allocation: blocks are allocated when data is written back. Documentation/filesystems/ext4/."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.units import format_size
 
 
 class DelayedAllocation(Mechanism):
-    """What is deleted soon never reaches the disk, and neighbours are written together."""
+    """Data that is deleted soon never reaches the disk, and neighbouring data is written together."""
 
     summary = "blocks are allocated at writeback"
     cause = "delayed allocation"

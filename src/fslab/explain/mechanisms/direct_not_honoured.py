@@ -1,4 +1,4 @@
-"""O_DIRECT that is taken and not honoured: ext4 with data=journal, btrfs with checksums (Linux 6.15)."""
+"""O_DIRECT that is accepted but not honoured: ext4 with data=journal, btrfs with checksums (Linux 6.15)."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.units import format_size
 
 
 class BufferedDirectIo(Mechanism):
-    """The writes go through the page cache all the same, copied and written back."""
+    """Direct writes still go through the page cache: they are copied and written back."""
 
     summary = "direct writes through the page cache"
     cause = "the page cache under direct writes"

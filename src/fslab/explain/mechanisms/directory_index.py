@@ -1,4 +1,4 @@
-"""Hashed directory indexes of ext4: dir_index of ext4(5)."""
+"""Hashed directory indexes of ext3 and ext4: dir_index in ext4(5)."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from fslab.explain.switch import Switch
 
 
 class DirectoryIndex(Mechanism):
-    """Without it a name is looked for in all blocks of its directory."""
+    """Without the index, a name is searched in all blocks of its directory."""
 
     summary = "directories have a hash index"
     cause = "directory indexes"

@@ -12,7 +12,7 @@ _NOTICEABLE = 1 << 20
 
 
 class Discard(Mechanism):
-    """Freed space is reported to the device at each commit."""
+    """The file system reports freed space to the device at each commit."""
 
     summary = "freed space is discarded"
     cause = "discards"

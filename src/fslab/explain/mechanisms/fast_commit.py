@@ -1,5 +1,4 @@
-"""Full commits where ext4 could log small ones: fast_commit of ext4(5),
-Documentation/filesystems/ext4/journal.rst."""
+"""Full commits where ext4 could log small ones: fast_commit in ext4(5), Documentation/filesystems/ext4/journal.rst."""
 
 from collections.abc import Iterator
 
@@ -11,7 +10,7 @@ from fslab.units import format_size
 
 
 class FastCommit(Mechanism):
-    """An fsync that changed one inode writes one block instead of a transaction; off by default."""
+    """With fast_commit (off by default), an fsync that changed one inode writes one block, not a transaction."""
 
     summary = "a full journal commit for each fsync"
     cause = "full journal commits (mkfs -O fast_commit)"

@@ -9,7 +9,7 @@ from fslab.units import format_size
 
 
 class FlashCollection(Mechanism):
-    """Only the model of a virtual SSD tells what its flash was written."""
+    """Only the model of a virtual SSD reports the bytes written to its flash."""
 
     summary = "the SSD writes more to its flash than the host writes to it"
     cause = "garbage collection of the SSD"

@@ -1,4 +1,4 @@
-"""Fragmentation: neighbours in a file that are no neighbours on the device (FIEMAP)."""
+"""Fragmentation: neighbouring parts of a file that are not neighbours on the device (FIEMAP)."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.workloads import Switchable
 
 
 class Fragmentation(Mechanism):
-    """Later sequential reads become random ones; on flash that costs requests, on disks seeks."""
+    """Later sequential reads become random reads. This costs requests on flash, and seeks on hard disks."""
 
     summary = "the file is fragmented"
     cause = "fragmentation"

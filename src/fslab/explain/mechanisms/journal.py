@@ -1,4 +1,4 @@
-"""The journal itself: metadata is written twice, and a commit needs barriers. ext4(5), has_journal."""
+"""The journal itself: metadata is written twice, and a commit needs cache flushes. ext4(5), has_journal."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.units import format_size
 
 
 class JournalWrites(Mechanism):
-    """Without it nothing is consistent after a crash until e2fsck has run."""
+    """Without a journal, the file system is inconsistent after a crash until e2fsck has run."""
 
     summary = "metadata is written to a journal first"
     cause = "the journal"

@@ -1,4 +1,4 @@
-"""Lazy initialisation: ext4 writes inode tables in the background of the first minutes. mke2fs(8)."""
+"""Lazy initialisation: ext4 writes inode tables in the background during the first minutes. mke2fs(8)."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.units import format_size
 
 
 class LazyInitialisation(Mechanism):
-    """It writes while the workload does; fslab's own mkfs leaves it off."""
+    """These writes happen at the same time as the workload. fslab's own mkfs command disables them."""
 
     summary = "inode tables are written in the background"
     cause = "lazy initialisation"

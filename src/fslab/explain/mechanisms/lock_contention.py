@@ -1,4 +1,4 @@
-"""Threads that wait for each other: a lock on a directory, an inode or a log."""
+"""Threads that wait for each other: for a lock on a directory, an inode or a log."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.workloads import Switchable
 
 
 class LockContention(Mechanism):
-    """Waiting shows as voluntary context switches, for locks as for I/O."""
+    """Waiting for locks and waiting for I/O both show as voluntary context switches."""
 
     summary = "threads wait for locks or I/O"
     cause = "parallel threads"

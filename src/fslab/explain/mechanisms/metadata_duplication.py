@@ -1,4 +1,4 @@
-"""Two copies of all metadata on one device: mkfs.btrfs(8), the profile DUP."""
+"""Two copies of all metadata on one device: the profile DUP in mkfs.btrfs(8)."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from fslab.explain.switch import Switch
 
 
 class MetadataDuplication(Mechanism):
-    """What is written of trees and superblocks is written twice."""
+    """Every write of trees and superblocks is done twice."""
 
     summary = "metadata is stored twice"
     cause = "the second copy of metadata"

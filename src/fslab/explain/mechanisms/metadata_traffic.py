@@ -1,4 +1,4 @@
-"""What is written beside the data: trees, inodes, journals, superblocks, by the kernel's own marks."""
+"""Writes in addition to data: trees, inodes, journals and superblocks, as marked by the kernel."""
 
 from collections.abc import Iterator
 
@@ -8,12 +8,11 @@ from fslab.explain.statement import Explanation
 
 
 class MetadataTraffic(Mechanism):
-    """Split by REQ_META and by where journal and superblocks lie; only from a traced trial that passed its
-    checks."""
+    """Split by REQ_META and by the location of journal and superblocks; needs a traced trial that passed its checks."""
 
     summary = "metadata is written in addition to data"
     cause = "metadata"
-    unless = ("data=journal",)  # then data carries the mark of metadata as well
+    unless = ("data=journal",)  # with it, data is also marked as metadata
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         whole = evidence.of_trace("traced_written_bytes", "written")

@@ -1,4 +1,4 @@
-"""data=ordered: the journal commits metadata only after the data it speaks of: admin-guide/ext4.rst."""
+"""data=ordered: the journal commits metadata only after the data that belongs to it: admin-guide/ext4.rst."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from fslab.explain.switch import Switch
 
 
 class OrderedMode(Mechanism):
-    """A commit waits for data that happens to be dirty then; data=writeback does not."""
+    """A commit waits for data that is dirty at that moment; with data=writeback it does not wait."""
 
     summary = "commits wait for data"
     cause = "ordered mode"

@@ -1,4 +1,4 @@
-"""Absorption by the page cache: buffered work that the device does not see in the measured time."""
+"""Absorption by the page cache: buffered I/O that does not reach the device in the measured time."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from fslab.workloads import Switchable
 
 
 class PageCacheAbsorption(Mechanism):
-    """What is read again, or written again before it is written back, costs no I/O."""
+    """Reading data again, or overwriting it before it is written back, costs no device I/O."""
 
     summary = "the page cache serves reads and absorbs writes"
     cause = "the page cache"

@@ -1,4 +1,4 @@
-"""Read-ahead: the kernel reads on before it is asked. Documentation/admin-guide/blockdev, read_ahead_kb."""
+"""Read-ahead: the kernel reads more than was requested. Documentation/admin-guide/blockdev, read_ahead_kb."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from fslab.workloads import Switchable
 
 
 class ReadAhead(Mechanism):
-    """It helps sequential reads and is wasted on random ones."""
+    """It speeds up sequential reads and is wasted on random reads."""
 
     summary = "more is read than was requested"
     cause = "read-ahead"

@@ -1,4 +1,4 @@
-"""Metadata reservations on a small btrfs: it flushes because it may run out, not because it must."""
+"""Metadata reservations on a small btrfs: it writes back early because space could run out, not because it has to."""
 
 from collections.abc import Iterator
 
@@ -10,8 +10,7 @@ from fslab.units import format_size, parse_size
 
 
 class SmallVolume(Mechanism):
-    """Space for metadata is set aside for the worst case; on a small volume that is more than there
-    is."""
+    """btrfs reserves metadata space for the worst case. On a small volume, this is more than there is."""
 
     summary = "metadata reservations exceed the metadata space"
     cause = "the small volume"

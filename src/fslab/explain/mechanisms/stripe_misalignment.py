@@ -1,4 +1,4 @@
-"""Stripes that mkfs was not told of: partial stripes are read, changed and written."""
+"""Partial stripes: if mkfs does not know the stripe size, parts of stripes are read, changed and written."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from fslab.units import format_size
 
 
 class StripeMisalignment(Mechanism):
-    """On RAID 5 each partial write reads as well."""
+    """On RAID 5, each partial write also causes reads."""
 
     summary = "partial-stripe writes"
     cause = "unaligned stripes"
