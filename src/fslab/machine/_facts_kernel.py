@@ -28,7 +28,7 @@ def preemption(_: Path) -> Value:
 
 
 def command_line(value: object) -> str:
-    """Return the kernel's command line without the names of the booted files and a guest's options for one run."""
+    """Return the command line without the names of the booted files, and without a guest's options for one run."""
     return _OF_ONE_RUN.sub("", _BOOT_FILES.sub("", str(value))).strip()
 
 

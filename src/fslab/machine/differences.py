@@ -1,4 +1,4 @@
-"""Which facts differ between two sets of results, and what that means for comparing them. Pure.
+"""Find the facts that differ between two sets of results, and what this means for comparing them. Pure.
 
 A set of results may have been measured under several values of a fact (resumed after a change, two kernels). All
 values are then reported. A fact that only one side has is reported as unknown on the other side: it is not a proven
@@ -37,7 +37,7 @@ class Circumstances:
 
     ``machine``: the facts of each trial, or of the campaign. ``tuning``: settings of the study, which replace the
     facts. ``tools``: for each trial, versions by program. ``devices``: by the storage on a device, the geometry in each
-    trial. ``media``: the types of media used.
+    trial. ``media``: the types of media that were used.
     """
 
     machine: Sequence[Mapping[str, Any]]

@@ -37,12 +37,12 @@ END_LIMIT_S = 5.0
 PING_EVERY_S = 10.0
 PING_LIMIT_S = 10.0
 PINGS = 3
-# Limits that no working guest reaches. A reply is a record with the output of all tools, a line is like "done 17".
+# Limits that no working guest reaches. A reply is a record with the output of all tools. A line is short: "done 17".
 REPLY_LIMIT_BYTES = 64 << 20
 LINE_LIMIT_BYTES = 4 << 10
 LOG_LIMIT_BYTES = 256 << 10
 CONSOLE_LIMIT_BYTES = 64 << 20
-LOOK_EVERY_S = 0.2  # interval of the checks that the guest runs and does not fill the shared directory
+LOOK_EVERY_S = 0.2  # interval of the checks whether the guest still runs and how much space it uses
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,6 +1,7 @@
 """Storage stacks: medium, layout, file system and mount, composed in ``stack.py``.
 
-This module holds the values that the parts pass to each other, and the journal that they write to first.
+This module defines the values that the parts pass to each other, and the interface of the journal that they write to
+before they create anything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,22 +16,25 @@ from fslab.system import proc
 
 
 def print_nothing(text: str) -> None:
-    """Where there is no terminal."""
+    """Discard a message: the default without a terminal."""
 
 
 class UndoJournal(Protocol):
-    """What must be undone after a crash. An entry is on disk before its object exists."""
+    """A record of what must be undone after a crash. An entry is on disk before its object exists."""
 
     def will_create(self, kind: str, target: str) -> str:
-        """Record that we are about to create ``target`` (``kind``: directory, mount, image, loop, …)."""
+        """Record that ``target`` is about to be created, and return the entry's id.
+
+        ``kind``: directory, mount, image, loop, ….
+        """
 
     def undone(self, entry: str) -> None:
-        """Record that the entry's object is gone again."""
+        """Record that the entry's object has been removed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stripe:
-    """``chunk_bytes`` on each of ``data_disks`` disks in turn, parity and mirrors not counted."""
+    """Data alternates over ``data_disks`` disks, ``chunk_bytes`` on each. Parity and copies are not counted."""
 
     chunk_bytes: int
     data_disks: int
@@ -38,11 +42,11 @@ class Stripe:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackDevice:
-    """One block device to make a file system on.
+    """A block device to make a file system on.
 
-    ``discard``: whether mkfs may discard (never on image media: it would punch the image full of holes).
-    ``buffered``: it goes through a page cache where direct I/O was possible and asked for.
-    ``facts``: geometry and settings as read from sysfs.
+    ``discard``: whether mkfs may discard (never on image media, because discards would punch holes into the image).
+    ``buffered``: it uses the page cache of its image although direct I/O was requested. ``facts``: geometry and
+    settings, as read from sysfs.
     """
 
     path: Path
@@ -53,7 +57,7 @@ class StackDevice:
 
     @property
     def kernel_name(self) -> str:
-        """``loop3``, ``nvme0n1``: the name under /sys/block (or its parent, for a partition)."""
+        """The device's name in /sys/class/block: ``loop3``, ``nvme0n1``, ``sda1``."""
         return self.path.resolve().name
 
 
@@ -62,19 +66,22 @@ SCRATCH = "scratch"
 
 
 def mount_point(runtime: Path) -> Path:
-    """Where the file system under test is mounted; the workload's own directory on it is ``WORK``."""
+    """Return where the file system under test is mounted. The workload's own directory on it is ``WORK``."""
     return runtime / "mnt"
 
 
 def tool_scratch(runtime: Path) -> Path:
-    """Where tools write their report files."""
+    """Return the directory where tools write their report files."""
     return runtime / SCRATCH / "tool"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Drive:
-    """What a guest is given as a disk: ``image``, a file of ours. Where a server also offers it as a virtio disk, over
-    vhost-user: its ``socket``, and its ``serial`` number. ``discard``: whether mkfs may discard."""
+    """A disk to plug into a guest. ``image``: a file that fslab created.
+
+    ``socket``, ``serial``: where a server also offers the disk as a virtio disk over vhost-user, and its serial number.
+    ``discard``: whether mkfs may discard.
+    """
 
     image: Path
     socket: Path | None = None
@@ -85,13 +92,13 @@ class Drive:
 
 @dataclass(kw_only=True, slots=True)
 class Workspace:
-    """Where a campaign builds: its own directories, its journal, and the commands it ran so far.
+    """The directories of a campaign, its journal, and the commands that it has run so far.
 
-    ``runtime`` holds mount points (a tmpfs on most machines), ``images`` the image files of loop media.
-    ``wipe`` are the devices that the user named with --wipe. ``exit`` undoes what lives as long as the
-    campaign; ``media`` is what media remember between trials; ``made`` are the slots that carry a file system.
-    ``attached``, inside a guest, are the disks that the machine plugged in for the trial, by slot: they are the
-    media there. None on the host; ``tell_host`` says to it what begins. ``tell`` gets a line before long steps.
+    ``runtime`` contains mount points (a tmpfs on most machines), ``images`` the image files of loop media. ``wipe``:
+    the devices that the user named with --wipe. ``exit`` undoes what exists until the end of the campaign. ``media``:
+    the state of media between trials. ``made``: the slots that contain a file system. ``attached``: inside a guest, the
+    disks that the host plugged in for the trial, by slot, which replace the media; None on the host. ``tell_host``
+    sends progress messages from a guest to the host. ``tell`` gets a line before long steps.
     """
 
     campaign: str
@@ -118,9 +125,9 @@ class Workspace:
         check: bool = True,
         watch: Callable[[], None] | None = None,
     ) -> proc.Completed:
-        """Run one command of ours, marked with the campaign, and keep it for the provenance.
+        """Run a command, marked with the campaign, and record it for the provenance.
 
-        ``check``: a non-zero exit raises ``failure`` (or NoSpaceError).
+        ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError).
         """
         done = proc.run(
             argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign}, watch=watch

@@ -1,6 +1,6 @@
-"""Whether a block device holds anything at all: read whole, or not proved.
+"""Prove that a block device is blank: every byte of it is read.
 
-A look at samples is no proof: 62 of 100 MiB of data can lie between them. Reads only.
+Samples are not enough: they can miss 62 of 100 MiB of data. Only reads.
 """
 
 import os
@@ -26,7 +26,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _DeviceState:
-    """Which disk it was, and how much had been written to it."""
+    """The identity of a disk, and how much had been written to it."""
 
     number: str
     sequence: str | None
@@ -34,19 +34,19 @@ class _DeviceState:
 
 
 _proved: dict[str, _DeviceState] = {}
-"""Devices that this process has read whole, and their state before."""
+"""Devices that this process has read completely, and their state before it."""
 
 
 def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) -> str | None:
-    """Why the device is not known to be blank, None if every byte of it was read and none held data.
+    """Return why the device is not proved to be blank. None if every byte was read and there was no data.
 
-    Reading is given up after ``limit_s`` (LIMIT_S), which is no proof. What this process has read before, and what
-    has not been written since by the kernel's own count is only sampled.
+    Reading ends after ``limit_s`` (default LIMIT_S); the device is then not proved to be blank. A device that this
+    process has read completely, and that was not written since by the kernel's own count, is only sampled.
     """
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
-        os.fsync(descriptor)  # what is still in memory only, the kernel does not count as written
+        os.fsync(descriptor)  # the kernel does not count data as written while it is only in memory
         before = _state(device)
         if before is not None and _proved.get(before.number) == before:
             return _read(descriptor, _samples(size))
@@ -70,7 +70,7 @@ def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) 
 
 
 class _NotReadError(Exception):
-    """The time was over before all was read."""
+    """The time limit ended before the whole device was read."""
 
 
 def _everything(
@@ -98,7 +98,7 @@ def _samples(size: int) -> Iterator[tuple[int, int]]:
 def _read(descriptor: int, places: Iterator[tuple[int, int]]) -> str | None:
     for offset, length in places:
         content = os.pread(descriptor, length, offset)
-        # What is read once and never again need not push others' files out of memory.
+        # The content is read only once, so it must not evict files of other programs from the page cache.
         os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
         if not _blank(content):
             return "is not blank: it contains data without a known signature (encrypted?)"
@@ -113,12 +113,13 @@ def _blank(content: bytes) -> bool:
 
 
 def _state(device: Path) -> _DeviceState | None:
-    """None where the kernel does not count what is written, or does not tell which disk it is."""
+    """Return the state of a device. None if the kernel does not count writes or has no sequence number for the disk."""
     block = sysfs.block_directory(device)
     disk = block.parent if (block / "partition").exists() else block
     sequence, counts = sysfs.text(disk / "diskseq"), (sysfs.text(disk / "stat") or "").split()
     if sequence is None or len(counts) < 15 or sysfs.text(disk / "queue/iostats") != "1":
         return None
-    # Documentation/block/stat.rst: sectors written, sectors discarded. Not the requests: a flush is one of them.
+    # Documentation/block/stat.rst: sectors written, sectors discarded. Not the requests, because flushes are counted
+    # as requests too.
     written = (counts[6], counts[13])
     return _DeviceState(number=sysfs.device_number(device), sequence=sequence, written=written)

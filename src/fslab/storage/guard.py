@@ -1,4 +1,4 @@
-"""The last check before mkfs: may this block device be overwritten?
+"""The last check before mkfs: whether a block device may be overwritten.
 
 Only reads. Always refuses a device that is in use. Refuses a device with data, unless the user named it with --wipe.
 """
@@ -16,8 +16,8 @@ from fslab.storage import blank, shared
 from fslab.system import descriptors, loops, mounts, proc, sysfs
 from fslab.system.tools import Tool, require
 
-# Names of the disk, its place or its partition. Those of its content (by-uuid, by-label) a copy of the disk has
-# too, and mkfs takes them away; by-diskseq counts anew at each boot.
+# Names of the disk, its position or its partition. Not by-uuid and by-label: a copy of the disk has the same names, and
+# mkfs removes them. Not by-diskseq: its numbers start again at each boot.
 STABLE = ("/dev/disk/by-id/", "/dev/disk/by-path/", "/dev/disk/by-partuuid/", "/dev/mapper/", "/dev/md/")
 CLAIM_DEADLINE_S = 5.0
 BRIEF_S = 1.0
@@ -25,7 +25,7 @@ WIPEFS = Tool(program="wipefs", package="util-linux")
 
 
 def check_name(path: str) -> None:
-    """UnsafeError unless ``path`` is a name that cannot mean another disk after the next boot."""
+    """Raise UnsafeError if ``path`` can name another disk after the next boot."""
     if ".." in Path(path).parts:
         raise UnsafeError("a device path must not contain '..'", where=path, hint=_stable_hint(path))
     if not path.startswith(STABLE):
@@ -36,8 +36,10 @@ def check_name(path: str) -> None:
 
 
 def check_unused(path: str) -> Path:
-    """The real device node, or UnsafeError if it is mounted, swap, held, under a loop device, or written by
-    somebody. No --wipe overrides it."""
+    """Return the real device node. UnsafeError if the device is in use; --wipe does not override this.
+
+    In use: mounted, swap, held by LVM, md or dm, under a loop device, exported, read-only, or open for writing.
+    """
     device = _block_device(path)
     block = sysfs.block_directory(device)
     numbers = shared.numbers(block)
@@ -55,11 +57,11 @@ def check_unused(path: str) -> Path:
 
 
 def claim(path: str) -> tuple[int, ...]:
-    """Descriptors, that of the device first, that keep other campaigns off it until they are closed; BusyError if one
-    has it, or a device with the same bytes: of a partition the whole disk is locked as well, shared.
+    """Lock a device against other campaigns. Return the descriptors that hold the locks, the device's first.
 
-    flock(2) on the device also keeps udev from probing it (systemd.io, "Locking Block Device Access");
-    udev itself may hold the lock for a moment.
+    For a partition, the whole disk is locked too, shared. BusyError if another campaign or program has locked one of
+    them. flock(2) also keeps udev from probing the device (systemd.io, "Locking Block Device Access"); udev itself can
+    hold the lock for a moment.
     """
     device = _block_device(path)
     found: list[int] = []
@@ -75,7 +77,7 @@ def claim(path: str) -> tuple[int, ...]:
 
 
 def release(claimed: Iterable[int]) -> None:
-    """Give up what :func:`claim` returned."""
+    """Release the lock: close the descriptors that :func:`claim` returned."""
     for descriptor in claimed:
         os.close(descriptor)
 
@@ -100,13 +102,15 @@ def _locked(device: Path, kind: int, path: str) -> int:
 
 
 def check_unclaimed(path: str) -> None:
-    """BusyError if somebody else has claimed it, or holds a lock on it. Keeps nothing."""
+    """Raise BusyError if another campaign or program has locked the device. Does not keep a lock."""
     release(claim(path))
 
 
 def check_apart(paths: Iterable[str]) -> None:
-    """UnsafeError if two of these devices share bytes: a disk and its partition, two names or two paths of one disk, a
-    volume and what it lies on."""
+    """Raise UnsafeError if two of these devices share bytes.
+
+    Examples: a disk and its partition, two names or two paths of one disk, a volume and a disk that it lies on.
+    """
     blocks = {path: sysfs.block_directory(_block_device(path)) for path in paths}
     for (path, block), (other, its) in itertools.combinations(blocks.items(), 2):
         if shared.number(block) in shared.numbers(its) or shared.number(its) in shared.numbers(block):
@@ -114,8 +118,10 @@ def check_apart(paths: Iterable[str]) -> None:
 
 
 def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
-    """UnsafeError unless the device is proved to be blank, or --wipe names it: no partitions, no signature, and every
-    byte read. ``tell`` is told how far that is when it takes long."""
+    """Raise UnsafeError unless the device is proved to be blank or --wipe names it.
+
+    Blank: no partitions, no signature, and no data in any byte. ``tell`` gets progress messages if this takes long.
+    """
     device = _block_device(path)
     if sysfs.device_number(device) in {_source_number(named) for named in wipe}:
         return
@@ -162,12 +168,12 @@ def _check_mounts(numbers: set[str], path: str) -> None:
     for user in _loops_on(numbers):
         raise UnsafeError(f"is in use by the loop device {user}", where=path, hint="choose another device")
     for namespace in sorted(sysfs.SYS.glob("kernel/config/nvmet/subsystems/*/namespaces/*/device_path")):
-        if _source_number(sysfs.text(namespace) or "") in numbers:  # the kernel opens it, and not exclusively
+        if _source_number(sysfs.text(namespace) or "") in numbers:  # the kernel opens it without O_EXCL
             raise UnsafeError("is exported (NVMe target)", where=path, hint="choose another device")
 
 
 def _loops_on(numbers: set[str]) -> Iterator[str]:
-    """Names of the loop devices that lie on one of the devices. By number: what losetup was told can be any name."""
+    """Yield the names of loop devices on one of the devices. Compares numbers, because losetup accepts any name."""
     for backing in sorted(sysfs.SYS.glob("block/loop*/loop/backing_file")):
         name = backing.parent.parent.name
         try:
@@ -179,8 +185,13 @@ def _loops_on(numbers: set[str]) -> Iterator[str]:
 
 
 def _unless_brief(check: Callable[[], None]) -> None:
-    """What holds a device for a moment does not use it: losetup(8) opens one that another process has just taken."""
-    deadline = None  # from the first time on: on a busy machine a look alone may take longer
+    """Repeat a failing check for BRIEF_S: a device that is open only for a moment is not in use.
+
+    For example, losetup(8) briefly opens a device that another process has just taken.
+    """
+    deadline = (
+        None  # counts from the first failure: on a busy machine, a single check can take longer than BRIEF_S
+    )
     while True:
         try:
             return check()
@@ -192,8 +203,8 @@ def _unless_brief(check: Callable[[], None]) -> None:
 
 
 def _check_exclusive(device: Path, path: str) -> None:
-    # O_EXCL on a block device fails while the kernel or a program holds it: mounted anywhere, also in another
-    # mount namespace, part of a multi-device btrfs, swap, md, dm (open(2), "O_EXCL").
+    # O_EXCL on a block device fails while the kernel or a program holds it: mounted in any mount namespace, part of a
+    # multi-device btrfs, swap, md, dm (open(2), "O_EXCL").
     try:
         os.close(os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
@@ -203,7 +214,7 @@ def _check_exclusive(device: Path, path: str) -> None:
 
 
 def _check_writers(numbers: set[str], path: str) -> None:
-    # Not all that write to a device ask for it exclusively.
+    # Not every program that writes to a device opens it with O_EXCL.
     if writers := descriptors.writers(numbers):
         raise UnsafeError(
             f"is open for writing by process {', '.join(map(str, writers))}, such as a virtual machine or a database",
@@ -232,7 +243,7 @@ def _signatures(device: Path) -> list[str]:
 
 
 def _stable_hint(path: str) -> str:
-    # realpath, not resolve: a link that leads nowhere or to itself is no error, just not this device.
+    # realpath, not resolve: a dangling or circular link is not this device, and must not raise an error.
     real = os.path.realpath(path)
     links = sorted(str(link) for link in Path("/dev/disk").glob("by-*/*") if os.path.realpath(link) == real)
     links = [link for link in links if link.startswith(STABLE)]

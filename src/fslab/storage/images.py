@@ -1,6 +1,6 @@
-"""Image files: preallocated, fully written, never over an existing file.
+"""Create image files: preallocated and fully written, or sparse. Must not overwrite an existing file.
 
-With a sparse or only fallocated image, first writes would include the backing file system's allocation.
+On a sparse or only fallocated image, first writes include the allocation in the backing file system.
 """
 
 import errno
@@ -14,17 +14,20 @@ from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
 RESERVE_BYTES = 64 << 20
-RESERVE_SHARE = 8  # of a small file system, such as the one in a guest's memory, only this part
+RESERVE_SHARE = 8  # on a small file system, such as one in a guest's memory, reserve only 1/8 of its size
 RESERVE_FILES = 1000
 MEMORY = "memory"
 
 
 def check_room(directory: Path, size_bytes: int) -> None:
-    """NoSpaceError unless ``directory`` (or its nearest existing parent) has that much free space."""
+    """Raise NoSpaceError unless ``directory``, or its nearest existing parent, has this much free space.
+
+    A reserve of space and of inodes must be left over.
+    """
     existing = next(path for path in (directory, *directory.parents) if path.exists())
     room = os.statvfs(existing)
     free = room.f_bavail * room.f_frsize
-    if room.f_files and room.f_favail < RESERVE_FILES:  # some file systems count none
+    if room.f_files and room.f_favail < RESERVE_FILES:  # some file systems do not count inodes
         raise NoSpaceError(
             f"only {room.f_favail} free inodes", where=str(existing),
             hint="choose fewer files, or another 'path' for the medium",
@@ -38,7 +41,7 @@ def check_room(directory: Path, size_bytes: int) -> None:
 
 
 def check_memory(size_bytes: int) -> None:
-    """NoSpaceError unless the machine has this much memory available, with a quarter left over."""
+    """Raise NoSpaceError if ``size_bytes`` exceeds three quarters of the available memory."""
     available = memory.available_bytes()
     if available is None:
         return
@@ -51,18 +54,18 @@ def check_memory(size_bytes: int) -> None:
 
 
 def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = False) -> tuple[int, int]:
-    """Write a new image of ``size_bytes`` and flush it; journalled first, removed when the campaign ends.
+    """Write a new image of ``size_bytes`` and flush it. It is journalled first, and removed when the campaign ends.
 
-    A ``sparse`` one is written nowhere: where a trial writes first, the directory's file system allocates.
+    A ``sparse`` image is not written: the file system of the directory allocates a region at its first write.
 
     Returns its device and inode number.
     """
-    if os.path.lexists(path):  # checked before the journal may claim that the file is ours
+    if os.path.lexists(path):  # before the journal: an entry means that the file is fslab's
         raise UnsafeError("the file exists already; fslab does not overwrite it", where=str(path))
     entry = workspace.journal.will_create("image", str(path))
     try:
         descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    except OSError:  # somebody else's of this name came between: it is not ours, and nothing removes it
+    except OSError:  # another program has just created the file: fslab must not remove it
         workspace.journal.undone(entry)
         raise
     workspace.exit.callback(_remove, path, workspace, entry)
@@ -85,7 +88,7 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
 
 
 def _fill(descriptor: int, size_bytes: int) -> None:
-    # Random rather than zero bytes: a backing store that drops zeros or compresses would keep a hole.
+    # Random bytes, not zeros: backing storage that drops zeros or compresses would keep a hole.
     block = os.urandom(BLOCK_BYTES)
     try:
         os.posix_fallocate(descriptor, 0, size_bytes)

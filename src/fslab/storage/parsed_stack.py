@@ -1,4 +1,4 @@
-"""A stack with its options parsed: its disks, what is run to make and mount it, what its parts refuse of each other.
+"""A stack with parsed options: its disks, its mkfs and mount commands, and checks that its parts work together.
 
 Pure. The plan prints these command lines, ``stack.py`` runs them.
 """
@@ -22,7 +22,7 @@ from fslab.storage.media import Medium, MediumOptions, MediumPlan
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParsedStack:
-    """``filesystem`` is None on a medium with a file system of its own."""
+    """A stack with parsed options. ``filesystem`` is None on a medium that already has a file system."""
 
     spec: StackSpec
     medium: Medium[Any]
@@ -36,7 +36,7 @@ class ParsedStack:
         return self.layout.disks(self.layout_options)
 
     def slots(self, slot: str) -> list[str]:
-        """The slots of its devices: one for each."""
+        """Return the slots of its devices, one per device."""
         return disk_slots(slot, self.disks)
 
     def usable_bytes(self, disk_bytes: int) -> int:
@@ -50,13 +50,13 @@ class ParsedStack:
         return options
 
     def layout_plan(self, devices: Sequence[str], campaign: str) -> LayoutPlan:
-        """What its layout does with ``devices``."""
+        """Return what its layout does with ``devices``."""
         return self.layout.plan(self.layout_options, devices, campaign)
 
     def mkfs_argv(self, plan: LayoutPlan, device: str, *, discard: bool) -> list[str]:
-        """The mkfs command line: the layout's options, the geometry's, then the study's, and every device.
+        """Return the mkfs command line: options of the layout, of the geometry and of the study, then all devices.
 
-        ``device`` is where the layout's device turned out to be.
+        ``device``: the actual node of the layout's device.
         """
         words = (plan.mkfs_options, self.geometry_options(plan), self.spec.mkfs_options)
         options = " ".join(word for word in words if word)
@@ -67,7 +67,7 @@ class ParsedStack:
         return self._driver.mount_argv(options or "defaults", device, target)
 
     def geometry_options(self, plan: LayoutPlan) -> str:
-        """The stripe options of mkfs, as on its command line; empty if there are none."""
+        """Return the stripe options of mkfs, as on its command line; empty if there are none."""
         match self.spec.geometry:
             case Geometry.DEFAULT:
                 return ""
@@ -79,7 +79,7 @@ class ParsedStack:
                 return self._driver.aligned_options(plan.stripe, self.spec.mkfs_options)
 
     def check_together(self) -> None:
-        """ValueError where layout, file system, geometry and mkfs options do not go together."""
+        """Raise ValueError if layout, file system, geometry and mkfs options are incompatible."""
         if self.filesystem is None:
             return
         if self.layout.filesystems is not None and self.filesystem.name not in self.layout.filesystems:
@@ -102,7 +102,7 @@ class ParsedStack:
 
     def _check_told_twice(self, driver: FileSystem) -> None:
         for name in driver.stripe_options:
-            # At the beginning of a word, of a list's item, or right after its flag: -Estride=16
+            # At the start of a word or of a list item, or directly after its flag: -Estride=16
             if re.search(rf"(?:^|[\s,]|-\w){re.escape(name)}(?![\w-])", self.spec.mkfs_options):
                 raise ValueError(
                     f"geometry '{self.spec.geometry}': the mkfs options '{self.spec.mkfs_options}' set '{name}' too; "
@@ -111,12 +111,12 @@ class ParsedStack:
 
 
 def disk_slots(slot: str, disks: int) -> list[str]:
-    """The slots of so many disks."""
+    """Return the slots of ``disks`` disks: ``slot`` itself for one, otherwise with an index."""
     return [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
 
 
 def parsed_stack(spec: StackSpec) -> ParsedStack:
-    """The one place where options of a stack's medium and layout are parsed, each once."""
+    """Parse the options of a stack's medium and layout. No other module does this; results are cached."""
     medium, layout = MEDIA.get(spec.medium.type), LAYOUTS.get(spec.layout)
     return ParsedStack(
         spec=spec,

@@ -1,7 +1,7 @@
-"""What a file system promises for a power cut, beyond what POSIX says about fsync(2). Declared by each driver.
+"""The promises of a file system for a power cut, beyond those of POSIX for fsync(2). Each driver declares its own.
 
-Promises of POSIX hold for every file system and are not declared here: data and size after fsync and fdatasync, and
-everything after sync, which waits on Linux.
+The promises of POSIX hold for every file system and are not declared here: data and size are kept after fsync and
+fdatasync, everything is kept after sync, which waits on Linux.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promise:
-    """Whether the promise is given, and the source for that."""
+    """Whether a promise is given, and the source of this information."""
 
     given: bool
     source: str
@@ -19,16 +19,15 @@ class Promise:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Promises:
-    """Of one file system with its options.
+    """The promises of a file system with its options.
 
-    ``consistent``: it mounts without repair, and its checker finds nothing. ``names``: fsync of a file keeps its names
-    too (new, linked, renamed), ``attributes``: its extended attributes. ``directories``: fsync of a directory keeps
-    what was made in it, also where the new file itself was not synced. ``rename``: a file that is renamed keeps its old
-    or gets its new name, never neither.
-    ``replace``: a name over which a new file is renamed has the old or the new contents, without fsync.
-    ``unexposed``: a file never shows bytes of another one, or that were deleted.
-    ``caution``: why options give up what POSIX promises on a disk with a volatile cache, in the words of their
-    documentation; None: they do not.
+    ``consistent``: it mounts without repair, and its checker finds nothing. ``names``: fsync of a file also keeps its
+    names (new, linked, renamed). ``attributes``: fsync of a file also keeps its extended attributes. ``directories``:
+    fsync of a directory keeps its new entries, even if the new files were not synced. ``rename``: a renamed file has
+    its old or its new name, never none. ``replace``: if a new file is renamed over a name, the name has the old or the
+    new contents, without fsync. ``unexposed``: a file never contains bytes of another file, or deleted bytes.
+    ``caution``: why the options void the promises of POSIX on a disk with a volatile cache, from their documentation;
+    None: they do not.
     """
 
     consistent: Promise

@@ -1,7 +1,7 @@
-"""Finds the devices that share bytes with a block device, in sysfs. Only reads.
+"""Find the devices that share bytes with a block device, in sysfs. Only reads.
 
-A disk has partitions, a partition may overlap another one, a volume lies on disks, a disk may be reached by several
-paths, and SCSI and NVMe disks have a character device beside the block device.
+A disk has partitions, a partition can overlap another one, a volume lies on disks, a disk can have several paths, and
+SCSI and NVMe disks have a character device in addition to the block device.
 """
 
 from collections.abc import Iterator
@@ -11,10 +11,10 @@ from fslab.system import sysfs
 
 
 def beside(block: Path) -> Iterator[Path]:
-    """The device itself and all that hold the same bytes at the same level; ``block`` is its directory in sysfs.
+    """Yield the device and all devices with the same bytes at the same level. ``block``: its directory in sysfs.
 
-    Its partitions; of a partition the whole disk, and partitions that overlap it; and the same of other paths to the
-    same disk. Who writes to the disk writes to its partitions; beside them is no matter.
+    For a disk, its partitions. For a partition, the whole disk and the partitions that overlap it. The same for other
+    paths to the same disk. The whole disk counts because a write to it can change the partition.
     """
     for each in (block, *_other_paths(block)):
         yield each
@@ -29,7 +29,7 @@ def beside(block: Path) -> Iterator[Path]:
 
 
 def below(block: Path) -> Iterator[Path]:
-    """What a volume (LVM, md, dm) lies on, down to the disks, with all that shares their bytes."""
+    """Yield the devices under a volume (LVM, md, dm), down to the disks, and all devices that share their bytes."""
     for link in sorted((block / "slaves").glob("*")):
         part = link.resolve()
         yield from beside(part)
@@ -37,8 +37,10 @@ def below(block: Path) -> Iterator[Path]:
 
 
 def numbers(block: Path) -> set[str]:
-    """``major:minor`` of every device through which the bytes of this one can be written; a character device's with a
-    ``c`` before it."""
+    """Return ``major:minor`` of all devices through which the bytes of this device can be written.
+
+    The number of a character device is prefixed with ``c``.
+    """
     found = set()
     for each in (*beside(block), *below(block)):
         found.add(number(each))
@@ -47,22 +49,22 @@ def numbers(block: Path) -> set[str]:
 
 
 def partitions(block: Path) -> list[Path]:
-    """The partitions of a disk."""
+    """Return the partitions of a disk."""
     return [entry.parent for entry in sorted(block.glob("*/partition"))]
 
 
 def disk(block: Path) -> Path:
-    """The disk that a partition is on, or the disk itself."""
+    """Return the disk that a partition is on, or the disk itself."""
     return block.parent if (block / "partition").exists() else block
 
 
 def number(block: Path) -> str:
-    """``major:minor``; empty where the kernel says none."""
+    """Return ``major:minor``; empty if unknown."""
     return sysfs.text(block / "dev") or ""
 
 
 def _other_paths(block: Path) -> Iterator[Path]:
-    """The same disk, or the same partition of it, by other paths: by its worldwide name."""
+    """Yield the same disk, or the same partition, on other paths. A disk is identified by its worldwide name."""
     whole = disk(block)
     name = _worldwide_name(whole)
     for other in sorted((sysfs.SYS / "block").glob("*")) if name else ():
@@ -74,7 +76,7 @@ def _other_paths(block: Path) -> Iterator[Path]:
 
 
 def _like(part: Path, other: Path) -> Iterator[Path]:
-    """The partition of another path to the disk that begins where this one does; the whole where it has none."""
+    """Yield the partition of ``other`` with the same extent as ``part``, then ``other``, which is the same disk."""
     yield from (each for each in partitions(other) if _extent(each) == _extent(part))
     yield other
 
@@ -89,7 +91,7 @@ def _extent(block: Path) -> tuple[int, int]:
 
 
 def _generic(whole: Path) -> Iterator[str]:
-    """The character devices that commands can be sent to a disk by: sg and bsg of SCSI, ng of NVMe."""
+    """Yield the numbers of the character devices that send commands to a disk: sg and bsg of SCSI, ng of NVMe."""
     entries = [
         *whole.glob("device/scsi_generic/*/dev"),
         *whole.glob("device/bsg/*/dev"),

@@ -1,4 +1,4 @@
-"""A storage stack for one trial: medium, layout, file system and mount, composed on an ExitStack.
+"""Build a storage stack for one trial on an ExitStack: medium, layout, file system and mount.
 
 The ExitStack undoes everything in reverse order, also after errors and signals.
 """
@@ -18,18 +18,18 @@ from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, kernel, memory, mounts, sysfs
 
-LEFT_OVER = 8  # the share of memory that a workload leaves to others; written at 2 GB/s until the next look
+LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s
 STRIPES = ("stripe", "sunit", "swidth")
 
 
 @dataclass(kw_only=True, slots=True)
 class Stack:
-    """A stack that is mounted.
+    """A mounted stack.
 
-    ``work`` is the workload's own directory on it; ``device`` is None on a ``directory`` medium, and so is
-    ``plan``, what its layout does; ``watched`` are kernel names of the disks under it, as far as they can be
-    known: the parts, not what a layout makes of them, so that nothing is counted twice and copies and parity
-    count as the bytes they are. ``place`` is what is known of where an existing directory lies.
+    ``work``: the workload's own directory on it. ``device``, and the layout's ``plan``, are None on a ``directory``
+    medium. ``watched``: kernel names of the disks under it, as far as known. These are the parts and not the joined
+    device, so that nothing is counted twice, and copies and parity are counted. ``place``: the facts of the file system
+    that an existing directory lies on.
     """
 
     workspace: Workspace
@@ -52,7 +52,7 @@ class Stack:
 
     @property
     def devices(self) -> tuple[str, ...]:
-        """Kernel names of everything under it, as the kernel's messages call it: the joined device too."""
+        """Kernel names of all devices under it, as in the kernel's messages, including the joined device."""
         joined = (self.device.kernel_name,) if self.device else ()
         return tuple(dict.fromkeys((*joined, *self.watched)))
 
@@ -61,14 +61,16 @@ class Stack:
         mounts.flush(self.target or self.work)
 
     def drop_caches(self) -> None:
-        """Drop what is cached of its devices, once unmounted: what is cached of the file system went with that."""
+        """Drop the page cache of its devices after unmounting, which has already dropped the file system's."""
         for node in self.nodes:
             cache.drop_device(node)
 
     @property
     def look(self) -> Callable[[], None]:
-        """What to look at while a workload runs: where its reports are, and an existing directory, have no bound of
-        their own, as our media have. It raises NoSpaceError when what others share is used up, or the memory below."""
+        """A check to call while a workload runs. It raises NoSpaceError if shared space, or memory under it, runs out.
+
+        Unlike fslab's media, the directory of reports and an existing directory have no size limit of their own.
+        """
         shared = [self.workspace.runtime] if self.target else [self.workspace.runtime, self.work]
         left_bytes = (memory.total_bytes() or 0) // LEFT_OVER
         in_memory = any(memory.holds(place) for place in shared)
@@ -87,7 +89,7 @@ class Stack:
             self.workspace.run("mount", argv, failure=MountError)
 
     def unmount(self) -> bool:
-        """Unmount it and keep the device; False where there is nothing of ours to unmount. Nothing stays cached."""
+        """Unmount it and keep the device, so that nothing stays cached. Returns False if fslab did not mount it."""
         if self.target is None or self.device is None:
             return False
         mounts.unmount(self.target)
@@ -98,10 +100,10 @@ class Stack:
 def build(
     spec: StackSpec, workspace: Workspace, undo: ExitStack, *, slot: str, make: bool, keep: bool = False
 ) -> Stack:
-    """Bring the stack up and mount it.
+    """Build the stack and mount it.
 
-    ``slot`` names the images to use; ``make`` False: they carry the file system already; ``keep``: a later
-    trial wants it again.
+    ``slot`` names the images to use. ``make`` False: they already contain the file system. ``keep``: a later trial uses
+    it again.
     """
     parsed = parsed_stack(spec)
     medium, layout = parsed.medium, parsed.layout
@@ -142,7 +144,7 @@ def _make(argv: list[str], workspace: Workspace) -> None:
 
 
 def check_supported(driver: FileSystem, *, where: str) -> None:
-    """UnsupportedError if fslab or this kernel has no such file system. May load a module."""
+    """Raise UnsupportedError if fslab does not build this file system or the kernel lacks it. Can load a module."""
     if driver.refusal:
         raise UnsupportedError(f"not possible: {driver.refusal}", where=where)
     if not kernel.has_filesystem(driver.mount_type):
@@ -181,8 +183,10 @@ def _mounted(
 
 
 def _stripes(target: Path) -> dict[str, str] | None:
-    """The stripes that the file system works with, as its mount shows them: ext4's in its blocks, those of XFS
-    in sectors of 512 bytes; None where it shows none."""
+    """Return the stripes that the file system uses, as its mount options show them; None if they show none.
+
+    ext4 counts in its blocks, XFS in sectors of 512 bytes.
+    """
     mount = mounts.at(target)
     options = (option.partition("=") for option in (mount.options if mount else "").split(","))
     return {name: value for name, _, value in options if name in STRIPES} or None
@@ -207,7 +211,10 @@ def _on_directory(spec: StackSpec, workspace: Workspace, provided: StackDevice |
 
 
 def _device_under(mount: mounts.Mount) -> str | None:
-    """Kernel name of the device of a mount; btrfs has a number of its own, so there the source tells."""
+    """Return the kernel name of a mount's device, or None.
+
+    The device number of a btrfs mount belongs to no block device, so the mount's source is used.
+    """
     block = sysfs.SYS / "dev/block" / mount.device
     if block.exists():
         return block.resolve().name

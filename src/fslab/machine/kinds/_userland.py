@@ -1,4 +1,4 @@
-"""The host's programs that every guest runs: its root file system is the host's, read-only, whatever its kernel."""
+"""The host's programs that every guest runs. Whatever its kernel, its root file system is the host's, read-only."""
 
 import os
 import sys

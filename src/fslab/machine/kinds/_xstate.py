@@ -36,8 +36,8 @@ def available() -> bool:
 def install(directory: Path) -> str:
     """Put the library into ``directory`` and return its name relative to it. It is built at most once per user.
 
-    The absolute path would not do: in LD_PRELOAD, a space ends a name (ld.so(8)). ToolMissingError without a compiler;
-    ToolFailedError, with the package to install, if the compiler is incomplete.
+    An absolute path can contain a space, which ends a name in LD_PRELOAD (ld.so(8)). ToolMissingError without a
+    compiler; ToolFailedError, with the package to install, if the compiler is incomplete.
     """
     library, kept = directory / LIBRARY, _kept()
     if _ours(kept):

@@ -1,6 +1,6 @@
-"""The contract of a file system: mkfs, mount type, options, tools, limits. One file per file system.
+"""The interface of a file system: mkfs, mount type, options, tools, limits. One file per file system.
 
-The file of a file system is declarative: it names the mkfs command, the options and the limits. It runs nothing.
+The file of a file system is declarative: it contains the mkfs command, the options and the limits. It runs nothing.
 """
 
 import re
@@ -17,8 +17,8 @@ from fslab.storage import Stripe
 from fslab.storage.promises import Promises
 from fslab.system.tools import Tool
 
-# mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without those that would hide the mount from us or
-# have no meaning for a file system that lives for one trial (user, auto, remount, bind, …).
+# mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without options that would hide the mount from fslab or that are
+# meaningless for a file system of one trial (user, auto, remount, bind, …).
 VFS_OPTIONS: Mapping[str, str] = {
     "defaults": "", "async": "", "sync": "", "dirsync": "", "atime": "", "noatime": "", "diratime": "",
     "nodiratime": "", "relatime": "", "norelatime": "", "strictatime": "", "nostrictatime": "", "lazytime": "",
@@ -29,17 +29,17 @@ VFS_OPTIONS: Mapping[str, str] = {
 ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
 WHOLE = re.compile(r"[0-9]{1,20}")
 SIZE = re.compile(r"[0-9]{1,20}[kmgKMG]?")
-# What a value of no declared form may be: names of character sets make the kernel load a module.
+# The allowed characters of a value in the form "any". Names of character sets make the kernel load a module.
 FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
-# A value may be written right after its flag: -llogdev=…
+# A value can directly follow its flag: -llogdev=…
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernels:
-    """Which Linux versions have a file system: from ``since`` up to and with ``last``; None is no bound.
+    """The Linux versions that have a file system: from ``since`` up to and including ``last``; None is no bound.
 
-    ``outside``: who maintains it, where Linux itself never had it.
+    ``outside``: the source of the file system, if it was never part of Linux.
     """
 
     since: tuple[int, int] | None = None
@@ -47,7 +47,7 @@ class Kernels:
     outside: str | None = None
 
     def why_missing(self, release: str) -> str | None:
-        """Why a kernel of this release (``6.18.4-…``) lacks the file system; None: its version is not the reason."""
+        """Return why a kernel of this release (``6.18.4-…``) lacks the file system; None: not due to its version."""
         if self.outside:
             return f"never in Linux itself: it comes from {self.outside}"
         found = re.match(r"(\d+)\.(\d+)", release)
@@ -61,7 +61,7 @@ class Kernels:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptionSwitch:
-    """Options that enable a feature which a file system lacks by default."""
+    """The options that enable a feature which a file system lacks by default."""
 
     mkfs: str = ""
     mount: str = ""
@@ -75,16 +75,20 @@ class OptionSwitch:
 
 
 class FileSystem(ABC):
-    """One file system. ``name`` is set by the registry from the file's name.
+    """A file system. The registry sets ``name`` from the file's name.
 
-    Below ``min_size_bytes`` mkfs refuses; below ``fair_size_bytes`` the size itself slows the file system down.
-    ``limits`` is what it cannot do, ``refusal`` why fslab does not build it at all (None: it does), ``kernels``
-    which Linux has it, ``switches`` which options bring what ``fslab features`` finds missing by default.
-    ``mount_options`` maps an option's name to the form of its value: ``""`` none, ``"int"``, ``"size"``
-    (4k), ``"any"``, or the allowed words joined by ``|``; a trailing ``?`` means that the value may be left
-    out. ``mkfs_flags`` maps a flag of mkfs to ``""`` (no value) or ``"value"``.
-    ``stripe_options`` are the words by which mkfs is told of stripes (none: it cannot be),
-    ``no_stripe_options`` keep it from finding them by itself, and below ``aligned_min_size_bytes`` it refuses them.
+    ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device, the size itself slows
+    the file system down. ``limits``: what it does not support. ``refusal``: why fslab does not build it (None: it
+    does). ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
+    features`` finds missing by default.
+
+    ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
+    ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
+    maps a flag of mkfs to ``""`` (no value) or ``"value"``.
+
+    ``stripe_options``: the words in mkfs options that set stripes (empty: mkfs cannot set stripes).
+    ``no_stripe_options``: the options that keep mkfs from detecting stripes itself. ``aligned_min_size_bytes``: with
+    stripe options, mkfs refuses smaller devices.
     """
 
     name: str
@@ -105,48 +109,48 @@ class FileSystem(ABC):
 
     @abstractmethod
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """The mkfs command line for ``device``. Pure. ``discard`` False: it must not discard."""
+        """Return the mkfs command line for ``device``. Without ``discard``, it must not discard. Pure."""
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:
-        """The mkfs options that say how data is spread, beside the study's ``options``. Pure.
+        """Return the mkfs options that set the stripes, in addition to the study's ``options``. Pure.
 
-        ValueError where these leave open what has to be known for it.
+        ValueError if ``options`` leave a needed value open, such as the block size.
         """
         raise NotImplementedError(f"{self.name} declares stripe_options: {stripe}, {options}")
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """The mount command line. Pure."""
+        """Return the mount command line. Pure."""
         return ["mount", "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
-        """Grow it, mounted at ``target``, to the size that its device has now; None: there is no such command."""
+        """Return the command that grows it, mounted at ``target``, to its device's current size; None: no command."""
         return None
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str] | None:  # noqa: ARG002
-        """Shrink it, mounted at ``target``, to ``size_bytes``; None: there is no such command."""
+        """Return the command that shrinks it, mounted at ``target``, to ``size_bytes``; None: no command."""
         return None
 
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises | None:  # noqa: ARG002
-        """What it promises for a power cut with these mount options (as the kernel shows them) and features.
+        """Return what it promises for a power cut. None: not declared. Pure.
 
-        ``superblock``: the first 128 KiB of its device. None: not declared. Pure.
+        ``mount_options``: as the kernel shows them. ``superblock``: the first 128 KiB of the device, with its features.
         """
         return None
 
     def check_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
-        """Look for damage in an image that is not mounted, and change nothing; exit status 0: none. Pure."""
+        """Return the command that checks an unmounted image and changes nothing. Exit status 0: no damage. Pure."""
         return None
 
     def repair_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
-        """Repair an image that is not mounted, without asking. Pure."""
+        """Return the command that repairs an unmounted image without asking. Pure."""
         return None
 
     def copy_mount_options(self, options: str) -> str:
-        """The mount options with which a copy can be mounted beside the original, which has the same UUID. Pure."""
+        """Return the mount options for a copy that is mounted together with the original of the same UUID. Pure."""
         return options
 
     def check_mkfs_options(self, options: str) -> None:
-        """ValueError for an option that this mkfs does not have. Finds typing mistakes, not all errors."""
+        """Raise ValueError for an option that this mkfs does not have. Finds typing mistakes, not all errors."""
         try:
             words = shlex.split(options)
         except ValueError as error:
@@ -159,7 +163,7 @@ class FileSystem(ABC):
             index += _check_flag(self.name, words[index], words[index + 1 :], self.mkfs_flags)
 
     def check_mount_options(self, options: str) -> None:
-        """ValueError for a mount option that this file system does not have, or a value it cannot take."""
+        """Raise ValueError for a mount option that this file system does not have, or an invalid value."""
         _refuse_ending_the_machine(self.name, options)
         known = {**VFS_OPTIONS, **self.mount_options}
         for option in options.split(","):
@@ -170,9 +174,10 @@ class FileSystem(ABC):
 
 
 def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
-    """Whatever a driver declares: an error of a file system must not stop the whole machine.
+    """Raise ValueError for options with which an error of the file system stops the whole machine.
 
-    Refused in guests too: there it would only cost a trial, but the same study runs on the host with ``--on``.
+    This holds for all file systems, whatever they declare, and also in guests. There only the trial would be lost, but
+    ``--on`` can run the same study on the host.
     """
     for word in re.split(r"[^\w-]+", options.lower()):
         attached = word[2:] if word.startswith("-") else word  # -epanic
@@ -183,7 +188,7 @@ def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
 
 
 def _refuse_other_devices(filesystem: str, word: str) -> None:
-    """An external log or a second device named here would be formatted without any of our checks."""
+    """Raise ValueError for an external log or a second device: mkfs would overwrite it without fslab's checks."""
     if ELSEWHERE.search(word) or "/" in word:
         raise ValueError(
             f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
@@ -191,7 +196,7 @@ def _refuse_other_devices(filesystem: str, word: str) -> None:
 
 
 def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
-    """Check one flag and say how many words it took."""
+    """Check one flag and return how many words it takes."""
     name = flag if flag.startswith("--") else flag[:2]
     name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
     if name not in known:

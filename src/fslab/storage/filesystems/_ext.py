@@ -1,7 +1,7 @@
-"""What the ext family has in common: mke2fs(8) and the mount options of Documentation/admin-guide/ext4.rst.
+"""The common parts of the ext family: mke2fs(8) and the mount options of Documentation/admin-guide/ext4.rst.
 
-Since Linux 3.x the ext4 driver also serves ext2 and ext3 mounts (CONFIG_EXT4_USE_FOR_EXT2), so all three
-share one set of mount options, less what each does not have.
+Since Linux 3.x the ext4 driver also serves ext2 and ext3 mounts (CONFIG_EXT4_USE_FOR_EXT2), so all three share one set
+of mount options, except options of features that a member lacks.
 """
 
 import shlex
@@ -44,7 +44,7 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
     "no_prefetch_block_bitmaps": "", "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
 }  # fmt: skip
 
-# Where a power cut leaves the ext family. fs/ext4/ext4.h: s_feature_compat in the super block at 1024.
+# Promises for a power cut. fs/ext4/ext4.h: s_feature_compat in the superblock, which is at byte 1024.
 FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
 _JOURNAL = "ext4/journal.rst: protects the file system against metadata inconsistencies"
 _NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal, e2fsck must repair it"
@@ -58,7 +58,8 @@ _NO_BARRIER = (
 
 BLOCK_BYTES = 4096
 NO_REFLINK = {Ability.REFLINK: "no two files share blocks"}
-# Block maps instead of extents: three levels of 4-byte pointers on 4 KiB blocks, and i_blocks in 512-byte sectors.
+# Block maps instead of extents. The largest file follows from three levels of 4-byte pointers on 4 KiB blocks, and
+# from i_blocks in sectors of 512 bytes.
 BLOCK_MAPPED = Limits(
     lacks={Ability.FALLOCATE: "only files with extents can have unwritten blocks", **NO_REFLINK},
     largest_file_bytes=(2 << 40) - 1,
@@ -66,10 +67,10 @@ BLOCK_MAPPED = Limits(
 
 
 class ExtFileSystem(FileSystem):
-    """Base of ext2, ext3 and ext4: mke2fs with lazy initialisation off.
+    """Base of ext2, ext3 and ext4: mke2fs without lazy initialisation.
 
-    Lazy initialisation would write inode tables and the journal in the background of the first trials
-    (measured: 96 MB in 15 s on an idle fresh ext4).
+    Lazy initialisation would write inode tables and the journal in the background during the first trials (measured:
+    96 MB in 15 s on an idle new ext4).
     """
 
     tools: ClassVar[tuple[Tool, ...]] = ()
@@ -77,21 +78,21 @@ class ExtFileSystem(FileSystem):
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     stripe_options = ("stride", "stripe_width", "stripe-width")
-    no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs takes what the device says (libblkid)
+    no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs uses what the device reports (libblkid)
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``mkfs.ext4 -F -q -E …``; the user's own -E values come after ours in the same -E."""
+        """Return ``mkfs.ext4 -F -q -E …``. The study's -E values follow fslab's in the same -E."""
         given = _pairs(options)
         extended = [*self.extended_options, "discard" if discard else "nodiscard"]
         extended += [value for flag, value in given if flag == "-E"]
         rest = [word for flag, value in given if flag != "-E" for word in (flag, value)]
-        # Below 512 MB mke2fs.conf would choose 1 KiB blocks, beside the 4 KiB of the others.
+        # On a device below 512 MB, mke2fs.conf would choose blocks of 1 KiB; the other file systems use 4 KiB.
         block = [] if {flag for flag, _ in given} & {"-b", "-T", "-C"} else ["-b", str(BLOCK_BYTES)]
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:
-        """``-E stride=…,stripe_width=…``, in blocks of the file system."""
+        """Return ``-E stride=…,stripe_width=…``, in blocks of the file system."""
         block_bytes = _block_bytes(options)
         stride = stripe.chunk_bytes // block_bytes
         if not stride:
@@ -101,15 +102,18 @@ class ExtFileSystem(FileSystem):
         return f"-E stride={stride},stripe_width={stride * stripe.data_disks}"
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """``resize2fs`` works on mounted file systems too."""
+        """Return ``resize2fs``, which also works on mounted file systems."""
         return ["resize2fs", device]
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
-        """``resize2fs DEVICE SIZE``; the kernel has the last word."""
+        """Return ``resize2fs DEVICE SIZE``. The kernel decides whether it is possible."""
         return ["resize2fs", device, f"{size_bytes >> 10}K"]
 
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:
-        """Of ext4.rst, and of the source where that is silent; without a journal next to nothing."""
+        """Return the promises of ext4.rst, or of the source code for what ext4.rst does not describe.
+
+        Without a journal, only the names of a synced file are kept.
+        """
         shown = set(mount_options)
         journal = bool(superblock[FEATURE_COMPAT] & HAS_JOURNAL)
         ordered = journal and "data=writeback" not in shown
@@ -127,22 +131,25 @@ class ExtFileSystem(FileSystem):
         )
 
     def check_argv(self, image: str) -> list[str]:
-        """``e2fsck -f -n``."""
+        """Return ``e2fsck -f -n``."""
         return ["e2fsck", "-f", "-n", image]
 
     def repair_argv(self, image: str) -> list[str]:
-        """``e2fsck -f -y``."""
+        """Return ``e2fsck -f -y``."""
         return ["e2fsck", "-f", "-y", image]
 
 
 def _pairs(options: str) -> list[tuple[str, str]]:
-    """Each flag with its value, which may be attached to it, or look like a flag: all that are let through have one."""
+    """Return each flag with its value: the rest of the word or, if there is none, the next word.
+
+    All allowed flags have a value. The next word may look like a flag.
+    """
     words = iter(shlex.split(options))
     return [(word[:2], word[2:] or next(words, "")) for word in words]
 
 
 def _block_bytes(options: str) -> int:
-    """The block size that mke2fs will use; ValueError where a usage type decides it."""
+    """Return the block size that mke2fs will use. ValueError if a usage type or bigalloc decides it."""
     given = dict(_pairs(options))
     if "-b" in given:
         return parse_size(given["-b"].removeprefix("-"))
@@ -152,5 +159,5 @@ def _block_bytes(options: str) -> int:
 
 
 def tool(name: str) -> Tool:
-    """The mkfs of one member of the family; all come with e2fsprogs."""
+    """Return the mkfs of one member of the family. All belong to e2fsprogs."""
     return Tool(program=f"mkfs.{name}", package="e2fsprogs", version_argv=("-V",))

@@ -1,10 +1,10 @@
-"""What the file systems of other operating systems have in common: no owners, and mount options that set one."""
+"""The common parts of file systems of other operating systems: no owners, and mount options that set one."""
 
 from collections.abc import Mapping
 
 from fslab.abilities import Ability
 
-# mount(8), "Mount options for fat", and the same of exfat, ntfs3 and udf.
+# mount(8), "Mount options for fat"; exfat, ntfs3 and udf have the same options.
 OWNER_OPTIONS: Mapping[str, str] = {"uid": "int", "gid": "int", "umask": "any"}
 MASK_OPTIONS: Mapping[str, str] = {**OWNER_OPTIONS, "dmask": "any", "fmask": "any", "iocharset": "any"}
 

@@ -1,6 +1,6 @@
 """bcachefs: copy on write, checksums, several devices and tiers. bcachefs(8), "Principles of Operation".
 
-In Linux from 6.7 to 6.17; since then a module of its own (bcachefs-dkms).
+It was part of Linux from 6.7 to 6.17. Since then it is a separate module (bcachefs-dkms).
 """
 
 import shlex
@@ -37,10 +37,10 @@ class Bcachefs(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``bcachefs format --force --quiet [--discard] …``."""
+        """Return ``bcachefs format --force --quiet [--discard] …``."""
         wanted = ["--discard"] if discard else []
         return ["bcachefs", "format", "--force", "--quiet", *wanted, *shlex.split(options), device]
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """``mount -i``: mount.bcachefs(8) would search all disks and may ask for a passphrase."""
+        """Return ``mount -i``, because mount.bcachefs(8) would search all disks and can ask for a passphrase."""
         return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]

@@ -17,9 +17,9 @@ class Btrfs(FileSystem):
     summary = "copy on write, checksums, compression, snapshots"
     tools = (Tool(program="mkfs.btrfs", package="btrfs-progs"),)
     mount_type = "btrfs"
-    min_size_bytes = 128 << 20  # below it mkfs.btrfs refuses separate data and metadata with DUP
-    # On a small volume reservations of metadata space force early commits. Measured with 10,000 small files: 3.7
-    # device bytes per byte and 168 flushes on 1 GB, 1.4 and 10 on 6 GB.
+    min_size_bytes = 128 << 20  # for less, mkfs.btrfs refuses separate data and metadata with DUP
+    # On a small volume, reservations of metadata space force early commits. Measured with 10,000 small files: on 1 GB,
+    # 3.7 bytes written to the device per byte of data, and 168 flushes; on 6 GB, 1.4 bytes and 10 flushes.
     fair_size_bytes = 16 << 30
     mkfs_flags = {
         "-d": "value", "--data": "value", "-m": "value", "--metadata": "value", "-M": "", "--mixed": "",
@@ -41,19 +41,22 @@ class Btrfs(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
+        """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """``btrfs filesystem resize max``."""
+        """Return ``btrfs filesystem resize max``."""
         return ["btrfs", "filesystem", "resize", "max", target]
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
-        """``btrfs filesystem resize SIZE``, which moves what lies beyond."""
+        """Return ``btrfs filesystem resize SIZE``, which moves data that lies beyond the new end."""
         return ["btrfs", "filesystem", "resize", str(size_bytes), target]
 
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:  # noqa: ARG002
-        """Copy on write and a log of fsync; contents of renamed files by fsync only, since Linux 3.17."""
+        """Return the promises of copy-on-write trees and the fsync log.
+
+        Since Linux 3.17, a rename without fsync does not keep the contents of the new file.
+        """
         unsafe = "nobarrier" in set(mount_options)
         tree = Promise(given=True, source="btrfs(5), filesystem design: transactions of copy-on-write trees")
         return Promises(
@@ -80,9 +83,12 @@ class Btrfs(FileSystem):
         )
 
     def check_argv(self, image: str) -> list[str]:
-        """``btrfs check --readonly``; ``--force`` where the original is mounted."""
+        """Return ``btrfs check --readonly``. ``--force`` is needed because the original can be mounted."""
         return ["btrfs", "check", "--readonly", "--force", image]
 
     def repair_argv(self, image: str) -> list[str]:
-        """``btrfs rescue zero-log`` gives up a log that cannot be replayed; ``btrfs check --repair`` is not advised."""
+        """Return ``btrfs rescue zero-log``, which discards a log that cannot be replayed.
+
+        Not ``btrfs check --repair``: its manual advises against it.
+        """
         return ["btrfs", "rescue", "zero-log", image]

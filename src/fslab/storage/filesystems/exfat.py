@@ -26,9 +26,9 @@ class Exfat(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``mkfs.exfat``; it never discards."""
+        """Return ``mkfs.exfat``, which never discards."""
         return ["mkfs.exfat", *shlex.split(options), device]
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """``mount -i``: a helper of that name would mount it by FUSE."""
+        """Return ``mount -i``, because a helper named mount.exfat would mount it through FUSE."""
         return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]

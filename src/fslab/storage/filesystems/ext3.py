@@ -4,7 +4,7 @@ from fslab.storage.filesystems import _ext
 
 
 class Ext3(_ext.ExtFileSystem):
-    """Journal, but block maps instead of extents and no delayed allocation."""
+    """A journal, but block maps instead of extents, and no delayed allocation."""
 
     summary = "ext2 with a journal; served by the ext4 driver"
     mount_type = "ext3"

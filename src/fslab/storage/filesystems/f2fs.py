@@ -8,7 +8,7 @@ from fslab.system.tools import Tool
 
 
 class F2fs(FileSystem):
-    """Log-structured with several active logs, made for flash with a translation layer."""
+    """Log-structured with several active logs, designed for flash with a translation layer."""
 
     summary = "log-structured, made for flash"
     tools = (Tool(program="mkfs.f2fs", package="f2fs-tools", version_argv=("-V",)),)
@@ -17,7 +17,8 @@ class F2fs(FileSystem):
     min_size_bytes = 64 << 20  # mkfs.f2fs 1.15 refuses 48 MiB
     limits = Limits(
         lacks={Ability.REFLINK: "no two files share blocks"},
-        # f2fs.rst, "Index Structure", less the inode's own pointers: two direct nodes, two indirect, one double.
+        # f2fs.rst, "Index Structure": two direct nodes, two indirect, one double indirect. The pointers in the inode
+        # itself are not counted.
         largest_file_bytes=(2 * 1018 + 2 * 1018**2 + 1018**3) * 4096,
     )
     switches = {
@@ -49,5 +50,5 @@ class F2fs(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``mkfs.f2fs -f -q -t 0 …``; -t 0: do not discard."""
+        """Return ``mkfs.f2fs -f -q -t 0 …``; -t 0: do not discard."""
         return ["mkfs.f2fs", "-f", "-q", "-t", str(int(discard)), *shlex.split(options), device]

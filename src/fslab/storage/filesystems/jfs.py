@@ -28,9 +28,9 @@ class Jfs(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``mkfs.jfs -q``; it never discards."""
+        """Return ``mkfs.jfs -q``, which never discards."""
         return ["mkfs.jfs", "-q", *shlex.split(options), device]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """A remount with ``resize``: to the size of the device (jfs.rst)."""
+        """Return a remount with ``resize``, which grows it to the size of the device (jfs.rst)."""
         return ["mount", "-o", "remount,resize", target]

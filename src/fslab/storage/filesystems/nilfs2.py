@@ -1,8 +1,8 @@
 """NILFS2: log-structured with a checkpoint every few seconds. mkfs.nilfs2(8), Documentation/filesystems/nilfs2.rst.
 
-Mounted without its helper, and so without its cleaner, a daemon that reclaims space at unpredictable times and would
-disturb the measurement. Space is not freed until the next mkfs, so a workload needs space for everything that it
-writes, also for what it overwrites.
+fslab mounts it without its helper, and so without its cleaner. The cleaner is a daemon that reclaims space at
+unpredictable times and would disturb the measurement. Without it, space is not freed until the next mkfs, so a workload
+needs space for everything that it writes, including what it overwrites.
 """
 
 import shlex
@@ -13,12 +13,12 @@ from fslab.system.tools import Tool
 
 
 class Nilfs2(FileSystem):
-    """Log-structured with continuous snapshots; no cleaner runs."""
+    """Log-structured with continuous snapshots, without its cleaner."""
 
     summary = "log-structured, continuous snapshots; mounted without its cleaner"
     tools = (Tool(program="mkfs.nilfs2", package="nilfs-tools", version_argv=("-V",)),)
     mount_type = "nilfs2"
-    min_size_bytes = 134_221_824  # what mkfs.nilfs2 2.2.9 says that it requires with its default segments
+    min_size_bytes = 134_221_824  # the minimum that mkfs.nilfs2 2.2.9 reports for its default segments
     limits = Limits(
         lacks={
             Ability.DIRECT_WRITES: "nilfs2 sends them through the page cache",  # fs/nilfs2/inode.c, nilfs_direct_IO
@@ -36,17 +36,17 @@ class Nilfs2(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``mkfs.nilfs2 -f -q [-K] …``; -K: do not discard."""
+        """Return ``mkfs.nilfs2 -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.nilfs2", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """``mount -i``: without mount.nilfs2(8), which would start the cleaner."""
+        """Return ``mount -i``, because mount.nilfs2(8) would start the cleaner."""
         return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """``nilfs-resize`` works on mounted file systems."""
+        """Return ``nilfs-resize``, which works on mounted file systems."""
         return ["nilfs-resize", "-y", device]
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
-        """``nilfs-resize DEVICE SIZE``."""
+        """Return ``nilfs-resize DEVICE SIZE``."""
         return ["nilfs-resize", "-y", device, str(size_bytes)]

@@ -1,4 +1,4 @@
-"""NTFS by the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
+"""NTFS with the kernel's own driver. mkntfs(8), Documentation/filesystems/ntfs3.rst."""
 
 import shlex
 
@@ -8,7 +8,7 @@ from fslab.system.tools import Tool
 
 
 class Ntfs3(FileSystem):
-    """The file system of Windows, with the driver that is in Linux since 5.15."""
+    """The file system of Windows, with the driver that is part of Linux since 5.15."""
 
     summary = "NTFS, the file system of Windows, with the kernel's own driver"
     tools = (Tool(program="mkfs.ntfs", package="ntfs-3g", version_argv=("--version",)),)
@@ -29,5 +29,5 @@ class Ntfs3(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``mkfs.ntfs -F -Q -q``: quick, that is without writing zeros everywhere; it never discards."""
+        """Return ``mkfs.ntfs -F -Q -q``; -Q: do not fill the device with zeros. It never discards."""
         return ["mkfs.ntfs", "-F", "-Q", "-q", *shlex.split(options), device]

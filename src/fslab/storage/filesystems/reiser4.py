@@ -1,6 +1,6 @@
 """Reiser4: atomic operations, extensible by plug-ins, never part of Linux. mkfs.reiser4(8).
 
-The last patches are for Linux 5.16; it needs a kernel that you patch and build yourself.
+The last patches are for Linux 5.16. It needs a kernel that the user patches and builds.
 """
 
 import shlex
@@ -33,5 +33,5 @@ class Reiser4(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``mkfs.reiser4 -y -f [-d] …``; -y: asks nothing; -d: discard."""
+        """Return ``mkfs.reiser4 -y -f [-d] …``; -y: do not ask; -d: discard."""
         return ["mkfs.reiser4", "-y", "-f", *(["-d"] if discard else []), *shlex.split(options), device]

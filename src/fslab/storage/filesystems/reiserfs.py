@@ -1,4 +1,4 @@
-"""ReiserFS 3.6: one tree for everything, small files packed together. mkreiserfs(8), mount options in mount(8)."""
+"""ReiserFS 3.6: one tree for all data and metadata, small files packed. mkreiserfs(8), mount options in mount(8)."""
 
 import shlex
 
@@ -8,13 +8,13 @@ from fslab.system.tools import Tool
 
 
 class Reiserfs(FileSystem):
-    """Journalled, one balanced tree, tails of files packed into it."""
+    """Journalled, one balanced tree that also contains the tails of files."""
 
     summary = "journalled, one tree, small files packed; removed from Linux 6.13"
     tools = (Tool(program="mkreiserfs", package="reiserfsprogs", version_argv=("-V",)),)
     mount_type = "reiserfs"
     kernels = Kernels(last=(6, 12))
-    min_size_bytes = 33 << 20  # the journal of 8193 blocks and little else; mkreiserfs refuses 32 MiB
+    min_size_bytes = 33 << 20  # the journal alone has 8193 blocks; mkreiserfs refuses 32 MiB
     limits = Limits(
         lacks={
             Ability.FALLOCATE: "reiserfs has no fallocate(2)",
@@ -35,9 +35,9 @@ class Reiserfs(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``mkreiserfs -q -f -f``: the second -f keeps it from asking. It never discards."""
+        """Return ``mkreiserfs -q -f -f``; the second -f: do not ask. It never discards."""
         return ["mkreiserfs", "-q", "-f", "-f", *shlex.split(options), device]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """``resize_reiserfs`` grows mounted file systems."""
+        """Return ``resize_reiserfs``, which can grow mounted file systems."""
         return ["resize_reiserfs", "-f", "-q", device]

@@ -1,4 +1,4 @@
-"""UDF: the file system of DVDs, on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
+"""UDF: the file system of DVDs, here on a disk. mkudffs(8), Documentation/filesystems/udf.rst."""
 
 import shlex
 
@@ -31,5 +31,5 @@ class Udf(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``mkudffs --media-type=hd``, with the block size that it finds on the device; it never discards."""
+        """Return ``mkudffs --media-type=hd``, which detects the device's block size and never discards."""
         return ["mkudffs", "--media-type=hd", *shlex.split(options), device]

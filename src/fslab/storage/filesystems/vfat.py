@@ -1,4 +1,4 @@
-"""FAT32 with long names, as on cameras and memory sticks. mkfs.fat(8), Documentation/filesystems/vfat.rst."""
+"""FAT32 with long names, as used on cameras and memory sticks. mkfs.fat(8), Documentation/filesystems/vfat.rst."""
 
 import shlex
 
@@ -13,7 +13,7 @@ class Vfat(FileSystem):
     summary = "FAT32 with long names: no journal, no owners, files below 4 GiB"
     tools = (Tool(program="mkfs.vfat", package="dosfstools", version_argv=("--help",)),)
     mount_type = "vfat"
-    min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables of them
+    min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables that list them
     limits = Limits(lacks=_foreign.FAT_LACKS, largest_file_bytes=(4 << 30) - 1)
     mkfs_flags = {
         "-a": "", "-f": "value", "-F": "value", "-i": "value", "-n": "value", "-r": "value", "-R": "value",
@@ -28,7 +28,10 @@ class Vfat(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``mkfs.vfat -F 32 -I --mbr=n``: also on a whole disk, without a partition table; it never discards."""
+        """Return ``mkfs.vfat -F 32 -I --mbr=n``, which accepts a whole disk and writes no partition table.
+
+        It never discards.
+        """
         words = shlex.split(options)
         kind = [] if any(word.startswith("-F") for word in words) else ["-F", "32"]
         return ["mkfs.vfat", *kind, "-I", "--mbr=n", *words, device]

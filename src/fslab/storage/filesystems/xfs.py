@@ -10,16 +10,16 @@ from fslab.system.tools import Tool
 
 
 class Xfs(FileSystem):
-    """Journalled, extent-based, one allocation group per share of the device."""
+    """Journalled, extent-based; the device is divided into allocation groups."""
 
     summary = "journalled, extents, allocation groups, delayed logging"
     tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
     mount_type = "xfs"
-    min_size_bytes = 300 << 20  # mkfs.xfs(8): smaller ones are refused since xfsprogs 5.19
+    min_size_bytes = 300 << 20  # mkfs.xfs(8): refuses smaller devices since xfsprogs 5.19
     switches = {"quotas": OptionSwitch(mount="uquota")}
     stripe_options = ("su", "sw", "sunit", "swidth", "noalign")
-    no_stripe_options = "-d noalign"  # else mkfs.xfs takes what the device says, but for volumes below 1 GiB
-    aligned_min_size_bytes = 640 << 20  # its log would be too small (xfsprogs 6.1: refused on 512 MiB)
+    no_stripe_options = "-d noalign"  # else mkfs.xfs uses what the device reports, from 1 GiB on
+    aligned_min_size_bytes = 640 << 20  # on a smaller one the log is too small (xfsprogs 6.1 refuses 512 MiB)
     mkfs_flags = {
         "-b": "value", "-d": "value", "-i": "value", "-l": "value", "-L": "value", "-m": "value",
         "-n": "value", "-s": "value",
@@ -36,24 +36,26 @@ class Xfs(FileSystem):
     }  # fmt: skip
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
+        """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:  # noqa: ARG002
-        """``-d su=…,sw=…``; the log's own unit follows from it."""
+        """Return ``-d su=…,sw=…``. mkfs.xfs derives the log's stripe unit from it."""
         return f"-d su={stripe.chunk_bytes},sw={stripe.data_disks}"
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
-        """``xfs_growfs -d`` takes the mount point."""
+        """Return ``xfs_growfs -d``, which takes the mount point."""
         return ["xfs_growfs", "-d", target]
 
     def shrink_argv(self, device: str, target: str, size_bytes: int) -> list[str]:  # noqa: ARG002
-        """``xfs_growfs -D`` in blocks of 4 KiB; the kernel gives up no more than part of the last group."""
+        """Return ``xfs_growfs -D``, in blocks of 4 KiB. The kernel only removes part of the last allocation group."""
         return ["xfs_growfs", "-D", str(size_bytes >> 12), target]
 
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:  # noqa: ARG002
-        """Metadata by the log, in its order; contents only by fsync. No option gives any of that up: ``nobarrier`` went
-        with Linux 4.19."""
+        """Return the promises: the log keeps metadata in order; only fsync keeps contents.
+
+        No option weakens this: Linux 4.19 removed ``nobarrier``.
+        """
         log = Promise(
             given=True, source="Documentation/filesystems/xfs/xfs-delayed-logging-design.rst: ordered, atomic"
         )
@@ -77,13 +79,13 @@ class Xfs(FileSystem):
         )
 
     def check_argv(self, image: str) -> list[str]:
-        """``xfs_repair -n``."""
+        """Return ``xfs_repair -n``."""
         return ["xfs_repair", "-n", "-f", image]
 
     def repair_argv(self, image: str) -> list[str]:
-        """``xfs_repair -L`` gives up a log that cannot be replayed."""
+        """Return ``xfs_repair -L``, which discards a log that cannot be replayed."""
         return ["xfs_repair", "-L", "-f", image]
 
     def copy_mount_options(self, options: str) -> str:
-        """With ``nouuid``: XFS refuses a second file system of the same UUID."""
+        """Add ``nouuid``, because XFS refuses a second file system with the same UUID."""
         return f"{options},nouuid"

@@ -1,8 +1,8 @@
 """ZFS: pooled storage, copy on write, checksums. zpool-create(8), zfsprops(7).
 
 fslab does not create ZFS pools. A pool stays imported and cached after umount until it is exported, so a cold cache,
-a crash and a second campaign would each need steps that no other file system needs. The command line is here for the
-plan, and for whoever adds these steps (create, import, export, and what undoes them).
+a crash and a second campaign would each need steps that no other file system needs (create, import, export, and their
+undo). The command lines here are for the plan, and for a later implementation of these steps.
 """
 
 import shlex
@@ -28,15 +28,15 @@ class Zfs(FileSystem):
     mount_options = {}
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
-        """``zpool create`` with no cache file, so that nothing imports the pool by itself; it never discards."""
+        """Return ``zpool create`` without a cache file, so that the pool is not imported at boot. It never discards."""
         own = ["-o", "cachefile=none", "-O", "mountpoint=legacy"]
         return ["zpool", "create", "-f", *own, *shlex.split(options), pool(device), device]
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """``mount -t zfs`` takes the pool's name for the device."""
+        """Return ``mount -t zfs``, with the pool's name instead of the device."""
         return ["mount", "-t", self.mount_type, "-o", options, pool(device), target]
 
 
 def pool(device: str) -> str:
-    """The name of the pool on a device."""
+    """Return the name of the pool on a device."""
     return f"fslab-{PurePath(device).name}"

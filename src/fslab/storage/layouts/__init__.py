@@ -1,6 +1,6 @@
-"""The contract of a layout: how the devices of a medium become one block device. One file per layout.
+"""The interface of a layout: how the devices of a medium become one block device. One file per layout.
 
-A layout says in a plan, purely, what it would be called and which commands it takes; ``assemble`` runs them.
+``plan`` is pure: it returns the names and commands of the joined device. ``assemble`` runs the commands.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ Argv = tuple[str, ...]
 class LayoutOptions(Frozen):
     """Base of every layout's options (disks, chunk, …).
 
-    ``without`` are keys that others have and this one does not, each with the reason.
+    ``without``: keys that other layouts have and this one does not, each with the reason.
     """
 
     without: ClassVar[Mapping[str, str]] = {}
@@ -33,12 +33,12 @@ O = TypeVar("O", bound=LayoutOptions)  # noqa: E741 - the usual letter for optio
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayoutPlan:
-    """What joining devices means, without touching them.
+    """The names and commands for joining devices, without touching the devices.
 
-    ``device`` is what the file system is made on and mounted from, ``members`` are further devices that mkfs
-    gets. ``create`` makes it on devices whose content is lost, ``activate`` brings up what was made before;
-    ``deactivate`` takes it down and ``remove`` makes the devices blank as well. ``mkfs_options`` and
-    ``mount_options`` are the layout's own, before and after the study's.
+    ``device``: the device that is formatted and mounted. ``members``: further devices for mkfs. ``create``: the
+    commands that create the joined device; the contents of the devices are lost. ``activate``: start a joined device
+    that exists already. ``deactivate``: stop it. ``remove``: stop it and make the devices blank. ``mkfs_options``,
+    ``mount_options``: the layout's own, before those of the study for mkfs and after them for mount.
     """
 
     device: str
@@ -53,11 +53,11 @@ class LayoutPlan:
 
 
 class Layout(ABC, Generic[O]):
-    """One way to join devices. ``name`` is set by the registry from the file's name.
+    """A way to join devices. The registry sets ``name`` from the file's name.
 
-    ``modules`` are the kernel modules that it takes, all of them. ``filesystems`` None: any works on it.
-    ``least_disk_bytes`` is the smallest disk it takes.
-    ``undo_kind`` is what its objects are called in a campaign's journal, None if it makes none.
+    ``modules``: the kernel modules that it needs. ``filesystems``: the file systems that work on it, None for all.
+    ``least_disk_bytes``: the size of the smallest disk that it accepts. ``undo_kind``: the kind of its objects in a
+    campaign's journal, None if it creates none.
     """
 
     name: str
@@ -71,15 +71,15 @@ class Layout(ABC, Generic[O]):
 
     @abstractmethod
     def disks(self, options: O) -> int:
-        """How many devices it needs of the medium."""
+        """Return how many devices of the medium it needs."""
 
     @abstractmethod
     def usable_bytes(self, options: O, disk_bytes: int) -> int:
-        """About how much of its equal disks a file system gets. Pure."""
+        """Return about how many bytes a file system gets on disks of ``disk_bytes`` each. Pure."""
 
     @abstractmethod
     def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:
-        """What joining ``devices`` means; its objects carry the campaign's id. Pure."""
+        """Return the plan to join ``devices``. The names of its objects contain the campaign's id. Pure."""
 
     @abstractmethod
     def assemble(
@@ -92,25 +92,25 @@ class Layout(ABC, Generic[O]):
         make: bool,
         keep: bool,
     ) -> StackDevice:
-        """Join the devices; taking them apart again goes on ``undo``.
+        """Join the devices, and push the commands that separate them onto ``undo``.
 
-        ``make`` False: they carry the layout already, from a trial before. ``keep``: a later trial needs it
-        again. Else the devices are left without any trace of it.
+        ``make`` False: an earlier trial has already created the layout on them. ``keep``: a later trial uses it again;
+        otherwise ``undo`` also makes the devices blank.
         """
 
     def undo(self, target: str) -> None:
-        """Take down what a crash left of ``target``, an entry of a journal. Can be called twice."""
+        """Remove what a crash left of ``target``, an entry of a journal. Can be called twice."""
         raise NotImplementedError(f"layout {self.name} makes nothing that has to be undone: {target}")
 
     def check_mkfs_options(self, options: str) -> None:
-        """ValueError for an option of the study that the layout decides itself. Pure."""
+        """Raise ValueError for an option of the study that the layout itself sets. Pure."""
 
     def check(self) -> None:
-        """ToolMissingError or UnsupportedError if this machine cannot do it. Loads nothing."""
+        """Raise ToolMissingError or UnsupportedError if it cannot be used on this machine. Loads no module."""
         self.require(load=False)
 
     def require(self, *, load: bool) -> None:
-        """The same; ``load``: kernel modules are loaded."""
+        """Do the same; ``load``: load the kernel modules."""
         for tool in self.tools:
             tools.require(tool)
         missing = [name for name in self.modules if not modules.available(name, load=load)]
@@ -121,12 +121,12 @@ class Layout(ABC, Generic[O]):
             )  # fmt: skip
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:
-        """Validated options; pydantic's ValidationError lists all mistakes."""
+        """Return the validated options. pydantic's ValidationError lists all mistakes."""
         return self.Options.model_validate(dict(raw))
 
 
 def volume_name(campaign: str) -> str:
-    """What a campaign's volume group or array is called: there is one at a time."""
+    """Return the name of a campaign's volume group or array. A campaign has only one at a time."""
     return f"fslab-{campaign}"
 
 

@@ -1,6 +1,6 @@
-"""What btrfs's own layouts have in common: the file system itself spreads over its devices. mkfs.btrfs(8), btrfs(5).
+"""The common parts of btrfs's own layouts: the file system itself spreads over its devices. mkfs.btrfs(8), btrfs(5).
 
-No block device of its own comes to be; nothing is left to undo but what the kernel remembers of the devices.
+No joined block device is created. Only the kernel's registration of the devices has to be undone.
 """
 
 import shlex
@@ -17,7 +17,7 @@ SHORT, LONG = ("-d", "-m", "-M"), ("--data", "--metadata", "--mixed")
 
 
 class OwnLayout(Layout[O]):
-    """Base of btrfs's profiles over several disks: ``data`` is the profile of data."""
+    """Base of btrfs's profiles over several disks. ``data``: the profile of data."""
 
     tools = (BTRFS,)
     filesystems = frozenset({"btrfs"})
@@ -25,11 +25,11 @@ class OwnLayout(Layout[O]):
     data: ClassVar[str]
 
     def metadata(self, options: O) -> str:  # noqa: ARG002
-        """The profile of metadata."""
+        """Return the profile of metadata."""
         return self.data
 
     def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:  # noqa: ARG002
-        """All devices go to mkfs; the mount is told of each, so that nothing has to have scanned them."""
+        """Return the plan: mkfs gets all devices, and mount options name each, so that no scan is needed before."""
         first, *others = devices
         return LayoutPlan(
             device=first,
@@ -51,7 +51,7 @@ class OwnLayout(Layout[O]):
         make: bool,
         keep: bool,
     ) -> StackDevice:
-        """Nothing is joined before mkfs; the kernel forgets the devices again, for they go away."""
+        """Prepare the devices; only mkfs joins them. ``undo`` unregisters them in the kernel, because they go away."""
         self.require(load=True)
         plan = self.plan(options, [str(device.path) for device in devices], workspace.campaign)
         for argv in plan.deactivate if keep else plan.remove:
@@ -69,7 +69,7 @@ class OwnLayout(Layout[O]):
         )  # fmt: skip
 
     def check_mkfs_options(self, options: str) -> None:
-        """ValueError for a profile: it is what the layout says."""
+        """Raise ValueError for a profile, because the layout sets it."""
         for word in shlex.split(options):
             if word[:2] in SHORT or word.partition("=")[0] in LONG:
                 raise ValueError(

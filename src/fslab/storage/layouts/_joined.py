@@ -1,6 +1,6 @@
-"""What layouts have in common for which the kernel makes a block device of its own: LVM and md.
+"""The common parts of layouts for which the kernel creates a new block device: LVM and md.
 
-The commands come from the layout's plan; here they are run, waited for, verified and undone.
+The commands come from the layout's plan. This module runs them, waits for the device, verifies it and undoes it.
 """
 
 import time
@@ -34,7 +34,7 @@ class JoinedLayout(Layout[O]):
         make: bool,
         keep: bool,
     ) -> StackDevice:
-        """Run the plan's commands, wait for the device and make sure that it lies on these very devices."""
+        """Run the plan's commands, wait for the device, and verify that it lies on exactly these devices."""
         self.require(load=True)
         parts = [device.path for device in devices]
         plan = self.plan(options, [str(path) for path in parts], workspace.campaign)
@@ -54,15 +54,15 @@ class JoinedLayout(Layout[O]):
         )  # fmt: skip
 
     def facts(self, node: Path) -> Mapping[str, Any]:  # noqa: ARG002
-        """What else is to be known of the joined device."""
+        """Return further facts of the joined device."""
         return {}
 
     @abstractmethod
     def forget(self, name: str) -> None:
-        """Remove what is left of its names in /dev where no udev does."""
+        """Remove its remaining names in /dev, if udev does not do it."""
 
     def _let_go(self, plan: LayoutPlan, parts: Sequence[Path], workspace: Workspace) -> None:
-        """udev may have brought up by itself what an earlier trial left on devices that are kept."""
+        """Stop the joined device if it holds the devices: udev can have started it on devices that were kept."""
         if any(holders(part) for part in parts):
             for argv in plan.deactivate:
                 workspace.run("attach", argv, check=False)
@@ -70,7 +70,10 @@ class JoinedLayout(Layout[O]):
     def _leave(
         self, commands: Sequence[Sequence[str]], parts: Sequence[Path], workspace: Workspace, entry: str
     ) -> None:
-        """Take it down and wait until no device is held. Where making it failed half-way, some commands fail."""
+        """Stop the joined device and wait until no device is held. MountError at the deadline.
+
+        Commands may fail, because the joined device can be incomplete.
+        """
         deadline = time.monotonic() + RELEASE_DEADLINE_S
         while True:
             failed = [argv for argv in commands if workspace.run("detach", argv, check=False).returncode != 0]
@@ -88,19 +91,19 @@ class JoinedLayout(Layout[O]):
 
 
 def holders(part: Path) -> list[str]:
-    """Kernel names of what holds a device: dm-0, md127."""
+    """Return the kernel names of the devices that hold ``part``: dm-0, md127."""
     return sorted(holder.name for holder in (sysfs.block_directory(part) / "holders").glob("*"))
 
 
 def slaves(block: Path) -> list[str]:
-    """Kernel names of the devices that a joined device lies on; ``block`` is its directory in sysfs."""
+    """Return the kernel names of the devices that a joined device lies on. ``block``: its directory in sysfs."""
     return sorted(slave.name for slave in (block / "slaves").glob("*"))
 
 
 def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
-    """The kernel's own node of a joined device; UnsafeError if it lies on other devices than ours.
+    """Wait for a joined device and return the kernel's own node of it. UnsafeError if it lies on other devices.
 
-    A tool that opens a name in /dev too early creates a regular file of that name and works on it.
+    Without the wait, a tool that opens the name in /dev too early creates a regular file of this name and uses it.
     """
     deadline = time.monotonic() + NODE_DEADLINE_S
     while not node.is_block_device():

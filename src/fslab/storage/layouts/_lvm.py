@@ -1,6 +1,6 @@
-"""LVM under a configuration of its own: it sees our devices and nothing else, and needs neither lvm.conf nor udev.
+"""LVM with its own configuration: it sees only the campaign's devices, and needs neither lvm.conf nor udev.
 
-lvm(8), lvm.conf(5). No volume group of the machine is ever looked at.
+Sources: lvm(8), lvm.conf(5). Must not read any other volume group of the machine.
 """
 
 import re
@@ -17,32 +17,32 @@ HEAD_BYTES = 1 << 20  # label and metadata before the first extent (pe_start)
 VOLUME = "lv"
 LVM_VERSION = r"LVM version:\s+([\d.]+)"
 TOOLS = (Tool(program="lvm", package="lvm2", version_argv=("version",), version_pattern=LVM_VERSION),)
-# Kinds of block devices that LVM does not know by itself; the number is that of partitions.
+# Types of block devices that LVM does not support by default, with their number of partitions.
 FOREIGN = {"ubd": 16}
 
 
 def command(verb: str, devices: Sequence[str], *words: str) -> tuple[str, ...]:
-    """``lvm VERB`` that sees only ``devices``. An empty LVM_SYSTEM_DIR: no lvm.conf is read (lvm(8)).
+    """Return the command ``lvm VERB`` that sees only ``devices``. With an empty LVM_SYSTEM_DIR it reads no lvm.conf.
 
-    No locks: no other LVM command uses these devices, and those of the machine in /run/lock/lvm are its own, to be
-    neither taken nor waited for.
+    It uses no locks: no other LVM command uses these devices, and it must neither take the machine's locks in
+    /run/lock/lvm nor wait for them. Source: lvm(8).
     """
     config = ("--config", _config(devices), "--nolocking")
     return ("env", "LVM_SYSTEM_DIR=", "lvm", verb, *config, "--yes", "-qq", *words)
 
 
 def device_of(group: str) -> str:
-    """The node of our volume of a group; device-mapper doubles the hyphens of names."""
+    """Return the node of the volume in a group. device-mapper doubles the hyphens of names."""
     return f"/dev/mapper/{_mapped(group)}"
 
 
 def usable_bytes(disk_bytes: int) -> int:
-    """Whole extents behind the metadata."""
+    """Return the size of the whole extents after the metadata."""
     return max(0, disk_bytes - HEAD_BYTES) // EXTENT_BYTES * EXTENT_BYTES
 
 
 def take_down(devices: Sequence[str], group: str) -> tuple[tuple[str, ...], ...]:
-    """Remove the group with its volume, and the labels from its devices."""
+    """Return the commands that remove the group with its volume, and the labels from its devices."""
     return (
         command("vgremove", devices, "--force", "--force", group),
         command("pvremove", devices, "--force", "--force", *devices),
@@ -50,7 +50,7 @@ def take_down(devices: Sequence[str], group: str) -> tuple[tuple[str, ...], ...]
 
 
 def undo(group: str) -> None:
-    """Take down what is active of a group, on the devices that the kernel says it lies on."""
+    """Remove a group whose volume is active, from the devices that the volume lies on in sysfs."""
     for name in sysfs.SYS.glob("block/dm-*/dm/name"):
         if sysfs.text(name) == _mapped(group):
             devices = [f"/dev/{slave}" for slave in slaves(name.parent.parent)]
@@ -59,7 +59,7 @@ def undo(group: str) -> None:
 
 
 def forget(group: str) -> None:
-    """Remove the names of a volume that is gone, where no udev does."""
+    """Remove the names of a removed volume, if udev does not do it."""
     for path in (Path(device_of(group)), Path("/dev") / group / VOLUME):
         if path.is_symlink() and not path.exists():
             path.unlink()
@@ -69,7 +69,7 @@ def forget(group: str) -> None:
 
 
 def group_of(campaign: str) -> str:
-    """The volume group of a campaign."""
+    """Return the name of a campaign's volume group."""
     return volume_name(campaign)
 
 

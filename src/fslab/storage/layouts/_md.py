@@ -1,6 +1,6 @@
-"""What Linux software RAID layouts have in common: mdadm(8), md(4), without mdadm.conf.
+"""The common parts of Linux software RAID layouts, without mdadm.conf. mdadm(8), md(4).
 
-Arrays that are not ours are never looked into beyond their name.
+Must not read more than the name of an array that fslab did not create.
 """
 
 import stat
@@ -18,14 +18,14 @@ from fslab.system.tools import Tool
 
 TOOLS = (Tool(program="mdadm", package="mdadm", version_pattern=r"v(\d+\.\d+(?:\.\d+)*)"),)
 NO_CONFIG = "--config=none"
-# No host of this name: no machine takes the array for its own at boot.
+# No host has this name, so no machine assembles the array as its own at boot.
 HOMEHOST = "--homehost=none"
 HEAD_BYTES = 1 << 20
 MD_MAJOR = 9
 
 
 class Bitmapped(_options.Disks):
-    """Redundant levels can keep a bitmap of what is being written."""
+    """Redundant levels can have a bitmap of the regions that are being written."""
 
     bitmap: Literal["none", "internal"] = Field(
         "none",
@@ -38,7 +38,7 @@ class BitmappedChunked(_options.Chunked, Bitmapped):
 
 
 class Md(JoinedLayout[O]):
-    """Base of the md levels. ``level`` as mdadm calls it; ``redundant``: copies or parity have to agree.
+    """Base of the md levels. ``level``: as in mdadm(8). ``redundant``: it has copies or parity.
 
     A redundant array is created with ``--assume-clean``: otherwise its initial synchronisation would run during the
     first trials. Only blocks that were never written can differ between the copies.
@@ -50,11 +50,11 @@ class Md(JoinedLayout[O]):
     redundant: ClassVar[bool]
 
     def stripe(self, options: O) -> Stripe | None:
-        """How data is spread; None for a mirror."""
+        """Return how data is spread; None for a mirror."""
         raise NotImplementedError
 
     def plan(self, options: O, devices: Sequence[str], campaign: str) -> LayoutPlan:
-        """``mdadm --create``; blank devices again by ``--zero-superblock``."""
+        """Return the plan: ``mdadm --create``, and ``--zero-superblock`` to make the devices blank again."""
         name = volume_name(campaign)
         device = f"/dev/md/{name}"
         stripe = self.stripe(options)
@@ -77,7 +77,7 @@ class Md(JoinedLayout[O]):
         )  # fmt: skip
 
     def facts(self, node: Path) -> Mapping[str, Any]:
-        """How the array stands by the kernel's word (Documentation/admin-guide/md.rst)."""
+        """Return the state of the array in sysfs (Documentation/admin-guide/md.rst)."""
         md = sysfs.block_directory(node) / "md"
         return {
             "initial_sync": "assumed clean" if self.redundant else None,
@@ -86,7 +86,7 @@ class Md(JoinedLayout[O]):
         }
 
     def undo(self, target: str) -> None:
-        """Stop the array of this name, if it runs, and take its superblocks from its devices."""
+        """Stop the array of this name, if it runs, and remove the superblocks from its devices."""
         for block in sorted(sysfs.SYS.glob("block/md*")):
             node = Path("/dev") / block.name
             if not (block / "md").is_dir() or _name_of(node) != target:
@@ -98,7 +98,7 @@ class Md(JoinedLayout[O]):
         self.forget(target)
 
     def forget(self, name: str) -> None:
-        """Remove the names of a stopped array: to open such a node makes the kernel set up an empty array."""
+        """Remove the names of a stopped array: opening such a node makes the kernel create an empty array."""
         link = Path("/dev/md") / name
         if link.is_symlink():
             node = link.resolve()
@@ -108,12 +108,15 @@ class Md(JoinedLayout[O]):
 
 
 def usable_bytes(disk_bytes: int, chunk_bytes: int = 4096) -> int:
-    """Whole chunks behind the superblock; up to a thousandth is kept for a later reshape (mdadm, super1.c)."""
+    """Return the size of the whole chunks after the superblock.
+
+    mdadm reserves up to a thousandth of the disk for a later reshape (mdadm, super1.c).
+    """
     return max(0, disk_bytes - HEAD_BYTES - disk_bytes // 1000) // chunk_bytes * chunk_bytes
 
 
 def _name_of(node: Path) -> str | None:
-    """The name in an array's superblocks, without the host's."""
+    """Return the name in an array's superblocks, without the host name; None if there is none."""
     if not node.is_block_device():
         return None
     said = proc.run(["mdadm", "--detail", "--export", str(node)], check=False).stdout

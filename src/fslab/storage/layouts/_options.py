@@ -1,11 +1,11 @@
-"""Options that layouts share, and the checks of their values."""
+"""Options that several layouts share, and the checks of their values."""
 
 from pydantic import Field, field_validator
 
 from fslab.storage import layouts
 from fslab.units import Size, format_size, parse_size
 
-LEAST_CHUNK_BYTES = 4 << 10  # a page: both dm-stripe and md want no less
+LEAST_CHUNK_BYTES = 4 << 10  # a page: the minimum of dm-stripe and md
 MOST_DISKS = 64
 
 
@@ -16,7 +16,7 @@ class Disks(layouts.LayoutOptions):
 
 
 class Chunked(Disks):
-    """The number of disks, and the bytes on one disk before the next."""
+    """The number of disks, and the chunk: the bytes on one disk before the next."""
 
     chunk: Size = Field("64k", description="bytes on one disk before the next, a power of two of at least 4k")
 

@@ -9,7 +9,7 @@ from fslab.storage.layouts import _btrfs, _options
 
 
 class BtrfsRaid0Options(_options.Disks):
-    """The chunk of btrfs is always 64 KiB."""
+    """btrfs always uses chunks of 64 KiB."""
 
     without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
 
@@ -19,7 +19,7 @@ class BtrfsRaid0Options(_options.Disks):
 
 
 class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
-    """The file system stripes data in chunks of 64 KiB."""
+    """The file system itself stripes data, in chunks of 64 KiB."""
 
     summary = "btrfs RAID 0: data striped by btrfs itself"
     data = "raid0"

@@ -1,4 +1,4 @@
-"""btrfs's own RAID 1: the file system keeps two copies on different devices. mkfs.btrfs(8), "PROFILES"."""
+"""btrfs's own RAID 1: the file system stores two copies on different devices. mkfs.btrfs(8), "PROFILES"."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -9,13 +9,13 @@ COPIES = 2
 
 
 class BtrfsRaid1Options(_options.Disks):
-    """Two copies of everything, on any number of disks."""
+    """Two copies of data and metadata, on any number of disks."""
 
     without: ClassVar[Mapping[str, str]] = {"chunk": "btrfs RAID 1 has no chunk: remove it"}
 
 
 class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
-    """Two copies of data and metadata, on two of the disks."""
+    """Two copies of data and metadata, each on another disk."""
 
     summary = "btrfs RAID 1: two copies of everything, kept by btrfs itself"
     data = "raid1"

@@ -1,4 +1,4 @@
-"""LVM: one striped logical volume over all disks. lvcreate(8), lvmraid(7); the kernel's dm-stripe."""
+"""LVM: one striped logical volume over all disks, with the kernel's dm-stripe. lvcreate(8), lvmraid(7)."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from fslab.units import format_size, parse_size
 
 
 class LvmStripeOptions(_options.Chunked):
-    """LVM's name for the chunk is stripe size. Its extents have 4 MiB."""
+    """LVM calls the chunk stripe size. Its extents have 4 MiB."""
 
     @field_validator("chunk")
     @classmethod
@@ -24,7 +24,7 @@ class LvmStripeOptions(_options.Chunked):
 
 
 class LvmStripe(JoinedLayout[LvmStripeOptions]):
-    """A volume group for this campaign only, with its own LVM configuration and without udev."""
+    """A volume group for one campaign, with its own LVM configuration and without udev."""
 
     summary = "LVM: one logical volume, striped over all disks"
     tools = _lvm.TOOLS
@@ -39,12 +39,12 @@ class LvmStripe(JoinedLayout[LvmStripeOptions]):
         return options.disks * _lvm.usable_bytes(disk_bytes)
 
     def plan(self, options: LvmStripeOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:
-        """``vgcreate``, ``lvcreate --stripes`` over all; nothing is activated by anybody but us."""
+        """Return the plan: ``vgcreate``, then ``lvcreate --stripes`` over all disks, without automatic activation."""
         group = _lvm.group_of(campaign)
         volume = f"{group}/{_lvm.VOLUME}"
         chunk = f"{options.chunk_bytes >> 10}k"
         stripes = ("--stripes", str(options.disks), "--stripesize", chunk, "--extents", "100%FREE")
-        no_wipe = ("--zero", "n", "--wipesignatures", "n")  # mkfs overwrites, and the volume is blank or ours
+        no_wipe = ("--zero", "n", "--wipesignatures", "n")  # not needed: the volume is blank or fslab's own
         return LayoutPlan(
             device=_lvm.device_of(group),
             stripe=Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks),
@@ -66,5 +66,5 @@ class LvmStripe(JoinedLayout[LvmStripeOptions]):
         _lvm.forget(target)
 
     def forget(self, name: str) -> None:
-        """Remove the names of a volume that is gone."""
+        """Remove the names of a removed volume."""
         _lvm.forget(name)

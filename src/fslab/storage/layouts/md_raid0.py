@@ -9,7 +9,7 @@ class MdRaid0Options(_options.Chunked):
 
 
 class MdRaid0(_md.Md[MdRaid0Options]):
-    """An array for this campaign only, created and assembled without mdadm.conf."""
+    """An array for one campaign, created and assembled without mdadm.conf."""
 
     summary = "md RAID 0: striped, no redundancy"
     modules = ("raid0",)

@@ -1,4 +1,4 @@
-"""md RAID 1: every disk holds everything. md(4), mdadm(8)."""
+"""md RAID 1: each disk contains all data. md(4), mdadm(8)."""
 
 from collections.abc import Mapping
 from typing import ClassVar
@@ -7,7 +7,7 @@ from fslab.storage.layouts import _md
 
 
 class MdRaid1Options(_md.Bitmapped):
-    """A mirror has no chunk: all disks hold the same data."""
+    """A mirror has no chunk, because all disks contain the same data."""
 
     without: ClassVar[Mapping[str, str]] = {
         "chunk": "a mirror has no chunk, because all disks hold the same data: remove it"

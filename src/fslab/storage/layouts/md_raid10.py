@@ -15,8 +15,8 @@ class MdRaid10Options(_md.BitmappedChunked):
 
 
 class MdRaid10(_md.Md[MdRaid10Options]):
-    """Two copies of each chunk on neighbouring disks, created with `--assume-clean`, so that no synchronisation runs
-    during a trial."""
+    """Two copies of each chunk on adjacent disks, created with `--assume-clean`, so that no synchronisation runs during
+    a trial."""
 
     summary = "md RAID 10: striped, two copies of each chunk"
     modules = ("raid10",)
@@ -28,8 +28,10 @@ class MdRaid10(_md.Md[MdRaid10Options]):
         return options.disks
 
     def stripe(self, options: MdRaid10Options) -> Stripe:
-        """As the kernel reports it: with an odd number, places repeat only after a turn over all disks
-        (drivers/md/raid10.c, raid10_set_io_opt)."""
+        """Return the stripe that the kernel reports (drivers/md/raid10.c, raid10_set_io_opt).
+
+        With an odd number of disks, the pattern of copies repeats only after it has covered all disks.
+        """
         odd = options.disks % COPIES
         return Stripe(
             chunk_bytes=options.chunk_bytes, data_disks=options.disks if odd else options.disks // COPIES

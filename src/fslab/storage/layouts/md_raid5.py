@@ -19,8 +19,10 @@ class MdRaid5Options(_md.BitmappedChunked):
 
 class MdRaid5(_md.Md[MdRaid5Options]):
     """Rotating parity (left-symmetric), created with `--assume-clean`, so that no synchronisation runs during a trial.
-    Writes cost the same, but the parity of stripes that were never fully written can be wrong: such an array has no
-    redundancy."""
+
+    Writes cost the same, but the parity of stripes that were never fully written can be wrong. Such an array has no
+    redundancy.
+    """
 
     summary = "md RAID 5: striped with rotating parity"
     modules = ("raid456",)

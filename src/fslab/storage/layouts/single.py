@@ -12,7 +12,7 @@ class SingleOptions(layouts.LayoutOptions):
 
 
 class Single(layouts.Layout[SingleOptions]):
-    """The only device of the medium, or its first one."""
+    """The file system lies directly on the medium's first device."""
 
     summary = "one device, used directly"
     Options = SingleOptions

@@ -1,7 +1,7 @@
-"""The contract of a medium: what the data lies on. One file per medium.
+"""The interface of a medium: what the data lies on. One file per medium.
 
-A medium provides block devices (or, for ``directory``, a directory), removes what it created, and refuses
-to overwrite data of others.
+A medium provides block devices (or, for ``directory``, a directory) and removes what it created. It must not overwrite
+data that fslab did not create, except on devices that the user named with --wipe.
 """
 
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ from fslab.system.tools import Tool
 
 
 class MediumOptions(Frozen):
-    """Base of every medium's options; field descriptions become the documentation of the study file."""
+    """Base of every medium's options. Descriptions of fields become the documentation of the study file."""
 
 
 O = TypeVar("O", bound=MediumOptions)  # noqa: E741 - the usual letter for options here
@@ -29,11 +29,11 @@ O = TypeVar("O", bound=MediumOptions)  # noqa: E741 - the usual letter for optio
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MediumPlan:
-    """What using a medium would mean, without touching it.
+    """What a medium uses and runs, without touching it.
 
-    ``device``: the path, or a stand-in such as ``/dev/loopN``, used in printed commands. ``space`` maps a
-    place (a directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost, in
-    the order in which a layout takes them. ``holds_bytes``: less than its size may be written to it.
+    ``device``: the path, or a placeholder such as ``/dev/loopN``, in printed commands. ``space`` maps a place (a
+    directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost, in the order in which
+    a layout uses them. ``holds_bytes``: how much can be written to it, if less than its size.
     """
 
     device: str
@@ -45,10 +45,11 @@ class MediumPlan:
 
 
 class Medium(ABC, Generic[O]):
-    """One kind of medium. ``name`` is set by the registry from the file's name.
+    """A kind of medium. The registry sets ``name`` from the file's name.
 
-    ``image``: it is a file of ours, which a guest can be given. ``formatted``: a file system is made on it.
-    ``tools`` are programs that it runs, ``profiles`` what it can stand for, each with its figures and their source.
+    ``image``: it is a file that fslab created, which can be plugged into a guest. ``formatted``: a file system is made
+    on it. ``tools``: the programs that it runs. ``profiles``: the disks that it can model, each with its figures and
+    their source.
     """
 
     name: str
@@ -62,75 +63,77 @@ class Medium(ABC, Generic[O]):
 
     @abstractmethod
     def plan(self, options: O, site_images: Path) -> MediumPlan:
-        """What would be used and run. Pure: looks at nothing."""
+        """Return what the medium would use and run. Pure: does not access the machine."""
 
     @abstractmethod
     def check(self, options: O, workspace: Workspace, *, disks: int) -> None:
-        """Raise (UnsafeError, NoSpaceError, NeedsRootError, …) if it cannot be used now. Changes nothing."""
+        """Raise an error (UnsafeError, NoSpaceError, NeedsRootError, …) if it cannot be used now. Changes nothing."""
 
     def each(self, options: O, disks: int) -> Sequence[O]:
-        """The options of each of its ``disks`` disks: all alike, where the medium makes them. Pure."""
+        """Return the options of each of its ``disks`` disks: by default, all equal. Pure."""
         return [options] * disks
 
     @abstractmethod
     def provide(self, options: O, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice | Path:
-        """The device (or directory) for one trial.
+        """Return the device (or directory) for one trial.
 
-        ``slot`` names the image: the same slot gets the same bytes again. What must be undone when the
-        trial ends goes on ``undo``; what lives as long as the campaign goes on ``workspace.exit``.
+        ``slot`` names the image: the same slot gets the same contents again. What has to be undone after the trial is
+        pushed onto ``undo``, what exists until the end of the campaign onto ``workspace.exit``.
         """
 
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Raise if ``drive`` could not be made now, by any user. Changes nothing."""
+        """Raise an error if ``drive`` cannot succeed now. Needs no root. Changes nothing."""
         raise UnsupportedError(
             f"a '{self.name}' medium works on the host only", where="on",
             hint="use a 'ram' or 'loop' medium in a guest, or remove --on",
         )  # fmt: skip
 
     def drive(self, options: O, workspace: Workspace, slot: str) -> Drive:
-        """The image of this slot, for a guest to be given as a disk; it lives as long as the campaign."""
+        """Return the slot's image as a disk for a guest. It exists until the end of the campaign."""
         self.check_image(options, workspace, disks=1)
         raise NotImplementedError(slot)
 
     def renew(self, options: O, workspace: Workspace, slot: str) -> None:  # noqa: ARG002
-        """Give the slot's device the state of a new one: a file system is made on it next."""
+        """Reset the slot's device to the state of a new one, before a file system is made on it."""
         return
 
     def running(self, options: O, workspace: Workspace, slot: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Active during the measured run, until everything has been flushed: limits, model times, faults."""
+        """Activate limits, the model's times and faults for the measured run, until all data has been flushed."""
         return nullcontext()
 
     def profile(self, options: O) -> str | None:  # noqa: ARG002
-        """The one of its ``profiles`` that it stands for."""
+        """Return the one of its ``profiles`` that it models; None without a model."""
         return None
 
     def speed(self, options: O) -> float:  # noqa: ARG002
-        """How many times faster than what it stands for it runs."""
+        """Return the factor by which it runs faster than the modelled disk."""
         return 1.0
 
     def about(self, options: O, workspace: Workspace, slot: str) -> dict[str, Any]:  # noqa: ARG002
-        """What else the record says of the slot's device; on the host, also where a guest had it. Raises what made it
-        fail."""
+        """Return further facts of the slot's device for the record. Raises the error that made the device fail.
+
+        Runs on the host, even if the device was plugged into a guest.
+        """
         return {}
 
     def discards(self, options: O) -> bool:  # noqa: ARG002
-        """Whether mkfs may discard; an image that was written fully would get holes."""
+        """Return whether mkfs may discard. Not on a fully written image, which would get holes."""
         return False
 
     def limit(self, options: O) -> Limit | None:  # noqa: ARG002
-        """What a guest's kernel limits the disk to during the run; None: nothing."""
+        """Return the limit that a guest's kernel applies to the disk during the run; None: no limit."""
         return None
 
     def emulation(self, options: O) -> dict[str, Any]:  # noqa: ARG002
-        """What the record says of that."""
+        """Return the facts of this limit for the record."""
         return {}
 
     def scaled(self, options: O, factor: float, *, least_bytes: int) -> Changes:  # noqa: ARG002
-        """The keys that change when it is to be ``factor`` times as large, but no less than ``least_bytes``. Pure."""
+        """Return the keys that change for a medium ``factor`` times as large, at least ``least_bytes``. Pure."""
         return {}
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:
-        """Validated options; pydantic's ValidationError lists all mistakes."""
+        """Return the validated options. pydantic's ValidationError lists all mistakes."""
         return self.Options.model_validate(dict(raw))
 
 

@@ -1,4 +1,4 @@
-"""The servers of virtual disks: command line, start and stop within a campaign, and what is recorded of them."""
+"""The servers of virtual disks: their command line, start and stop within a campaign, and facts for the record."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +19,7 @@ PAGE_BYTES = 4096
 
 
 def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
-    """The options of ``fslab-disk serve`` for this directory."""
+    """Return the options of ``fslab-disk serve`` for this directory."""
     words = ["--size", str(parse_size(options.size)), "--memory", str(parse_size(options.memory))]
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
     if options.profile != _profiles.NONE:
@@ -31,7 +31,7 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     if options.steady:
         words.append("--steady")
     if options.log is not Logged.NO:
-        words += ["--log", f"{directory.name}.log"]  # beside it
+        words += ["--log", f"{directory.name}.log"]  # in its parent directory
     if options.log is Logged.DATA:
         words.append("--log-data")
     if options.faults or options.slow != 1:
@@ -46,8 +46,11 @@ def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
 
 
 def memory_bytes(options: VirtualOptions) -> int:
-    """What a disk takes at most: what is written to it, once more in its log, and an SSD's map of that, or of all
-    of its pages."""
+    """Return the most memory that a disk can use.
+
+    This is the written data, the same again if its log contains data, and an SSD's map of the written pages, or of all
+    pages in steady state.
+    """
     written = parse_size(options.memory) * (2 if options.log is Logged.DATA else 1)
     if options.kind != "ssd":
         return written
@@ -56,19 +59,21 @@ def memory_bytes(options: VirtualOptions) -> int:
 
 
 def key(slot: str) -> str:
-    """What a workspace remembers the server of a slot under."""
+    """Return the key of a slot's server in ``Workspace.media``."""
     return f"disk {slot}"
 
 
 def running(workspace: Workspace, slot: str) -> disk.Server | None:
-    """The server of this slot, if one runs; in a guest none is known."""
+    """Return the running server of this slot, or None. In a guest it is always None."""
     known: disk.Server | None = workspace.media.get(key(slot))
     return known if known is not None and known.runs else None
 
 
 def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted: bool = True) -> disk.Server:
-    """The running server of this slot; a new one if there is none, or if somebody ended it. Without being mounted it is
-    there for guests only, and needs no root."""
+    """Return the running server of this slot. Start a new one if there is none, or if it has ended.
+
+    Without ``mounted``, only guests can use the disk, and no root is needed.
+    """
     known: disk.Server | None = workspace.media.get(key(slot))
     if known is not None and known.runs:
         return known
@@ -91,9 +96,9 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted:
 def attach(
     server: disk.Server, options: VirtualOptions, workspace: Workspace, undo: ExitStack, *, discard: bool
 ) -> StackDevice:
-    """A loop device on it with direct I/O that turns, or not, as the disk does, and takes discards if the disk does."""
+    """Attach a loop device to the disk, with direct I/O. It is rotational, or accepts discards, if the disk does."""
     workspace.media[str(server.file)] = _loop.identity(server.file)
-    # Where discards are forbidden there is no command for zeros either.
+    # Discards are not forbidden on the loop device: that would also remove its command to write zeros.
     device = _loop.attach(server.file, workspace, undo, expect_direct=True, discard=True)
     queue = sysfs.block_directory(device.path) / "queue"
     (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
@@ -104,7 +109,10 @@ def attach(
 
 
 def drive(server: disk.Server, options: VirtualOptions) -> Drive:
-    """The same for a guest: a virtio disk of the server, or its file. Until the run its time is not real."""
+    """Return the disk for a guest: a virtio disk of the server, or its file.
+
+    Until the run, the disk does not work in real time (``pace`` in PROTOCOL.md).
+    """
     server.ask("pace", real=False)
     if not server.timed:
         return Drive(image=server.file)
@@ -117,7 +125,7 @@ def drive(server: disk.Server, options: VirtualOptions) -> Drive:
 
 @contextmanager
 def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterator[None]:
-    """Real time, and the faults of the study, if there is a server."""
+    """Make the disk work in real time, with the faults of the study. Without a server, do nothing."""
     if server is None:
         yield
         return
@@ -128,13 +136,13 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
     try:
         yield
     finally:
-        with suppress(ToolFailedError):  # somebody ended it: the trial has failed, or will
+        with suppress(ToolFailedError):  # the server has ended: the trial fails for that reason anyway
             server.ask("disarm")
             server.ask("pace", real=False)
 
 
 def check_room(server: disk.Server, options: VirtualOptions) -> None:
-    """NoSpaceError if the disk ran out of memory for its contents: file systems report that as I/O errors."""
+    """Raise NoSpaceError if the memory for the disk's contents was full. File systems report this as I/O errors."""
     if server.runs and server.ask("statistics")["no_space"]:
         raise NoSpaceError(
             f"the virtual disk's memory is full ({format_size(parse_size(options.memory))})",
@@ -143,7 +151,10 @@ def check_room(server: disk.Server, options: VirtualOptions) -> None:
 
 
 def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
-    """What the record says of the disk: all that makes its times, and how well this machine can serve them."""
+    """Return the facts of the disk for the record: all that determines its times, and how accurately it can serve.
+
+    NoSpaceError if its memory was full.
+    """
     check_room(server, options)
     statistics = server.ask("statistics")
     return {

@@ -1,4 +1,4 @@
-"""What a study says of a virtual disk."""
+"""The options of a virtual disk in a study file."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class Kept(StrEnum):
 
 
 class Collection(StrEnum):
-    """Which block an SSD collects."""
+    """How the garbage collection of an SSD chooses the next block."""
 
     GREEDY = "greedy"
     COST_BENEFIT = "cost-benefit"
 
 
 class Logged(StrEnum):
-    """What the log of a trial's run contains."""
+    """The contents of the log of a trial's run."""
 
     NO = "no"
     REQUESTS = "requests"
@@ -117,7 +117,7 @@ class VirtualOptions(media.MediumOptions):
 
     @property
     def figures(self) -> Mapping[str, Any]:
-        """Those of the profile; none without a model."""
+        """The figures of the profile; empty without a model."""
         return _profiles.PROFILES.get(self.profile, {})
 
     @property

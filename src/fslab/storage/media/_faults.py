@@ -1,4 +1,4 @@
-"""Faults of a virtual disk as a study writes them: ``stuck delay=2s probability=0.001; latent start=1m``. Pure."""
+"""Parse the faults of a virtual disk in a study: ``stuck delay=2s probability=0.001; latent start=1m``. Pure."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -10,7 +10,7 @@ OPERATIONS = ("read", "write", "flush", "discard")
 
 
 def parse(text: str) -> tuple[dict[str, Any], ...]:
-    """The faults, as the server is asked to arm them. ValueError for what it would refuse."""
+    """Return the faults as arguments of the server's request ``arm``. ValueError for what the server would refuse."""
     return tuple(_fault(part.split()) for part in text.split(";") if part.strip())
 
 

@@ -1,4 +1,4 @@
-"""What loop and ram media share: an image file, attached to a loop device for one trial."""
+"""The common parts of loop and ram media: an image file, attached to a loop device for one trial."""
 
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,7 +9,7 @@ from fslab.system import loops, mounts, sysfs
 
 
 def check_root(effective_user: int, medium: str) -> None:
-    """NeedsRootError for anybody but root."""
+    """Raise NeedsRootError unless the effective user is root."""
     if effective_user != 0:
         raise NeedsRootError(
             f"a '{medium}' medium needs root",
@@ -20,8 +20,8 @@ def check_root(effective_user: int, medium: str) -> None:
 def image_for(
     directory: Path, workspace: Workspace, slot: str, size_bytes: int, *, sparse: bool = False
 ) -> Path:
-    """The campaign's image of this slot, made if it is not there yet."""
-    # Resolved, as the kernel names it when it is to be detached.
+    """Return the campaign's image of this slot. Create it if it does not exist yet."""
+    # Resolved like the kernel's name of the backing file, by which the image is detached.
     image = directory.resolve() / f"fslab-{workspace.campaign}-{slot}.img"
     if str(image) not in workspace.media:
         workspace.media[str(image)] = images.create(image, size_bytes, workspace, sparse=sparse)
@@ -29,7 +29,7 @@ def image_for(
 
 
 def identity(image: Path) -> tuple[int, int]:
-    """Device and inode number of an image, as a loop device tells of it."""
+    """Return device and inode number of an image, as ``loops.backing`` returns them."""
     found = image.stat()
     return found.st_dev, found.st_ino
 
@@ -37,14 +37,14 @@ def identity(image: Path) -> tuple[int, int]:
 def attach(
     image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct: bool, discard: bool = False
 ) -> StackDevice:
-    """A loop device on ``image``: direct I/O asked for and verified; ``discard``: not forbidden."""
+    """Attach a loop device to ``image`` with direct I/O, and check this. ``discard``: do not forbid discards."""
     entry = workspace.journal.will_create("loop", str(image))
     new = undo.enter_context(loops.added()) if discard else None
     undo.callback(_detach, image, workspace, entry)
     argv = loops.attach_argv(image, direct=loops.allows_direct_io(image), device=new)
     device = Path(workspace.run("attach", argv).stdout.strip())
     if loops.backing(device) != workspace.media[str(image)]:
-        # It came by name, and who owns the directory can give the name to any file or disk.
+        # losetup opened it by name, and the owner of the directory can make this name any file or disk.
         workspace.run("detach", ["losetup", "--detach", str(device)])
         raise UnsafeError(
             "another program replaced the image", where=str(image),

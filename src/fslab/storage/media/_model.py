@@ -1,6 +1,6 @@
-"""Limits that make an image behave like a disk of a kind; a guest's kernel applies them during the run.
+"""Limits that give an image the speed of a kind of disk. A guest's kernel applies them during the run.
 
-Limits on requests and bytes only: every request costs the same, so seeks, caches and flash wear are not modelled.
+They limit only requests and bytes: every request costs the same, so seeks, caches and flash wear are not modelled.
 """
 
 from collections.abc import Mapping
@@ -25,8 +25,9 @@ class Model(StrEnum):
     NVME = "nvme"
 
 
-# Orders of magnitude from data sheets: 8.5 ms of seek and 4.2 ms of half a turn make about 80 requests per second;
-# SATA moves 530 MB/s and its command queue about 90,000 requests; four PCIe 3 lanes move 3.5 GB/s.
+# Orders of magnitude from data sheets. Hard disk: 8.5 ms seek and 4.2 ms for half a revolution give about 80 requests
+# per second. SATA transfers 530 MB/s, and its command queue about 90,000 requests per second. Four PCIe 3 lanes
+# transfer 3.5 GB/s.
 LIMITS: Mapping[Model, Limit | None] = {
     Model.NONE: None,
     Model.HDD_7200: Limit(iops=80, bytes_per_s=160_000_000),
@@ -64,7 +65,7 @@ P = TypeVar("P", bound=ImageOptions)
 
 
 def room_bytes(options: ImageOptions) -> int:
-    """What an image takes of the place that it lies in."""
+    """Return how much space an image needs in its directory or in memory."""
     size = parse_size(options.size)
     return size if options.room is None else min(size, parse_size(options.room))
 
@@ -73,25 +74,25 @@ _MIB = 1 << 20
 
 
 class ImageMedium(media.Medium[P]):
-    """A medium whose devices are image files of ours, which a guest can be given as disks."""
+    """A medium whose devices are image files that fslab creates. They can be plugged into a guest."""
 
     image = True
 
     def scaled(self, options: P, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Its size and room, in whole MiB; not below ``least_bytes``, also where less was written."""
+        """Scale ``size`` and ``room`` to whole MiB, at least ``least_bytes``, even if the study's value is smaller."""
         least = -(-least_bytes // _MIB) * _MIB
         written = {"size": options.size, **({"room": options.room} if options.room else {})}
         return {key: _scaled(text, factor, least) for key, text in written.items()}
 
     def limit(self, options: P) -> Limit | None:
-        """What the disk is limited to; the study's own numbers go before the model's."""
+        """Return the limit of the disk. The study's own values replace those of the model."""
         base = LIMITS[options.model] or Limit()
         own = parse_size(options.bandwidth) if options.bandwidth is not None else None
         found = Limit(iops=options.iops or base.iops, bytes_per_s=own or base.bytes_per_s)
         return found if found.files() else None
 
     def emulation(self, options: P) -> dict[str, Any]:
-        """The limits, and what they leave out."""
+        """Return the limits, and what they do not model."""
         found = self.limit(options)
         if found is None:
             return {}
@@ -99,7 +100,7 @@ class ImageMedium(media.Medium[P]):
         return {"emulated_model": options.model.value, "limits": limits, "limits_are": NOT_MODELLED}
 
     def refuse_limits(self, options: P) -> None:
-        """UnsupportedError: on the host, such limits would also affect other users."""
+        """Raise UnsupportedError if there are limits: on the host, they would also affect other users."""
         if self.limit(options) is not None:
             raise UnsupportedError(
                 "'model', 'iops' and 'bandwidth' of a medium work in a guest only", where="medium",

@@ -1,4 +1,4 @@
-"""The disks that are modelled, with their figures and where those come from: what ``fslab-disk list`` prints. Pure."""
+"""The modelled disks, with their figures and the sources of these, as ``fslab-disk list`` prints them. Pure."""
 
 import json
 from collections.abc import Mapping

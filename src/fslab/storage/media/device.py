@@ -1,6 +1,6 @@
 """Block devices that the user named: disks, partitions, logical volumes. ALL THEIR DATA IS LOST.
 
-Never used by default, never by an unstable name, never while something uses it.
+Must never use a device by default, by an unstable name, or while it is in use.
 """
 
 import os
@@ -18,9 +18,9 @@ from fslab.system import sysfs
 
 
 class DeviceOptions(media.MediumOptions):
-    """The device; for a layout of several disks, the names of all, separated by blanks.
+    """One device, or several for a layout with several disks.
 
-    A layout uses as many as it needs, in this order.
+    A layout uses the first ones, as many as it needs, in this order.
     """
 
     path: LocalPath = Field(
@@ -49,7 +49,7 @@ class DeviceOptions(media.MediumOptions):
 
 
 class Device(media.Medium[DeviceOptions]):
-    """Checked before the campaign and before each trial; signatures are wiped when the campaign ends."""
+    """Devices are checked before the campaign and before each trial. At the end their signatures are wiped."""
 
     summary = "one or several block devices; ALL THEIR DATA IS LOST"
     Options = DeviceOptions
@@ -58,7 +58,7 @@ class Device(media.Medium[DeviceOptions]):
         return MediumPlan(device=options.paths[0], size_bytes=None, space={}, wipes=options.paths)
 
     def each(self, options: DeviceOptions, disks: int) -> Sequence[DeviceOptions]:
-        """One device each; UsageError where fewer are named."""
+        """Return the options of each disk, with one device each. UsageError if too few devices are named."""
         if disks > len(options.paths):
             raise UsageError(
                 f"the layout needs {disks} disks, but 'path' names {len(options.paths)}", where=options.path,
@@ -67,7 +67,10 @@ class Device(media.Medium[DeviceOptions]):
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 
     def check(self, options: DeviceOptions, workspace: Workspace, *, disks: int) -> None:
-        """Each unused and unlocked, and blank unless named with --wipe; and no two that share bytes."""
+        """Raise an error unless each device is unused, unlocked, and blank or named with --wipe.
+
+        Two devices must not share bytes.
+        """
         _loop.check_root(os.geteuid(), self.name)
         for each in self.each(options, disks):
             guard.check_unused(each.path)
@@ -77,7 +80,7 @@ class Device(media.Medium[DeviceOptions]):
         guard.check_apart(each.path for each in self.each(options, disks))
 
     def discards(self, options: DeviceOptions) -> bool:  # noqa: ARG002
-        """As on any other use of it."""
+        """Return True: mkfs discards, as in any other use of the device."""
         return True
 
     def provide(
@@ -87,7 +90,7 @@ class Device(media.Medium[DeviceOptions]):
         slot: str,  # noqa: ARG002
         undo: ExitStack,  # noqa: ARG002
     ) -> StackDevice:
-        """The device, once more checked to be unused and the same disk as before."""
+        """Return the device, after another check that it is unused and still the same disk."""
         if (claim := f"claim {options.path}") not in workspace.media:
             workspace.media[claim] = guard.claim(options.path)
             workspace.exit.callback(guard.release, workspace.media[claim])
@@ -109,7 +112,7 @@ class Device(media.Medium[DeviceOptions]):
 
 
 def _leave_blank(path: str, workspace: Workspace, identity: tuple[str, str | None]) -> None:
-    """Wipe the signature of our file system, so that nothing mounts it later."""
+    """Wipe the signature of the file system, so that nothing mounts it later."""
     device = guard.check_unused(path)
     if (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq")) == identity:
         workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])

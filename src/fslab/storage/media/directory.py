@@ -14,13 +14,13 @@ from fslab.storage.media import MediumPlan
 
 
 class DirectoryOptions(media.MediumOptions):
-    """The directory."""
+    """The existing directory."""
 
     path: LocalPath = Field(description="existing, writable directory, such as . or /srv/data")
 
 
 class Directory(media.Medium[DirectoryOptions]):
-    """Works in a new directory inside the given one, and removes only that."""
+    """A new directory inside the given one. Nothing else in the given directory is changed or removed."""
 
     summary = "existing directory, never formatted, no root needed"
     needs_root = False
@@ -31,7 +31,7 @@ class Directory(media.Medium[DirectoryOptions]):
         return MediumPlan(device=options.path, size_bytes=None, space={})
 
     def check(self, options: DirectoryOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """It exists and is writable."""
+        """Raise UsageError unless the directory exists and is writable."""
         path = Path(options.path).expanduser()
         if not path.is_dir():
             raise UsageError("is not a directory", where=options.path, hint="create it first")
@@ -41,14 +41,14 @@ class Directory(media.Medium[DirectoryOptions]):
             )
 
     def provide(self, options: DirectoryOptions, workspace: Workspace, slot: str, undo: ExitStack) -> Path:
-        """A new directory inside the given one, removed when the trial ends."""
+        """Return a new directory inside the given one. It is removed when the trial ends."""
         path = Path(options.path).expanduser().resolve() / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
             raise UnsafeError("exists already; fslab does not touch it", where=str(path))
         entry = workspace.journal.will_create("tree", str(path))
         try:
             path.mkdir(mode=0o700)
-        except OSError:  # somebody else's of this name came between: it is not ours, and nothing removes it
+        except OSError:  # another program has just created this name: fslab must not remove it
             workspace.journal.undone(entry)
             raise
         undo.callback(_remove, path, workspace, entry)

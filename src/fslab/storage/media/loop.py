@@ -15,7 +15,7 @@ from fslab.units import Size, parse_size
 
 
 class LoopOptions(_model.ImageOptions):
-    """Place and size of the image."""
+    """Directory and size of the image."""
 
     size: Size = Field(
         "2g",
@@ -25,13 +25,13 @@ class LoopOptions(_model.ImageOptions):
 
 
 class Loop(_model.ImageMedium[LoopOptions]):
-    """Preallocated, fully written image; direct I/O to it is requested and verified."""
+    """A preallocated, fully written image (sparse with ``room``). Direct I/O to it is requested and checked."""
 
     summary = "image file on an existing file system, through a loop device with direct I/O"
     Options = LoopOptions
 
     def plan(self, options: LoopOptions, site_images: Path) -> MediumPlan:
-        """One image and one losetup."""
+        """Return the plan: one image and one losetup command."""
         directory = Path(options.path) if options.path else site_images
         image = directory / "fslab-CAMPAIGN-SLOT.img"
         size = parse_size(options.size)
@@ -55,7 +55,7 @@ class Loop(_model.ImageMedium[LoopOptions]):
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:
-        """The slot's image, in the directory where a loop device would have it."""
+        """Return the slot's image. It lies in the same directory as for a loop device."""
         return Drive(image=self._image(options, workspace, slot))
 
     def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:

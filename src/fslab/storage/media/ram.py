@@ -1,6 +1,6 @@
 """An image file in memory (in its own tmpfs), attached to a loop device.
 
-Measures the work of the file system, not of a disk: everything is limited by CPU and memory.
+It measures the work of the file system and not of a disk: only CPU and memory limit it.
 """
 
 import os
@@ -27,13 +27,13 @@ class RamOptions(_model.ImageOptions):
 
 
 class Ram(_model.ImageMedium[RamOptions]):
-    """Each image lies in a tmpfs that holds nothing else."""
+    """An image file in memory. Each image has its own tmpfs."""
 
     summary = "RAM disk: image file in memory, through a loop device"
     Options = RamOptions
 
     def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
-        """One tmpfs, one image, one losetup."""
+        """Return the plan: one tmpfs, one image, one losetup command."""
         room = _model.room_bytes(options)
         target = Path("/run/fslab/CAMPAIGN/ram-SLOT")
         return MediumPlan(
@@ -47,31 +47,31 @@ class Ram(_model.ImageMedium[RamOptions]):
         )
 
     def check(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Root, loop devices, and enough memory."""
+        """Check root, loop devices and the available memory."""
         self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         images.check_memory(disks * _model.room_bytes(options))
 
     def provide(self, options: RamOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
-        """The slot's image in its tmpfs, on a loop device."""
+        """Return a loop device on the slot's image, which lies in its own tmpfs."""
         size = parse_size(options.size)
         directory = workspace.runtime / f"ram-{slot}"
         if str(directory) not in workspace.media:
             _mount_tmpfs(directory, _model.room_bytes(options), workspace)
             workspace.media[str(directory)] = size
         image = _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
-        # Direct I/O on tmpfs only spares a copy (Linux 6.6 and newer allow it), so its absence is no warning.
+        # Direct I/O on tmpfs (possible since Linux 6.6) only saves a copy, so its absence is not worth a warning.
         return _loop.attach(image, workspace, undo, expect_direct=False)
 
     def check_image(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Enough memory, and a memory file system that takes it."""
+        """Check the available memory, and that a memory file system has enough space."""
         room = disks * _model.room_bytes(options)
         images.check_memory(room)
         memory.directory(room, executable=False)
 
     def drive(self, options: RamOptions, workspace: Workspace, slot: str) -> Drive:
-        """The slot's image in the user's own part of memory."""
+        """Return the slot's image, in a memory file system that the user can write to."""
         room = _model.room_bytes(options)
         directory = workspace.media.get(f"ram {slot}") or memory.directory(room, executable=False)
         workspace.media[f"ram {slot}"] = directory
@@ -80,7 +80,7 @@ class Ram(_model.ImageMedium[RamOptions]):
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
-    # huge=never: with transparent huge pages the image's write cost would depend on memory fragmentation.
+    # huge=never: with transparent huge pages, the cost of writes to the image would depend on memory fragmentation.
     return [
         "mount",
         "-t",

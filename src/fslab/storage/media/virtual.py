@@ -18,7 +18,7 @@ CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
 
 
 class Virtual(media.Medium[VirtualOptions]):
-    """One server process for each disk during the campaign; mkfs starts with an empty disk."""
+    """Disks with one server process each during the campaign. mkfs starts on an empty disk."""
 
     summary = "virtual disk: models of hard disks and SSDs, with write caches and faults"
     image = True
@@ -27,7 +27,7 @@ class Virtual(media.Medium[VirtualOptions]):
     Options = VirtualOptions
 
     def plan(self, options: VirtualOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
-        """A server and a loop device; in memory what is written, and an SSD's map."""
+        """Return the plan: a server and a loop device, and memory for written data and an SSD's map."""
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=parse_size(options.size),
@@ -37,13 +37,13 @@ class Virtual(media.Medium[VirtualOptions]):
         )
 
     def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Root, loop devices, FUSE, and enough memory."""
+        """Check root, loop devices, FUSE and the available memory."""
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         self._check(options, disks)
 
     def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:
-        """A seed for each, and one that is slow."""
+        """Return the options of each disk: each has its own seed, and ``slow`` applies only to the first."""
         return [
             options.model_copy(
                 update={"seed": options.seed + index, "slow": options.slow if index == 0 else 1.0}
@@ -54,7 +54,10 @@ class Virtual(media.Medium[VirtualOptions]):
     def provide(
         self, options: VirtualOptions, workspace: Workspace, slot: str, undo: ExitStack
     ) -> StackDevice:
-        """The slot's disk on a loop device. Until the run its time is not real: filling it would take minutes."""
+        """Return a loop device on the slot's disk.
+
+        Until the run, the disk does not work in real time, because filling it would take minutes.
+        """
         server = _disk.served(options, workspace, slot)
         undo.callback(_disk.check_room, server, options)
         device = _disk.attach(server, options, workspace, undo, discard=self.discards(options))
@@ -62,35 +65,38 @@ class Virtual(media.Medium[VirtualOptions]):
         return device
 
     def renew(self, options: VirtualOptions, workspace: Workspace, slot: str) -> None:  # noqa: ARG002
-        """An empty disk, as it was at first."""
+        """Empty the disk and reset the model to its initial state."""
         if (server := _disk.running(workspace, slot)) is not None:
             server.ask("reset", data=True)
 
     @contextmanager
     def running(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Iterator[None]:
-        """Real time, and the faults of the study; not while the file system is made and filled."""
+        """Enable real time and the faults of the study. They are off while the file system is made and filled."""
         with _disk.in_real_time(_disk.running(workspace, slot), options):
             yield
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """The server, and enough memory."""
+        """Check the server and the available memory."""
         self._check(options, disks, mounted=os.geteuid() == 0)
 
     def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:
-        """The slot's disk itself. Until the run its time is not real. Only root has it on the host as well."""
+        """Return the slot's disk. Until the run, it does not work in real time. It is mounted on the host for root."""
         server = _disk.served(options, workspace, slot, mounted=os.geteuid() == 0)
         return _disk.drive(server, options)
 
     def discards(self, options: VirtualOptions) -> bool:
-        """No hard disk has that command."""
+        """Return whether the disk supports discard. Hard disks do not."""
         return options.kind != "hdd"
 
     def profile(self, options: VirtualOptions) -> str | None:
-        """None without a model."""
+        """Return the profile; None without a model."""
         return options.profile if options.profile in self.profiles else None
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Its memory, and its write cache, which must not hold a larger share of the files; its size costs nothing."""
+        """Scale its memory, and a ``cache_size`` of the study, which must not hold a larger share of the files.
+
+        The size is not scaled: only written blocks take memory.
+        """
         found: scaling.Changes = {
             "memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)
         }
@@ -100,11 +106,11 @@ class Virtual(media.Medium[VirtualOptions]):
         return {**found, "cache_size": cache}
 
     def speed(self, options: VirtualOptions) -> float:
-        """The study's."""
+        """Return the speed in the study."""
         return options.speed
 
     def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
-        """All that makes its times, and its own counters."""
+        """Return all that determines its times, and its own counters. NoSpaceError if its memory was full."""
         server = _disk.running(workspace, slot)
         return _disk.facts(server, options) if server is not None else {}
 
