@@ -134,6 +134,19 @@ def test_a_guest_that_runs_no_program_any_more_has_hung(
     assert made.broken
 
 
+def test_what_a_guest_said_while_fslab_was_stopped_counts(
+    guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Ctrl-Z: the time is over, and all has arrived."""
+    made, theirs = guest
+    theirs.sendall(b"ready\n")
+    made.wait_ready()
+    monkeypatch.setattr(waiting, "SILENT_LIMIT_S", 0.0)
+    (made.directory / "reply-1.json").write_text('{"value": 1}')
+    theirs.sendall(b"done 1\n")
+    assert made.ask({"do": "trial"}, timeout_s=LIMIT_S) == {"value": 1}
+
+
 def test_a_guest_that_shows_that_it_is_alive_may_take_its_time(
     guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,7 +17,10 @@ from fslab.stats.noise_prior import NoisePrior, fit_noise
 
 CELLS_OWN = 8  # workloads with fewer cells share one estimate of the noise per machine and medium
 
+PLACE = 2  # of a key, what names machine and medium
+
 _Blocks = dict[int, float]
+_Key = tuple[str, ...]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -25,7 +28,7 @@ class CampaignNoise:
     """The noise of the usable ``trials``. It is computed for each metric when it is first needed."""
 
     trials: Sequence[TrialRecord]
-    _fitted: dict[str, Mapping[str, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
+    _fitted: dict[str, Mapping[_Key, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
 
     def prior(self, metric: str, weights: Iterable[tuple[Cell, float]]) -> NoisePrior | None:
         """Return the prior, estimated from other cells, for Σ weight · log(metric of the cell) in one block.
@@ -34,7 +37,7 @@ class CampaignNoise:
         """
         if metric not in self._fitted:
             self._fitted[metric] = self._fit(metric)
-        known = [(self._fitted[metric].get(_workload_of(cell)), weight) for cell, weight in weights]
+        known = [(self._fitted[metric].get(_key(cell)), weight) for cell, weight in weights]
         found = [prior.times(weight * weight) for prior, weight in known if prior is not None]
         if not found or len(found) < len(known):
             return None
@@ -49,37 +52,30 @@ class CampaignNoise:
         cells = group.cells
         return lambda a, b: self.prior(metric, [(cells[a], 1.0), (cells[b], -1.0)])
 
-    def _fit(self, metric: str) -> Mapping[str, NoisePrior | None]:
-        """Return the prior by workload and place: that of the workload, or of all small workloads at its place."""
-        workloads: dict[str, dict[str, _Blocks]] = defaultdict(lambda: defaultdict(dict))
-        places: dict[str, list[str]] = defaultdict(list)
+    def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
+        """Return the prior of each workload at its place: its own, or that of all small workloads there."""
+        cells: dict[str, Cell] = {}
+        values: dict[str, _Blocks] = defaultdict(dict)
         for trial in self.trials:
             figure = trial.metrics.get(metric)
             value = None if figure is None else figure.value
             if value is not None and value > 0 and is_usable(trial):
-                workloads[_workload_of(trial.cell)][trial.cell.id][trial.key.block] = log(value)
-        small = [name for name, cells in workloads.items() if len(cells) < CELLS_OWN]
-        for name in small:
-            places[_place_of(name)].append(name)
-        shared = {
-            place: fit_noise([_cells(workloads[name]) for name in names]) for place, names in places.items()
+                cells[trial.cell.id] = trial.cell
+                values[trial.cell.id][trial.key.block] = log(value)
+        workloads: dict[_Key, list[_Blocks]] = defaultdict(list)
+        for cell in sorted(cells):  # ids: an order that depends on nothing that was measured
+            workloads[_key(cells[cell])].append(values[cell])
+        small: dict[_Key, list[list[_Blocks]]] = defaultdict(list)
+        for key, own in workloads.items():
+            if len(own) < CELLS_OWN:
+                small[key[:PLACE]].append(own)
+        shared = {place: fit_noise(those) for place, those in small.items()}
+        return {
+            key: shared[key[:PLACE]] if len(own) < CELLS_OWN else fit_noise([own])
+            for key, own in workloads.items()
         }
-        own = {
-            name: fit_noise([_cells(cells)]) for name, cells in workloads.items() if len(cells) >= CELLS_OWN
-        }
-        return {**own, **{name: shared[_place_of(name)] for name in small}}
 
 
-def _cells(cells: Mapping[str, _Blocks]) -> list[_Blocks]:
-    """Return the cells in the order of their ids, which does not depend on measured values."""
-    return [cells[cell] for cell in sorted(cells)]
-
-
-def _workload_of(cell: Cell) -> str:
-    """Return the key of a workload at its place (machine and medium). Its cells have similar noise."""
-    return f"{cell.stack.machine.type}/{cell.stack.medium.name}/{cell.workload.model_dump_json()}"
-
-
-def _place_of(workload: str) -> str:
-    machine, medium, _ = workload.split("/", 2)
-    return f"{machine}/{medium}"
+def _key(cell: Cell) -> _Key:
+    """Return machine, medium and workload: cells that have all three in common vary alike, unless the stack differs."""
+    return (cell.stack.machine.type, cell.stack.medium.name, cell.workload.model_dump_json())

@@ -193,13 +193,14 @@ class Guest(ABC):
                 if unanswered >= PINGS and self.child.exit_code() is None:
                     raise self._hung("the guest's kernel no longer answers")
             self._check_filled()
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return None
+            # What has arrived is read even after the deadline: fslab itself may have been stopped meanwhile.
+            left = max(0.0, deadline - time.monotonic())
             ready, _, _ = select.select([self.line], [], [], min(left, LOOK_EVERY_S))
             if not ready:
                 if self.child.exit_code() is not None:
                     raise self._ended()
+                if left == 0:
+                    return None
                 continue
             try:
                 data = self.line.recv(4096)

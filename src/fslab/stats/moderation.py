@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from scipy.special import digamma, fdtrc, polygamma
 
 from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.paired import PAIRS_LEAST
 
 Floats = NDArray[np.float64]
 
-BLOCKS_LEAST = 3
-PAIRS_LEAST = 3  # fewer independent variances do not show how similar they are
+VARIANCES_LEAST = 3  # fewer independent variances do not show how similar they are
 _ROUNDS = 15
 
 
@@ -48,14 +48,14 @@ def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None
     are compared in pairs, so that changes from block to block cancel. None if there are fewer than three pairs without
     a common cell.
     """
-    usable = [[cell for cell in cells if len(cell) >= BLOCKS_LEAST] for cells in workloads]
+    usable = [[cell for cell in cells if len(cell) >= PAIRS_LEAST] for cells in workloads]
     rounds = [(cells, _rounds(len(cells))) for cells in usable if len(cells) > 1]
     logarithms: list[float] = []
     excesses: list[float] = []
     for turn in range(max((len(own) for _, own in rounds), default=0)):
         pairs = [(cells[a], cells[b]) for cells, own in rounds for a, b in own[turn % len(own)]]
         found = [one for a, b in pairs if (one := _half_variance(a, b)) is not None]
-        if len(found) < PAIRS_LEAST:
+        if len(found) < VARIANCES_LEAST:
             continue
         halves = np.array([own for _, own in found]) / 2
         values = np.log([variance for variance, _ in found]) - digamma(halves) + np.log(halves)
@@ -81,7 +81,7 @@ def _freedom(cells: Sequence[Mapping[int, float]]) -> int:
 def _half_variance(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[float, int] | None:
     """Return half the variance of the differences and its degrees of freedom; None if it is 0 or has too few blocks."""
     common = a.keys() & b.keys()
-    if len(common) < BLOCKS_LEAST:
+    if len(common) < PAIRS_LEAST:
         return None
     differences = np.array([a[block] - b[block] for block in sorted(common)])
     variance = float(differences.var(ddof=1)) / 2

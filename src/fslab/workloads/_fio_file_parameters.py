@@ -13,7 +13,7 @@ from pydantic import Field, field_validator
 
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
-from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES, SYNCED
+from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES, writes_through
 from fslab.workloads._fio_parameters import objection
 
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
@@ -69,8 +69,8 @@ class FileJob:
     @property
     def flushed(self) -> bool:
         """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
-        synced = self.options.get("sync") in SYNCED and self.options.get("ioengine") != "mmap"
-        return self.syncs or bool(self.number("end_fsync", 0)) or synced
+        through = writes_through(self.options.get("sync"), self.options.get("ioengine"))
+        return self.syncs or bool(self.number("end_fsync", 0)) or through
 
     @property
     def direct(self) -> bool:

@@ -107,5 +107,10 @@ REFUSED = {
 # Synchronous engines have one request in flight: fio ignores iodepth with them.
 SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})
-SYNCED = frozenset({"1", "sync", "dsync"})  # values of 'sync' with which each write reaches the device
+_SYNCED = frozenset({"1", "sync", "dsync"})  # values of 'sync' with which each write reaches the device
 METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})
+
+
+def writes_through(sync: str | None, engine: str | None) -> bool:
+    """Return whether option ``sync`` makes each write reach the device. It has no effect on mmap."""
+    return sync in _SYNCED and engine != "mmap"

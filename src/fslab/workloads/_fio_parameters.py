@@ -31,7 +31,7 @@ from fslab.workloads._fio_options import (
     METADATA_ENGINES,
     REFUSED,
     SYNC_ENGINES,
-    SYNCED,
+    writes_through,
 )
 
 _WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
@@ -164,8 +164,7 @@ class FioParameters(Parameters):
     @property
     def flushed(self) -> bool:
         """Whether written data reaches the device within the run time. mmap ignores ``sync``."""
-        synced = self.others.get("sync") in SYNCED and self.engine != "mmap"
-        return self.final_fsync or self.syncs or synced
+        return self.final_fsync or self.syncs or writes_through(self.others.get("sync"), self.engine)
 
     @property
     def total_bytes(self) -> int:
