@@ -206,3 +206,35 @@ def test_the_lifeline(serve: Any, tmp_path: Path) -> None:
         process.communicate()
     assert not (tmp_path / "fslab-disk").exists()
     assert not (tmp_path / "control").exists()
+
+
+def test_a_control_path_that_is_taken_stays(serve: Any, tmp_path: Path) -> None:
+    """Of another server, or a user's file: nothing is mounted, and nothing is removed."""
+    server = serve()
+    taken = tmp_path / "file"
+    taken.write_text("data")
+    other = tmp_path / "other"
+    for path in (server.control, taken):
+        told = subprocess.run(
+            [str(BINARY), "serve", str(other), "--control", str(path), "--size", str(SIZE)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert told.returncode == 1
+        assert f"cannot create the socket {path}" in told.stderr
+        assert not other.exists()
+    assert taken.read_text() == "data"
+    assert server.ask("statistics")["powered"]
+
+
+def test_a_server_that_cannot_start_unmounts(tmp_path: Path) -> None:
+    """Too few file descriptors for its threads: the mount has been made by then."""
+    mounts = Path("/proc/self/mountinfo")
+    for most in range(6, 16):
+        argv = [str(BINARY), "serve", str(tmp_path / "disk"), "--control", str(tmp_path / "control")]
+        argv = ["prlimit", f"--nofile={most}", *argv, "--size", str(SIZE), "--threads", "16"]
+        told = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert told.returncode == 1, told.stderr
+        assert str(tmp_path / "disk") not in mounts.read_text(), most
+        assert not list(tmp_path.iterdir()), most

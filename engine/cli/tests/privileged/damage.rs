@@ -4,28 +4,37 @@ use tempfile::tempdir;
 
 use crate::common::{document, with_own_mounts};
 
-/// Makes a file system in an image, with a file of which the image then loses a part: the prefix that can still
-/// be read is no multiple of what the engine reads at once.
+/// Makes a file system in an image, with files of which the image then loses a part: the prefix of the first that can
+/// still be read is no multiple of what the engine reads at once. Each file is one extent, because its blocks are
+/// allocated before it is written: else write-back that begins early splits it. The first is the one that lies first.
+/// Without read-ahead, each block is read alone: a large folio that has the end in it cannot be read at all.
 const PRELUDE: &str = r#"
     mount -t tmpfs -o size=64m none "$DIR"; cd "$DIR"; mkdir at
     truncate -s 24m image; mkfs.ext4 -q -O ^has_journal -b 4096 image
     mount -o loop image at
     mkdir at/set
-    head -c 3000000 /dev/zero | tr '\0' 'x' > at/set/first; cp at/set/first at/set/second
+    for name in a b; do
+        fallocate -l 3000000 at/set/$name
+        head -c 3000000 /dev/zero | tr '\0' 'x' | dd of=at/set/$name bs=64k conv=notrunc iflag=fullblock status=none
+        sync -f at
+        filefrag at/set/$name | grep -q ': 1 extent' || { filefrag -v at/set/$name >&2; exit 3; }
+        echo "$(filefrag -v at/set/$name | awk '$1 == "0:" { split($4, at, "."); print at[1] }') $name"
+    done > begins
+    sort -n -o begins begins
+    { read -r start name; read -r _ other; } < begins
+    mv at/set/$name at/set/first; mv at/set/$other at/set/second
     ln at/set/first at/set/third
-    sync -f at
-    last=$(filefrag -v at/set/first | awk '$1 == "0:" { split($4, a, "."); print a[1] }')
     umount at
-    mount -o loop,ro image at
-    truncate -s $(( (last + 333) * 4096 )) image
+    mount -o loop,ro image at; blockdev --setra 0 "$(findmnt -n -o SOURCE at)"
+    truncate -s $(( (start + 333) * 4096 )) image
 "#;
 
 /// How many bytes of a file can be read, four thousand at a time; fails unless an error ends it.
-const READABLE: &str = r"
+const READABLE: &str = r#"
     count=0; while dd if=at/set/first of=/dev/null bs=4096 count=1 skip=$count status=none 2>/dev/null
         do count=$((count + 1)); [ $count -lt 732 ]; done
-    [ $count -gt 64 ]; [ $((count % 64)) -ne 0 ]
-";
+    [ $count -gt 64 ] && [ $((count % 64)) -ne 0 ] || { echo "$count blocks can be read" >&2; exit 3; }
+"#;
 
 pub(crate) fn a_bad_sector_is_no_end_of_a_file() {
     let directory = tempdir().unwrap();
@@ -64,6 +73,7 @@ const OF_WORKLOAD: &str = r#"
     mount -o loop image at
     "$ENGINE" wml --script "$WORKLOAD" --dir at --create-only > /dev/null
     file=$(find at/fslab-wml -type f); [ "$(stat -c %s "$file")" -eq 3000000 ]
+    sync -f at
     first=$(filefrag -v "$file" | awk '$1 == "0:" { split($4, a, "."); print a[1] }')
     umount at
     mount -o loop,ro image at

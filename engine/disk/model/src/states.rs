@@ -77,13 +77,19 @@ impl Crash {
         let first = self.rows[..cut]
             .iter()
             .position(|row| row.as_ref().is_some_and(|row| row.changes() && !durable(row)));
-        let at_risk: Vec<usize> = (first.unwrap_or(cut)..cut)
-            .filter(|number| self.rows[*number].as_ref().is_some_and(|row| row.changes() && !durable(row)))
-            .collect();
-        self.advance(first.unwrap_or(cut));
-        let mut state = State { at_risk, lost: Vec::new(), changed: Pages::new() };
-        for number in state.at_risk.clone() {
-            self.take(number, fate, &mut state);
+        let first = first.unwrap_or(cut);
+        self.advance(first);
+        let mut state = State { at_risk: Vec::new(), lost: Vec::new(), changed: Pages::new() };
+        for number in first..cut {
+            match &self.rows[number] {
+                // A row is logged when the disk begins it: one that a fault delays precedes rows that completed earlier.
+                Some(row) if row.changes() && durable(row) => self.take(number, &Fate::Kept, &mut state),
+                Some(row) if row.changes() => {
+                    state.at_risk.push(number);
+                    self.take(number, fate, &mut state);
+                }
+                _ => {}
+            }
         }
         state
     }
@@ -233,6 +239,19 @@ mod tests {
         assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [1, 5, 2]);
         let state = crash.state(5, &Fate::Kept);
         assert_eq!([0, 1, 9].map(|page| byte(&crash, &state, page)), [4, 5, 2]);
+    }
+
+    #[test]
+    fn what_a_flush_covers_is_there_also_after_a_row_that_completes_late() {
+        let (log, data) = log(&[Some(0), Some(1), None, Some(1)], 0);
+        let mut rows = Log::parse(&log, data.len() as u64).expect("a log").rows;
+        rows[0].as_mut().expect("a write").completed = 1_000;
+        let mut crash = Crash::new(Pages::new(), rows, data);
+        let state = crash.state(4, &Fate::Lost);
+        assert_eq!(state.at_risk, [0, 3]);
+        assert_eq!([0, 1].map(|page| byte(&crash, &state, page)), [0, 2]);
+        let state = crash.state(4, &Fate::Without(vec![0]));
+        assert_eq!([0, 1].map(|page| byte(&crash, &state, page)), [0, 4]);
     }
 
     #[test]

@@ -184,6 +184,22 @@ fn rates_are_the_data_sheets() {
 }
 
 #[test]
+fn a_write_larger_than_the_rest_of_the_buffer_waits_for_a_program_and_no_longer() {
+    for profile in PROFILES {
+        for cache in [Cache::None, Cache::Volatile, Cache::Protected] {
+            let mut drive = Ssd::new(profile, SIZE, cache, Collection::Greedy, false, 1);
+            drive.submit(0, &Request { id: 1, op: Op::Write, sector: 0, sectors: 8 });
+            let large = profile.buffer.min(SIZE / 16) / 512;
+            drive.submit(0, &Request { id: 2, op: Op::Write, sector: 8, sectors: large });
+            let mut events = Vec::new();
+            drive.advance(60 * SECOND, &mut events);
+            let done = events.iter().filter(|event| matches!(event, Event::Done { .. })).count();
+            assert_eq!(done, 2, "{} {cache:?}", profile.name);
+        }
+    }
+}
+
+#[test]
 fn a_flush_waits_for_the_flash_unless_protected() {
     for (cache, quick) in [(Cache::Volatile, false), (Cache::Protected, true)] {
         let mut drive = Ssd::new(profile("ssd-sata"), SIZE, cache, Collection::Greedy, false, 1);

@@ -67,6 +67,8 @@ enum Verb {
     Shutdown,
 }
 
+const NO_LOG: &str = "this server keeps no log: start it with --log FILE";
+
 /// The state on which requests act.
 pub(crate) struct Control {
     pub(crate) device: Arc<Device>,
@@ -99,7 +101,7 @@ impl Control {
     fn converse(&self, stream: &UnixStream) -> std::io::Result<()> {
         let mut writer = stream;
         for line in lines::bounded(BufReader::new(stream)) {
-            let verb = serde_json::from_slice(&line?).context("not a request");
+            let verb = serde_json::from_slice(&line?).context("this line is no request");
             let ends = matches!(verb, Ok(Verb::Shutdown));
             let answer = verb.and_then(|verb| self.answer(verb));
             let mut answer = answer.unwrap_or_else(|error| json!({"error": format!("{error:#}")}));
@@ -125,7 +127,7 @@ impl Control {
             Verb::Mark { name } => {
                 let mut core = device.core();
                 let now = core.clock.now();
-                let recorder = core.recorder.as_mut().context("there is no log")?;
+                let recorder = core.recorder.as_mut().context(NO_LOG)?;
                 json!({"mark": recorder.mark(name, now)?})
             }
             Verb::Cut(cut) => {
@@ -158,7 +160,7 @@ impl Control {
                 device.core().paced = real;
                 json!({})
             }
-            Verb::Slow { factor } => bail!("factor {factor} must be greater than 0"),
+            Verb::Slow { factor } => bail!("factor {factor} of 'slow' must be a number greater than 0"),
             Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
             Verb::Calibrate { path } => self.calibrate(&path)?,
             Verb::Reset { data } => self.reset(data)?,
@@ -173,7 +175,7 @@ impl Control {
             Verb::Sync => {
                 let mut core = device.core();
                 let phases = core.phases.clone();
-                core.recorder.as_mut().context("there is no log")?.sync(&phases)?;
+                core.recorder.as_mut().context(NO_LOG)?.sync(&phases)?;
                 json!({})
             }
             Verb::Shutdown => json!({}),
@@ -187,7 +189,7 @@ impl Control {
             bail!(direct::refuses_delay(rule.op));
         }
         if !(0.0..=1.0).contains(&rule.probability) {
-            bail!("probability {} must be between 0 and 1", rule.probability);
+            bail!("probability {} of a fault must be between 0 and 1", rule.probability);
         }
         let mut core = self.device.core();
         let id = core.gate.faults.arm(rule);

@@ -63,15 +63,16 @@ pub(crate) enum Got {
 }
 
 impl Connection {
-    /// Mount on an empty directory and answer INIT.
-    pub(crate) fn mount(directory: &Path, size: u64) -> io::Result<Self> {
+    /// Mount on a directory. `initialize` must follow.
+    pub(crate) fn mount(directory: &Path) -> io::Result<Self> {
         let fd = sys::open(Path::new("/dev/fuse"), libc::O_RDWR)?;
         sys::mount_fuse(fd.as_fd(), directory)?;
-        let connection = Self(fd);
-        let mut buffer = buffer();
-        // The first request is INIT. It is answered like any other.
-        receive(connection.0.as_fd(), &mut buffer, size)?;
-        Ok(connection)
+        Ok(Self(fd))
+    }
+
+    /// Answer the kernel's first request, which is INIT. It is answered like any other.
+    pub(crate) fn initialize(&self, size: u64) -> io::Result<()> {
+        receive(self.0.as_fd(), &mut buffer(), size).map(drop)
     }
 
     /// Return the first descriptor.

@@ -219,13 +219,14 @@ impl Connected {
             Message::SetVringEnable(0, enabled) => self.enabled = enabled,
             Message::SetBackendReqFd(file) => self.back = file,
             Message::Nothing => {}
-            _ => return Err(io::Error::other("there is only one queue")),
+            _ => return Err(io::Error::other("the guest asks for a second queue: this disk has one")),
         }
         Ok(())
     }
 
     fn place(&mut self, addresses: [u64; 3]) -> io::Result<()> {
-        let memory = self.memory.as_ref().ok_or_else(|| io::Error::other("no memory was given"))?;
+        let memory =
+            self.memory.as_ref().ok_or_else(|| io::Error::other("the guest has not shared its memory"))?;
         let [descriptors, used, available] = addresses.map(|address| memory.guest_address(address));
         let parts = |address: Option<u64>| {
             let address =
@@ -282,8 +283,9 @@ impl Memory {
             let file = FileOffset::new(File::from(region.file), region.offset);
             let bytes = usize::try_from(region.bytes).map_err(io::Error::other)?;
             let mapping = MmapRegion::from_file(file, bytes).map_err(io::Error::other)?;
-            GuestRegionMmap::new(mapping, GuestAddress(region.guest))
-                .ok_or_else(|| io::Error::other("a region of the guest's memory has no end"))
+            GuestRegionMmap::new(mapping, GuestAddress(region.guest)).ok_or_else(|| {
+                io::Error::other("a region of the guest's memory reaches beyond the last address")
+            })
         });
         let mapped = GuestMemoryMmap::from_regions(mapped.collect::<io::Result<_>>()?);
         Ok(Self { mapped: Arc::new(mapped.map_err(io::Error::other)?), places })

@@ -73,7 +73,12 @@ pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
         || end > options.size
         || last.is_none_or(|last| last > end)
     {
-        bail!("a block of {} bytes in {}..{end} is not on the disk", options.block, options.start);
+        bail!(
+            "--block {} must be a multiple of 512 bytes that fits between --start {} and {end}, within the disk of {} bytes",
+            options.block,
+            options.start,
+            options.size
+        );
     }
     let (bytes, seed) = (options.size, options.seed);
     let collection = Collection::Greedy;

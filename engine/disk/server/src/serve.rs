@@ -2,6 +2,7 @@
 
 use std::fs::DirBuilder;
 use std::io::Write;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -105,37 +106,33 @@ fn build(options: &Serve) -> anyhow::Result<Built> {
     })
 }
 
-fn mounted(
-    options: &Serve,
-    signals: &std::os::fd::OwnedFd,
-    device: Device,
-    fastest: Option<u64>,
-) -> anyhow::Result<()> {
+/// What the end of a server has to undo.
+#[derive(Default)]
+struct Started {
+    mounted: bool,
+    threads: Vec<JoinHandle<()>>,
+}
+
+fn mounted(options: &Serve, signals: &OwnedFd, device: Device, fastest: Option<u64>) -> anyhow::Result<()> {
     let device = Arc::new(device);
-    let shutdown = sys::event()?;
-    let waiting = calibrate::waiting()?;
     let directory = std::path::absolute(&options.directory)?;
-    let connection = if options.unmounted {
-        None
-    } else {
-        let mounted = Connection::mount(&directory, options.size);
-        Some(mounted.with_context(|| format!("cannot mount a FUSE file system on {}", directory.display()))?)
-    };
-    let threads = start(&device, connection, waiting, options.threads, &shutdown)?;
-    let outcome = ready(options, &device, (waiting, fastest), &directory, &shutdown)
-        .and_then(|()| Ok(life::wait_for_end(signals, &shutdown, options.lifeline)?));
+    // First: a path that is taken belongs to another process, and stays.
+    let listener = UnixListener::bind(&options.control)
+        .with_context(|| format!("cannot create the socket {}", options.control.display()))?;
+    let mut started = Started::default();
+    let outcome = run(options, signals, &device, fastest, &directory, listener, &mut started);
     let offered = device.guest.get().map(|guest| &guest.socket);
     for socket in [Some(&options.control), offered].into_iter().flatten() {
         let _ = fs::remove_file(socket);
     }
     device.ended.store(true, Ordering::Release);
     let _ = sys::notify(&device.wake);
-    if !options.unmounted {
+    if started.mounted {
         if let Err(error) = clean::abort(&directory) {
             eprintln!("fslab-disk: cannot unmount {}: {error}", directory.display());
         }
     }
-    for thread in threads {
+    for thread in started.threads {
         let _ = thread.join();
     }
     let mut core = device.core();
@@ -146,43 +143,72 @@ fn mounted(
     }
 }
 
+/// Mount, start the serving threads, report readiness, and wait for the end. The caller cleans up, also after an error.
+fn run(
+    options: &Serve,
+    signals: &OwnedFd,
+    device: &Arc<Device>,
+    fastest: Option<u64>,
+    directory: &Path,
+    listener: UnixListener,
+    started: &mut Started,
+) -> anyhow::Result<()> {
+    let shutdown = sys::event()?;
+    let waiting = calibrate::waiting()?;
+    let connection = if options.unmounted {
+        None
+    } else {
+        let refused = || format!("cannot mount a FUSE file system on {}", directory.display());
+        let connection = Connection::mount(directory).with_context(refused)?;
+        started.mounted = true;
+        connection.initialize(options.size).with_context(refused)?;
+        Some(connection)
+    };
+    start(device, connection, waiting, options.threads, &shutdown, &mut started.threads)
+        .context("cannot start the serving threads")?;
+    ready(options, device, (waiting, fastest), directory, listener, &shutdown)?;
+    Ok(life::wait_for_end(signals, &shutdown, options.lifeline)?)
+}
+
 /// Start the serving threads. The server ends when one of them ends.
 fn start(
     device: &Arc<Device>,
     connection: Option<Connection>,
     waiting: Waiting,
-    threads: u8,
-    shutdown: &std::os::fd::OwnedFd,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let spawn = |work: Box<dyn FnOnce() -> io::Result<()> + Send>| {
+    count: u8,
+    shutdown: &OwnedFd,
+    threads: &mut Vec<JoinHandle<()>>,
+) -> io::Result<()> {
+    let mut spawn = |work: Box<dyn FnOnce() -> io::Result<()> + Send>| {
         let shutdown = shutdown.try_clone()?;
-        Ok::<_, io::Error>(thread::spawn(move || {
+        threads.push(thread::spawn(move || {
             if let Err(error) = work() {
                 eprintln!("fslab-disk: cannot serve: {error}");
             }
             let _ = fs::File::from(shutdown).write_all(&1u64.to_ne_bytes());
-        }))
+        }));
+        Ok(())
     };
     let device = Arc::clone(device);
     let connection = match connection {
         Some(connection) if !device.timed => connection,
-        timed => return Ok(vec![spawn(Box::new(move || timed::serve(&device, timed.as_ref(), waiting)))?]),
+        timed => return spawn(Box::new(move || timed::serve(&device, timed.as_ref(), waiting))),
     };
-    let mut started = Vec::new();
-    for _ in 0..threads {
+    for _ in 0..count {
         let (device, fd) = (Arc::clone(&device), connection.another()?);
-        started.push(spawn(Box::new(move || direct::serve(&device, &fd)))?);
+        spawn(Box::new(move || direct::serve(&device, &fd)))?;
     }
-    Ok(started)
+    Ok(())
 }
 
-/// Measure the round trip, open the control socket, and report on standard output that the disk is ready.
+/// Measure the round trip, serve the control socket, and report on standard output that the disk is ready.
 fn ready(
     options: &Serve,
     device: &Arc<Device>,
     (waiting, fastest): (Waiting, Option<u64>),
     directory: &Path,
-    shutdown: &std::os::fd::OwnedFd,
+    listener: UnixListener,
+    shutdown: &OwnedFd,
 ) -> anyhow::Result<()> {
     let disk = directory.join("disk");
     let trip = if options.unmounted {
@@ -199,8 +225,6 @@ fn ready(
         core.round_trip = trip.filter(|_| device.timed).map_or(0, |trip| trip.low);
         core.fidelity = fidelity.clone();
     }
-    let listener = UnixListener::bind(&options.control)
-        .with_context(|| format!("cannot create the socket {}", options.control.display()))?;
     let control = Arc::new(Control {
         device: Arc::clone(device),
         waiting,

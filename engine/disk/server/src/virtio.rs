@@ -91,7 +91,7 @@ where
     let length = if kind == 0 { room.saturating_sub(1) } else { data };
     let inside = |length: u64| offset.and_then(|at| at.checked_add(length)).is_some_and(|end| end <= size);
     if room == 0 {
-        return Err(io::Error::other("there is no room for a status"));
+        return Err(io::Error::other("the guest's request has no room for a status byte"));
     }
     let io = match kind {
         0 | 1 if length > MAX_BYTES as u64 || length % SECTOR != 0 || !inside(length) => return Ok(failed()),
@@ -134,7 +134,7 @@ where
 {
     let mut writer = chain.writer(memory).map_err(io::Error::other)?;
     let room = writer.available_bytes().checked_sub(1);
-    let room = room.ok_or_else(|| io::Error::other("there is no room for a status"))?;
+    let room = room.ok_or_else(|| io::Error::other("the guest's request has no room for a status byte"))?;
     let mut last = writer.split_at(room).map_err(io::Error::other)?;
     writer.write_all(&data[..data.len().min(room)])?;
     last.write_all(&[status as u8])?;

@@ -52,6 +52,10 @@ impl Ssd {
         let pages = request.sector / PAGE_SECTORS..request.end().div_ceil(PAGE_SECTORS);
         let count = usize::try_from(pages.end - pages.start).unwrap_or(0);
         if self.used > 0 && self.used + count > self.buffer_pages {
+            if self.used == self.open.len() {
+                // No program is under way that would make room, and no write comes that would fill the unit.
+                self.dispatch(arrived);
+            }
             return false;
         }
         let start = self.start(true, arrived);
