@@ -151,6 +151,10 @@ def test_units_are_those_of_the_metric() -> None:
     assert printed(2, "MiB/s") == 2 * 1024**2
     assert printed(4.8, "us") == pytest.approx(4800)
     assert printed(5, "%") == 5
+    assert printed(2, "s", Unit.SECONDS) == 2
+    assert printed(2, "s", Unit.NANOSECONDS) == 2e9
+    assert printed(5, "k", Unit.IOPS) == 5000
+    assert printed(7, "1/s", Unit.FILES_PER_SECOND) == 7
     assert in_unit("4.5us", Unit.NANOSECONDS) == pytest.approx(4500)
     assert in_unit("5k", Unit.IOPS) == 5000
     with pytest.raises(ValueError, match="'4us' is no figure in IOPS"):
@@ -163,7 +167,8 @@ def test_units_are_those_of_the_metric() -> None:
         ("workload,value\n", "columns"),
         (HEAD + "I,w,ext4,defaults,iops,1/s,many\n", "x.csv:2: cannot be read"),
         (HEAD + "I,w,ext4,defaults,iops,furlongs,1\n", "no unit 'furlongs'"),
-        (HEAD + "I,w,ext4,defaults,iops,1/s,0\n", "'0' must be greater than 0"),
+        (HEAD + "I,w,ext4,defaults,iops,1/s,0\n", "'0' must be a number greater than 0"),
+        (HEAD + "I,w,ext4,defaults,iops,1/s,inf\n", "'inf' must be a number greater than 0"),
     ],
 )
 def test_a_file_of_figures_that_cannot_be_read_is_refused_with_its_line(text: str, said: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fslab.api import explanations
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.explain import ablation
+from fslab.explain import ablation, mechanisms
 from fslab.explain.attribution import attribute
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
@@ -82,6 +82,24 @@ def test_a_switch_makes_another_cell_that_its_file_system_takes(of: Cell) -> Non
         driver = FILESYSTEMS.get(str(of.stack.filesystem))
         driver.check_mount_options(changed.stack.mount_options)
         driver.check_mkfs_options(changed.stack.mkfs_options)
+
+
+@pytest.mark.parametrize(
+    ("mkfs_options", "applies"),
+    [("", True), ("-O has_journal", True), ("-O dir_index,^metadata_csum", True), ("-O ^has_journal", False),
+     ("-O^has_journal", False), ("-b 1k -O extent,^has_journal", False), ("-O ^has_journal_dev", True)],
+)  # fmt: skip
+def test_a_feature_that_is_named_is_not_off(mkfs_options: str, applies: bool) -> None:
+    found = seen(cell("ext4", mkfs_options=mkfs_options), {})
+    assert REGISTRY.get("journal").applies(found) is applies
+
+
+def test_a_feature_that_is_off_is_not_on() -> None:
+    for options, given in (("-O fast_commit", True), ("-O ^fast_commit", False), ("", False)):
+        assert mechanisms._is_word("fast_commit", options) is given
+    assert mechanisms._is_word("-m single", "-d single -m single")
+    assert not mechanisms._is_word("-m single", "-m dup")
+    assert mechanisms._is_word("agcount", "-d agcount=4")
 
 
 def test_writes_of_btrfs_with_fsync() -> None:

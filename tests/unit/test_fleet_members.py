@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -126,6 +127,49 @@ def test_the_enrolment_survives_what_strangers_say(
     assert b"certificate" not in answer
     token = invitations.invite(fleet, valid_s=60, machines=1)
     enrolment.join(server, token, "lab1", tmp_path / "w")
+
+
+@pytest.mark.parametrize(
+    "answer", [b"", b"\n", b"[]\n", b"{}\n", b"[" * 9000 + b"\n", b"\xff\n", b'{"error": 5}\n']
+)
+def test_an_answer_that_is_no_membership(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    """Of a fleet with the right certificate, as another version may give it: nothing is written."""
+    token = invitations.invite(fleet, valid_s=60, machines=1)
+    read = enrolment._read
+    monkeypatch.setattr(enrolment, "_read", lambda connection: (read(connection), answer)[1])
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        made = enrolment.EnrolmentServer(directory=fleet, scheduler="", store="", tell=lambda _: None)
+        thread = threading.Thread(target=made.serve, args=(listening,))
+        thread.start()
+        with pytest.raises(FslabError, match=r"cannot join the fleet|the fleet refused"):
+            enrolment.join(listening.getsockname(), token, "lab1", tmp_path / "w")
+        listening.shutdown(socket.SHUT_RDWR)
+    thread.join()
+    assert not (tmp_path / "w").exists()
+
+
+def test_a_link_that_cannot_be_started_is_started_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a full disk: the agent goes on."""
+    said: list[str] = []
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(confined, "start", full)
+    kept = link_keeper.LinkKeeper(
+        name="x", settings={}, files={}, user=None, request=lambda _: None, is_waiting=lambda _: False,
+        tell=said.append,
+    )  # fmt: skip
+    kept.keep()
+    kept.keep()
+    assert len(said) == 1
+    assert "No space left" in said[0]
+    assert kept.is_failing
+    assert kept.next_start > time.monotonic() - 1
 
 
 def test_a_request_for_something_else_is_not_signed(fleet: Path) -> None:

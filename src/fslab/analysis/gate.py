@@ -103,7 +103,9 @@ def _needed(found: CampaignComparison, unsure: list[ComparisonLine]) -> int | No
     """Return the trials per side needed for significance after Holm's correction; None if there are enough."""
     if not unsure:
         return None
-    tested = sum(line.p_value is not None for line in found.lines) or 1
+    # Holm compares the smallest p-value with 1/m of the level, the next with 1/(m − 1): what is significant is past.
+    open_lines = sum(line.p_value is not None and not line.holds_together for line in found.lines)
+    tested = open_lines or 1
     needed = pairs_needed(1 - (1 - found.coverage) / tested)
     have = min(min(len(line.a.values), len(line.b.values)) for line in unsure)
     return needed if have < needed else None

@@ -37,9 +37,13 @@ def in_unit(text: str, unit: Unit) -> float:
     return float(match[1]) * known[match[2]]
 
 
-def printed(value: float, unit: str) -> float:
-    """Convert a printed figure to the unit in which its metric is stored. Raises ValueError for an unknown unit."""
-    for known in (_PRINTED, *_WRITTEN.values()):
+def printed(value: float, unit: str, stored_in: Unit | None = None) -> float:
+    """Convert a printed figure to the unit in which its metric is stored. Raises ValueError for an unknown unit.
+
+    Without ``stored_in``, for a workload that this version does not know, times become nanoseconds.
+    """
+    own = {} if stored_in is None else _WRITTEN[stored_in]
+    for known in (own, _PRINTED, *_WRITTEN.values()):
         if unit and unit in known:
             return value * known[unit]
     raise ValueError(f"no unit '{unit}'")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
 from itertools import combinations
-from math import log
+from math import inf, log
 
 from fslab.cell import Cell
 from fslab.claims import figures
@@ -144,9 +144,10 @@ def _printed(row: dict[str, str], published: Published, scope: Scope) -> Publish
         and is_variant(cell, row["variant"])
     ]
     known = [(cell, metric) for cell in cells if (metric := figures.metric(cell.workload, asked)) is not None]
-    value = figures.printed(float(row["value"]), row["unit"])
-    if not value > 0:
-        raise ValueError(f"'{row['value']}' must be greater than 0")
+    stored_in = known[0][1].unit if known else None
+    value = figures.printed(float(row["value"]), row["unit"], stored_in)
+    if not 0 < value < inf:
+        raise ValueError(f"'{row['value']}' must be a number greater than 0")
     return PublishedFigure(
         table=row["table"], workload=row["workload"], filesystem=row["filesystem"], variant=row["variant"],
         label=row["metric"], value=value, cells=tuple(cell for cell, _ in known),

@@ -20,6 +20,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from fslab import texts
 from fslab.cell import Frozen
 from fslab.errors import FslabError, UsageError
 from fslab.fleet import certificates, invitations
@@ -146,7 +147,7 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
                 )  # fmt: skip
             asked = JoinRequest(name=name, secret=token.secret.hex(), request=request.decode("ascii"))
             secured.sendall(asked.model_dump_json().encode() + b"\n")
-            answer = json.loads(_read(secured))
+            answer = texts.json_of(_read(secured))
             refusal = answer.get("error") if isinstance(answer, dict) else None
             membership = None if refusal else Membership.model_validate(answer)
     except (OSError, ValueError) as error:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import texts
+from fslab.errors import FslabError
 from fslab.fleet import confined, link
 from fslab.names import is_word
 
@@ -63,9 +64,19 @@ class LinkKeeper:
             self.next_start = now + min(2.0 ** min(self.failures, 10) / 2, LONGEST_WAIT_S)
         if now >= self.next_start:
             self.started = now
+            self._start()
+
+    def _start(self) -> None:
+        """Start the link. Where that fails, as on a full disk, the agent goes on, and the link is started later."""
+        try:
             self.program = confined.start(
                 self.name, "fslab.fleet.link", self.settings, self.user, self.files, self._listen
             )
+        except (FslabError, OSError) as error:
+            self.end()
+            self.failures += 1
+            self.next_start = self.started + min(2.0 ** min(self.failures, 10) / 2, LONGEST_WAIT_S)
+            self.tell(f"cannot start the connection to the scheduler: {error}")
 
     def end(self) -> None:
         """End the link and close the socket."""

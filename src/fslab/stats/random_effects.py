@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 
-# With four machines, a prediction interval of normal effects is 5.6 standard deviations wide on each side (t, 2 degrees
+# With four machines, a prediction interval of normal effects is 4.8 standard deviations wide on each side (t, 2 degrees
 # of freedom): too wide to be useful.
 MACHINES_LEAST = 5
 DRAWS = 4000  # from one seed to another, the ends of an interval move by about 3 % of its width

@@ -4,6 +4,7 @@ One file per mechanism. Pure. A statement about a cell is an observation; only s
 (``ablation``).
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import ClassVar
@@ -21,8 +22,8 @@ class Mechanism(ABC):
 
     ``alters``: switching it off makes another workload or another volume. That shows what the mechanism costs, but is
     no share of a ratio. The mechanism applies to these ``filesystems`` (empty: any), to workloads that write (if
-    ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option or a part of the
-    mkfs options. ``off``: the switch, independent of the evidence.
+    ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option, or a word of the
+    mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence.
     """
 
     name: str
@@ -39,7 +40,7 @@ class Mechanism(ABC):
         """Return whether this stack has the mechanism and this workload can meet it."""
 
         def given(option: str) -> bool:
-            return option in evidence.mount_options or option in evidence.cell.stack.mkfs_options
+            return option in evidence.mount_options or _is_word(option, evidence.cell.stack.mkfs_options)
 
         return (
             (evidence.filesystem in self.filesystems or not self.filesystems)
@@ -80,6 +81,11 @@ class Mechanism(ABC):
             refuted_by=refuted_by or (f"equally slow with {switch}" if switch else "equally slow without it"),
             weight=weight,
         )
+
+
+def _is_word(option: str, mkfs_options: str) -> bool:
+    """Return whether mkfs options contain an option or feature. ``^feature`` does not contain ``feature``."""
+    return re.search(rf"(?:^|[\s,]|-\w){re.escape(option)}(?![\w-])", mkfs_options) is not None
 
 
 def writes(evidence: Evidence) -> bool:

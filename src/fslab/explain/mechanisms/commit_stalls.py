@@ -17,7 +17,7 @@ class CommitStalls(Mechanism):
     summary = "the slowest operations coincide with commits of the journal"
     cause = "commits of the journal"
     filesystems = frozenset({"ext3", "ext4"})
-    unless = ("has_journal",)
+    unless = ("^has_journal",)
     # No switch: only the switch of the mechanism `journal` turns commits off.
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:

@@ -15,7 +15,7 @@ class DirectoryIndex(Mechanism):
     cause = "directory indexes"
     filesystems = frozenset({"ext3", "ext4"})
     writing = False
-    unless = ("dir_index",)
+    unless = ("^dir_index",)
     off = Switch(mkfs="-O ^dir_index")
 
     def applies(self, evidence: Evidence) -> bool:

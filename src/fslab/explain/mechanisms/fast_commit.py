@@ -16,7 +16,7 @@ class FastCommit(Mechanism):
     cause = "full journal commits (mkfs -O fast_commit)"
     filesystems = frozenset({"ext4"})
     writing = False
-    unless = ("fast_commit", "has_journal")
+    unless = ("fast_commit", "^has_journal")
     off = Switch(mkfs="-O fast_commit")
 
     def applies(self, evidence: Evidence) -> bool:

@@ -15,7 +15,7 @@ class JournalWrites(Mechanism):
     summary = "metadata is written to a journal first"
     cause = "the journal"
     filesystems = frozenset({"ext3", "ext4"})
-    unless = ("has_journal", "data=journal")
+    unless = ("^has_journal", "data=journal")
     off = Switch(mkfs="-O ^has_journal", instead=("data", "commit", "journal_checksum"))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:

@@ -23,6 +23,7 @@ class Monitor:
         self._rest = b""
         self._events: list[dict[str, Any]] = []
         self._greeted = False
+        self._sent = 0
 
     def ask(
         self, command: str, arguments: Mapping[str, Any] | None = None, *, timeout_s: float = TIMEOUT_S
@@ -33,7 +34,9 @@ class Monitor:
             self._next("QMP", command, deadline)
             self._greeted = True
             self.ask("qmp_capabilities", timeout_s=timeout_s)
-        self._send({"execute": command, **({"arguments": dict(arguments)} if arguments else {})}, command)
+        self._sent += 1
+        request = {"execute": command, "id": self._sent}
+        self._send({**request, **({"arguments": dict(arguments)} if arguments else {})}, command)
         return self._next("return", command, deadline)
 
     def close(self) -> None:
@@ -55,6 +58,8 @@ class Monitor:
     def _next(self, key: str, command: str, deadline: float) -> Any:
         while True:
             message = self._read(command, deadline)
+            if message.get("id", self._sent) != self._sent:
+                continue  # the reply to a command whose time was over
             if "error" in message:
                 raise GuestError(f"QEMU reports an error: {message['error'].get('desc')}", where=command)
             if "event" in message:

@@ -80,7 +80,7 @@ class UmlGuest(Guest):
     def unplug(self, disk: Disk) -> None:
         """Unplug the disk. GuestError if it is still in use; such a guest must be ended."""
         if disk.bind is not None:  # the guest has unbound it
-            (self.directory / f"{SOCKET}{disk.bind.rpartition('.')[2]}").unlink()
+            (self.directory / f"{SOCKET}{disk.bind.rpartition('.')[2]}").unlink(missing_ok=True)
             return
         letter = str(disk.device)[-1]
         self._command(f"remove ubd{_index(letter)}")
@@ -216,4 +216,4 @@ def _modules(spec: MachineSpec) -> Path | None:
         directory = Path(spec.modules).expanduser().resolve()
         return directory if (directory / "modules.dep").is_file() else modules.newest(directory)
     program = _program(spec)
-    return modules.newest(Path(program).resolve().parents[1] / MODULES) if program else None
+    return modules.newest(Path(program).resolve().parent.parent / MODULES) if program else None
