@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::Nanos;
 use crate::drive::{Cache, Drive};
-use crate::hdd::{self, Hdd};
+use crate::hdd::{self, Hdd, Shingled};
 use crate::plain::Plain;
 use crate::ssd::{self, Collection, Ssd};
 
@@ -45,7 +45,11 @@ pub fn build(name: Option<&str>, setup: &Setup) -> Option<Built> {
     if let Some(profile) = hdd::PROFILES.iter().find(|profile| profile.name == name) {
         let cache = setup.cache.unwrap_or(profile.cache);
         let bytes = setup.cache_bytes.unwrap_or(profile.buffer / 2);
-        let drive = Box::new(Hdd::new(profile, setup.bytes, cache, bytes, setup.seed));
+        let (disk, seed) = (setup.bytes, setup.seed);
+        let drive: Box<dyn Drive> = match profile.shingles {
+            None => Box::new(Hdd::new(profile, disk, cache, bytes, seed)),
+            Some(shingles) => Box::new(Shingled::new(profile, shingles, disk, cache, bytes, seed)),
+        };
         return Some(Built { drive, cache, fastest: Some(Hdd::fastest(profile)) });
     }
     let profile = ssd::PROFILES.iter().find(|profile| profile.name == name)?;

@@ -18,6 +18,11 @@ fn drives() -> Vec<(String, Box<dyn Drive>)> {
         for profile in hdd::PROFILES {
             let drive = hdd::Hdd::new(profile, BYTES, cache, 16 << 20, 1);
             all.push((format!("{} {cache:?}", profile.name), Box::new(drive)));
+            if let Some(shingles) = profile.shingles {
+                let shingles = hdd::Shingles { cache: 8 << 20, extents: 300, idle_ms: 5.0, ..shingles };
+                let drive = hdd::Shingled::new(profile, shingles, BYTES, cache, 16 << 20, 1);
+                all.push((format!("{} shingled {cache:?}", profile.name), Box::new(drive)));
+            }
         }
         for profile in ssd::PROFILES {
             for steady in [false, true] {

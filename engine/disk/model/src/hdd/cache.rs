@@ -1,86 +1,23 @@
 //! The drive's memory: written data that is not yet on the medium, sorted by position, and data that was read.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
-/// Written data that is not on the medium: disjoint runs of sectors, each with its newest request.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Dirty {
-    runs: BTreeMap<u64, (u64, u64)>,
-    sectors: u64,
-}
+use crate::hdd::runs::Runs;
+
+/// Written data that is not on the medium: the value of a run is its newest request.
+pub(crate) type Dirty = Runs<u64>;
 
 impl Dirty {
-    pub(crate) fn sectors(&self) -> u64 {
-        self.sectors
-    }
-
-    pub(crate) fn runs(&self) -> usize {
-        self.runs.len()
-    }
-
-    /// Return whether it contains all of `sector..end`.
-    pub(crate) fn covers(&self, sector: u64, end: u64) -> bool {
-        let mut at = sector;
-        for (start, (stop, _)) in self
-            .runs
-            .range(..end)
-            .rev()
-            .take_while(|(_, (stop, _))| *stop > sector)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .rev()
-        {
-            if *start > at {
-                return false;
-            }
-            at = at.max(*stop);
-        }
-        at >= end
-    }
-
-    /// Add a write. It replaces the data that it overlaps.
-    pub(crate) fn insert(&mut self, sector: u64, end: u64, id: u64) {
-        self.remove(sector, end);
-        self.runs.insert(sector, (end, id));
-        self.sectors += end - sector;
-    }
-
-    /// Remove a range.
-    pub(crate) fn remove(&mut self, sector: u64, end: u64) {
-        let met: Vec<_> = self
-            .runs
-            .range(..end)
-            .rev()
-            .take_while(|(_, (stop, _))| *stop > sector)
-            .map(|(start, (stop, id))| (*start, *stop, *id))
-            .collect();
-        for (start, stop, id) in met {
-            self.runs.remove(&start);
-            self.sectors -= stop - start;
-            for (start, stop) in [(start, stop.min(sector)), (start.max(end), stop)] {
-                if start < stop {
-                    self.runs.insert(start, (stop, id));
-                    self.sectors += stop - start;
-                }
-            }
-        }
-    }
-
-    /// Return the starts of the runs from `from` on, then those before it: the elevator's order.
-    pub(crate) fn ahead(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
-        self.runs.range(from..).chain(self.runs.range(..from)).map(|(start, _)| *start)
-    }
-
     /// Return the end and the newest request of the contiguous data from `start` on. Runs are added up to `most`
     /// sectors; the first run is returned whole, even if it is longer.
     pub(crate) fn run(&self, start: u64, most: u64) -> (u64, u64) {
         let (mut end, mut newest) = (start, 0);
-        for (begin, (stop, id)) in self.runs.range(start..) {
-            if *begin != end || (end > start && *stop - start > most) {
+        for (begin, stop, id) in self.from(start) {
+            if begin != end || (end > start && stop - start > most) {
                 break;
             }
-            end = *stop;
-            newest = newest.max(*id);
+            end = stop;
+            newest = newest.max(id);
         }
         (end, newest)
     }
