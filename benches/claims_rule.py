@@ -34,7 +34,7 @@ from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.build import asked_of
 from fslab.claims.evaluate import ERROR, Evaluator
 from fslab.claims.model import FAILED, ClaimVerdict
-from fslab.claims.multiplicity import Asked, answers
+from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import MARGIN, Claim
 from fslab.claims.scope import Scope
@@ -141,13 +141,13 @@ class Rule:
     ``others``: the noise of other cells counts, too.
     """
 
-    judged: Callable[[Sequence[Asked], Evaluator], tuple[ClaimVerdict, ...]]
+    judged: Callable[[Sequence[ClaimParts], Evaluator], tuple[ClaimVerdict, ...]]
     by_value: bool = True
     planned: float | None = PLANNED
     others: bool = False
 
 
-def judged_before(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
+def judged_before(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
     """Without a margin: a claim holds, is contradicted (each part at its share of the error), or is undecided."""
     return tuple(_before(one.parts, evaluator) for one in asked)
 
@@ -163,12 +163,12 @@ def _before(parts: Sequence[Part], evaluator: Evaluator) -> ClaimVerdict:
     return ClaimVerdict.REPLICATED if held else ClaimVerdict.OPEN
 
 
-def judged_together(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
+def judged_together(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
     """fslab's rule."""
     return tuple(answer.verdict for answer in answers(asked, evaluator))
 
 
-def judged_alone(asked: Sequence[Asked], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
+def judged_alone(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
     """fslab's rule without the correction among claims."""
     return tuple(evaluator.answer(one.parts, one.missing, margin=one.margin).verdict for one in asked)
 
@@ -292,7 +292,7 @@ def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, u
 
 
 def _plan_open(
-    schedule: Schedule, asked: Sequence[Asked], verdicts: Sequence[ClaimVerdict], looks: Looks | None
+    schedule: Schedule, asked: Sequence[ClaimParts], verdicts: Sequence[ClaimVerdict], looks: Looks | None
 ) -> None:
     """Trials for all cells of all open claims, up to the next look."""
     assert looks is not None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign import launch
-from fslab.cli.progress import Quiet
+from fslab.cli.progress import SilentObserver
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, guard, shared
 from fslab.store.store import Store
@@ -234,8 +234,8 @@ workloads: {write: {tool: fio, rw: write, size: 1m}}
 """
 
 
-def terms(path: str) -> launch.Terms:
-    return launch.Terms(agree=lambda _: None, wipe=frozenset({path}))
+def conditions(path: str) -> launch.RunConditions:
+    return launch.RunConditions(agree=lambda _: None, wipe=frozenset({path}))
 
 
 def test_a_lock_of_somebody_else_leaves_nothing_stored(
@@ -250,7 +250,7 @@ def test_a_lock_of_somebody_else_leaves_nothing_stored(
         fcntl.flock(foreign, fcntl.LOCK_EX)
         with Store.open(str(tmp_path / "store.db"), create=True) as store:
             with pytest.raises(BusyError, match=f"locked this device: process {os.getpid()} "):
-                launch.create(launch.of_study(load.load(study), str(study)), store, terms(path))
+                launch.create(launch.of_study(load.load(study), str(study)), store, conditions(path))
             assert store.campaigns() == []
     finally:
         os.close(foreign)
@@ -265,12 +265,12 @@ def test_a_lock_that_comes_after_the_check_leaves_nothing_stored_either(
     study.write_text(STUDY.replace("PATH", path))
     with Store.open(str(tmp_path / "store.db"), create=True) as store:
         campaign = launch.of_study(load.load(study), str(study))
-        launch.create(campaign, store, terms(path))
+        launch.create(campaign, store, conditions(path))
         foreign = os.open(device, os.O_RDONLY)
         try:
             fcntl.flock(foreign, fcntl.LOCK_EX)
             with pytest.raises(BusyError):
-                launch.run(campaign, store, Quiet(), terms(path), budget_s=None, new=True)
+                launch.run(campaign, store, SilentObserver(), conditions(path), budget_s=None, new=True)
         finally:
             os.close(foreign)
         assert store.campaigns() == []

@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-class Noting(progress.Quiet):
+class Noting(progress.SilentObserver):
     """Does something when a trial begins or a note is made."""
 
     def __init__(
@@ -62,7 +62,7 @@ def created(store: Store, directory: Path) -> Campaign:
     (directory / "study.yaml").write_text(json.dumps(study))
     path = directory / "study.yaml"
     found = launch.of_study(load.load(path), str(path))
-    launch.create(found, store, launch.Terms(agree=lambda _: None))
+    launch.create(found, store, launch.RunConditions(agree=lambda _: None))
     return found
 
 
@@ -161,7 +161,7 @@ def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_p
         place.parent.mkdir(parents=True)
         if content is None:
             assert (
-                campaigns.run_campaign(other, store, progress.Quiet(), budget_s=None)
+                campaigns.run_campaign(other, store, progress.SilentObserver(), budget_s=None)
                 is CampaignStatus.FINISHED
             )
             content = store.trials(other.id)[0].model_dump_json()

@@ -239,7 +239,7 @@ def test_a_campaign_that_runs_elsewhere_keeps_its_status(own_directories: Path) 
     with Store.open(str(own_directories / "store.sqlite")) as store:
         store.create_campaign(campaign)
         with CampaignJournal("c"), pytest.raises(BusyError):
-            run_campaign(campaign, store, progress.Quiet(), budget_s=None)
+            run_campaign(campaign, store, progress.SilentObserver(), budget_s=None)
         assert store.campaign("c").status is CampaignStatus.RUNNING
 
 

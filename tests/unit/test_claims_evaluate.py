@@ -10,7 +10,7 @@ from tests.unit.claimed import HALF, HALF_975, answer, cell, claim, noisy, parts
 
 from fslab.cell import Cell, MachineSpec
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimVerdict, Why
+from fslab.claims.model import ClaimVerdict, OpenReason
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import of_claim
 from fslab.claims.words import finding_words
@@ -115,10 +115,10 @@ def test_direction_and_size_are_judged_apart() -> None:
 def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
     """1.92 to 2.08 is within 10 % of 2: nobody wants to know. Beyond 1.9 ± 2 % it is noise."""
     limit = answer(claim("xfs / ext4 >= 2"), TWICE)
-    assert (limit.verdict, limit.reason, limit.more_s) == (ClaimVerdict.OPEN, Why.AT_LIMIT, None)
+    assert (limit.verdict, limit.reason, limit.more_s) == (ClaimVerdict.OPEN, OpenReason.AT_LIMIT, None)
     assert limit.findings[0].further is None
     noise = answer(claim("xfs / ext4 >= 1.93"), TWICE, margin=0.05)
-    assert (noise.verdict, noise.reason) == (ClaimVerdict.OPEN, Why.NOISE)
+    assert (noise.verdict, noise.reason) == (ClaimVerdict.OPEN, OpenReason.NOISE)
     # Each trial takes a second, and a block is a trial of both.
     assert noise.more_s == pytest.approx(2.0 * (noise.findings[0].further or 0))
 

@@ -9,7 +9,7 @@ from tests.unit.claimed import cell, claim, noisy, parts, steady, trials
 
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict
-from fslab.claims.multiplicity import Asked, answers
+from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.trials import Trials
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
@@ -22,7 +22,7 @@ def judged(*statements: str, xfs: float = 200.0) -> tuple[ClaimAnswer, ...]:
     asked = []
     for text in statements:
         found, missing = parts(claim(text), [EXT4, XFS, BTRFS])
-        asked.append(Asked(parts=found, missing=missing, margin=0.01))
+        asked.append(ClaimParts(parts=found, missing=missing, margin=0.01))
     return answers(asked, Evaluator(trials=Trials(records=records)))
 
 

@@ -12,7 +12,7 @@ from tests.unit.compared import CLAT, around, cell, compared, metrics_of, trials
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.campaign_comparison_lines import percent
 from fslab.analysis.campaign_comparison_model import CampaignComparison, LineOutcome
-from fslab.analysis.matching import By
+from fslab.analysis.matching import MatchedBy
 from fslab.record import Severity, ValidityWarning
 from fslab.report import campaign_comparison_terminal
 
@@ -43,7 +43,7 @@ class TestLines:
     def test_no_difference_says_what_would_have_been_seen(self) -> None:
         one = cell()
         (line,) = compared(trials(one, around(100)), trials(one, around(100.5), "b")).lines
-        assert line.outcome is LineOutcome.NOT_SEEN
+        assert line.outcome is LineOutcome.NOT_DETECTED
         assert line.detectable is not None
         assert line.verdict == f"indistinguishable (> {percent(line.detectable)} detectable)"
         assert 0.01 < line.detectable < 0.1
@@ -76,8 +76,8 @@ class TestLines:
             [value * step for value, step in zip(drift, (1.0, 1.01, 0.99, 1.0, 1.01, 0.99), strict=True)],
         )
         b = trials(xfs, [value * 0.9 for value in drift])
-        assert compared(a, b, by=By.WORKLOAD, paired=True).lines[0].outcome is LineOutcome.WORSE
-        assert compared(a, b, by=By.WORKLOAD).lines[0].outcome is LineOutcome.NOT_SEEN
+        assert compared(a, b, by=MatchedBy.WORKLOAD, paired=True).lines[0].outcome is LineOutcome.WORSE
+        assert compared(a, b, by=MatchedBy.WORKLOAD).lines[0].outcome is LineOutcome.NOT_DETECTED
 
     def test_means_keep_directions_and_block_sizes_apart(self) -> None:
         made = [cell(workload=f"w{n}-{bs}", bs=bs) for bs in ("4k", "1m") for n in (1, 2)]
@@ -172,7 +172,7 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
     a, b = (Results.of_several(side, parts) for side, parts in sides.items())
     (line,) = compare_results(a, b, metrics_of=metrics_of).lines
     assert (line.a.values, line.b.values) == (nights["a"], nights["b"])
-    assert (line.outcome, line.sampled) == (LineOutcome.NOT_SEEN, "campaigns")
+    assert (line.outcome, line.sampled) == (LineOutcome.NOT_DETECTED, "campaigns")
     # 4 against 4 at 97.1 %: from the smallest to the largest quotient.
     assert line.interval is not None
     assert line.interval.low == pytest.approx(79 / 100)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_of, trials
 
 from fslab.analysis.campaign_comparison import ALL, Results, compare_results, refused
-from fslab.analysis.matching import By, chosen, match
+from fslab.analysis.matching import MatchedBy, chosen, match
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.record import Provenance
@@ -19,7 +19,7 @@ class TestPartners:
         same, changed = cell("ext4"), cell("xfs")
         other = cell("xfs", bs="64k", tuning={"cpu_governor": "performance", "vm.laptop_mode": "1"})
         lonely = cell("btrfs")
-        found = match([same, changed, lonely], [other, same], By.STACK)
+        found = match([same, changed, lonely], [other, same], MatchedBy.STACK)
         assert [(each.a, each.b) for each in found.partners] == [(same, same), (changed, other)]
         assert [str(each) for each in found.partners[0].differences] == []
         # The governor is a fact of the machine, and told as that.
@@ -29,12 +29,12 @@ class TestPartners:
         assert (found.only_a, found.only_b) == ((lonely,), ())
 
     def test_a_cold_cell_is_no_partner_of_a_warm_one(self) -> None:
-        found = match([cell()], [cell(cache=Cache.WARM)], By.STACK)
+        found = match([cell()], [cell(cache=Cache.WARM)], MatchedBy.STACK)
         assert not found.partners
 
     def test_stacks_of_one_campaign_by_their_workload(self) -> None:
         left, right = [cell("ext4"), cell("ext4", "seq")], [cell("xfs", "seq"), cell("xfs")]
-        found = match(left, right, By.WORKLOAD)
+        found = match(left, right, MatchedBy.WORKLOAD)
         assert [(each.a.workload.name, each.b.workload.name) for each in found.partners] == [
             ("rand-4k", "rand-4k"), ("seq", "seq"),
         ]  # fmt: skip
@@ -50,7 +50,7 @@ class TestPartners:
             )
             for kernel in ("/boot/a", "/boot/b")
         ]
-        found = match([cell(spec=specs[0])], [cell(spec=specs[1])], By.MACHINE)
+        found = match([cell(spec=specs[0])], [cell(spec=specs[1])], MatchedBy.MACHINE)
         assert len(found.partners) == 1
         assert not found.partners[0].differences
 
@@ -153,6 +153,6 @@ class TestFacts:
         assert {each.fact for each in refused(compared(a, b, allowed=["tools"]))} == {"device.model"}
         # Two stacks of one campaign lie on devices of their own.
         stacks = compare_results(
-            Results.of_trials("A", a), Results.of_trials("B", b), by=By.WORKLOAD, metrics_of=metrics_of
+            Results.of_trials("A", a), Results.of_trials("B", b), by=MatchedBy.WORKLOAD, metrics_of=metrics_of
         )
         assert [each.fact for each in stacks.differences] == ["fio"]

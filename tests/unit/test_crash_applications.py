@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from tests.unit.test_crash import promises
 
-from fslab.api.crash import Wish, crash_test, load_of
-from fslab.applications import REGISTRY, Found, parse_settings
+from fslab.api.crash import CrashRequest, crash_test, load_of
+from fslab.applications import REGISTRY, RecoveredData, parse_settings
 from fslab.crash import runs as source_of_runs
 from fslab.crash.findings import Kind
 from fslab.crash.runs import Runs
@@ -38,7 +38,9 @@ def runs(name: str, settings: str = "", count: int = 1, transactions: int = 3) -
     )  # fmt: skip
 
 
-def judged(source: Runs, found: Found, done: int, begun: int | None = None) -> list[tuple[Kind, bool]]:
+def judged(
+    source: Runs, found: RecoveredData, done: int, begun: int | None = None
+) -> list[tuple[Kind, bool]]:
     progress = Progress(number=0, done=done, begun=done if begun is None else begun)
     return [(finding.kind, finding.broken) for finding in source.judge(progress, found, promises()).findings]
 
@@ -50,8 +52,8 @@ def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path
     marks: list[str] = []
     source.perform(tmp_path, 1, marks.append)
     assert marks == [f"1:{step}:{what}" for step in (1, 2, 3) for what in ("begins", "returned")]
-    assert source.look(directory_of(tmp_path, 1)) == Found(transactions=frozenset({1, 2, 3}))
-    assert source.look(directory_of(tmp_path, 0)) == Found()
+    assert source.look(directory_of(tmp_path, 1)) == RecoveredData(transactions=frozenset({1, 2, 3}))
+    assert source.look(directory_of(tmp_path, 0)) == RecoveredData()
     assert judged(source, source.look(directory_of(tmp_path, 1)), done=3) == []
     assert Runs.loaded(source.stored()) == source
 
@@ -85,11 +87,13 @@ def test_of_a_log_file_each_record_is_there_or_not(tmp_path: Path) -> None:
     file.write_bytes(
         whole[:second] + bytes(len(source.contents(2))) + whole[second + len(source.contents(2)) : -1]
     )
-    assert source.look(file.parent) == Found(transactions=frozenset({1})), "zeros, then one that is cut"
+    assert source.look(file.parent) == RecoveredData(transactions=frozenset({1})), (
+        "zeros, then one that is cut"
+    )
     verdict = source.judge(Progress(number=0, done=3, begun=3), source.look(file.parent), promises())
     assert verdict.lost == {2, 3}
     file.unlink()
-    assert source.look(file.parent) == Found()
+    assert source.look(file.parent) == RecoveredData()
 
 
 def test_half_a_transaction_is_found(tmp_path: Path) -> None:
@@ -115,23 +119,25 @@ def test_half_a_transaction_is_found(tmp_path: Path) -> None:
 )
 def test_what_sqlite_promises(settings: str, durable: bool, consistent: bool) -> None:
     source = runs("sqlite", settings)
-    lost = judged(source, Found(transactions=frozenset({1})), done=2)
+    lost = judged(source, RecoveredData(transactions=frozenset({1})), done=2)
     assert lost == ([(Kind.LOST_DATA, True)] if durable else [])
-    assert judged(source, Found(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
+    assert judged(source, RecoveredData(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
 
 
 def test_what_was_not_promised_is_counted_and_what_had_not_begun_is_none_of_ours() -> None:
     source = runs("sqlite", "journal_mode=wal,synchronous=normal")
     verdict = source.judge(
-        Progress(number=0, done=3, begun=4), Found(transactions=frozenset({1})), promises()
+        Progress(number=0, done=3, begun=4), RecoveredData(transactions=frozenset({1})), promises()
     )
     assert (verdict.lost, verdict.promised, verdict.findings) == ({2, 3}, set(), [])
-    assert judged(source, Found(transactions=frozenset({1, 2, 3})), done=2, begun=3) == []
-    assert judged(source, Found(transactions=frozenset({1, 2, 3})), done=2) == [(Kind.RESURRECTED, True)]
+    assert judged(source, RecoveredData(transactions=frozenset({1, 2, 3})), done=2, begun=3) == []
+    assert judged(source, RecoveredData(transactions=frozenset({1, 2, 3})), done=2) == [
+        (Kind.RESURRECTED, True)
+    ]
 
 
 def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:
-    missing = Found(transactions=frozenset({1}))
+    missing = RecoveredData(transactions=frozenset({1}))
     assert judged(runs("maildir"), missing, done=2) == []
     assert judged(runs("maildir", "fsync_directory=yes"), missing, done=2) == [(Kind.LOST_DATA, True)]
 
@@ -178,13 +184,16 @@ def test_contents_differ() -> None:
 @pytest.mark.parametrize(
     ("wish", "told"),
     [
-        (Wish(settings="journal_mode=wal"), "--settings: needs --application"),
-        (Wish(application="sqlite", given=("creat A",)), "--sequence: cannot be combined with --application"),
-        (Wish(sector=1000), "--sector: 1000 is not a multiple of 512"),
-        (Wish(given=("write n; wright a",)), "--sequence: invalid step 'wright a'"),
+        (CrashRequest(settings="journal_mode=wal"), "--settings: needs --application"),
+        (
+            CrashRequest(application="sqlite", given=("creat A",)),
+            "--sequence: cannot be combined with --application",
+        ),
+        (CrashRequest(sector=1000), "--sector: 1000 is not a multiple of 512"),
+        (CrashRequest(given=("write n; wright a",)), "--sequence: invalid step 'wright a'"),
     ],
 )
-def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: Wish, told: str) -> None:
+def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: CrashRequest, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         crash_test(Path("/nowhere"), wish)
 

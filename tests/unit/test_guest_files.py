@@ -236,13 +236,13 @@ def record(**changes: Any) -> dict[str, Any]:
 
 def test_a_record_of_another_trial_is_not_believed(guest: tuple[Said, socket.socket]) -> None:
     made, _ = guest
-    reply = guests._believed(made, {"record": record(), "made": ["m"]}, CELL, KEY)
+    reply = guests._checked_reply(made, {"record": record(), "made": ["m"]}, CELL, KEY)
     assert (reply.record.cell, reply.made, made.broken) == (CELL, frozenset({"m"}), False)
     other = KEY.model_copy(update={"campaign": "somebody else's"})
     replies: tuple[Any, ...] = ({"record": record(key=other), "made": []}, {"record": {}, "made": []}, {}, 7)
     for forged in replies:
         with pytest.raises(GuestError, match="invalid record"):
-            guests._believed(made, forged, CELL, KEY)
+            guests._checked_reply(made, forged, CELL, KEY)
     assert made.broken
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.analysis.matching import By, match
+from fslab.analysis.matching import MatchedBy, match
 from fslab.api import agreement
 from fslab.cell import Cell
 from fslab.errors import StudyError
@@ -39,7 +39,7 @@ def test_the_text_is_the_identity_and_its_place_is_not(tmp_path: Path) -> None:
     assert cell_of(tmp_path / "b", SCRIPT).id == one.id
     other = cell_of(tmp_path / "a", SCRIPT.replace("entries=9", "entries=10"))
     assert other.id != one.id
-    (partners,) = match([one], [other], By.STACK).partners
+    (partners,) = match([one], [other], MatchedBy.STACK).partners
     assert "parameters.file_text" in {difference.fact for difference in partners.differences}
 
 

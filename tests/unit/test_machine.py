@@ -264,11 +264,11 @@ def test_a_word_of_a_kernel_s_command_line_can_have_spaces_but_no_quotes() -> No
 
 
 @pytest.mark.parametrize(
-    ("mode", "place_mode", "believed"),
+    ("mode", "place_mode", "checked_contents"),
     [(0o600, 0o700, True), (0o620, 0o700, False), (0o600, 0o777, False)],
 )
 def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
-    mode: int, place_mode: int, believed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    mode: int, place_mode: int, checked_contents: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("fslab.machine.kinds._xstate.tools.find", lambda _: None)
@@ -282,8 +282,8 @@ def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
     kept.write_bytes(b"library")
     kept.chmod(mode)
     kept.parent.chmod(place_mode)
-    assert _xstate.available() is believed
-    if believed:  # without a compiler
+    assert _xstate.available() is checked_contents
+    if checked_contents:  # without a compiler
         assert _xstate.install(tmp_path) == "./xstate.so"
         assert (tmp_path / "xstate.so").read_bytes() == b"library"
 

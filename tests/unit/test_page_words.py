@@ -19,7 +19,7 @@ from fslab.report import conclusion_terminal, paper
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.figures import palette
-from fslab.report.figures.rate import Course
+from fslab.report.figures.rate import RateSeries
 from fslab.report.model import Report
 from fslab.report.page import assemble, heat, observed, packing, render, sections, sweeps
 from fslab.report.page.packing import Packer
@@ -248,7 +248,7 @@ def test_a_rate_without_a_course_has_no_panel(
     _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
 
     def seen(label: str, _: object) -> observed.ObservedFigures:
-        course = Course(stack=label, trial=0, interval_s=0.1, values=values)
+        course = RateSeries(stack=label, trial=0, interval_s=0.1, values=values)
         return observed.ObservedFigures(latencies={}, courses={"write rate": (course,)})
 
     monkeypatch.setattr(observed, "seen", seen)

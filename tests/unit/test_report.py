@@ -303,7 +303,7 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
     )  # fmt: skip
     summary = found.rows[0].summaries[1]
     assert (summary.values, summary.median, summary.spread, summary.interval) == ((500.0,), 500.0, None, None)
-    assert (summary.n_sound, summary.n_unknown, summary.n_invalid, summary.n_failed) == (2, 1, 2, 1)
+    assert (summary.n_usable, summary.n_unknown, summary.n_invalid, summary.n_failed) == (2, 1, 2, 1)
     assert [(note.severity, note.kind, note.message) for note in found.notes] == [
         ("invalid", "cpu_saturated", "busy"),
         ("invalid", "invalid", "clock went back"),

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from fslab.api import unattended
-from fslab.campaign.launch import Terms
+from fslab.campaign.launch import RunConditions
 from fslab.errors import InterruptedBySignal, UsageError
 
 NO_STORE: Any = None
-TERMS = Terms(agree=lambda _: None)
+TERMS = RunConditions(agree=lambda _: None)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> tuple[list[str], list[str]]:

@@ -16,7 +16,7 @@ from fslab.analysis import campaign_comparison_means
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, FactChange, Side
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.analysis.interim import COVERAGE
-from fslab.analysis.matching import By, Matched, Partners, match
+from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import has_warnings, is_failed, is_usable
@@ -94,7 +94,7 @@ def compare_results(
     a: Results,
     b: Results,
     *,
-    by: By = By.STACK,
+    by: MatchedBy = MatchedBy.STACK,
     paired: bool = False,
     allowed: Collection[str] = (),
     metrics: Collection[str] = (),
@@ -209,13 +209,13 @@ def _distinct(told: Iterable[dict[str, Any]], name: str) -> tuple[str, ...]:
 
 
 def _differences(
-    a: Results, b: Results, matched: Matched, by: By, allowed: Collection[str]
+    a: Results, b: Results, matched: Matched, by: MatchedBy, allowed: Collection[str]
 ) -> tuple[FactChange, ...]:
     """Return the differences of the cells, then those of the circumstances, each once."""
     found = [each for partners in matched.partners for each in partners.differences]
     sides = (_circumstances(a, matched, by, 0), _circumstances(b, matched, by, 1))
     # Two stacks need different programs: a fact that only one of them has is not an unknown difference.
-    found += [each for each in facts.differing(*sides) if each.known or by is not By.WORKLOAD]
+    found += [each for each in facts.differing(*sides) if each.known or by is not MatchedBy.WORKLOAD]
     distinct = {(each.fact, each.a, each.b): each for each in found}
     return tuple(change_of(each, allowed) for each in distinct.values())
 
@@ -228,12 +228,12 @@ def change_of(each: Difference, allowed: Collection[str]) -> FactChange:
     )  # fmt: skip
 
 
-def _circumstances(results: Results, matched: Matched, by: By, side: int) -> Circumstances:
+def _circumstances(results: Results, matched: Matched, by: MatchedBy, side: int) -> Circumstances:
     cells = [(partners.a, partners.b)[side] for partners in matched.partners]
     kept = {cell.id: partners.a.id for cell, partners in zip(cells, matched.partners, strict=True)}
     trials = [trial for trial in results.trials if trial.cell.id in kept]
     devices: dict[str, list[dict[str, Any]]] = {}
-    for trial in trials if by is not By.WORKLOAD else ():
+    for trial in trials if by is not MatchedBy.WORKLOAD else ():
         devices.setdefault(kept[trial.cell.id], []).append(trial.provenance.device)
     return Circumstances(
         machine=without_repeats([trial.provenance.machine for trial in trials]) or [results.machine or {}],

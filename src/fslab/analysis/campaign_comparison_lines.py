@@ -149,7 +149,7 @@ def verdict(each: ComparisonLine) -> str:
             return "no ratio: not all values are positive"
         case LineOutcome.TOO_FEW:
             return f"too few {each.sampled} ({each.needed} of each needed)"
-        case LineOutcome.NOT_SEEN:
+        case LineOutcome.NOT_DETECTED:
             seen = each.detectable if each.detectable is not None else each.ruled_out
             if seen is None:
                 return "indistinguishable"
@@ -207,7 +207,7 @@ def _outcome(estimate: RatioEstimate, better: Direction) -> LineOutcome:
         case None:
             pass
     if not estimate.differs or estimate.ratio is None:
-        return LineOutcome.NOT_SEEN
+        return LineOutcome.NOT_DETECTED
     larger = estimate.ratio > 1
     match better:
         case Direction.NEITHER:

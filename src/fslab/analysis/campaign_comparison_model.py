@@ -18,7 +18,7 @@ class LineOutcome(StrEnum):
     WORSE = "worse"
     HIGHER = "higher"
     LOWER = "lower"
-    NOT_SEEN = "no_difference_seen"
+    NOT_DETECTED = "no_difference_seen"
     TOO_FEW = "too_few_trials"
     NO_RATIO = "no_ratio"
     MISSING = "no_sound_trial"

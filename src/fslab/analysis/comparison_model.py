@@ -26,7 +26,7 @@ class ComparisonVerdict(StrEnum):
     """The verdict of a comparison."""
 
     DIFFERS = "differs"
-    NOT_SEEN = "no_difference_seen"
+    NOT_DETECTED = "no_difference_seen"
     TOO_FEW = "too_few_trials"
     NO_RATIO = "no_ratio"
 

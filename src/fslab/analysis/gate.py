@@ -94,7 +94,7 @@ def _different(line: ComparisonLine) -> GateAnswer:
         return GateAnswer.FAILS
     if line.interval is None:
         return GateAnswer.UNSURE
-    if line.outcome is LineOutcome.NOT_SEEN:
+    if line.outcome is LineOutcome.NOT_DETECTED:
         return GateAnswer.CLEAR
     return GateAnswer.FAILS if line.holds_together else GateAnswer.UNSURE
 

@@ -15,7 +15,7 @@ from fslab.machine.fact import FactGroup
 PLACES = frozenset({"path", "image", "directory"})
 
 
-class By(StrEnum):
+class MatchedBy(StrEnum):
     """What partners have in common besides workload and cache.
 
     ``stack``: the stack, by content or else by name. ``machine``: the stack without the machine. ``workload``: nothing
@@ -45,19 +45,19 @@ class Matched:
     only_b: tuple[Cell, ...]
 
 
-def match(a: Iterable[Cell], b: Iterable[Cell], by: By) -> Matched:
+def match(a: Iterable[Cell], b: Iterable[Cell], by: MatchedBy) -> Matched:
     """Return the partners: first cells with the same content, whatever their names, then cells with the same names."""
     left = {cell.id: cell for cell in a}
     right = {cell.id: cell for cell in b}
     keys: list[Callable[[Cell], Hashable]] = [_workload(by), _names(by)]
-    if by is By.STACK:
+    if by is MatchedBy.STACK:
         keys = [
             lambda cell: cell.id,
             lambda cell: cell.content_id,
-            _workload(By.STACK),
-            _workload(By.MACHINE),
-            _names(By.STACK),
-            _names(By.MACHINE),
+            _workload(MatchedBy.STACK),
+            _workload(MatchedBy.MACHINE),
+            _names(MatchedBy.STACK),
+            _names(MatchedBy.MACHINE),
             _workload_by_name,
         ]
     partner: dict[str, Cell] = {}
@@ -99,17 +99,17 @@ def chosen(cells: Sequence[Cell], name: str) -> list[Cell]:
     return found
 
 
-def _names(by: By) -> Callable[[Cell], Hashable]:
-    """Return a key of workload name and stack: the stack's name for ``By.STACK``, else the result of ``_stack``."""
+def _names(by: MatchedBy) -> Callable[[Cell], Hashable]:
+    """Return a key of workload name and stack: the stack's name if matched by stack, else the result of ``_stack``."""
 
     def key(cell: Cell) -> Hashable:
-        stack = cell.stack.name if by is By.STACK else _stack(cell, by)
+        stack = cell.stack.name if by is MatchedBy.STACK else _stack(cell, by)
         return (stack, cell.workload.name, cell.cache)
 
     return key
 
 
-def _workload(by: By) -> Callable[[Cell], Hashable]:
+def _workload(by: MatchedBy) -> Callable[[Cell], Hashable]:
     """Return a key of contents, for studies that use different names for the same workload or stack."""
 
     def key(cell: Cell) -> Hashable:
@@ -126,14 +126,14 @@ def _work(cell: Cell) -> tuple[Hashable, ...]:
     return (cell.workload.tool, repr(sorted(cell.workload.parameters.items())), cell.cache)
 
 
-def _stack(cell: Cell, by: By) -> Hashable:
+def _stack(cell: Cell, by: MatchedBy) -> Hashable:
     match by:
-        case By.STACK:
+        case MatchedBy.STACK:
             return cell.stack.content.model_dump_json()
-        case By.MACHINE:
+        case MatchedBy.MACHINE:
             alike = cell.stack.content.model_copy(update={"machine": MachineSpec()})
             return alike.model_dump_json()
-        case By.WORKLOAD:
+        case MatchedBy.WORKLOAD:
             return None
 
 
@@ -144,12 +144,12 @@ def _paired(left: Sequence[Cell], right: Sequence[Cell], key: Callable[[Cell], H
     return {cell.id: by_key[key(cell)] for cell in left if all(count[key(cell)] == 1 for count in counts)}
 
 
-def _between(a: Cell, b: Cell, by: By) -> tuple[Difference, ...]:
+def _between(a: Cell, b: Cell, by: MatchedBy) -> tuple[Difference, ...]:
     left, right = _parts(a, by), _parts(b, by)
     return tuple(each for group in left for each in between(group, left[group], right[group]))
 
 
-def _parts(cell: Cell, by: By) -> dict[FactGroup, dict[str, Any]]:
+def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:
     """Return the attributes of a cell by group of facts. A difference in an attribute belongs to its group."""
     covered = facts.tuned_by()
     study: dict[str, Any] = {
@@ -160,7 +160,7 @@ def _parts(cell: Cell, by: By) -> dict[FactGroup, dict[str, Any]]:
         **{f"tuning.{name}": value for name, value in cell.tuning.items() if name not in covered},
     }
     parts = {FactGroup.STUDY: study, FactGroup.DEVICE: {}, FactGroup.KERNEL: {}}
-    if by is By.WORKLOAD:
+    if by is MatchedBy.WORKLOAD:
         return parts
     stack = cell.stack
     study |= {"medium": stack.medium.type, "layout": stack.layout, "filesystem": stack.filesystem}
@@ -169,7 +169,7 @@ def _parts(cell: Cell, by: By) -> dict[FactGroup, dict[str, Any]]:
     study |= {f"layout.{name}": value for name, value in sorted(stack.layout_options.items())}
     for name, value in sorted(stack.medium.options.items()):
         parts[FactGroup.DEVICE if name in PLACES else FactGroup.STUDY][f"medium.{name}"] = value
-    if by is By.STACK:
+    if by is MatchedBy.STACK:
         machine = stack.machine.model_dump(exclude_none=True)
         parts[FactGroup.KERNEL] |= {f"machine.{name}": value for name, value in machine.items()}
     return parts

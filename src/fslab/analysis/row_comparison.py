@@ -82,7 +82,7 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         n=(estimate.n_a, estimate.n_b),
         needed=estimate.needed,
         method=estimate.method.value,
-        detectable=detectable(estimate) if verdict is ComparisonVerdict.NOT_SEEN else None,
+        detectable=detectable(estimate) if verdict is ComparisonVerdict.NOT_DETECTED else None,
         rests_on_independence=estimate.rests_on_independence,
         of_medians=medians[top] / medians[bottom] if estimate.ratio is not None and medians[bottom] else None,
     )
@@ -97,7 +97,7 @@ def _span(interval: Interval | None) -> Span | None:
 def _verdict(estimate: RatioEstimate) -> ComparisonVerdict:
     match estimate.reason:
         case None:
-            return ComparisonVerdict.DIFFERS if estimate.differs else ComparisonVerdict.NOT_SEEN
+            return ComparisonVerdict.DIFFERS if estimate.differs else ComparisonVerdict.NOT_DETECTED
         case Reason.TOO_FEW_SAMPLES:
             return ComparisonVerdict.TOO_FEW
         case _:

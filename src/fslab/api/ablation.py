@@ -100,9 +100,11 @@ def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[st
     """Store and run the campaign of an ablation, in interleaved blocks. It can be resumed."""
 
     feasibility.check_named(campaign.cells, wipe)
-    terms = launch.Terms(agree=lambda _: None, wipe=wipe)  # the user agreed to its commands before
-    launch.create(campaign, store, terms)
-    launch.run(campaign, store, observer, terms, budget_s=None, new=True)
+    conditions = launch.RunConditions(
+        agree=lambda _: None, wipe=wipe
+    )  # the user agreed to its commands before
+    launch.create(campaign, store, conditions)
+    launch.run(campaign, store, observer, conditions, budget_s=None, new=True)
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison import Results
 from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.analysis.matching import By, chosen
+from fslab.analysis.matching import MatchedBy, chosen
 from fslab.errors import StoreError, UsageError, nearest
 from fslab.machine import facts
 from fslab.store import exported
@@ -42,7 +42,13 @@ def compare(
         )
     left, right = _narrowed(left, stacks[:1]), _narrowed(right, stacks[-1:])
     left, right = _of_kernel(left, kernels[:1]), _of_kernel(right, kernels[-1:])
-    by = By.WORKLOAD if len(stacks) == 2 else By.MACHINE if len(kernels) == 2 else By.STACK
+    by = (
+        MatchedBy.WORKLOAD
+        if len(stacks) == 2
+        else MatchedBy.MACHINE
+        if len(kernels) == 2
+        else MatchedBy.STACK
+    )
     _check_metrics(metrics, left, right)
     # Within one campaign, facts may differ: they are part of the comparison.
     allowed = (

@@ -25,7 +25,7 @@ from fslab.units import parse_size
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Wish:
+class CrashRequest:
     """The extent of a crash test. It tries ``sequences`` sequences of up to ``length`` operations each, and ``states``
     crash states of their recording. For ``recoveries`` of these states, the recovery is cut again. ``sector``: bytes
     that the disk writes atomically. ``given``: use only these sequences, with their steps separated by semicolons.
@@ -47,7 +47,7 @@ class Wish:
 
 
 def crash_test(
-    directory: Path, wish: Wish, scratch: Path | None = None, recordings: Path | None = None
+    directory: Path, request: CrashRequest, scratch: Path | None = None, recordings: Path | None = None
 ) -> dict[str, Any]:
     """Test crash states and return the document of the trial (``fslab.crash.report``).
 
@@ -55,11 +55,11 @@ def crash_test(
     it. Afterwards this process has a mount namespace of its own. Raises UnsupportedError if ``directory`` is not on one
     virtual disk with a log of its data.
     """
-    if wish.sector % 512:
+    if request.sector % 512:
         raise UsageError(
-            f"{wish.sector} is not a multiple of 512", where="--sector", hint="write 4096, or omit it"
+            f"{request.sector} is not a multiple of 512", where="--sector", hint="write 4096, or omit it"
         )
-    source = _source(wish)
+    source = _source(request)
     recording.server_of(directory)
     _make_empty(directory)
     mount = mounts.containing(directory)
@@ -72,8 +72,8 @@ def crash_test(
         keep = recordings or paths.recordings()
         with examine.private(images, trial.IMAGES, uses=keep):
             tally = trial.judged(
-                recorded, tested, source, count=wish.states, recoveries=wish.recoveries, unit=wish.sector,
-                seed=wish.seed, images=images,
+                recorded, tested, source, count=request.states, recoveries=request.recoveries, unit=request.sector,
+                seed=request.seed, images=images,
             )  # fmt: skip
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
@@ -190,27 +190,27 @@ def _recording(name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _source(wish: Wish) -> Source[Any]:
+def _source(request: CrashRequest) -> Source[Any]:
     """Return the sequences or application runs of the test. Raises UsageError for an unknown application or setting."""
-    if wish.application is None:
-        if wish.settings:
+    if request.application is None:
+        if request.settings:
             raise UsageError(
                 "needs --application", where="--settings", hint="add --application NAME, or omit --settings"
             )
-        random = Random(wish.seed)  # noqa: S311 - to be repeated
-        chosen = _given(wish.given) or tuple(bounded.sampled(wish.length, wish.sequences, random))
+        random = Random(request.seed)  # noqa: S311 - to be repeated
+        chosen = _given(request.given) or tuple(bounded.sampled(request.length, request.sequences, random))
         return Sequences(chosen=chosen)
-    if wish.given:
+    if request.given:
         raise UsageError(
             "cannot be combined with --application", where="--sequence", hint="give only one of them"
         )
-    application = applications.REGISTRY.get(wish.application)
-    settings = applications.parse_settings(application, wish.settings)
+    application = applications.REGISTRY.get(request.application)
+    settings = applications.parse_settings(application, request.settings)
     if application.tool is not None:
         tools.require(application.tool)
     return Runs(
-        application=application, settings=settings, runs=wish.sequences, transactions=wish.transactions,
-        seed=wish.seed,
+        application=application, settings=settings, runs=request.sequences, transactions=request.transactions,
+        seed=request.seed,
     )  # fmt: skip
 
 

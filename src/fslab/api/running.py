@@ -32,12 +32,12 @@ def run(
     """
     cleanup.clean_all()
     loaded = study if isinstance(study, Study) else load(study)
-    terms = _terms(wipe, allow_commands=allow_commands)
+    conditions = _conditions(wipe, allow_commands=allow_commands)
     path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
     campaign = launch.of_study(loaded, path, budget_s=budget_s, name=name, note=note)
-    launch.create(campaign, store.store, terms)
+    launch.create(campaign, store.store, conditions)
     limit_s = budget_s or loaded.limit_s
-    launch.run(campaign, store.store, observer or Observer(), terms, budget_s=limit_s, new=True)
+    launch.run(campaign, store.store, observer or Observer(), conditions, budget_s=limit_s, new=True)
     return store.campaign(campaign.id)
 
 
@@ -60,17 +60,17 @@ def resume(
     cleanup.clean_all()
     more = trials is not None or max_trials is not None
     found = (
-        launch.more_of(store.store, campaign, trials=trials, max_trials=max_trials)
+        launch.extended(store.store, campaign, trials=trials, max_trials=max_trials)
         if more
         else launch.unfinished(store.store, campaign)
     )
-    terms = _terms(wipe, allow_commands=allow_commands)
-    launch.take_up(found, store.store, terms)
-    launch.run(found, store.store, observer or Observer(), terms, budget_s=budget_s, new=False)
+    conditions = _conditions(wipe, allow_commands=allow_commands)
+    launch.check_resumable(found, store.store, conditions)
+    launch.run(found, store.store, observer or Observer(), conditions, budget_s=budget_s, new=False)
     return store.campaign(found.id)
 
 
-def _terms(wipe: Collection[str], *, allow_commands: bool) -> launch.Terms:
+def _conditions(wipe: Collection[str], *, allow_commands: bool) -> launch.RunConditions:
     def refuse(cells: Sequence[Cell]) -> None:
         if lines := own_commands(cells):
             raise UsageError(
@@ -79,4 +79,4 @@ def _terms(wipe: Collection[str], *, allow_commands: bool) -> launch.Terms:
             )  # fmt: skip
 
     agree: Callable[[Sequence[Cell]], object] = (lambda _: None) if allow_commands else refuse
-    return launch.Terms(agree=agree, wipe=frozenset(wipe))
+    return launch.RunConditions(agree=agree, wipe=frozenset(wipe))

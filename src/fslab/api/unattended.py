@@ -24,15 +24,17 @@ Watched = Callable[[], AbstractContextManager[Observer]]
 _OVER = {CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT}
 
 
-def terms(agree: Callable[[Sequence[Cell]], object], tell: Callable[[str], None]) -> launch.Terms:
-    """Return the terms for unattended runs: no device that contains data may be overwritten."""
-    return launch.Terms(agree=agree, tell=tell)
+def conditions(
+    agree: Callable[[Sequence[Cell]], object], tell: Callable[[str], None]
+) -> launch.RunConditions:
+    """Return the conditions for unattended runs: no device that contains data may be overwritten."""
+    return launch.RunConditions(agree=agree, tell=tell)
 
 
 def run_each(
     studies: Sequence[str],
     store: Store,
-    terms: launch.Terms,
+    conditions: launch.RunConditions,
     watched: Watched,
     then: Callable[[Campaign], object],
 ) -> list[str]:
@@ -43,34 +45,34 @@ def run_each(
     """
     failed = []
     for number, name in enumerate(studies, start=1):
-        terms.tell(f"study {number} of {len(studies)}: {name}")
+        conditions.tell(f"study {number} of {len(studies)}: {name}")
         try:
             with signals.kept():
-                then(_campaign(name, store, terms, watched))
+                then(_campaign(name, store, conditions, watched))
         except FslabError as error:
             failed.append(f"{name}: {error}")
         except Exception:  # a bug in one study must not end the others
             failed.append(f"{name}: {traceback.format_exc()}")
         else:
             continue
-        terms.tell(failed[-1])
+        conditions.tell(failed[-1])
     return failed
 
 
-def _campaign(name: str, store: Store, terms: launch.Terms, watched: Watched) -> Campaign:
+def _campaign(name: str, store: Store, conditions: launch.RunConditions, watched: Watched) -> Campaign:
     study = load.load(name)
     known = [one for one in store.campaigns() if _is_default(one, study)]
     if known and liveness.as_it_is(known[-1], store).status in _OVER:
-        terms.tell(f"finished already: campaign {known[-1].id}; to run it again: fslab run {name}")
+        conditions.tell(f"finished already: campaign {known[-1].id}; to run it again: fslab run {name}")
         return known[-1]
     if known:
         campaign = known[-1]
-        launch.take_up(campaign, store, terms)
+        launch.check_resumable(campaign, store, conditions)
     else:
         campaign = launch.of_study(study, name)
-        launch.create(campaign, store, terms)
+        launch.create(campaign, store, conditions)
     with watched() as shown:
-        launch.run(campaign, store, shown, terms, budget_s=_left_s(campaign, store), new=not known)
+        launch.run(campaign, store, shown, conditions, budget_s=_left_s(campaign, store), new=not known)
     return store.campaign(campaign.id)
 
 

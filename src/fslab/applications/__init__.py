@@ -34,7 +34,7 @@ class Contract:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Found:
+class RecoveredData:
     """The state of an application's data after a power cut.
 
     ``transactions``: those that exist as they were committed. ``problem``: what the application's own check reports.
@@ -70,7 +70,7 @@ class Application(ABC):
         """
 
     @abstractmethod
-    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Recover as the application does at start, run its own check, and read the transactions back.
 
         ``contents`` returns the contents of a transaction.

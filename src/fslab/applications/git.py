@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.applications import Application, Contract, Found, Settings
+from fslab.applications import Application, Contract, RecoveredData, Settings
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
 from fslab.system.tools import Tool, require
@@ -45,17 +45,17 @@ class Git(Application):
 
         yield commit
 
-    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:  # noqa: ARG002 - git has digests
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:  # noqa: ARG002 - git has digests
         """Run ``git fsck``, and read the subjects of the branch's commits."""
         checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
         if checked.returncode != 0:
-            return Found(problem=f"git fsck: {_told(checked)}")
+            return RecoveredData(problem=f"git fsck: {_told(checked)}")
         if _git(directory, {}, "rev-parse", "--verify", "--quiet", "HEAD", check=False).returncode != 0:
-            return Found()  # no commit yet
+            return RecoveredData()  # no commit yet
         subjects = _git(directory, {}, "log", "--format=%s", check=False)
         if subjects.returncode != 0:
-            return Found(problem=f"git log: {_told(subjects)}")
-        return Found(transactions=frozenset(map(int, subjects.stdout.split())))
+            return RecoveredData(problem=f"git log: {_told(subjects)}")
+        return RecoveredData(transactions=frozenset(map(int, subjects.stdout.split())))
 
 
 def _told(done: proc.Completed) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.applications import Application, Contract, Found, Settings
+from fslab.applications import Application, Contract, RecoveredData, Settings
 from fslab.storage.promises import Promise, Promises
 from fslab.units import parse_duration
 
@@ -39,12 +39,12 @@ class LogFile(Application):
 
             yield append
 
-    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Look for each record at the offset where it was written."""
         try:
             found = (directory / FILE).read_bytes()
         except OSError:
-            return Found()
+            return RecoveredData()
         there: set[int] = set()
         number, start = 1, 0
         while start < len(found):
@@ -52,7 +52,7 @@ class LogFile(Application):
             if found.startswith(record, start):
                 there.add(number)
             number, start = number + 1, start + len(record)
-        return Found(transactions=frozenset(there))
+        return RecoveredData(transactions=frozenset(there))
 
     def seconds_each(self, settings: Settings) -> float:
         return _WRITE_S + parse_duration(settings["interval"])

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.applications import Application, Contract, Found, Settings
+from fslab.applications import Application, Contract, RecoveredData, Settings
 from fslab.storage.promises import Promise, Promises
 
 BOX = "box"
@@ -52,7 +52,7 @@ class Maildir(Application):
         yield deliver
         box.close()
 
-    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Read the messages in ``new``. Messages in ``tmp`` were not delivered."""
         found = set()
         try:
@@ -60,11 +60,11 @@ class Maildir(Application):
                 text = path.read_bytes()
                 number = int(text.split(b"\n", 1)[0].removeprefix(b"Subject: ") or 0)
                 if text != _message(number, contents(number)):
-                    return Found(problem=f"message {number} has other contents than were delivered")
+                    return RecoveredData(problem=f"message {number} has other contents than were delivered")
                 found.add(number)
         except (OSError, ValueError) as error:
-            return Found(problem=f"cannot read a message: {error}")
-        return Found(transactions=frozenset(found))
+            return RecoveredData(problem=f"cannot read a message: {error}")
+        return RecoveredData(transactions=frozenset(found))
 
 
 _WHOLE = Promise(given=True, source="POSIX, fsync(): the message was synced before it had its name")

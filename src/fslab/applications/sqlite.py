@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from fslab.applications import Application, Contract, Found, Settings
+from fslab.applications import Application, Contract, RecoveredData, Settings
 from fslab.storage.promises import Promise, Promises
 
 FILE = "database"
@@ -58,7 +58,7 @@ class Sqlite(Application):
 
             yield commit
 
-    def look(self, directory: Path, contents: Callable[[int], bytes]) -> Found:
+    def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
         try:
             with closing(_connected(directory, None)) as database:
@@ -66,17 +66,17 @@ class Sqlite(Application):
                 rows = dict(database.execute("SELECT number, contents FROM transactions").fetchall())
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
         except (sqlite3.Error, TypeError) as error:
-            return Found(problem=f"cannot read the database: {error}")
+            return RecoveredData(problem=f"cannot read the database: {error}")
         if told != "ok":
-            return Found(problem=f"integrity_check: {told}")
+            return RecoveredData(problem=f"integrity_check: {told}")
         if last != max(rows, default=0) or len(rows) != last:
-            return Found(
+            return RecoveredData(
                 problem=f"a partial transaction: the counter is {last}, but there are {len(rows)} rows"
             )
         for number, found in rows.items():
             if found != contents(number):
-                return Found(problem=f"transaction {number} has other contents than were committed")
-        return Found(transactions=frozenset(rows))
+                return RecoveredData(problem=f"transaction {number} has other contents than were committed")
+        return RecoveredData(transactions=frozenset(rows))
 
 
 _DURABLE = "'FULL' and 'EXTRA' synchronise before a commit returns"

@@ -120,7 +120,7 @@ class Guests:
                 told=run.told,
             )  # fmt: skip
         self._drop_broken()
-        reply = _believed(guest, value, cell, key)
+        reply = _checked_reply(guest, value, cell, key)
         self.workspace.made |= reply.made
         raw = {**reply.record.raw, "guest_kernel_log": guest.log_text(since)}
         return run.completed(reply.record.model_copy(update={"raw": raw}))
@@ -195,7 +195,7 @@ class _Reply(Frozen):
     made: frozenset[str]
 
 
-def _believed(guest: Guest, value: Any, cell: Cell, key: TrialKey) -> _Reply:
+def _checked_reply(guest: Guest, value: Any, cell: Cell, key: TrialKey) -> _Reply:
     """Return the reply if it belongs to the requested trial; else mark the guest as broken and raise GuestError."""
     try:
         reply = _Reply.model_validate(value)

@@ -21,7 +21,7 @@ from fslab.plan.expand import expand
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.store.database import believed
+from fslab.store.database import checked_contents
 from fslab.store.store import Store
 from fslab.study.model import Study
 from fslab.units import parse_size
@@ -29,7 +29,7 @@ from fslab.workloads import parsed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Terms:
+class RunConditions:
     """The conditions under which a campaign may run.
 
     ``agree`` gets the cells and raises if the user does not allow their commands. ``wipe``: the devices that the user
@@ -107,7 +107,7 @@ def unfinished(store: Store, wanted: str | None) -> Campaign:
     return check_stored(store.campaign(wanted), store)
 
 
-def more_of(
+def extended(
     store: Store, wanted: str | None, *, trials: int | None = None, max_trials: int | None = None
 ) -> Campaign:
     """Return a campaign with more trials of each cell. Does not store it.
@@ -130,7 +130,7 @@ def more_of(
 def check_stored(campaign: Campaign, store: Store) -> Campaign:
     """Return the campaign if a study can describe its cells; else StoreError, before anything of them is shown."""
     store.check_cells(campaign)
-    with believed(store.path):
+    with checked_contents(store.path):
         for cell in campaign.cells:
             feasibility.check_plugins(cell)
             parsed_stack(cell.stack)
@@ -140,38 +140,38 @@ def check_stored(campaign: Campaign, store: Store) -> Campaign:
     return campaign
 
 
-def create(campaign: Campaign, store: Store, terms: Terms) -> None:
+def create(campaign: Campaign, store: Store, conditions: RunConditions) -> None:
     """Check that a new campaign can and may run here, and store it."""
-    _admit(campaign, terms)
+    _admit(campaign, conditions)
     store.create_campaign(campaign)
 
 
-def take_up(campaign: Campaign, store: Store, terms: Terms) -> None:
+def check_resumable(campaign: Campaign, store: Store, conditions: RunConditions) -> None:
     """Check that a stored campaign can and may continue here. Stores nothing."""
     store.check_cells(campaign)
     campaigns.check_same_machine(campaign)
-    feasibility.check_named(campaign.cells, terms.wipe)
-    _admit(campaign, terms)
+    feasibility.check_named(campaign.cells, conditions.wipe)
+    _admit(campaign, conditions)
 
 
 def run(
     campaign: Campaign,
     store: Store,
     observer: Observer,
-    terms: Terms,
+    conditions: RunConditions,
     *,
     budget_s: float | None,
     new: bool,
 ) -> CampaignStatus:
     """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check."""
     try:
-        return campaigns.run_campaign(campaign, store, observer, budget_s=budget_s, wipe=terms.wipe)
+        return campaigns.run_campaign(campaign, store, observer, budget_s=budget_s, wipe=conditions.wipe)
     except (BusyError, UnsafeError):
         if new and not store.count(campaign.id):
             store.delete_campaign(campaign.id)
         raise
 
 
-def _admit(campaign: Campaign, terms: Terms) -> None:
-    feasibility.check(campaign.id, campaign.cells, terms.wipe, terms.tell)
-    terms.agree(campaign.cells)
+def _admit(campaign: Campaign, conditions: RunConditions) -> None:
+    feasibility.check(campaign.id, campaign.cells, conditions.wipe, conditions.tell)
+    conditions.agree(campaign.cells)

@@ -6,7 +6,7 @@ from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
-from fslab.claims.multiplicity import Asked, answers
+from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
@@ -22,14 +22,14 @@ def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
     return found, missing
 
 
-def asked_of(claim: Claim, scope: Scope) -> Asked:
+def asked_of(claim: Claim, scope: Scope) -> ClaimParts:
     """Return a claim as the parts to be evaluated by the trials of a scope."""
     parts, missing, _ = _meaning_of(claim, scope)
     return _asked(claim, parts, missing)
 
 
-def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> Asked:
-    return Asked(parts=parts, missing=missing, margin=claim.margin or MARGIN)
+def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> ClaimParts:
+    return ClaimParts(parts=parts, missing=missing, margin=claim.margin or MARGIN)
 
 
 def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:

@@ -34,7 +34,7 @@ def rests_on_independence(
 
     False for an open verdict, and if there are enough blocks to estimate the autocorrelation.
     """
-    wide = estimate.were_trials_alike
+    wide = estimate.interval_if_correlated
     if wide is None or verdict is ClaimVerdict.OPEN:
         return False
     return verdicts.of_interval(bounds, wide.low, wide.high, margin) is not verdict

@@ -16,7 +16,7 @@ from math import exp, log, prod
 from fslab.claims import verdict as verdicts
 from fslab.claims.edges import from_edge, margin, rests_on_independence
 from fslab.claims.effort import effort_of
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding, Why
+from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Quotient, Spread
 from fslab.claims.schema import MARGIN
 from fslab.claims.trials import Trials
@@ -59,7 +59,7 @@ class Evaluator:
         reason = None
         if verdict is ClaimVerdict.OPEN:
             limited = effort is None and any(finding.at_limit for finding in findings)
-            reason = Why.AT_LIMIT if limited else Why.NOISE
+            reason = OpenReason.AT_LIMIT if limited else OpenReason.NOISE
         return ClaimAnswer(
             verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here"),
             parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),

@@ -35,7 +35,7 @@ class ClaimVerdict(StrEnum):
 FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
 
 
-class Why(StrEnum):
+class OpenReason(StrEnum):
     """The reason why a claim is open.
 
     ``noise``: more trials decide it. ``at_limit``: the true value and the claimed limit are closer than the margin.
@@ -96,7 +96,7 @@ class ClaimAnswer(Frozen):
     direction: ClaimVerdict | None = None
     size: ClaimVerdict | None = None
     margin: float | None = None
-    reason: Why | None = None
+    reason: OpenReason | None = None
     more_s: float | None = None
 
 

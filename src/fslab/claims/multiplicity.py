@@ -18,7 +18,7 @@ _UNDECIDED = {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Asked:
+class ClaimParts:
     """One claim as its parts. ``missing``: parts without cells. ``margin``: the smallest difference of interest."""
 
     parts: Sequence[Part]
@@ -26,7 +26,7 @@ class Asked:
     margin: float
 
 
-def answers(claims: Sequence[Asked], judge: Evaluator) -> tuple[ClaimAnswer, ...]:
+def answers(claims: Sequence[ClaimParts], judge: Evaluator) -> tuple[ClaimAnswer, ...]:
     """Return the answers of the trials to all claims together. Claims with the verdict ``unknown`` do not count."""
     found = _at(claims, judge, judge.error)
     testable = sum(answer.verdict is not ClaimVerdict.UNKNOWN for answer in found)
@@ -39,6 +39,6 @@ def answers(claims: Sequence[Asked], judge: Evaluator) -> tuple[ClaimAnswer, ...
         found = _at(claims, judge, judge.error * decided / testable)
 
 
-def _at(claims: Sequence[Asked], judge: Evaluator, error: float) -> tuple[ClaimAnswer, ...]:
+def _at(claims: Sequence[ClaimParts], judge: Evaluator, error: float) -> tuple[ClaimAnswer, ...]:
     strict = dataclasses.replace(judge, error=error)
     return tuple(strict.answer(claim.parts, claim.missing, margin=claim.margin) for claim in claims)

@@ -8,8 +8,8 @@ from fslab.cell import Cell
 from fslab.claims.build import asked_of
 from fslab.claims.effort import Effort, effort_of
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding, Why
-from fslab.claims.multiplicity import Asked, answers
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
+from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Part
 from fslab.claims.pursue import Candidate, Pursuit, pursue
 from fslab.claims.schema import Claim
@@ -19,7 +19,7 @@ from fslab.record import TrialRecord
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stopping import StoppingRule
 
-Answered = Mapping[str, tuple[Asked, ClaimAnswer]]
+Answered = Mapping[str, tuple[ClaimParts, ClaimAnswer]]
 
 
 def questions_of(
@@ -60,7 +60,7 @@ def _progress(
 ) -> ClaimsProgress:
     verdicts = {name: answer.verdict for name, (_, answer) in answered.items()}
     still_open = [name for name, verdict in verdicts.items() if verdict is ClaimVerdict.OPEN]
-    at_limit = tuple(name for name in still_open if answered[name][1].reason is Why.AT_LIMIT)
+    at_limit = tuple(name for name in still_open if answered[name][1].reason is OpenReason.AT_LIMIT)
     decided = [name for name in verdicts if verdicts[name] not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}]
     fragile = [name for name in decided if _is_tentative(answered[name][1])]
     plan = _plan(answered, [name for name in still_open if name not in at_limit], trials, spent, left_s)
@@ -89,7 +89,7 @@ def _plan(
     return found
 
 
-def _effort(asked: Asked, answer: ClaimAnswer, trials: Trials) -> Effort | None:
+def _effort(asked: ClaimParts, answer: ClaimAnswer, trials: Trials) -> Effort | None:
     """Return the effort to a verdict; for a tentative verdict, to the blocks that can show independence of trials."""
     if answer.verdict is ClaimVerdict.OPEN:
         return effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin)
@@ -113,7 +113,7 @@ def _is_tentative(answer: ClaimAnswer) -> bool:
     return any(one.rests_on_independence for one in of_verdict)
 
 
-def _questions(name: str, asked: Asked, answer: ClaimAnswer, evaluator: Evaluator) -> Iterator[Question]:
+def _questions(name: str, asked: ClaimParts, answer: ClaimAnswer, evaluator: Evaluator) -> Iterator[Question]:
     over = answer.verdict is not ClaimVerdict.OPEN
     for part, finding in zip(asked.parts, answer.findings, strict=True):
         settled = over or finding.at_limit or finding.verdict is not ClaimVerdict.OPEN

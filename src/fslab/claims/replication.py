@@ -14,9 +14,9 @@ from fslab.claims.model import (
     ClaimAnswer,
     ClaimVerdict,
     EvaluatedClaim,
+    OpenReason,
     PartFinding,
     Verdicts,
-    Why,
 )
 from fslab.claims.verdict_words import VERDICT_NAMES, verdict_words
 from fslab.claims.words import figure_words, finding_words, verdict_of
@@ -233,8 +233,8 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
         study=verdicts.study, claims=len(answers),
         replicated=of.count(ClaimVerdict.REPLICATED) + of.count(ClaimVerdict.PARTLY),
         contradicted=sum(verdict in FAILED for verdict in of),
-        noise=sum(answer.reason is Why.NOISE for answer in answers),
-        at_limit=sum(answer.reason is Why.AT_LIMIT for answer in answers),
+        noise=sum(answer.reason is OpenReason.NOISE for answer in answers),
+        at_limit=sum(answer.reason is OpenReason.AT_LIMIT for answer in answers),
         untestable=of.count(ClaimVerdict.UNKNOWN), minutes=cost.wall_s / 60, trials=len(records),
         with_warnings=len(records) - len(usable) + sum(map(has_warnings, usable)), measured=cost.measured,
     )  # fmt: skip

@@ -6,7 +6,7 @@ The terminal, the pages and Markdown use the same words.
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, EvaluatedClaim, Verdicts, Why
+from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, EvaluatedClaim, OpenReason, Verdicts
 from fslab.units import format_duration
 
 NAMED = 6
@@ -31,7 +31,7 @@ def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
 
 def reason_words(answer: ClaimAnswer) -> str:
     """Return the reason why a claim is open, and how much more time it needs."""
-    if answer.reason is Why.AT_LIMIT:
+    if answer.reason is OpenReason.AT_LIMIT:
         return f"at the limit (within {_percent(answer.margin)} of it)"
     if answer.more_s is None:
         return "noise (too few trials to say how many more)"
@@ -112,8 +112,8 @@ def _against(claim: EvaluatedClaim) -> bool:
 
 def _reasons(answers: Iterable[ClaimAnswer]) -> str:
     reasons = [answer.reason for answer in answers if answer.reason is not None]
-    words = {Why.NOISE: "noise", Why.AT_LIMIT: "at the limit"}
-    return ", ".join(f"{reasons.count(why)} {words[why]}" for why in Why if why in reasons)
+    words = {OpenReason.NOISE: "noise", OpenReason.AT_LIMIT: "at the limit"}
+    return ", ".join(f"{reasons.count(why)} {words[why]}" for why in OpenReason if why in reasons)
 
 
 def _names(ids: Sequence[str]) -> str:

@@ -70,7 +70,7 @@ def try_states(
     from fslab.api import crash
 
     _check_root()
-    wish = crash.Wish(
+    request = crash.CrashRequest(
         length=length,
         sequences=sequences,
         states=states,
@@ -82,7 +82,7 @@ def try_states(
         settings=settings,
         transactions=transactions,
     )
-    print_json(crash.crash_test(directory, wish, scratch, recordings))
+    print_json(crash.crash_test(directory, request, scratch, recordings))
 
 
 @app.command("recover", short_help="Time the recovery after a power cut of a virtual disk.")

@@ -14,7 +14,7 @@ from rich.text import Text
 from fslab.analysis.interim import InterimResult
 from fslab.api.quiet import LoopRates
 from fslab.cell import Cell
-from fslab.cli.progress import Lines, Quiet, look_lines, replaced_words, waiting
+from fslab.cli.progress import Lines, SilentObserver, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix import Matrix
 from fslab.store.campaign import Campaign
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 _TICKS = "▏▎▍▌▋▊▉█"
 
 
-def shown(console: Console, *, quiet: bool, silent: bool) -> Quiet:
+def shown(console: Console, *, quiet: bool, silent: bool) -> SilentObserver:
     """Return the observer that shows progress: the matrix on a terminal, else a line per trial; none if ``silent``."""
     if silent:
-        return Quiet()
+        return SilentObserver()
     return LiveView(console) if console.is_terminal and not quiet else Lines(console)
 
 
-class LiveView(Quiet):
+class LiveView(SilentObserver):
     """Shows the matrix, and below it a bar with the remaining time."""
 
     def __init__(self, console: Console) -> None:

@@ -59,7 +59,7 @@ def forecast(study: Study, plan: Plan, memory_bytes: int | None, store: str | No
 def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | None) -> Forecast:
     """Complete the forecast with the noise of the study's last campaign, if there is one."""
     from fslab.api.claims import of_campaign
-    from fslab.claims.model import ClaimVerdict, Why
+    from fslab.claims.model import ClaimVerdict, OpenReason
     from fslab.errors import FslabError
     from fslab.store.store import Store
 
@@ -78,7 +78,7 @@ def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | N
     for name, answer in sorted(answers, key=lambda pair: pair[1].more_s or 0.0):
         if answer.verdict is ClaimVerdict.UNKNOWN:
             untestable.append(name)
-        elif answer.reason is Why.AT_LIMIT:
+        elif answer.reason is OpenReason.AT_LIMIT:
             at_limit.append(name)
         elif answer.verdict is not ClaimVerdict.OPEN:
             likely.append(name)

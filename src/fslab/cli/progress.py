@@ -93,7 +93,7 @@ def claims_line(claims: ClaimsProgress) -> str:
     return line + (f"; {format_duration(claims.left_s)} left" if claims.left_s is not None else "")
 
 
-class Quiet(Observer):
+class SilentObserver(Observer):
     """Prints nothing."""
 
     def __enter__(self) -> Self:
@@ -103,7 +103,7 @@ class Quiet(Observer):
         pass
 
 
-class Lines(Quiet):
+class Lines(SilentObserver):
     """Prints one line per trial, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:

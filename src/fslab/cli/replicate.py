@@ -115,7 +115,7 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[M
     """Run each study. The pages are written after each one, so that a later failure cannot lose them."""
     from fslab.api import unattended
     from fslab.cli import consent, live
-    from fslab.cli.progress import Quiet
+    from fslab.cli.progress import SilentObserver
     from fslab.cli.run import undo_leftovers
 
     made: list[Made] = []
@@ -125,12 +125,12 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[M
         if write is not None:
             _write(made, write)
 
-    def watched() -> Quiet:
+    def watched() -> SilentObserver:
         return live.shown(console(stderr=True), quiet=False, silent=False)
 
     undo_leftovers(quiet=False)
     agree = partial(consent.check, allowed=False)
-    return made, unattended.run_each(names, store, unattended.terms(agree, _tell), watched, then)
+    return made, unattended.run_each(names, store, unattended.conditions(agree, _tell), watched, then)
 
 
 def _tell(text: str) -> None:

@@ -31,7 +31,7 @@ from fslab.cli.consent import AllowOption, WipeOption
 from fslab.errors import ToolFailedError
 
 if TYPE_CHECKING:
-    from fslab.campaign.launch import Terms
+    from fslab.campaign.launch import RunConditions
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -120,17 +120,17 @@ def run(
     from fslab.cli import live
 
     agree = partial(consent.check, allowed=allow_commands, typed=consent.typed(kernel))
-    terms = launch.Terms(agree=agree, wipe=frozenset(wipe or []), tell=_tell)
+    conditions = launch.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=_tell)
     with Store.open(store, create=not resume) as opened:
         if resume:
-            campaign = _resumed(opened, study, terms, **more)
+            campaign = _resumed(opened, study, conditions, **more)
         else:
             campaign, limit_s = _created(
-                opened, run_options.named(study), settings, limit_s, terms, name, note
+                opened, run_options.named(study), settings, limit_s, conditions, name, note
             )
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         with shown:
-            launch.run(campaign, opened, shown, terms, budget_s=limit_s, new=not resume)
+            launch.run(campaign, opened, shown, conditions, budget_s=limit_s, new=not resume)
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
 
 
@@ -139,7 +139,7 @@ def _created(
     study: str,
     settings: list[str],
     limit_s: float | None,
-    terms: Terms,
+    conditions: RunConditions,
     name: str | None,
     note: str | None,
 ) -> tuple[Campaign, float | None]:
@@ -152,21 +152,21 @@ def _created(
     about = launch.claimed_cells(loaded, campaign.cells, campaign.machine.get("memory_bytes"))
     if said := claims_budget.too_small(about, limit_s or loaded.limit_s):
         _tell(said)
-    launch.create(campaign, store, terms)
+    launch.create(campaign, store, conditions)
     return campaign, limit_s or loaded.limit_s
 
 
-def _resumed(store: Store, wanted: str | None, terms: Terms, **more: int | None) -> Campaign:
+def _resumed(store: Store, wanted: str | None, conditions: RunConditions, **more: int | None) -> Campaign:
     """Return a stored campaign that may continue. Prints what it writes to, and which of its files have changed."""
     from fslab.api import agreement
     from fslab.campaign import launch
 
     campaign = (
-        launch.more_of(store, wanted, **more) if any(more.values()) else launch.unfinished(store, wanted)
+        launch.extended(store, wanted, **more) if any(more.values()) else launch.unfinished(store, wanted)
     )
     for line in (*agreement.places(campaign.cells), *agreement.changed_files(campaign.settings)):
         _tell(line)
-    launch.take_up(campaign, store, terms)
+    launch.check_resumable(campaign, store, conditions)
     return campaign
 
 

@@ -17,7 +17,7 @@ from fslab.crash.findings import Finding
 from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
-from fslab.crash.states import AGAIN, Builder, Made, State
+from fslab.crash.states import AGAIN, Builder, State, StateRows
 
 
 @dataclass(kw_only=True, slots=True)
@@ -26,7 +26,7 @@ class Outcome:
     lost step. ``unrepeated``: a finding did not occur again when the state was made and examined a second time; such a
     finding is left out."""
 
-    made: Made
+    made: StateRows
     seen: Examined
     findings: list[Finding]
     promised: set[tuple[int, int]] = field(default_factory=set)

@@ -31,7 +31,7 @@ log = logging.getLogger("fslab.crash")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Kept:
+class KeptRecording:
     """A recording, its file system, and the source of its runs."""
 
     recording: Recording
@@ -82,7 +82,7 @@ def identities(home: Path) -> list[str]:
     return [path.name for path in sorted(times, key=lambda path: (times[path], path.name))]
 
 
-def load(identity: str, home: Path) -> Kept:
+def load(identity: str, home: Path) -> KeptRecording:
     """Return the recording with this id. StoreError if it does not exist, is damaged or was changed."""
     known = identities(home)
     if identity not in known:
@@ -99,7 +99,7 @@ def load(identity: str, home: Path) -> Kept:
         ) from error  # fmt: skip
 
 
-def _loaded(place: Path, identity: str) -> Kept:
+def _loaded(place: Path, identity: str) -> KeptRecording:
     about = texts.json_of(texts.of_file(place / ABOUT, limit_bytes=ABOUT_BYTES))
     base, log = (place / names.word(about[name]) for name in ("base", "log"))
     if _identity(log) != identity:
@@ -109,7 +109,7 @@ def _loaded(place: Path, identity: str) -> Kept:
     source: Source[Any] = Runs.loaded(about) if "application" in about else Sequences.loaded(about)
     recording = Recording(base=base, log=log)
     recording.table()
-    return Kept(recording=recording, tested=tested, source=source)
+    return KeptRecording(recording=recording, tested=tested, source=source)
 
 
 def _identity(log: Path) -> str:

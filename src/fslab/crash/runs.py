@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fslab.applications import REGISTRY, Application, Contract, Found, Settings, parse_settings
+from fslab.applications import REGISTRY, Application, Contract, RecoveredData, Settings, parse_settings
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Mark, Progress, Source, Verdict, directory_of
 from fslab.storage.promises import Promise, Promises
@@ -18,7 +18,7 @@ MOST = 10_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Runs(Source[Found]):
+class Runs(Source[RecoveredData]):
     """``runs`` runs of an application, each from an empty directory and with ``transactions`` transactions."""
 
     application: Application
@@ -50,10 +50,10 @@ class Runs(Source[Found]):
             random.choice((SMALLEST_BYTES, random.randint(SMALLEST_BYTES, LARGEST_BYTES)))
         )
 
-    def look(self, directory: Path) -> Found:
+    def look(self, directory: Path) -> RecoveredData:
         return self.application.look(directory, self.contents)
 
-    def judge(self, progress: Progress, seen: Found, promises: Promises) -> Verdict:
+    def judge(self, progress: Progress, seen: RecoveredData, promises: Promises) -> Verdict:
         contract = self._contract(promises)
         acknowledged = set(range(1, progress.done + 1))
         verdict = Verdict(promised=acknowledged if contract.durable.given else set())

@@ -67,7 +67,7 @@ class State:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Made:
+class StateRows:
     """Rows of the log that the cut could lose (``at_risk``), and rows that are missing at least in part (``lost``)."""
 
     at_risk: tuple[int, ...]
@@ -100,7 +100,7 @@ class Builder:
         self._requests, self._answers, self._rest = requests, answers, b""
         self.rows = int(self._answer()["rows"])
 
-    def make(self, state: State, image: Path) -> Made:
+    def make(self, state: State, image: Path) -> StateRows:
         """Create the file ``image`` with the state."""
         request = {
             "cut": state.cut, "fate": state.fate, "seed": state.seed, "unit": state.unit,
@@ -108,7 +108,7 @@ class Builder:
         }  # fmt: skip
         os.write(self._requests, json.dumps(request).encode() + b"\n")
         answer = self._answer()
-        return Made(at_risk=tuple(answer["at_risk"]), lost=tuple(answer["lost"]))
+        return StateRows(at_risk=tuple(answer["at_risk"]), lost=tuple(answer["lost"]))
 
     def _answer(self) -> dict[str, Any]:
         while b"\n" not in self._rest:

@@ -33,7 +33,7 @@ class MeasuringRequest(Frozen):
     agent: int
 
 
-class _Told(Observer):
+class _NotePrinter(Observer):
     """Prints notes to standard error, which the agent keeps."""
 
     def note(self, text: str) -> None:
@@ -55,13 +55,15 @@ def measure(request: MeasuringRequest) -> None:
         agree(campaign.cells)
         cleanup.clean_all()
         wipe = [device for cell in campaign.cells for device in _devices(cell.stack.medium.options)]
-        terms = launch.Terms(agree=agree, wipe=frozenset(wipe if allowed.wipe else ()), tell=_Told().note)
+        conditions = launch.RunConditions(
+            agree=agree, wipe=frozenset(wipe if allowed.wipe else ()), tell=_NotePrinter().note
+        )
         if known:
-            launch.take_up(campaign, store, terms)
+            launch.check_resumable(campaign, store, conditions)
         else:
-            launch.create(campaign, store, terms)
+            launch.create(campaign, store, conditions)
         limit_s = assigned.budget_s or study.limit_s
-        launch.run(campaign, store, _Told(), terms, budget_s=limit_s, new=not known)
+        launch.run(campaign, store, _NotePrinter(), conditions, budget_s=limit_s, new=not known)
 
 
 def _new(assignment: Assignment, study: Study) -> Campaign:

@@ -208,7 +208,7 @@ def _legend(found: CampaignComparison) -> str:
     said = [f"medians of {what} (± half their range, if the terminal is wide enough)"]
     if any(line.better is Direction.LOWER for line in found.lines):
         said.append("↓ lower is better")
-    if any(line.outcome is LineOutcome.NOT_SEEN for line in found.lines):
+    if any(line.outcome is LineOutcome.NOT_DETECTED for line in found.lines):
         said.append(
             "indistinguishable (> x % detectable): a true difference of x % would be detected with 80 % probability"
         )

@@ -32,10 +32,9 @@ class Summary(Frozen):
     """One metric of one workload on one stack.
 
     ``values``: those of the usable trials, in the order of blocks. ``spread``: half their range, as a fraction of the
-    median. Numbers of trials: ``n_sound``: usable, and therefore compared; of these, ``n_doubt`` have warnings, and
-    ``n_unknown`` lack this metric. ``n_invalid`` and ``n_failed`` are not compared; of the failed ones,
-    ``n_impossible`` are not supported by this machine. ``planned``: whether the study combines the workload with the
-    stack.
+    median. Numbers of trials: ``n_usable`` are compared; of these, ``n_with_warnings`` have warnings, and ``n_unknown``
+    lack this metric. ``n_invalid`` and ``n_failed`` are not compared; of the failed ones, ``n_impossible`` are not
+    supported by this machine. ``planned``: whether the study combines the workload with the stack.
     """
 
     stack: str
@@ -43,8 +42,8 @@ class Summary(Frozen):
     median: float | None
     interval: Span | None
     spread: float | None
-    n_sound: int
-    n_doubt: int
+    n_usable: int
+    n_with_warnings: int
     n_unknown: int
     n_invalid: int
     n_failed: int

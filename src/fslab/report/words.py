@@ -37,7 +37,7 @@ def row_words(
     }
     parts = [
         *_differences(leader, better, by_verdict[ComparisonVerdict.DIFFERS]),
-        *_not_seen(leader, by_verdict[ComparisonVerdict.NOT_SEEN]),
+        *_not_seen(leader, by_verdict[ComparisonVerdict.NOT_DETECTED]),
         *_too_few(leader, by_verdict[ComparisonVerdict.TOO_FEW]),
         *map(_no_ratio, by_verdict[ComparisonVerdict.NO_RATIO]),
         *([f"{listed(missing)}: no usable trial"] if missing else []),

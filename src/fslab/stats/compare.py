@@ -82,11 +82,11 @@ class RatioEstimate:
 
         20 blocks are needed to know it. An autocorrelation of 0.5 makes intervals √3 times as wide.
         """
-        wide = self.were_trials_alike
+        wide = self.interval_if_correlated
         return self.differs is True and wide is not None and wide.low < 1 < wide.high
 
     @property
-    def were_trials_alike(self) -> Interval | None:
+    def interval_if_correlated(self) -> Interval | None:
         """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
         if self.interval is None or self.n_a >= INDEPENDENCE_LEAST:
             return None

@@ -132,7 +132,7 @@ def translated(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def believed(place: str) -> Iterator[None]:
+def checked_contents(place: str) -> Iterator[None]:
     """Raise StoreError for content that is no campaign or trial of fslab: another user may have written the store."""
     try:
         yield

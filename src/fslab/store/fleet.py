@@ -16,7 +16,7 @@ from sqlalchemy.dialects import postgresql
 
 from fslab.errors import FslabError, StoreError
 from fslab.store import queries, rows
-from fslab.store.database import believed, open_engine, place_of, store_url
+from fslab.store.database import checked_contents, open_engine, place_of, store_url
 from fslab.store.fleet_values import (
     ONLINE_S,
     OPEN,
@@ -239,7 +239,7 @@ class FleetStore:
         )
         with self.store._writing() as connection:
             row = connection.execute(taken).mappings().first()
-            with believed(self.store.path):
+            with checked_contents(self.store.path):
                 return None if row is None else _assignment(row)
 
     def renew(self, held: Assignment) -> bool:

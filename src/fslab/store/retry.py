@@ -13,7 +13,7 @@ WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)  # restarting a server takes some sec
 
 
 @dataclass(kw_only=True, slots=True)
-class Patience:
+class WriteRetries:
     """Retries a campaign's writes. ``note`` gets messages for the user. ``campaign``: the id to resume afterwards."""
 
     campaign: str

@@ -17,8 +17,8 @@ from fslab.errors import StoreError, nearest
 from fslab.record import TrialRecord
 from fslab.store import queries, rows
 from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.store.database import WRITING, believed, open_engine, place_of, store_url, translated
-from fslab.store.retry import Patience
+from fslab.store.database import WRITING, checked_contents, open_engine, place_of, store_url, translated
+from fslab.store.retry import WriteRetries
 
 LAST = "last"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")
@@ -34,7 +34,7 @@ class Store:
     def __init__(self, engine: Engine) -> None:
         self._reader = engine
         self._writer = engine.execution_options(**{WRITING: True})
-        self._patience: Patience | None = None
+        self._retries: WriteRetries | None = None
         self.path = place_of(engine.url)
 
     @classmethod
@@ -218,21 +218,21 @@ class Store:
     @contextmanager
     def patient(self, campaign_id: str, note: Callable[[str], object]) -> Iterator[None]:
         """Retry writes of trials and statuses in this block if the database is unavailable; ``note`` gets messages."""
-        self._patience = Patience(campaign=campaign_id, note=note)
+        self._retries = WriteRetries(campaign=campaign_id, note=note)
         try:
             yield
         finally:
-            self._patience = None
+            self._retries = None
 
     def _tried(self, write: Callable[[bool], None]) -> None:
-        if self._patience is None:
+        if self._retries is None:
             write(False)
         else:
-            self._patience.tried(write)
+            self._retries.tried(write)
 
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
-        with translated(self.path), believed(self.path), self._reader.begin() as connection:
+        with translated(self.path), checked_contents(self.path), self._reader.begin() as connection:
             yield connection
 
     @contextmanager

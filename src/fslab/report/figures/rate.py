@@ -10,7 +10,7 @@ from fslab.units import Unit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Course:
+class RateSeries:
     """The rate over time of one trial of a stack (its label), one value per interval."""
 
     stack: str
@@ -25,7 +25,7 @@ class Course:
 
 
 def figure(
-    key: str, workload: str, what: str, unit: Unit, courses: Sequence[Course], looks: StackStyles
+    key: str, workload: str, what: str, unit: Unit, courses: Sequence[RateSeries], looks: StackStyles
 ) -> Figure:
     """Return the figure (small multiples): a panel per stack, a line per trial, all on one scale."""
     present = looks.only([course.stack for course in courses])

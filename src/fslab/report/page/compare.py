@@ -11,7 +11,7 @@ from fslab.units import Direction, format_value
 
 MOST = 60  # maximum number of lines in one figure
 _OUTCOMES = {
-    LineOutcome.NOT_SEEN: "no difference detected",
+    LineOutcome.NOT_DETECTED: "no difference detected",
     LineOutcome.TOO_FEW: "too few trials",
     LineOutcome.NO_RATIO: "no ratio",
     LineOutcome.MISSING: "no usable trial",

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from fslab.analysis.usability import has_warnings, is_usable
 from fslab.errors import FslabError
 from fslab.record import TrialRecord
-from fslab.report.figures.rate import Course
+from fslab.report.figures.rate import RateSeries
 from fslab.report.figures.shares import KINDS
 from fslab.workloads import Reading, ToolOutput, parsed
 
@@ -28,7 +28,7 @@ class ObservedFigures:
     """
 
     latencies: Mapping[str, Mapping[float, float]]
-    courses: Mapping[str, tuple[Course, ...]]
+    courses: Mapping[str, tuple[RateSeries, ...]]
 
 
 def read_again(trial: TrialRecord) -> Reading | None:
@@ -57,10 +57,10 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
         name: _middle([reading.latencies[name] for _, reading in readings if name in reading.latencies])
         for name in operations
     }
-    courses: dict[str, list[Course]] = {}
+    courses: dict[str, list[RateSeries]] = {}
     for trial, reading in readings:
         for rate in reading.rates:
-            course = Course(
+            course = RateSeries(
                 stack=label, trial=trial.key.block, interval_s=rate.interval_s, values=rate.values
             )
             courses.setdefault(rate.what, []).append(course)

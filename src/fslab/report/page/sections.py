@@ -88,7 +88,7 @@ class SectionBuilder:
     ) -> tuple[PageCell, ...]:
         how_good = heat.share(row, summary, best)
         interval = summary.interval
-        total = summary.n_sound + summary.n_invalid + summary.n_failed
+        total = summary.n_usable + summary.n_invalid + summary.n_failed
         span = "–"
         if interval is not None:
             span = f"{format_value(interval.low, row.unit)} – {format_value(interval.high, row.unit)}"
@@ -103,8 +103,8 @@ class SectionBuilder:
             PageCell(text="–" if how_good is None else f"{how_good:.2f}", sort=how_good),
             PageCell(text="–" if rank is None else f"{rank}.", sort=rank),
             PageCell(
-                text=f"{summary.n_sound}" + (f" of {total}" if total > summary.n_sound else ""),
-                sort=summary.n_sound,
+                text=f"{summary.n_usable}" + (f" of {total}" if total > summary.n_usable else ""),
+                sort=summary.n_usable,
             ),
         )
 

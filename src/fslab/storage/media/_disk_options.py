@@ -15,7 +15,7 @@ from fslab.units import SomeSize, parse_size
 SECTOR_BYTES = 4096
 
 
-class Kept(StrEnum):
+class WriteCache(StrEnum):
     """The write cache: volatile, none, or protected against power cuts."""
 
     VOLATILE = "volatile"
@@ -50,7 +50,7 @@ class VirtualOptions(media.MediumOptions):
     memory: SomeSize = Field(
         "1g", description="memory for written blocks, a multiple of 4k; when it is full, writes fail"
     )
-    cache: Kept | None = Field(
+    cache: WriteCache | None = Field(
         None,
         description="write cache: volatile, none, or protected (survives power cuts); default: the profile's",
     )
@@ -111,7 +111,7 @@ class VirtualOptions(media.MediumOptions):
     def _together(self) -> VirtualOptions:
         if self.steady and self.kind != "ssd":
             raise ValueError(f"'steady' needs the profile of an SSD; '{self.profile}' is not one")
-        if self.cache_size is not None and (self.kind != "hdd" or self.cache is Kept.NONE):
+        if self.cache_size is not None and (self.kind != "hdd" or self.cache is WriteCache.NONE):
             raise ValueError("'cache_size' needs a hard disk with a write cache")
         return self
 
