@@ -6,6 +6,8 @@ import errno
 import os
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -170,6 +172,13 @@ def test_a_link_that_cannot_be_started_is_started_later(
     assert "No space left" in said[0]
     assert kept.is_failing
     assert kept.next_start > time.monotonic() - 1
+
+
+def test_a_confined_program_has_a_limit_of_memory() -> None:
+    """Whoever has a certificate can run code in it: that must not take the memory of what is measured."""
+    code = "from fslab.fleet import confined; confined.limit_itself(1 << 30); bytearray(2 << 30)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert told.stderr.endswith("MemoryError\n"), told.stderr
 
 
 def test_a_request_for_something_else_is_not_signed(fleet: Path) -> None:

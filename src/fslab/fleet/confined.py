@@ -154,8 +154,13 @@ def start(
     return ConfinedProgram(child=child, directory=directory, log=log, input=writing)
 
 
-def limit_itself() -> None:
-    """Limit the size of this confined program's output and of each file that it writes; not the number of files."""
+def limit_itself(memory_bytes: int) -> None:
+    """Limit this confined program's memory, its output and each file that it writes; not the number of files.
+
+    The limit of memory is one of private writable mappings (RLIMIT_DATA, getrlimit(2)). A program that reaches it gets
+    MemoryError, ends, and is started again.
+    """
+    resource.setrlimit(resource.RLIMIT_DATA, (memory_bytes, memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from fslab.cell import Frozen
 from fslab.fleet import confined, dask_settings, link
-from fslab.system import syscalls
+from fslab.system import memory, syscalls
 
 LONGEST_LINE = 64 << 20
+MEMORY_BYTES = 2 << 30  # enough for 1,000 machines; on a larger host half of its memory
 # By assignment: Dask's future, and the address of the link that runs it.
 _Submitted = dict[str, tuple[Any, str]]
 
@@ -80,7 +81,7 @@ def main() -> None:
     """Read the settings of the current directory and serve."""
     settings = DispatchSettings.model_validate_json(Path("settings.json").read_bytes())
     syscalls.die_with(settings.parent, signal.SIGKILL)
-    confined.limit_itself()
+    confined.limit_itself(max(MEMORY_BYTES, (memory.total_bytes() or 0) // 2))
     asyncio.run(serve(settings))
 
 

@@ -17,6 +17,7 @@ from fslab.fleet import confined, dask_settings
 from fslab.system import syscalls
 
 SOCKET = "agent.sock"
+MEMORY_BYTES = 2 << 30  # a link takes about 0.1 GiB
 SOCKET_VARIABLE = "FSLAB_FLEET_AGENT"  # for the task, which runs in another import of this module
 
 
@@ -73,7 +74,7 @@ def main() -> None:
     """Read the settings of the current directory and serve."""
     settings = LinkSettings.model_validate_json(Path("settings.json").read_bytes())
     syscalls.die_with(settings.agent, signal.SIGKILL)
-    confined.limit_itself()
+    confined.limit_itself(MEMORY_BYTES)
     os.environ[SOCKET_VARIABLE] = f"/proc/self/cwd/{SOCKET}"  # short: a socket's path has at most 107 bytes
     asyncio.run(serve(settings))
 
