@@ -203,20 +203,20 @@ def test_two_trials_decide_nothing() -> None:
     few = [(EXT4, [100.0] * 2), (XFS, noisy(200.0)[:2])]
     found = answer(claim("xfs > ext4"), few)
     assert found.verdict is ClaimVerdict.OPEN
-    assert "is unknown: not enough data (2 common blocks; 3 are enough)" in found.words
+    assert "is unknown: not enough data (2 common blocks; 3 are needed)" in found.words
 
 
 def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
-    """Each has three trials, but both have them in blocks 1 and 2 only: not "3 trials; 3 are enough"."""
+    """Each has three trials, but both have them in blocks 1 and 2 only: not "3 trials; 3 are needed"."""
     sides = [trials(EXT4, steady(100.0))[:3], trials(XFS, noisy(200.0))[1:]]
     judge = Evaluator(trials=Trials(records=[record for side in sides for record in side]))
     (part,), _ = parts(claim("xfs > ext4"), [EXT4, XFS])
     assert judge.answer([part]).words == (
-        "xfs / ext4 is unknown: not enough data (2 common blocks; 3 are enough), needs > 1 (w)"
+        "xfs / ext4 is unknown: not enough data (2 common blocks; 3 are needed), needs > 1 (w)"
     )
     (alone,), _ = parts(claim("ext4 > 5"), [EXT4])
     one = Evaluator(trials=Trials(records=sides[0][:1])).answer([alone])
-    assert "(1 trial; 3 are enough)" in one.words
+    assert "(1 trial; 3 are needed)" in one.words
 
 
 def test_the_kernels_are_those_that_trials_ran_on() -> None:

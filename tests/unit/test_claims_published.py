@@ -157,7 +157,7 @@ def test_units_are_those_of_the_metric() -> None:
     assert printed(7, "1/s", Unit.FILES_PER_SECOND) == 7
     assert in_unit("4.5us", Unit.NANOSECONDS) == pytest.approx(4500)
     assert in_unit("5k", Unit.IOPS) == 5000
-    with pytest.raises(ValueError, match="'4us' is no figure in IOPS"):
+    with pytest.raises(ValueError, match="'4us' is not a figure in IOPS"):
         in_unit("4us", Unit.IOPS)
 
 
@@ -166,7 +166,7 @@ def test_units_are_those_of_the_metric() -> None:
     [
         ("workload,value\n", "columns"),
         (HEAD + "I,w,ext4,defaults,iops,1/s,many\n", "x.csv:2: cannot be read"),
-        (HEAD + "I,w,ext4,defaults,iops,furlongs,1\n", "no unit 'furlongs'"),
+        (HEAD + "I,w,ext4,defaults,iops,furlongs,1\n", "unknown unit 'furlongs'"),
         (HEAD + "I,w,ext4,defaults,iops,1/s,0\n", "'0' must be a number greater than 0"),
         (HEAD + "I,w,ext4,defaults,iops,1/s,inf\n", "'inf' must be a number greater than 0"),
     ],

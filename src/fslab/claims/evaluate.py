@@ -258,7 +258,7 @@ def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
 
 def _few(found: int, needed: int, *, alone: bool) -> str:
     what = "trial" if alone else "common block"
-    return f"{found} {what}{'s' * (found != 1)}; {needed} are enough"
+    return f"{found} {what}{'s' * (found != 1)}; {needed} are needed"
 
 
 def _alone(part: Part) -> bool:

@@ -33,7 +33,7 @@ def in_unit(text: str, unit: Unit) -> float:
     known = _WRITTEN[unit]
     if match is None or match[2] not in known:
         units = ", ".join(name for name in known if name) or "none"
-        raise ValueError(f"'{text}' is no figure in {unit.value}: units to write are {units}")
+        raise ValueError(f"'{text}' is not a figure in {unit.value}; allowed units: {units}")
     return float(match[1]) * known[match[2]]
 
 
@@ -46,7 +46,7 @@ def printed(value: float, unit: str, stored_in: Unit | None = None) -> float:
     for known in (own, _PRINTED, *_WRITTEN.values()):
         if unit and unit in known:
             return value * known[unit]
-    raise ValueError(f"no unit '{unit}'")
+    raise ValueError(f"unknown unit '{unit}'")
 
 
 def metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
