@@ -177,9 +177,10 @@ def test_what_is_refused(serve: Callable[..., Server]) -> None:
         assert server.ask("/", method)[0] == 405
     assert server.ask("/campaign/none")[0] == 404
     assert server.ask("/compare?campaign=20261120-214900-aaaa")[0] == 400
-    headers = server.ask("/")[2]
-    assert headers["x-frame-options"] == "DENY"
-    assert headers["cache-control"] == "no-store"
+    for path, host in (("/", "localhost"), ("/", "evil.example"), ("/campaign/none", "localhost")):
+        headers = server.ask(path, Host=f"{host}:{server.port}")[2]
+        assert headers["x-frame-options"] == "DENY", path
+        assert headers["cache-control"] == "no-store", path
 
 
 def test_elsewhere_than_on_the_loopback_a_token_is_needed(

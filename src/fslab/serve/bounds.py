@@ -11,6 +11,8 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from fslab.serve.headers import HEADERS
+
 MOST_REQUESTS = 64
 MOST_LISTENERS = 32  # of these: pages that wait for events, each as long as it is open
 HEADER_LIMIT_S = 10.0
@@ -20,10 +22,14 @@ DESCRIPTORS = 4096
 OWN_DESCRIPTORS = 512  # file descriptors that are reserved for stores and files
 
 _BUSY = "too many requests at once; try again in a second\n"
-_FULL = (
-    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\n"
-    b"Content-Type: text/plain\r\nContent-Length: %d\r\n\r\n%s" % (len(_BUSY), _BUSY.encode())
+_LINES = (
+    "HTTP/1.1 503 Service Unavailable",
+    "Retry-After: 1",
+    "Connection: close",
+    "Content-Type: text/plain",
 )
+_ALL = (*_LINES, *(f"{name}: {value}" for name, value in HEADERS.items()), f"Content-Length: {len(_BUSY)}")
+_FULL = "\r\n".join((*_ALL, "", _BUSY)).encode()
 
 
 class Bounded:

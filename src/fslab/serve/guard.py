@@ -23,13 +23,6 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 # matches before a final newline.
 _NAME = r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*"
 _HOST = re.compile(rf"(?:\[(?P<literal>[0-9A-Fa-f:.]+)\]|(?P<name>{_NAME}))(?::[0-9]{{0,5}})?", re.ASCII)
-HEADERS = {
-    "Cache-Control": "no-store",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -94,21 +87,16 @@ def _canonical(name: str) -> str:
 
 
 class Guard(BaseHTTPMiddleware):
-    """Refuses requests with 400 (unknown host) or 401 (no token).
-
-    Adds ``HEADERS`` to these responses and to those of the application.
-    """
+    """Refuses requests with 400 (unknown host) or 401 (no token)."""
 
     access: Access
 
     async def dispatch(
         self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        """Refuse the request or pass it on, and add ``HEADERS`` to the response."""
+        """Refuse the request or pass it on."""
         access: Access = request.app.state.access
-        response = _refusal(access, request) or await call_next(request)
-        response.headers.update(HEADERS)
-        return response
+        return _refusal(access, request) or await call_next(request)
 
 
 def _refusal(access: Access, request: Request) -> Response | None:

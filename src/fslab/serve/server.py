@@ -10,6 +10,7 @@ from fslab.report.sources import Annotations
 from fslab.serve import bounds
 from fslab.serve.app import application
 from fslab.serve.guard import Access
+from fslab.serve.headers import WithHeaders
 from fslab.system import paths
 
 BACKLOG = 2048
@@ -40,7 +41,7 @@ def server(app: ASGIApp) -> uvicorn.Server:
     """Return a uvicorn server for an application, with the limits of ``bounds``."""
     bounds.make_room()
     config = uvicorn.Config(
-        app, log_level="error", server_header=False, timeout_graceful_shutdown=1, lifespan="off", backlog=BACKLOG,
-        **bounds.settings(),
+        WithHeaders(app), log_level="error", server_header=False, timeout_graceful_shutdown=1, lifespan="off",
+        backlog=BACKLOG, **bounds.settings(),
     )  # fmt: skip
     return uvicorn.Server(config)
