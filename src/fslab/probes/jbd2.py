@@ -24,8 +24,8 @@ _LINES: Mapping[str, re.Pattern[str]] = {
 
 class Jbd2(Probe):
     """The kernel shows averages per commit since the mount, rounded down to whole numbers. A sum is the average times
-    the number of commits. ``journal_bytes_error`` estimates the rounding error: half a block per commit of either
-    snapshot. The commit time is a moving average, in which the last commit counts for a quarter (fs/jbd2/commit.c):
+    the number of commits. ``journal_bytes_error`` bounds the rounding error: one block per commit since the mount. The
+    commit time is a moving average, in which the last commit counts for a quarter (fs/jbd2/commit.c):
     ``journal_commit_mean`` is its value after the run."""
 
     summary = "ext4's journal: commits, bytes, commit time"
@@ -47,7 +47,7 @@ class Jbd2(Probe):
             return ProbeFinding(values={})
         commits = grown(before, after, "commits").value
         mean = after["commit_us"] * 1000 if commits and "commit_us" in after else None
-        error = (before["commits"] + after["commits"]) / 2 * after["block_bytes"]
+        error = after["commits"] * after["block_bytes"]
         return ProbeFinding(
             values={
                 "journal_commits": Value(value=commits, unit=Unit.COUNT),
