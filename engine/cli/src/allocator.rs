@@ -1,7 +1,7 @@
-//! A failed allocation leads to an error document, wherever in the program it happens.
+//! The global allocator: a failed allocation leads to an error document, wherever in the program it happens.
 //!
-//! The standard library ends a process whose allocation fails, by SIGABRT and without a word of ours. Lists that grow
-//! with what is found ask beforehand (`fslab_engine::memory`); this is for all that cannot: hash tables, text, JSON.
+//! The standard library ends a process with SIGABRT if an allocation fails. Lists that grow with their input check the
+//! free memory first (`fslab_engine::memory`). This module handles everything else: hash tables, text, JSON.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use fslab_engine::document::PROTOCOL;
 use fslab_engine::{VERSION, memory};
 
-/// From this size on an allocation is held against the memory that is free: the kernel grants more than there is, and
-/// ends a process later. Smaller ones are too many to look each time.
+/// Size in bytes from which an allocation is compared with the free memory, because the kernel overcommits memory and
+/// kills the process later. Smaller allocations are too frequent for this check.
 const LARGE: usize = 8 << 20;
 
-/// The size of the allocation that failed last.
+/// Size in bytes of the allocation that failed last; 0 if none has failed.
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
-/// Whether the failure is wanted as JSON.
+/// Whether to write the failure as JSON.
 static JSON: AtomicBool = AtomicBool::new(false);
 
 struct Watched;
@@ -24,7 +24,8 @@ struct Watched;
 static ALLOCATOR: Watched = Watched;
 
 impl Watched {
-    /// What `grant` gives, or null for more than is free.
+    /// Return the result of `grant`, or null if a large allocation exceeds the free memory. Store the size of a
+    /// failure.
     #[inline]
     fn granted(bytes: usize, grant: impl FnOnce() -> *mut u8) -> *mut u8 {
         let fits = bytes < LARGE || memory::free().is_none_or(|free| bytes as u64 <= free);
@@ -36,34 +37,33 @@ impl Watched {
     }
 }
 
-// SAFETY: all of it is the system's allocator, but for null where that would be allowed to give null as well.
+// SAFETY: all methods forward to `System`. They may also return null, which is always permitted for an allocation.
 unsafe impl GlobalAlloc for Watched {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that it asks for.
+        // SAFETY: the caller fulfils the contract, which is the same for `System`.
         Self::granted(layout.size(), || unsafe { System.alloc(layout) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are those that it asks for.
+        // SAFETY: the caller fulfils the contract, which is the same for `System`.
         Self::granted(layout.size(), || unsafe { System.alloc_zeroed(layout) })
     }
 
     unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's promises are those that it asks for.
+        // SAFETY: the caller fulfils the contract, which is the same for `System`.
         Self::granted(size.saturating_sub(layout.size()), || unsafe { System.realloc(place, layout, size) })
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are those that it asks for.
+        // SAFETY: the caller fulfils the contract, which is the same for `System`.
         unsafe { System.dealloc(place, layout) }
     }
 }
 
-/// Makes an abort after a failed allocation a failure that is said.
+/// Install a handler for SIGABRT that reports a failed allocation and exits with status 1.
 pub(crate) fn install(json: bool) {
     JSON.store(json, Ordering::Relaxed);
-    // SAFETY: the action is zeroed, which is valid, then filled in; the handler calls only what is
-    // async-signal-safe.
+    // SAFETY: the action is zeroed, which is valid, then filled in; the handler calls only async-signal-safe functions.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = on_abort as extern "C" fn(libc::c_int) as libc::sighandler_t;
@@ -71,7 +71,7 @@ pub(crate) fn install(json: bool) {
     }
 }
 
-/// Any other abort goes on to its end: `abort` raises the signal again without a handler.
+/// Report a failed allocation and exit. Any other abort proceeds: `abort` raises the signal again without a handler.
 extern "C" fn on_abort(_signal: libc::c_int) {
     let bytes = REFUSED.load(Ordering::Relaxed);
     if bytes == 0 {
@@ -80,7 +80,7 @@ extern "C" fn on_abort(_signal: libc::c_int) {
     let mut text = Text { bytes: [0; 512], length: 0 };
     let result = if JSON.load(Ordering::Relaxed) { text.document(bytes) } else { Ok(()) };
     let written = &text.bytes[..text.length];
-    // SAFETY: the buffer is ours and as long as said; `write` and `_exit` are async-signal-safe.
+    // SAFETY: `written` is valid for its length; `write` and `_exit` are async-signal-safe.
     unsafe {
         if result.is_ok() {
             libc::write(libc::STDOUT_FILENO, written.as_ptr().cast(), written.len());
@@ -89,14 +89,14 @@ extern "C" fn on_abort(_signal: libc::c_int) {
     }
 }
 
-/// Text without an allocation.
+/// A text buffer of fixed size, because no memory can be allocated.
 struct Text {
     bytes: [u8; 512],
     length: usize,
 }
 
 impl Text {
-    /// As `Failure` has it: both have the shape of `engine/golden/error.json`.
+    /// Write the error document, in the same shape as `Failure`: that of `engine/golden/error.json`.
     fn document(&mut self, bytes: usize) -> std::fmt::Result {
         use std::fmt::Write;
         writeln!(

@@ -1,5 +1,5 @@
-//! `fslab-disk`: a block device in software. Everything is in the crate of that name; the binary is here so that one
-//! wheel ships both commands.
+//! The `fslab-disk` binary: a modelled disk. The code is in the crate of the same name; the binary is built here so
+//! that one wheel ships both commands.
 
 mod allocator;
 

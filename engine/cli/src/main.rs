@@ -1,4 +1,4 @@
-//! `fslab-engine`: parses what was typed, runs it, and shows the result as a table or as JSON.
+//! The `fslab-engine` binary: parse the command line, run the command, and print the result as a table or as JSON.
 
 mod allocator;
 mod commands;
@@ -16,7 +16,7 @@ use fslab_engine::{Error, stop, sys};
 
 use crate::commands::Command;
 
-/// Measures file-management work on any directory: many small files, walking, searching, copying,
+/// Measure file-management work on any directory: many small files, walking, searching, copying,
 /// deleting; with threads, latency percentiles and CPU time.
 #[derive(Debug, Parser)]
 #[command(name = "fslab-engine", version, max_term_width = 100, after_long_help = AFTER_HELP)]
@@ -68,7 +68,7 @@ fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
     if json {
         match serde_json::to_string_pretty(&failure) {
             Ok(text) => {
-                let _ = writeln!(std::io::stdout(), "{text}"); // who no longer reads has the exit status
+                let _ = writeln!(std::io::stdout(), "{text}"); // if it fails, the exit status remains
             }
             Err(error) => eprintln!("fslab-engine: cannot write the failure as JSON: {error}"),
         }

@@ -1,4 +1,4 @@
-//! The options that every measured command has.
+//! Options that several commands share.
 
 use std::path::PathBuf;
 
@@ -9,14 +9,15 @@ use fslab_engine::walk::Order;
 
 use crate::units::parse_duration_ns;
 
-/// Linux numbers no more tasks (proc(5), `/proc/sys/kernel/pid_max`), and a list of so many fits in memory.
+/// Maximum number of threads: the limit of tasks in Linux (proc(5), `/proc/sys/kernel/pid_max`). A list of that many
+/// fits in memory.
 const MOST_THREADS: u64 = 1 << 22;
 
 fn threads() -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(0..=MOST_THREADS)
 }
 
-/// Threads, and what is measured of them.
+/// Options for the threads and the measurement.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Measured {
     /// Number of threads, which start at the same moment
@@ -38,7 +39,7 @@ impl Measured {
     }
 }
 
-/// A tree that is walked.
+/// Options for walking a tree.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Walked {
     /// Top directory of the tree

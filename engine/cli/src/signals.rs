@@ -1,6 +1,8 @@
-//! SIGINT and SIGTERM ask the work to stop between two files; a second one ends the process at once.
+//! Handlers for SIGINT, SIGTERM and SIGHUP. The first signal requests a stop between two files; the second one ends the
+//! process at once, with status 128 + signal.
 //!
-//! signal-hook wants its flags in an `Arc`, which every look between two files would have to go through.
+//! The crate signal-hook is not used: it needs its flag in an `Arc`, which every check between two files would have to
+//! dereference.
 
 use fslab_engine::stop;
 
@@ -12,14 +14,14 @@ extern "C" fn on_signal(signal: libc::c_int) {
     stop::request(signal);
 }
 
-/// Installs the handlers. Reading and writing goes on under them (`SA_RESTART`). What is ignored stays ignored
-/// (nohup(1)); a file beyond the size that a process may write (`RLIMIT_FSIZE`) is an error of the write.
+/// Install the handlers. Interrupted reads and writes are restarted (`SA_RESTART`). A signal that is ignored at the
+/// start stays ignored, for nohup(1). SIGXFSZ is ignored, so that a write beyond `RLIMIT_FSIZE` fails with EFBIG.
 pub(crate) fn install() {
     // SAFETY: SIG_IGN is a disposition, not a handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: the action is zeroed, which is valid, then filled in; the handler only stores to an
-        // atomic or calls `_exit`, both of which are async-signal-safe.
+        // SAFETY: the action is zeroed, which is valid, then filled in; the handler only accesses an atomic or calls
+        // `_exit`, and both are async-signal-safe.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut action);

@@ -1,7 +1,7 @@
-//! The result as aligned text, for people.
+//! Formatting of the result as aligned text.
 //!
-//! Written by hand: `comfy-table` and `tabled` draw borders and wrap cells, of which nothing is used here; what is left
-//! are the twenty lines of [`align`].
+//! `comfy-table` and `tabled` are not used: their borders and wrapped cells are not needed here, and the rest are the
+//! twenty lines of [`align`].
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use crate::units::{count, nanoseconds};
 const HEADINGS: [&str; 11] =
     ["operation", "count", "seconds", "sync", "per second", "MiB/s", "p50", "p99", "p99.9", "max", "cpu"];
 
-/// The table, the answer if there is one, and the warnings.
+/// Format the table of operations, the answer if there is one, and the warnings.
 pub(crate) fn render(document: &Document<Value>) -> String {
     let mut rows = vec![HEADINGS.map(String::from)];
     rows.extend(document.operations.iter().map(row));
@@ -55,7 +55,7 @@ fn row(operation: &Operation) -> [String; 11] {
     ]
 }
 
-/// Plain values first, one per line; then each list under its name.
+/// Format the answer: plain values first, one per line, then each list of objects as a table under its key.
 fn render_answer(answer: &Map<String, Value>) -> String {
     let (tables, plain): (Vec<_>, Vec<_>) = answer.iter().partition(|(_, value)| is_table(value));
     let lines: Vec<[String; 2]> = plain.into_iter().map(|(key, value)| [key.clone(), cell(value)]).collect();
@@ -73,7 +73,8 @@ fn is_table(value: &Value) -> bool {
     value.as_array().is_some_and(|rows| rows.iter().all(Value::is_object))
 }
 
-/// The rows of a list, under their keys; what names the row comes first.
+/// Return the heading and the rows of a list of objects, with the columns of `NAMING` first. An empty list has no
+/// heading.
 fn rows_of(value: &Value) -> Vec<Vec<String>> {
     let rows: Vec<&Map<String, Value>> =
         value.as_array().into_iter().flatten().filter_map(Value::as_object).collect();
@@ -86,7 +87,7 @@ fn rows_of(value: &Value) -> Vec<Vec<String>> {
     std::iter::once(heading).chain(cells).collect()
 }
 
-/// Keys whose value says what a row is about.
+/// Keys whose values identify a row.
 const NAMING: [&str; 7] = ["path", "paths", "extension", "uid", "younger_than_days", "text", "name"];
 
 fn cell(value: &Value) -> String {
@@ -103,7 +104,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Columns side by side: the first to the left, the others to the right.
+/// Align the columns: the first one to the left, the others to the right.
 fn align<R: AsRef<[String]>>(rows: &[R]) -> String {
     let columns = rows.iter().map(|row| row.as_ref().len()).max().unwrap_or(0);
     let width = |column: usize| {

@@ -1,6 +1,6 @@
-//! Sizes and times, as people type them and as they like to read them.
+//! Sizes and times: parsing of options and formatting for the table.
 
-/// Parses `4096`, `4k`, `1m`, `2GiB`: powers of 1024.
+/// Parse a size in bytes, such as `4096`, `4k`, `1m` or `2GiB`. Units are powers of 1024, in upper or lower case.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     let lower = text.trim().to_ascii_lowercase();
     let digits = lower.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -17,12 +17,12 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(factor).ok_or_else(|| format!("'{text}' is too large"))
 }
 
-/// Parses a size that has to fit in memory.
+/// Parse a size in bytes that must fit in `usize`.
 pub(crate) fn parse_length(text: &str) -> Result<usize, String> {
     usize::try_from(parse_size(text)?).map_err(|_| format!("'{text}' is too large"))
 }
 
-/// Parses `100ms`, `1s`, `2m` into nanoseconds.
+/// Parse a time such as `100ms`, `1s` or `2m` (minutes) into nanoseconds. The default unit is seconds; 0 is an error.
 pub(crate) fn parse_duration_ns(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let factor: u64 = match &text[digits.len()..] {
@@ -38,10 +38,11 @@ pub(crate) fn parse_duration_ns(text: &str) -> Result<u64, String> {
     }
 }
 
-/// `12345678.9` as `12,345,679`, small numbers with the digits that matter.
+/// Format a number: `12345678.9` as `12,345,679`, fractions below 10 with two decimals, and values below 0.1 with two
+/// significant digits.
 pub(crate) fn count(value: f64) -> String {
     if value > 0.0 && value < 0.1 {
-        // Two digits that are not 0, wherever they are.
+        // Two significant digits.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 2 to 325")]
         let decimals = (1.0 - value.log10().floor()) as usize;
         return format!("{value:.decimals$}");
@@ -60,7 +61,7 @@ pub(crate) fn count(value: f64) -> String {
     text
 }
 
-/// Nanoseconds with the unit that suits them.
+/// Format nanoseconds in ns, µs, ms or s.
 pub(crate) fn nanoseconds(value: f64) -> String {
     match value {
         v if v < 1e3 => format!("{v:.0} ns"),

@@ -1,4 +1,4 @@
-//! The answers of every operation, held against a slow and simple implementation.
+//! The answers of the operations on trees, compared with a slow and simple implementation.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -20,7 +20,7 @@ fn answer(arguments: &[&str]) -> Value {
     succeed(arguments)["answer"].clone()
 }
 
-/// Each path below `root` and itself, with what `lstat` says.
+/// Return `root` and each path below it with the result of lstat(2).
 fn all(root: &Path) -> Vec<(PathBuf, fs::Metadata)> {
     let below = snapshot(root).into_keys().map(|path| root.join(path));
     below.chain([root.to_owned()]).map(|path| (path.clone(), fs::symlink_metadata(path).unwrap())).collect()
@@ -68,7 +68,8 @@ fn check_analysis(root: &Path, threads: &str, order: &str) {
     }
 }
 
-/// Sets of the paths of regular files with the same contents; of several names of a file, any one.
+/// Return the number of sets of non-empty regular files with the same contents, and the number of files in them. Hard
+/// links count as one file.
 fn slow_duplicates(root: &Path) -> (u64, u64) {
     let mut by_contents: HashMap<Vec<u8>, BTreeSet<u64>> = HashMap::new();
     for (path, about) in all(root) {
@@ -226,7 +227,7 @@ fn one_huge_directory_is_shared_and_counted_right() {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
 }
 
-/// A directory tree out of few names and contents, so that there is much that is alike.
+/// A directory tree whose files are built from a few patterns, so that many contents are equal.
 #[derive(Debug, Clone)]
 enum Item {
     File(Vec<u8>),

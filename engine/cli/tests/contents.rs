@@ -1,4 +1,4 @@
-//! Contents, block by block: what is to be unique is, and what is to be a copy is one, exactly.
+//! File contents, block by block: only the requested copies contain equal blocks.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -11,7 +11,7 @@ use common::succeed;
 use common::wml::{files, script};
 use tempfile::tempdir;
 
-/// How many whole blocks of 4 KiB below a directory there are, and how many of them repeat another one.
+/// Return the number of whole blocks of 4 KiB in all files below a directory, and how many of them repeat another one.
 fn blocks(directory: &Path) -> (usize, usize) {
     let mut found: HashMap<Vec<u8>, usize> = HashMap::new();
     let mut pending = vec![directory.to_owned()];
@@ -30,7 +30,7 @@ fn blocks(directory: &Path) -> (usize, usize) {
     (all, all - found.len())
 }
 
-/// Copies of files are the only blocks that there are twice, whatever can be compressed.
+/// Test that blocks repeat only in copies of files, whatever the compressibility.
 #[test]
 fn the_share_of_copies_is_exact_in_files_and_in_blocks() {
     for compressibility in ["0", "0.5", "1"] {
@@ -51,7 +51,7 @@ fn no_block_of_many_small_files_is_there_twice() {
     assert_eq!(blocks(directory.path()), (6000, 0));
 }
 
-/// Neither in the files that are made before the run nor in what flowops write.
+/// Test both the files created before the run and those written by flowops.
 #[test]
 fn no_block_of_a_workload_is_there_twice() {
     let directory = tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! The golden documents: each command still writes what the Python side reads.
+//! The golden documents: each command writes documents of the shape that the Python code reads.
 //!
-//! With `FSLAB_UPDATE_GOLDEN=1` they are written anew.
+//! If the environment variable `FSLAB_UPDATE_GOLDEN` is set, the golden documents are rewritten.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -22,7 +22,7 @@ fn check(name: &str, root: &Path, arguments: &[&str]) {
     }
     let mut expected = golden(name);
     if name == "populate.json" && !is_root() {
-        // Only root gives files away; then there is a warning, and nothing to tell of owners.
+        // Only root can set owners. For other users, there is a warning and `by_owner` is null.
         expected["answer"]["by_owner"] = Value::Null;
         expected["warnings"] = serde_json::json!([{"kind": "owners_not_set", "message": ""}]);
     }
@@ -55,7 +55,7 @@ fn every_command_writes_its_golden_document() {
     check("meta.json", root, &["meta", work, "--files", "300", "--dirs", "2"]);
 }
 
-/// The comparison itself: a `null`, a missing key or a wrong element would make every golden document pass.
+/// Test the comparison itself: it must not accept a `null`, a missing key or a wrong element.
 #[test]
 fn a_document_of_another_shape_is_noticed() {
     let cases = [

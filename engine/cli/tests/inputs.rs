@@ -1,4 +1,4 @@
-//! What a command is given to read ends: a pipe or a device is refused, and a file has a greatest length.
+//! Limits of the input: pipes, devices and directories are refused as input files, and files and numbers are bounded.
 
 use std::process::{Command, Output, Stdio};
 

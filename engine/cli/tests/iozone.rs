@@ -1,4 +1,4 @@
-//! `iozone`, through the binary.
+//! `iozone`, run through the binary.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

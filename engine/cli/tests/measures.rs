@@ -1,4 +1,4 @@
-//! What the measurements add up to, whatever the machine does meanwhile.
+//! Relations between measured values that hold under any load of the machine.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -16,7 +16,8 @@ fn seconds(operation: &Value, key: &str) -> f64 {
     operation[key].as_f64().unwrap()
 }
 
-/// Work that follows the threads and is no sync is in the time, and in no sync.
+/// Test that work after the threads have finished (hard links, removal of the top directory) is in `seconds`, but not
+/// in `sync_seconds`.
 #[test]
 fn without_a_sync_there_is_no_time_of_one() {
     let directory = tempdir().unwrap();
@@ -39,7 +40,7 @@ fn without_a_sync_there_is_no_time_of_one() {
     assert!(parts <= seconds(operation, "seconds") + 1e-9, "{synced:#}");
 }
 
-/// The whole of a duplicate search holds its phases and what lies between them.
+/// Test that the total of a duplicate search includes its phases and the time between them.
 #[test]
 fn the_whole_is_no_less_than_its_parts() {
     let directory = tempdir().unwrap();
@@ -56,7 +57,7 @@ fn the_whole_is_no_less_than_its_parts() {
     }
 }
 
-/// What the end of a run cuts short took time, and what it moved counts.
+/// Test that an operation cut short by the end of the run is not counted, but its bytes are.
 #[test]
 fn an_unfinished_operation_counts_its_bytes() {
     let directory = tempdir().unwrap();
@@ -64,7 +65,7 @@ fn an_unfinished_operation_counts_its_bytes() {
         define process name=p { thread name=t {\n\
           flowop createfile name=create,filesetname=long,fd=1\n\
           flowop writewholefile name=write,fd=1,iosize=16 } }\nrun 1\n";
-    // On a busy machine a thread may come too late for the shortest run.
+    // On a busy machine, the thread may not start within the shortest run.
     let run = |seconds| {
         let found = script(directory.path(), text, &["--run", seconds]);
         let length = files(directory.path()).first().map_or(0, |file| file.1);

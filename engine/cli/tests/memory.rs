@@ -1,4 +1,4 @@
-//! Memory that runs out at any point of any command is an error document, never an abort.
+//! A lack of memory at any point of a command leads to an error document, never to an abort.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -14,10 +14,10 @@ use serde_json::Value;
 use tempfile::tempdir;
 
 const STEP: usize = 256 << 10;
-/// More than any of these commands needs.
+/// Address space in bytes that is enough for each of these commands.
 const ENOUGH: usize = 256 << 20;
 
-/// Names long enough for lists of a megabyte, some of them of the same file.
+/// Create files with names so long that lists of them take about a megabyte. Each file has a second, short name.
 fn make(root: &Path) {
     for directory in 0..20 {
         let path = root.join(format!("{directory}-{}", "d".repeat(200)));
@@ -30,11 +30,11 @@ fn make(root: &Path) {
     }
 }
 
-/// Runs the engine with so much address space.
+/// Run the engine with this limit of its address space (`RLIMIT_AS`), in bytes.
 fn within(bytes: u64, arguments: &[&str]) -> Output {
     let limit = libc::rlimit { rlim_cur: bytes, rlim_max: bytes };
     let mut command = engine();
-    // SAFETY: between fork and exec only a system call is made.
+    // SAFETY: the closure only makes a system call between fork and exec.
     unsafe {
         command.pre_exec(move || match libc::setrlimit(libc::RLIMIT_AS, &raw const limit) {
             0 => Ok(()),
@@ -44,13 +44,14 @@ fn within(bytes: u64, arguments: &[&str]) -> Output {
     command.args(arguments).arg("--json").env_remove("RUST_BACKTRACE").output().unwrap()
 }
 
-/// How much the program needs to start with; its arguments are read before a failure can be said as asked for.
+/// Return an address space in bytes in which the program starts. With less, it fails before it has parsed its
+/// arguments, and cannot know that a document is requested.
 fn start() -> usize {
     let starts = |bytes: &usize| within(*bytes as u64, &["--version"]).status.success();
     (STEP..ENOUGH).step_by(STEP).find(starts).unwrap() + STEP
 }
 
-/// Runs a command with ever more memory until it does its work; returns how often there was too little.
+/// Run a command with increasing address space until it succeeds. Return how many runs failed for lack of memory.
 fn refusals(start: usize, arguments: &[&str]) -> usize {
     for (refused, bytes) in (start..ENOUGH).step_by(STEP).enumerate() {
         let (found, status) = document(&within(bytes as u64, arguments));

@@ -1,4 +1,4 @@
-//! What a mirror promises: links in directories that take none any more, and what is made durable.
+//! `sync-write`: hard links in directories that become read-only, and which files and directories are synced.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -14,7 +14,7 @@ use tempfile::tempdir;
 fn further_names_are_made_in_directories_that_become_read_only() {
     let directory = tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    // As nobody: root may write into a read-only directory.
+    // The script runs as nobody, because root may write to a read-only directory.
     let script = r#"cd "$DIR"; $AS_NOBODY sh -ec '
             umask 022; mkdir -p set/closed/inner set/deep/closed
             echo x > set/name; for at in set/closed/inner set/deep/closed set/closed; do ln set/name $at/name; done
@@ -50,6 +50,7 @@ fn what_is_synced_is_what_was_promised() {
         let found = succeed(&arguments);
         found["operations"][0]["syscalls"]["fsync"]["count"].as_u64().unwrap_or(0)
     };
-    // Three files, three directories with the top; the one around the copy is synced after the walk.
+    // Three files and three directories, including the top one. The parent of the copy is synced after the walk, and
+    // not counted.
     assert_eq!(["none", "file", "directory", "syncfs"].map(syncs), [0, 3, 6, 0]);
 }

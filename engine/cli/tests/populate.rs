@@ -1,4 +1,4 @@
-//! Data sets: the same from the same spec, and the manifest is the truth.
+//! `populate`: the same specification gives the same tree, and the other commands agree with the manifest.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -44,7 +44,8 @@ fn the_same_spec_gives_the_same_tree_with_any_number_of_threads() {
     assert_ne!(populate(&other, &["--seed", "2"])["duplicates"], trees[0].0["duplicates"]);
 }
 
-/// If this changes, data sets of earlier versions can no longer be compared with new ones.
+/// Test names and contents against a fixed checksum. If it changes, data sets of earlier versions cannot be compared
+/// with new ones.
 #[test]
 fn the_tree_is_the_one_that_it_always_was() {
     let directory = tempdir().unwrap();

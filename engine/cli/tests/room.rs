@@ -1,4 +1,4 @@
-//! What is known not to fit is refused before anything is written; what no machine can hold is an error.
+//! Memory and free space: buffers that fit in no machine are an error, and files that fit are created.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{run, succeed};
 use tempfile::tempdir;
 
-/// Each of these asks for more memory than any machine has; none may end the process by a signal.
+/// Test commands that need more memory than any machine has: they fail with an error, not by a signal.
 #[test]
 fn memory_that_is_not_there_is_an_error() {
     let directory = tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong while it runs: races, full disks, too many files, no permission.
+//! Failures during a run: races, limits of the process, missing permissions, signals.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -14,7 +14,8 @@ use std::thread;
 use common::{document, engine, run, shell, snapshot, wide_tree};
 use tempfile::tempdir;
 
-/// Swaps directories of the tree for links to one outside and back, as fast as it can, until told.
+/// Replace directories of the tree by links to `outside` and restore them, until `over` is set. Return the number of
+/// replacements.
 fn attack(tree: &Path, outside: &Path, over: &AtomicBool) -> u64 {
     let mut swaps = 0;
     while !over.load(Ordering::Relaxed) {
@@ -81,7 +82,7 @@ fn files_that_vanish_are_counted_and_not_fatal() {
             let removing = scope.spawn(|| fs::remove_dir_all(&tree));
             let arguments = [command, &[tree.to_str().unwrap(), "--threads", "2"]].concat();
             let (found, status) = run(&arguments);
-            // All of it may be gone before it starts.
+            // The whole tree may be gone before the command starts.
             assert!(status == Some(0) || found["error"]["kind"] == "not_found", "{found:#}");
             removing.join().unwrap().unwrap();
         });
@@ -166,7 +167,7 @@ fn what_may_not_be_read_is_counted() {
     permit("", 0o755);
     permit("d0", 0);
     permit("d1/inner/f0", 0);
-    // Root reads everything, so this is asked as nobody.
+    // Root may read everything, so the command runs as nobody.
     let (found, _) = document(&shell(directory.path(), r#"$AS_NOBODY "$ENGINE" sync-read "$DIR" --json"#));
     permit("d0", 0o700);
     assert_eq!((&found["answer"]["files"], &found["answer"]["troubles"]["denied"]), (&2.into(), &2.into()));
@@ -190,7 +191,7 @@ fn senseless_deletes_and_mirrors_are_refused() {
 
 #[test]
 fn a_walk_ends_at_a_signal() {
-    // A hole takes no room, and so long to read that no run comes to its end.
+    // Holes of 8 TiB occupy no space but take so long to read that the command cannot finish.
     let directory = tempdir().unwrap();
     for file in ["a", "b"] {
         let hole = fs::File::create(directory.path().join(file)).unwrap();
@@ -205,7 +206,7 @@ fn a_walk_ends_at_a_signal() {
         .unwrap();
     common::listening(&mut child, libc::SIGINT);
     let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: it is our own child, which has not been waited for.
+    // SAFETY: the process is a child that has not been waited for, so its id is still valid.
     unsafe { libc::kill(pid, libc::SIGINT) };
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }

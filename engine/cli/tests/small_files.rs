@@ -1,4 +1,4 @@
-//! `small-files`, through the binary.
+//! `small-files`, run through the binary.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -164,7 +164,7 @@ fn a_signal_ends_it_quickly() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: it is our own child, which has not been waited for.
+    // SAFETY: the process is a child that has not been waited for, so its id is still valid.
     unsafe { libc::kill(pid, libc::SIGTERM) };
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }

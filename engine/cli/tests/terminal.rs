@@ -1,4 +1,4 @@
-//! What is asked on a terminal, and that nothing is asked elsewhere.
+//! The confirmation of `delete`: it is requested on a terminal only.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -28,13 +28,13 @@ fn terminal() -> (OwnedFd, OwnedFd) {
     let (mut ours, mut theirs) = (0, 0);
     let name = std::ptr::null_mut();
     let (settings, size) = (std::ptr::null(), std::ptr::null());
-    // SAFETY: both places are ours; the rest may be null.
+    // SAFETY: the first two pointers are valid; the other arguments may be null.
     assert_eq!(unsafe { libc::openpty(&raw mut ours, &raw mut theirs, name, settings, size) }, 0);
-    // SAFETY: the descriptors were made just now, and nobody else has them.
+    // SAFETY: `openpty` has just opened the descriptors, and nothing else owns them.
     unsafe { (OwnedFd::from_raw_fd(ours), OwnedFd::from_raw_fd(theirs)) }
 }
 
-/// Deletes on a terminal where somebody types this.
+/// Run `delete` on a terminal whose input is `typed`.
 fn delete_answering(tree: &Path, typed: &str, more: &[&str]) -> Output {
     let (ours, theirs) = terminal();
     File::from(ours.try_clone().unwrap()).write_all(typed.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The Workload Model Language: what is read and what is done to files.
+//! Workloads: flowops, variables, synchronization and the files they create.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -93,7 +93,7 @@ fn a_count_ends_the_run_and_everything_is_counted() {
           flowop closefile name=close,fd=1\n\
           flowop finishoncount name=end,value=400 } }\nrun 60\n";
     let found = script(directory.path(), text, &[]);
-    // Four operations a round: after the hundredth there are 400.
+    // A round has four operations, so 100 rounds have 400.
     assert_eq!(["open", "read", "stat", "close"].map(|name| count(&found, name)), [100; 4]);
     assert_eq!(flowop(&found, "read")["bytes"], 100 * 10_240);
     assert_eq!(found["operations"][0]["count"], 400);
@@ -211,7 +211,7 @@ fn a_uniform_variable_without_a_mean_reaches_to_its_greatest_value() {
           flowop testrandvar name=v,value=$x\n flowop finishoncount name=f,value=20000,target=s } }\nrun 30\n";
     let mean =
         |text: &str| flowop(&script(directory.path(), text, &[]), "v")["values"]["mean"].as_f64().unwrap();
-    // From 100 to 300 the mean is 200; from 100 to 140 it is 120.
+    // The mean of 100 to 300 is 200; that of 100 to 140 is 120.
     assert!((mean(text) - 200.0).abs() < 4.0);
     assert!((mean(&text.replace("define fileset", "set $x.max=140\ndefine fileset")) - 120.0).abs() < 1.0);
 }
@@ -230,7 +230,7 @@ fn writes_append_and_stay_within_the_file() {
     let found = script(directory.path(), text, &[]);
     assert_eq!(["append", "sync", "write", "random"].map(|name| count(&found, name)), [50; 4]);
     let lengths: Vec<usize> = files(directory.path()).into_iter().map(|(_, length)| length).collect();
-    // Six pieces of 10 KiB fit into 64 KiB; then it starts again.
+    // Six writes of 10 KiB fit in 64 KiB; the next one starts at offset 0.
     assert_eq!(lengths, [64 << 10, 50 * 3072]);
 }
 

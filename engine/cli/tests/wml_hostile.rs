@@ -1,4 +1,4 @@
-//! Workload files that are made to do harm: each is refused in a moment, with its place, whatever it asks for.
+//! Malicious workload files: they are refused with a short message, and create nothing outside the directory.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -12,7 +12,7 @@ const FILES: &str = "define fileset name=a,path=/tmp,entries=5,size=1,prealloc\n
 const WORK: &str =
     "define process name=p { thread name=t { flowop statfile name=s,filesetname=a } }\nrun 1\n";
 
-/// What is said of a file with this text.
+/// Return the error message for a file with this text; panic if it is accepted.
 fn refused(text: &str) -> String {
     let directory = tempdir().unwrap();
     let file = directory.path().join("hostile.f");
@@ -22,7 +22,7 @@ fn refused(text: &str) -> String {
     found["error"]["message"].as_str().unwrap().to_owned()
 }
 
-/// What is said of a file that begins with `head`.
+/// Return the error message for a file that starts with `head` and continues with a valid workload.
 fn of(head: &str) -> String {
     refused(&format!("{head}\n{FILES}{WORK}"))
 }
@@ -46,12 +46,12 @@ fn nesting_and_long_expressions_have_a_bound() {
         let said = of(&format!("set $x=1{}", chain.repeat(300_000)));
         assert!(said.contains("more than 1000 operators"), "{chain}: {said}");
     }
-    // Not even where each level of parentheses stays within the bound.
+    // The bound also holds if each level of parentheses stays within it.
     let level = |inner: String, _| format!("({inner}{})", "+1".repeat(900));
     assert!(
         of(&format!("set $x={}", (0..50).fold("1".to_owned(), level))).contains("more than 1000 operators")
     );
-    // Every value has a bound of its own.
+    // The bound applies to each value separately: these are accepted, only $x5 is an error.
     let many = (0..5).map(|n| format!("set $x{n}=1{}", "+1".repeat(900))).collect::<Vec<_>>().join("\n");
     assert!(of(&format!("{many}\nset $y=$x5")).contains("$x5 is not set"));
 }
@@ -87,7 +87,7 @@ fn what_is_defined_has_a_bound() {
     assert!(refused(&periods).contains("more than 10000 periods"));
 }
 
-/// Of many mistakes the first hundred are told, of a long line what stands around the mistake.
+/// Test that the message is short: it contains the first 100 errors, and only the part of a long line around the error.
 #[test]
 fn a_file_of_mistakes_is_told_in_short() {
     let lines = (0..5000).map(|n| format!("frobnicate{n}")).collect::<Vec<_>>().join("\n");
@@ -114,7 +114,8 @@ fn a_file_without_an_end_is_no_workload() {
     }
 }
 
-/// Whatever path or name a file gives, also by a variable, nothing is made outside of the directory.
+/// Test that nothing is created outside the directory, whatever path or name a file contains, directly or in a
+/// variable.
 #[test]
 fn paths_and_names_stay_below_the_directory() {
     let directory = tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Whatever the text: the parser and the compiler end without a panic, and say where a mistake is.
+//! The parser and the compiler on arbitrary text: they do not panic, and report the position of each error.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -13,7 +13,7 @@ fn source(text: &str) -> Source {
     Source { name: "x.f".into(), text: text.into() }
 }
 
-/// Compiles the text; every mistake must lie within it.
+/// Compile the text. If that fails, there must be errors, and the line of each must exist.
 fn try_compile(text: &str) {
     let context = Context { directory: "/mnt".into(), ..Context::default() };
     let result: Result<_, Diagnostics> = compile(source(text), context);

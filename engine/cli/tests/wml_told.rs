@@ -1,4 +1,4 @@
-//! The Workload Model Language: what is left alone, what is refused and what people are told.
+//! Workloads: files that must not change, errors, warnings and text output.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 
@@ -77,7 +77,7 @@ fn other_files_are_left_alone_and_nothing_lies_outside() {
         assert!(refused(&text, &[]).contains("path"), "{path}");
     }
     assert!(refused(&text.replace("name=a,", "name=\"../a\","), &[]).contains("cannot be the name"));
-    // A directory that was given as a variable is the one that was given.
+    // A path given by a variable is replaced by the work directory, with a warning.
     let text = format!("set $where=/mnt/nowhere\n{}", text.replace("/tmp", "$where"));
     let found = script(directory.path(), &text, &[]);
     assert_eq!(found["warnings"][0]["kind"], "path_replaced");
@@ -155,7 +155,7 @@ fn a_signal_ends_threads_that_wait_for_each_other_at_once() {
         .unwrap();
     listening(&mut child, libc::SIGTERM);
     let (start, id) = (Instant::now(), libc::pid_t::try_from(child.id()).unwrap());
-    // SAFETY: the child is ours and not waited for yet.
+    // SAFETY: the process is a child that has not been waited for, so its id is still valid.
     assert_eq!(unsafe { libc::kill(id, libc::SIGTERM) }, 0);
     let status = child.wait().unwrap();
     assert_eq!(status.code(), Some(143));
@@ -185,7 +185,8 @@ fn people_see_the_lines_that_they_know() {
     assert!(line("IO Summary: ").contains("rd/wr"));
 }
 
-/// Filebench gives the count at least five columns; programs that read its output cut there.
+/// Test the column widths of Filebench, such as five columns for the count: programs that parse its output rely on
+/// them.
 #[test]
 fn the_summary_is_spaced_as_elsewhere() {
     let directory = tempdir().unwrap();
@@ -199,7 +200,7 @@ fn the_summary_is_spaced_as_elsewhere() {
     assert!(summary.contains(" 0/0 rd/wr   0.0MiB/s "), "{summary}");
 }
 
-/// Threads may be done before the one that started them looks again; what they did counts all the same.
+/// Test that operations count even if the threads finish before the main thread checks them for the first time.
 #[test]
 fn what_threads_do_at_once_counts() {
     let directory = tempdir().unwrap();
@@ -226,7 +227,7 @@ fn snapshots_and_periods_are_told_apart() {
     let periods = found["answer"]["periods"].as_array().unwrap();
     assert_eq!(periods.len(), 2);
     assert_eq!((&periods[0]["name"], &periods[1]["name"]), (&Value::Null, &"second".into()));
-    // With a negative period each is measured on its own, and the run is the rest after the last one.
+    // With a negative period, each period is measured separately, and the run covers the rest after the last period.
     let start = Instant::now();
     let found = script(directory.path(), &format!("{head}psrun -0.1 1\n"), &["--run", "0.55"]);
     let whole = start.elapsed().as_secs_f64();

@@ -1,12 +1,12 @@
-//! A buffer that starts where `O_DIRECT` needs it.
+//! Buffers aligned for `O_DIRECT`.
 
 use crate::error::Result;
 use crate::memory;
 
-/// What its address is a multiple of: the largest block that Linux knows of any device.
+/// Alignment of the address in bytes: the largest block size of a block device that Linux supports.
 pub const ALIGNMENT: usize = 64 << 10;
 
-/// Some bytes that start at a multiple of [`ALIGNMENT`].
+/// A buffer whose address is a multiple of [`ALIGNMENT`].
 #[derive(Debug)]
 pub struct AlignedBuffer {
     bytes: Vec<u8>,
@@ -15,10 +15,10 @@ pub struct AlignedBuffer {
 }
 
 impl AlignedBuffer {
-    /// A buffer of this many zeros.
+    /// Create a buffer of `length` zero bytes. Its pages are already allocated.
     ///
     /// # Errors
-    /// Of the kind `no_memory`.
+    /// Kind `no_memory` if the allocation fails.
     pub fn new(length: usize) -> Result<Self> {
         let bytes = memory::zeroed(length.saturating_add(ALIGNMENT))?;
         let start = bytes.as_ptr().align_offset(ALIGNMENT);

@@ -1,18 +1,18 @@
-//! Contents of files that no file system can store once for two: random bytes by seed, file and block.
+//! File contents that cannot be compressed or deduplicated: random bytes that depend on seed, file and block.
 //!
-//! A block is a stretch of a small pool of random bytes, combined with a random word of its own. No two
-//! blocks are alike, and no compressor finds one in another, however far it looks back; and it takes a
-//! fraction of the time that writing takes, so that it can be made while files are written.
+//! Each block is a slice of a small pool of random words, XORed with a random word of its own. No two blocks are equal,
+//! and a compressor finds no repetition between blocks, however large its window is. Generating a block takes a
+//! fraction of the time of writing it, so contents can be generated while files are written.
 
 use crate::random::{Stream, mix};
 
-/// File systems deduplicate by blocks of this size, or of multiples of it.
+/// Block size in bytes. File systems deduplicate in units of this size or a multiple of it.
 pub const BLOCK: usize = 4096;
 const WORD: usize = 8;
-/// At how many places of the pool a block may start: the pool stays within the second-level cache.
+/// Number of offsets in the pool at which a block may start. With this number the pool fits into the L2 cache.
 const STARTS: usize = 8192;
 
-/// What all contents are made from.
+/// A generator of file contents.
 #[derive(Debug)]
 pub struct Contents {
     pool: Vec<u64>,
@@ -20,25 +20,26 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// The contents that depend on this seed.
+    /// Create a generator. The same seed produces the same contents.
     pub fn new(seed: u64) -> Self {
         let mut stream = Stream::new(seed, 1 << 59);
         Self { pool: (0..STARTS + BLOCK / WORD).map(|_| stream.next_u64()).collect(), seed }
     }
 
-    /// Fills the buffer with what the file of this identity has from block number `block` on.
+    /// Fill `buffer` with the contents of the file `identity`, starting at block number `block`.
     #[inline]
     pub fn fill(&self, identity: u64, block: u64, buffer: &mut [u8]) {
         self.fill_with(identity, block, buffer, BLOCK, |word| word);
     }
 
-    /// The same with letters: 64 signs of ASCII from `0` to `o`.
+    /// Fill the first `of_each` bytes of each block with text: 64 ASCII characters from `0` to `o`.
     pub fn fill_text(&self, identity: u64, block: u64, buffer: &mut [u8], of_each: usize) {
         let letters = |word: u64| (word & 0x3f3f_3f3f_3f3f_3f3f) + 0x3030_3030_3030_3030;
         self.fill_with(identity, block, buffer, of_each, letters);
     }
 
-    /// Fills the first `of_each` bytes of each block, and leaves the others as they are.
+    /// Fill the first `of_each` bytes of each block with random words passed through `map`. The other bytes stay
+    /// unchanged.
     #[inline]
     pub fn fill_with(
         &self,
@@ -77,7 +78,7 @@ mod tests {
         let mut buffer = vec![0; 64 * BLOCK];
         for file in 0..200 {
             contents.fill(file, 0, &mut buffer);
-            // Sixteen bytes at each word: what a compressor that looks back looks for.
+            // Compare 16 bytes out of every 512, because a compressor looks for repeated sequences of such a length.
             for at in (0..buffer.len() - 16).step_by(512) {
                 assert!(parts.insert(<[u8; 16]>::try_from(&buffer[at..at + 16]).unwrap()), "{file} {at}");
             }
@@ -104,7 +105,7 @@ mod tests {
         for &byte in &buffer {
             counts[usize::from(byte)] += 1;
         }
-        // 4096 of each on average; the standard deviation is 64.
+        // The expected count is 4096 with a standard deviation of 64.
         assert!(counts.iter().all(|count| (3700..4500).contains(count)), "{counts:?}");
         buffer.fill(b'~');
         contents.fill_text(5, 0, &mut buffer, 100);

@@ -1,4 +1,4 @@
-//! What `O_DIRECT` asks of lengths, offsets and buffers.
+//! Alignment that `O_DIRECT` requires of lengths, offsets and buffers.
 
 use std::os::fd::AsFd;
 
@@ -6,25 +6,26 @@ use rustix::fs::{AtFlags, StatxFlags};
 
 use crate::buffer::ALIGNMENT;
 
-/// Linux before 6.1 and some file systems do not tell; a page has then always been enough.
+/// Alignment where the kernel does not report one (before Linux 6.1, and on some file systems). A page is sufficient
+/// there.
 const PAGE: usize = 4096;
 
-/// What they have to be multiples of.
+/// Required alignment in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alignment {
-    /// Addresses of buffers.
+    /// Alignment of buffer addresses.
     pub memory: usize,
-    /// Lengths and offsets of whatever is written.
+    /// Alignment of lengths and offsets of writes.
     pub offset: usize,
-    /// Those of what is read.
+    /// Alignment of lengths and offsets of reads.
     pub read: usize,
 }
 
-/// What an open file asks for; `None` if it cannot be read and written past the page cache, or only with
-/// buffers that nobody has.
+/// Return the alignment that an open file requires, read with statx(2). Returns `None` if the file does not support
+/// `O_DIRECT`, or requires buffers with a larger alignment than [`ALIGNMENT`].
 ///
 /// # Errors
-/// If the file cannot be looked at.
+/// The error of statx(2).
 pub fn alignment(file: impl AsFd) -> rustix::io::Result<Option<Alignment>> {
     let told = rustix::fs::statx(file, c"", AtFlags::EMPTY_PATH, StatxFlags::DIOALIGN)?;
     if told.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {

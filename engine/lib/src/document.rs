@@ -1,5 +1,5 @@
-//! The protocol: one JSON document per run. `engine/PROTOCOL.md` explains every key, and the golden
-//! files beside it are read by this crate's tests and by the Python side's.
+//! The protocol: one JSON document per run. `engine/PROTOCOL.md` explains every key. The tests of this crate and those
+//! of the Python code read the golden files next to it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,122 +12,122 @@ use crate::measure::histogram::Summary;
 use crate::measure::intervals::Series;
 use crate::measure::syscall::{Syscall, SyscallSummary};
 
-/// The version of the protocol. It changes when a key changes its meaning or goes away.
+/// Protocol version. It changes if a key is removed or changes its meaning.
 pub const PROTOCOL: u32 = 1;
 
-/// What a command found: the part of the document that depends on the command.
+/// The result of a command: the part of the document that depends on the command.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The measurements, in the order of the work.
+    /// Measurements, in the order of execution.
     pub operations: Vec<Operation>,
-    /// The answer to the question that the operation is about, if it has one.
+    /// The answer of the command; `None` if it has none.
     pub answer: Option<Value>,
-    /// What casts doubt on the measurements.
+    /// Conditions that affect the validity of the measurements.
     pub warnings: Vec<Warning>,
 }
 
-/// One run, as it is written.
+/// The document of a successful run.
 #[derive(Debug, Serialize)]
 pub struct Document<P> {
-    /// [`PROTOCOL`].
+    /// Protocol version: [`PROTOCOL`].
     pub protocol: u32,
-    /// The version of the engine.
+    /// Version of the engine.
     pub engine: &'static str,
-    /// The command, as typed.
+    /// The command as typed.
     pub command: &'static str,
-    /// Everything that the work depended on, defaults included.
+    /// All parameters that the run depends on, including defaults.
     pub parameters: P,
-    /// What one reading of the clock costs.
+    /// Time of one clock reading in nanoseconds.
     pub clock_overhead_ns: f64,
-    /// How many threads worked.
+    /// Number of worker threads.
     pub threads: usize,
-    /// The measurements, in the order of the work.
+    /// Measurements, in the order of execution.
     pub operations: Vec<Operation>,
-    /// The answer, if the command has one.
+    /// The answer of the command; `None` if it has none.
     pub answer: Option<Value>,
-    /// What casts doubt on the measurements.
+    /// Conditions that affect the validity of the measurements.
     pub warnings: Vec<Warning>,
 }
 
 /// The measurements of one operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Operation {
-    /// What was done.
+    /// Name of the operation.
     pub name: &'static str,
-    /// How many times it was done.
+    /// Number of completed operations.
     pub count: u64,
-    /// How many bytes of files it moved; `None` where it moves none.
+    /// Bytes of file contents transferred; `None` if the operation transfers none.
     pub bytes: Option<u64>,
-    /// How many files vanished or refused.
+    /// Number of files that disappeared or failed. They are not part of `count`.
     pub errors: u64,
-    /// From the barrier until everything was done, the final sync included.
+    /// Time from the barrier until all work is done, including the final sync.
     pub seconds: f64,
-    /// The final sync alone; `None` without one.
+    /// Time of the final sync; `None` if there was none.
     pub sync_seconds: Option<f64>,
-    /// From the barrier until the first thread had no more work.
+    /// Time from the barrier until the first thread finished.
     pub first_finished_seconds: f64,
-    /// From the barrier until the last thread had no more work.
+    /// Time from the barrier until the last thread finished.
     pub last_finished_seconds: f64,
-    /// Operations per second of `seconds`.
+    /// `count` divided by `seconds`; `None` if `seconds` is 0.
     pub rate_per_second: Option<f64>,
-    /// Bytes per second of `seconds`.
+    /// `bytes` divided by `seconds`; `None` if `bytes` is `None` or `seconds` is 0.
     pub bandwidth_bytes_per_second: Option<f64>,
     /// CPU time of all threads in user space.
     pub cpu_user_seconds: f64,
     /// CPU time of all threads in the kernel.
     pub cpu_system_seconds: f64,
-    /// Latency of the whole operation; `None` where it was not recorded.
+    /// Latency of whole operations; `None` if it was not recorded.
     pub latency_ns: Option<Summary>,
-    /// Latency by class of system call; `None` where it was not recorded.
+    /// Latency by class of system call; `None` if it was not recorded.
     pub syscalls: Option<BTreeMap<Syscall, SyscallSummary>>,
-    /// Operations by interval; `None` unless asked for.
+    /// Number of operations per interval; `None` unless requested.
     pub series: Option<Series>,
 }
 
-/// Whether the bytes of an operation mean anything.
+/// Whether an operation transfers file contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bandwidth {
-    /// File contents are moved.
+    /// The operation transfers file contents; its bytes are reported.
     Counted,
-    /// Nothing but metadata.
+    /// The operation accesses metadata only; no bytes are reported.
     Meaningless,
 }
 
 impl Bandwidth {
-    /// `bytes`, if they mean anything.
+    /// Return `bytes` if they are reported, else `None`.
     pub fn known(self, bytes: u64) -> Option<u64> {
         (self == Self::Counted).then_some(bytes)
     }
 }
 
-/// Something that casts doubt on the measurements.
+/// A condition that affects the validity of the measurements.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Warning {
-    /// Which kind, for programmes.
+    /// Identifier of the warning, for programs.
     pub kind: &'static str,
-    /// What happened, for people.
+    /// Description for users.
     pub message: String,
 }
 
-/// A run that failed, as it is written.
+/// The document of a failed run.
 #[derive(Debug, Serialize)]
 pub struct Failure {
-    /// [`PROTOCOL`].
+    /// Protocol version: [`PROTOCOL`].
     pub protocol: u32,
-    /// The version of the engine.
+    /// Version of the engine.
     pub engine: &'static str,
-    /// Why.
+    /// Reason of the failure.
     pub error: FailureReason,
 }
 
-/// Why a run failed.
+/// The reason of a failure.
 #[derive(Debug, Serialize)]
 pub struct FailureReason {
-    /// The class of the failure.
+    /// Class of the failure.
     pub kind: Kind,
-    /// On what, if there is such a thing; bytes that are not UTF-8 are replaced.
+    /// Path on which the run failed, if any. Bytes that are not UTF-8 are replaced.
     pub path: Option<String>,
-    /// For people.
+    /// Description for users.
     pub message: String,
 }
 
@@ -139,7 +139,7 @@ impl From<&Error> for Failure {
     }
 }
 
-/// Writes a path as text; bytes that are not UTF-8 are replaced, where serde would refuse.
+/// Serialize a path as text. Bytes that are not UTF-8 are replaced; serde would return an error.
 pub fn path_as_text<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

@@ -1,38 +1,39 @@
-//! Every way in which an operation can fail as a whole, with the kind that the protocol names.
+//! Errors that end an operation as a whole, and their kinds in the protocol.
 //!
-//! A file that vanished or cannot be read is not here: walking operations count it and go on.
+//! A single file that disappears or cannot be read is not such an error: operations on trees count it and continue.
 
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use serde::Serialize;
 
-/// The result of everything in this crate that can fail.
+/// Result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The class of a failure, as written in the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// The file system or the quota is full, in blocks or in inodes.
+    /// The file system or the quota is full, in blocks or in inodes; or a file system in memory would use too much
+    /// memory.
     NoSpace,
-    /// There is less free memory than is needed.
+    /// Less memory is available than needed.
     NoMemory,
     /// Permission denied, or a read-only file system.
     Permission,
     /// The process or the system has too many open files.
     TooManyFiles,
-    /// Something named does not exist.
+    /// A file or directory does not exist.
     NotFound,
-    /// Something that was to be made exists already.
+    /// A file or directory to be created exists already.
     Exists,
-    /// A signal asked for the end.
+    /// A signal requested the stop.
     Interrupted,
-    /// A parameter makes no sense.
+    /// A parameter is invalid, or a system call failed with `EINVAL`.
     Invalid,
-    /// A file does not hold what it must hold.
+    /// The size or contents of a file are not as expected.
     Content,
-    /// Any other failure of the file system.
+    /// Any other error of a system call.
     Io,
 }
 
@@ -51,63 +52,63 @@ impl From<Errno> for Kind {
     }
 }
 
-/// Why an operation failed as a whole.
+/// The reason why an operation failed as a whole.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call failed.
     #[error("cannot {action} {}: {}", path.display(), std::io::Error::from(*errno))]
     System {
-        /// What was tried, as a verb: "create", "open directory".
+        /// The attempted action, as a verb: "create", "open directory".
         action: &'static str,
-        /// On what.
+        /// The file or directory.
         path: PathBuf,
-        /// What the kernel said.
+        /// Error number returned by the kernel.
         errno: Errno,
     },
-    /// A file does not hold what it must hold.
+    /// The size or contents of a file are not as expected.
     #[error("{}: {message}", path.display())]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Description of the difference.
         message: String,
     },
-    /// Known sizes are more than fits.
+    /// The file system, or the memory that holds its files, is too small.
     #[error("not enough space in {}: {message}", path.display())]
     Room {
-        /// Where.
+        /// A directory on the file system.
         path: PathBuf,
-        /// What is needed and what there is.
+        /// Required and available space.
         message: String,
     },
-    /// More memory than is free.
+    /// More memory is needed than is available, or an allocation failed.
     #[error("{what} would take {bytes} bytes of memory{}", free.map_or_else(String::new, |free| format!(", but only {free} are free")))]
     Memory {
-        /// What for.
+        /// Purpose of the memory.
         what: String,
-        /// How much.
+        /// Required bytes.
         bytes: u64,
-        /// How much there is, if that is known.
+        /// Available bytes, if known.
         free: Option<u64>,
     },
-    /// A parameter makes no sense.
+    /// A parameter is invalid.
     #[error("{0}")]
     Invalid(String),
-    /// The named signal arrived.
+    /// The signal with this number arrived.
     #[error("interrupted by signal {0}")]
     Interrupted(i32),
-    /// Another worker failed first; its error is the one to report.
+    /// Another worker failed first; its error is reported instead.
     #[error("stopped because another worker failed")]
     Cancelled,
 }
 
 impl Error {
-    /// A failed system call on `path`.
+    /// Create the error of a failed system call on `path`.
     pub fn system(action: &'static str, path: impl Into<PathBuf>, errno: Errno) -> Self {
         Self::System { action, path: path.into(), errno }
     }
 
-    /// The class of this failure.
+    /// Return the class of this failure.
     pub fn kind(&self) -> Kind {
         match self {
             Self::System { errno, .. } => Kind::from(*errno),
@@ -119,7 +120,7 @@ impl Error {
         }
     }
 
-    /// The file or directory on which it failed, if there is one.
+    /// Return the file or directory on which the operation failed, if any.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Self::System { path, .. } | Self::Content { path, .. } | Self::Room { path, .. } => Some(path),
@@ -128,9 +129,9 @@ impl Error {
     }
 }
 
-/// Adds what was tried, and on what, to a bare error number.
+/// Extension of results that adds action and path to an error number.
 pub trait Context<T> {
-    /// Names the action and the path; the path is only made when there is an error.
+    /// Add the action and the path. `path` is only called if there is an error.
     fn context<P: Into<PathBuf>>(self, action: &'static str, path: impl FnOnce() -> P) -> Result<T>;
 }
 

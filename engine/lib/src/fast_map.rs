@@ -1,27 +1,28 @@
-//! Hash maps and sets for keys that nobody chooses in order to do harm slowly: inode numbers,
-//! owners, packed extensions.
+//! Hash maps and sets with a fast hash function that does not resist collision attacks. They are for keys that no
+//! attacker chooses: inode numbers, owners, packed extensions.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::random::mix;
 
-/// A map with the fast hash.
+/// A hash map with the fast hash function.
 pub type FastMap<K, V> = rustc_hash::FxHashMap<K, V>;
-/// A set with the fast hash.
+/// A hash set with the fast hash function.
 pub type FastSet<K> = rustc_hash::FxHashSet<K>;
 
-/// Which file a name stands for, in one tree.
+/// The identity of a file: all hard links of a file have the same one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileId {
-    /// The device, both numbers.
+    /// Device number (`st_dev`), major and minor.
     pub device: u64,
-    /// The inode.
+    /// Inode number.
     pub inode: u64,
 }
 
 const SHARDS: usize = 64;
 
-/// The files with several names that were met already, shared between threads.
+/// The set of files with several hard links that were visited already. It is shared between threads and sharded by
+/// inode number to avoid lock contention.
 #[derive(Debug)]
 pub struct SeenFiles([Mutex<FastSet<FileId>>; SHARDS]);
 
@@ -32,7 +33,7 @@ impl Default for SeenFiles {
 }
 
 impl SeenFiles {
-    /// Whether this is the first time.
+    /// Record the file. Returns true if it was not recorded before.
     pub fn is_first(&self, file: FileId) -> bool {
         self.shard(file).insert(file)
     }

@@ -1,7 +1,7 @@
-//! Which directories may be filled or emptied: never one that holds more than the user meant.
+//! Protection of directories that must not be filled or emptied, to prevent the loss of unrelated data.
 //!
-//! The last component of the path has to be the name of a real directory. It is opened once, from the
-//! directory around it and never through a link, and everything after that goes by this descriptor.
+//! The last component of the path must be the name of a real directory. It is opened once, relative to its parent and
+//! without following symbolic links. All later operations use this descriptor.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,12 +17,12 @@ use crate::fast_map::FileId;
 use crate::sys;
 use crate::walk::{Dents, entries};
 
-/// Where the accounts of this system and their home directories are.
+/// File with the home directories of all local accounts.
 const ACCOUNTS: &str = "/etc/passwd";
-/// Directories of the system itself (hier(7)): neither they may go nor anything in them.
+/// System directories (hier(7)): neither they nor anything below them may be filled or emptied.
 const SYSTEM: [&str; 11] =
     ["/bin", "/boot", "/etc", "/lib", "/lib32", "/lib64", "/libx32", "/proc", "/sbin", "/sys", "/usr"];
-/// Directories of which only what others put there may go.
+/// Shared directories: they may not be filled or emptied themselves, but directories below them may.
 const SHARED: [&str; 14] = [
     "/dev",
     "/home",
@@ -39,10 +39,10 @@ const SHARED: [&str; 14] = [
     "/var/log",
     "/var/tmp",
 ];
-/// A directory that is only a starting point.
+/// Flags to open a directory only as a starting point for other calls. `O_PATH` needs no read permission.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
-/// A directory to be filled or emptied, by its name in the directory around it.
+/// A directory to be filled or emptied, identified by its parent directory and its name.
 #[derive(Debug)]
 pub struct Target {
     around: OwnedFd,
@@ -51,10 +51,10 @@ pub struct Target {
 }
 
 impl Target {
-    /// The directory that the user named.
+    /// Create the target of a path that the user gave. The target need not exist.
     ///
     /// # Errors
-    /// If the path does not end in a name (`/`, `.`, `..`), or there is no directory around it.
+    /// Kind `invalid` if the path does not end in a name (`/`, `.`, `..`); or if the parent directory cannot be opened.
     pub fn named(path: &Path) -> Result<Self> {
         let Some((around, name)) = split(path.as_os_str().as_bytes()) else {
             return Err(refused(path, "does not end in the name of a directory"));
@@ -64,27 +64,28 @@ impl Target {
         Ok(Self { around: opened.context("open", || around)?, name: name_of(path, name)?, path: path.into() })
     }
 
-    /// The directory `place` below an open one, reached through no link; `path` is for messages.
+    /// Create the target `place` below an open directory, without following symbolic links or crossing mount points.
+    /// `path` is used in messages only.
     ///
     /// # Errors
-    /// If there is no directory around it.
+    /// If the parent directory cannot be opened.
     pub fn beneath(base: impl AsFd, place: &Path, path: PathBuf) -> Result<Self> {
         let (parent, name) = (place.parent().unwrap_or(Path::new("")), place.file_name().unwrap_or_default());
         let around = sys::open_within(base, parent.as_os_str().as_bytes()).context("open", || &path)?;
         Ok(Self { around, name: name_of(&path, name.as_bytes())?, path })
     }
 
-    /// The path, as the user gave it.
+    /// Return the path as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Opens the directory, if it may be emptied.
+    /// Open the directory if it may be emptied.
     ///
     /// # Errors
-    /// Of the kind `invalid` for a link, a mount point or anything else with a file system of its own, the
-    /// current directory and those around it, directories of the system, and home directories and those around
-    /// them.
+    /// Kind `invalid` if the target is not a directory, or is a symbolic link, a mount point, the root of a subvolume
+    /// or a system directory, or if it is or contains the current directory or a home directory. Otherwise the error of
+    /// the failed system call.
     pub fn open(&self) -> Result<OwnedFd> {
         let opened = match sys::open_here(&self.around, &self.name) {
             Err(Errno::LOOP | Errno::NOTDIR) => {
@@ -111,10 +112,11 @@ impl Target {
         Ok(opened)
     }
 
-    /// Makes the directory, or opens it if it is there, may be filled and is empty.
+    /// Create the directory, or open it if it exists. An existing directory must be empty, and [`Target::open`] must
+    /// permit it.
     ///
     /// # Errors
-    /// As of [`Target::open`], and of the kind `invalid` if there is anything in it.
+    /// Those of [`Target::open`]; kind `invalid` if the directory is not empty.
     pub fn make_or_open_empty(&self) -> Result<OwnedFd> {
         match rustix::fs::mkdirat(&self.around, &self.name, sys::DIRECTORY_MODE) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -130,10 +132,10 @@ impl Target {
         )))
     }
 
-    /// Whether it lies, or would lie, within this directory, or is this very one.
+    /// Return whether the target is `directory` itself or lies below it. The target need not exist.
     ///
     /// # Errors
-    /// If what is around it cannot be looked at.
+    /// If a parent directory cannot be opened or examined.
     pub fn is_within(&self, directory: impl AsFd) -> Result<bool> {
         let other = Attributes::of_open(directory).context("stat", || &self.path)?.id;
         let itself = Attributes::of(&self.around, &self.name).is_ok_and(|found| found.id == other);
@@ -141,10 +143,11 @@ impl Target {
         Ok(itself || around.context("check the parents of", || &self.path)?.contains(&other))
     }
 
-    /// Removes the directory, which has to be empty and to be this one.
+    /// Remove the directory, which must be empty and still be the one that is open as `opened`.
     ///
     /// # Errors
-    /// If it is neither, or refuses.
+    /// `ENOENT` if the name refers to another directory; otherwise the error of the failed system call, such as
+    /// `ENOTEMPTY`.
     pub fn remove(&self, opened: impl AsFd) -> rustix::io::Result<()> {
         let (found, expected) = (Attributes::of(&self.around, &self.name)?, Attributes::of_open(opened)?);
         if found.id != expected.id {
@@ -153,10 +156,10 @@ impl Target {
         rustix::fs::unlinkat(&self.around, &self.name, AtFlags::REMOVEDIR)
     }
 
-    /// Makes the names of the directory around it durable.
+    /// Make the directory entries of the parent directory durable, with fsync(2).
     ///
     /// # Errors
-    /// If that cannot be opened or synced.
+    /// If the parent directory cannot be opened or synced.
     pub fn sync_name(&self) -> rustix::io::Result<()> {
         rustix::fs::fsync(sys::open_directory(&self.around, c".")?)
     }
@@ -170,8 +173,8 @@ fn name_of(path: &Path, name: &[u8]) -> Result<CString> {
     CString::new(name).map_err(|_| refused(path, "has a zero byte in its name"))
 }
 
-/// The path around the last component, and that component, unless it is none of its own. By bytes:
-/// `Path` takes `a/.` for `a`.
+/// Split a path into parent and last component. Returns `None` if the last component is not a name. Works on bytes,
+/// because `Path` treats `a/.` like `a`.
 fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     let end = path.iter().rposition(|&byte| byte != b'/')? + 1;
     let path = &path[..end];
@@ -183,8 +186,9 @@ fn split(path: &[u8]) -> Option<(&[u8], &[u8])> {
     (!matches!(name, b"." | b"..")).then_some((around, name))
 }
 
-/// This directory and all around it. A mount can have the same number as the directory it lies in, so
-/// only the root of the name space is its own parent in both.
+/// Return the identities of this directory and of all its ancestors. The loop ends where `..` leads to the same
+/// directory on the same mount. Only the root does so: a bind mount can have the same identity as its parent, but not
+/// the same mount ID.
 fn upwards(mut at: OwnedFd) -> rustix::io::Result<Vec<FileId>> {
     let (mut found, mut last) = (Vec::new(), None);
     loop {
@@ -212,7 +216,8 @@ fn is_empty(directory: &OwnedFd) -> rustix::io::Result<bool> {
     }
 }
 
-/// Whether the system needs this directory: whoever is root and mistypes a path loses the machine.
+/// Return whether the directory belongs to the system. Without this check, root could destroy the system by mistyping a
+/// path.
 fn is_of_system(directory: &OwnedFd) -> rustix::io::Result<bool> {
     let ids = |paths: &[&str]| -> Vec<FileId> {
         paths
@@ -225,7 +230,7 @@ fn is_of_system(directory: &OwnedFd) -> rustix::io::Result<bool> {
     Ok(around.iter().any(|id| system.contains(id)) || ids(&SHARED).contains(&around[0]))
 }
 
-/// The home directories of all accounts of this system, and of whoever runs this.
+/// Return the home directories of all local accounts, and `$HOME`.
 fn homes() -> Vec<PathBuf> {
     let accounts = std::fs::read(ACCOUNTS).unwrap_or_default();
     let homes = accounts.split(|&byte| byte == b'\n').filter_map(|line| line.split(|&b| b == b':').nth(5));
@@ -234,7 +239,8 @@ fn homes() -> Vec<PathBuf> {
     homes.chain(std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())).collect()
 }
 
-/// Whether a home directory is this one or lies in it. One that cannot be looked at cannot be emptied.
+/// Return whether `directory` is or contains this home directory. A home directory that cannot be opened counts as not
+/// contained, because it cannot be emptied either.
 fn holds(directory: FileId, home: &Path) -> bool {
     let around = rustix::fs::openat(CWD, home, PLACE, Mode::empty()).and_then(upwards);
     around.is_ok_and(|around| around.contains(&directory))
@@ -260,7 +266,7 @@ mod tests {
         }
     }
 
-    /// Only opens them: a test of what must not go deletes nothing.
+    /// The test only opens these directories and deletes nothing in them.
     #[test]
     fn directories_of_the_system_are_no_targets() {
         for path in [

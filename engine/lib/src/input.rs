@@ -1,4 +1,4 @@
-//! Reading a file that is named by somebody else: only a regular one, and of a text a bounded length.
+//! Reading of files that the user names: regular files only, and texts of limited size.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,13 +10,14 @@ use rustix::io::Errno;
 use crate::error::Context;
 use crate::{Error, Result};
 
-/// How long a text may be, in bytes.
+/// Maximum size of a text in bytes.
 const LONGEST: u64 = 16 << 20;
 
-/// Opens a regular file for reading.
+/// Open a regular file for reading.
 ///
 /// # Errors
-/// If it cannot be opened, or is not regular: a pipe or a device may never end, or let its reader wait.
+/// If the file cannot be opened; kind `invalid` if it is not regular, because a pipe or a device may block or never
+/// end.
 pub fn open(path: &Path) -> Result<File> {
     let opened = rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty());
     let descriptor = opened.context("open", || path)?;
@@ -27,10 +28,10 @@ pub fn open(path: &Path) -> Result<File> {
     Ok(File::from(descriptor))
 }
 
-/// The text of a regular file.
+/// Read a regular file as text.
 ///
 /// # Errors
-/// If it cannot be opened or read, is not UTF-8, or is longer than 16 MiB.
+/// If the file cannot be opened or read, is not regular, is not UTF-8, or is larger than 16 MiB.
 pub fn read(path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
     let read = open(path)?.take(LONGEST + 1).read_to_end(&mut bytes);

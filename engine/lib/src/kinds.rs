@@ -1,10 +1,10 @@
-//! What kind of thing a file is, by its name and by how its contents start.
+//! Classification of files by name and by their first bytes.
 
 use serde::Serialize;
 
 use crate::names::Extension;
 
-/// How much of a file is enough to tell its kind.
+/// Number of bytes at the start of a file that are sufficient to classify it.
 pub const SNIFF_BYTES: usize = 512;
 
 /// The kind of a file.
@@ -39,7 +39,7 @@ impl Kind {
         Self::Empty,
     ];
 
-    /// As the protocol writes it.
+    /// Return the name used in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// By the extension; `Data` where it says nothing.
+    /// Classify by the extension of a name. Returns `Data` if the extension is unknown or missing.
     pub fn by_name(name: &[u8]) -> Self {
         let extension = Extension::of(name);
         match extension.as_str() {
@@ -78,7 +78,7 @@ impl Kind {
         }
     }
 
-    /// By the first bytes; up to `SNIFF_BYTES` of them are looked at.
+    /// Classify by the first bytes of a file. At most [`SNIFF_BYTES`] of them are examined.
     pub fn by_content(head: &[u8]) -> Self {
         if head.is_empty() {
             return Self::Empty;
@@ -93,7 +93,7 @@ impl Kind {
     }
 }
 
-/// Where the bytes are, which they are, and what they mean. What is more telling comes first.
+/// Offset, bytes and kind of each signature. The first match applies, so more specific signatures come first.
 const SIGNATURES: [(usize, &[u8], Kind); 41] = [
     (0, b"\x7fELF", Kind::Executable),
     (0, b"\x89PNG\r\n\x1a\n", Kind::Image),
@@ -138,8 +138,8 @@ const SIGNATURES: [(usize, &[u8], Kind); 41] = [
     (0, b"SQLite format 3\0", Kind::Database),
 ];
 
-/// UTF-8 without control characters other than those of text. What is cut off within a character at
-/// the end is forgiven.
+/// Return whether the bytes are UTF-8 without control characters, except those common in text. An incomplete character
+/// at the end is accepted, because the file may continue there.
 fn is_text(head: &[u8]) -> bool {
     let head = &head[..head.len().min(SNIFF_BYTES)];
     let is_control = |&byte: &u8| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | 0x1b | 0x08);

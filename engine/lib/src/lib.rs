@@ -1,8 +1,8 @@
-//! Measured file-management work on any directory.
+//! Measured file-management operations on any directory.
 //!
-//! An operation takes a directory, its parameters and the measurement options, does the work on
-//! several threads that start at one barrier, and returns a [`document::Outcome`]: its measurements,
-//! its answer and its warnings. Nothing here prints or ends the process.
+//! An operation takes a directory, its parameters and the measurement options. It runs on several threads that start at
+//! one barrier, and returns a [`document::Outcome`]: its measurements, its answer and its warnings. No code in this
+//! crate prints or ends the process.
 
 pub mod attributes;
 pub mod buffer;
@@ -28,5 +28,5 @@ pub mod workset;
 
 pub use error::{Error, Kind, Result};
 
-/// The version of the library and of the binary, as the protocol names it.
+/// Version of the library and of the binary, as reported in the protocol.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

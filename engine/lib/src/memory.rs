@@ -1,17 +1,19 @@
-//! Memory: how much is free, and buffers that are refused before they drive the machine out of it.
+//! Available memory, and allocations that return an error before the system runs out of memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// What is left to the rest of the system, as a share of what is free.
+/// Divisor of the share of available memory that is left to the rest of the system.
 const LEFT: u64 = 16;
-/// From this size on a list that grows is held against what is free: to ask the kernel costs more than a small one.
+/// Growth of a list in bytes from which the available memory is checked. For less, the check would cost more than the
+/// allocation.
 const LARGE: u64 = 1 << 20;
 
-/// How much memory the process may still use: what is free in the system and within each control group that
-/// it is in, less a sixteenth. `None` where the kernel does not say.
+/// Return the memory in bytes that the process may still allocate: the minimum of `MemAvailable` and of the remaining
+/// memory of each control group that contains the process, less a sixteenth. Returns `None` if the kernel reports
+/// neither.
 pub fn free() -> Option<u64> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let system = read(Path::new("/proc/meminfo")).and_then(|text| available(&text));
@@ -23,7 +25,8 @@ pub fn free() -> Option<u64> {
     system.into_iter().chain(groups).min().map(|bytes| bytes - bytes / LEFT)
 }
 
-/// Fails if so much memory is not free.
+/// Return an error of the kind `no_memory` if fewer than `bytes` bytes are available. `what` is the purpose, for the
+/// message.
 pub fn need(what: &str, bytes: u64) -> Result<()> {
     match free() {
         Some(free) if bytes > free => Err(too_much(what, bytes, Some(free))),
@@ -31,17 +34,19 @@ pub fn need(what: &str, bytes: u64) -> Result<()> {
     }
 }
 
-/// A buffer of zeros whose pages are there already: touching them costs no time later.
+/// Return a buffer of `length` zero bytes whose pages are already allocated, so that no access causes a page fault
+/// later.
 pub fn zeroed(length: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     bytes.try_reserve_exact(length).map_err(|_| too_much("a buffer", length as u64, free()))?;
-    // Else the compiler makes a `calloc` of the two, whose pages come one by one when they are used.
+    // Without this, the compiler replaces both calls by `calloc`, whose pages are only allocated on first access.
     let mut bytes = std::hint::black_box(bytes);
     bytes.resize(length, 0);
     Ok(bytes)
 }
 
-/// An empty list with room for so many, or an error that says what it was for.
+/// Return an empty list with capacity for `count` elements, or an error of the kind `no_memory` that names its purpose
+/// `what`.
 pub fn room_for<T>(what: &str, count: u64) -> Result<Vec<T>> {
     let bytes = count.saturating_mul(size_of::<T>() as u64);
     need(what, bytes)?;
@@ -51,13 +56,15 @@ pub fn room_for<T>(what: &str, count: u64) -> Result<Vec<T>> {
     Ok(list)
 }
 
-/// Makes room for more in a list that grows with what is found, or fails with what the list is.
+/// Reserve capacity for `more` elements in a growing list, or return an error of the kind `no_memory` that names the
+/// list.
 #[inline]
 pub fn grow<T>(what: &str, list: &mut Vec<T>, more: usize) -> Result<()> {
     if list.capacity() - list.len() >= more { Ok(()) } else { make_room(what, list, more) }
 }
 
-/// It doubles, as any list does; the kernel moves the pages of a long one, and copies none.
+/// Double the capacity at least, like `Vec::push`. For a large list, realloc(3) of glibc moves the pages with mremap(2)
+/// and copies nothing.
 #[cold]
 fn make_room<T>(what: &str, list: &mut Vec<T>, more: usize) -> Result<()> {
     let count = more.max(list.capacity());
@@ -77,8 +84,8 @@ fn available(meminfo: &str) -> Option<u64> {
     line.split_whitespace().nth(1)?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The files that tell limit, use and statistics of each control group from ours up to the root, of either
-/// version.
+/// Return the files with limit, usage and statistics of each memory control group, from that of the process up to the
+/// root, for cgroup v1 and v2.
 fn limits_of(groups: &str) -> Vec<[PathBuf; 3]> {
     let mut found = Vec::new();
     for line in groups.lines() {
@@ -101,7 +108,8 @@ fn limits_of(groups: &str) -> Vec<[PathBuf; 3]> {
     found
 }
 
-/// What a group may still use; the pages of files that it has cached can be taken back.
+/// Return the bytes that a control group may still use, or `None` if it has no limit. Cached file pages count as
+/// available, because the kernel can reclaim them.
 fn headroom(limit: &str, used: &str, stat: &str) -> Option<u64> {
     let limit: u64 = limit.trim().parse().ok()?;
     let used: u64 = used.trim().parse().ok()?;
@@ -147,17 +155,17 @@ mod tests {
         assert_eq!(zeroed(5).unwrap(), [0; 5]);
     }
 
-    /// A length that the compiler knows is what it would make a `calloc` of.
+    /// Use a constant length, because the compiler could replace allocation and zeroing by `calloc` there.
     #[test]
     fn the_pages_of_a_buffer_are_there() {
-        // SAFETY: asks for a number.
+        // SAFETY: the call only returns a number.
         let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap();
         let buffer = zeroed(4 << 20).unwrap();
         let start = buffer.as_ptr().align_offset(page);
         let pages = (buffer.len() - start) / page;
         let mut there = vec![0_u8; pages];
         let place = buffer[start..].as_ptr().cast_mut().cast();
-        // SAFETY: the range lies within the buffer and begins at a page; there is a byte for each page of it.
+        // SAFETY: the range lies within the buffer and starts at a page boundary; `there` has one byte per page.
         assert_eq!(unsafe { libc::mincore(place, pages * page, there.as_mut_ptr()) }, 0);
         assert_eq!(there.iter().filter(|&&page| page & 1 == 1).count(), pages);
     }

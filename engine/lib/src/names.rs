@@ -1,10 +1,11 @@
-//! File names are bytes. Here they become what JSON can hold, and give their extension.
+//! File names: their representation in JSON, and their extensions. A file name is a sequence of bytes, not of
+//! characters.
 
 use serde_json::{Value, json};
 
 const LONGEST_EXTENSION: usize = 16;
 
-/// A path as the protocol writes it: a string, or `{"hex": …}` where the bytes are not UTF-8.
+/// Return a path as the protocol writes it: a string, or `{"hex": …}` if the bytes are not UTF-8.
 pub fn to_json(bytes: &[u8]) -> Value {
     match std::str::from_utf8(bytes) {
         Ok(text) => Value::from(text),
@@ -12,18 +13,19 @@ pub fn to_json(bytes: &[u8]) -> Value {
     }
 }
 
-/// Bytes as hexadecimal digits.
+/// Return bytes as lower-case hexadecimal digits.
 pub fn to_hex(bytes: &[u8]) -> String {
     let digit = |value: u8| char::from_digit(u32::from(value), 16).unwrap_or('0');
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// An extension of up to sixteen letters and digits, in lower case, packed; empty where there is none.
+/// An extension of up to 16 ASCII letters and digits in lower case, padded with zero bytes; empty if there is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Extension([u8; LONGEST_EXTENSION]);
 
 impl Extension {
-    /// What follows the last dot of a name, unless the name starts with it.
+    /// Return the part of a name after its last dot. The extension is empty if this dot is the first character, or if
+    /// the part is longer than 16 bytes or contains other characters than ASCII letters and digits.
     #[inline]
     pub fn of(name: &[u8]) -> Self {
         let tail = &name[name.len().saturating_sub(LONGEST_EXTENSION + 1)..];
@@ -39,7 +41,7 @@ impl Extension {
         Self(packed)
     }
 
-    /// The letters and digits.
+    /// Return the extension as text.
     pub fn as_str(&self) -> &str {
         let length = self.0.iter().position(|&byte| byte == 0).unwrap_or(LONGEST_EXTENSION);
         std::str::from_utf8(&self.0[..length]).unwrap_or_default()

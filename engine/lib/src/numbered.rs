@@ -1,13 +1,13 @@
-//! Names made of numbers.
+//! File names made of numbers.
 
 use std::ffi::CStr;
 
-/// A letter and ten digits, ready for the kernel, made without an allocation.
+/// A name of one letter and ten decimal digits, terminated by NUL. It needs no heap allocation.
 #[derive(Debug, Clone, Copy)]
 pub struct Name([u8; 12]);
 
 impl Name {
-    /// The name of what has this letter and this number.
+    /// Create the name of a letter and a number. Only the last ten digits of the number are used.
     #[inline]
     pub fn new(letter: u8, mut number: u64) -> Self {
         let mut bytes = *b"f0000000000\0";
@@ -19,7 +19,7 @@ impl Name {
         Self(bytes)
     }
 
-    /// As the kernel wants it.
+    /// Return the name as a system call takes it.
     #[inline]
     pub fn as_c_str(&self) -> &CStr {
         CStr::from_bytes_with_nul(&self.0).expect("digits hold no NUL")

@@ -1,9 +1,9 @@
-//! Deterministic bytes and numbers: the same on any machine, for any number of threads.
+//! Deterministic random numbers and bytes: identical on all machines and for any number of threads.
 //!
-//! Splitmix64 (Steele, Lea, Flood 2014) to mix identities into seeds, xoshiro256++ (Blackman, Vigna
-//! 2019) for streams. Neither is for secrets.
+//! splitmix64 (Steele, Lea, Flood 2014) mixes identities into seeds; xoshiro256++ (Blackman, Vigna 2019) generates
+//! streams. Neither is cryptographically secure.
 
-/// Mixes a number so that neighbours become unrelated (the finaliser of splitmix64).
+/// Mix a number so that consecutive values give unrelated results (the output function of splitmix64).
 #[inline]
 pub fn mix(value: u64) -> u64 {
     let mut z = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -12,18 +12,18 @@ pub fn mix(value: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// A stream of random numbers that depends on its seed alone.
+/// A stream of random numbers that depends only on its seed and identity.
 #[derive(Debug, Clone)]
 pub struct Stream([u64; 4]);
 
 impl Stream {
-    /// The stream of the thing numbered `identity` in the world of `seed`.
+    /// Create the stream number `identity` of `seed`. Different identities give unrelated streams.
     pub fn new(seed: u64, identity: u64) -> Self {
         let base = mix(seed ^ mix(identity));
         Self([mix(base), mix(base ^ 1), mix(base ^ 2), mix(base ^ 3)])
     }
 
-    /// The next 64 random bits.
+    /// Return the next 64 random bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s = &mut self.0;
@@ -38,20 +38,20 @@ impl Stream {
         result
     }
 
-    /// A number in `0..bound` (Lemire's multiplication; the bias is below 2⁻³² for any bound here).
+    /// Return a number in `0..bound` (Lemire's multiplication). The bias is below 2⁻³² for bounds up to 2³².
     #[inline]
     pub fn below(&mut self, bound: u64) -> u64 {
         let wide = u128::from(self.next_u64()) * u128::from(bound);
         u64::try_from(wide >> 64).unwrap_or(u64::MAX)
     }
 
-    /// A number in `[0, 1)`.
+    /// Return a number in `[0, 1)`.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Fills `buffer` with random bytes, the same on machines of either byte order.
+    /// Fill `buffer` with random bytes, independent of the machine's byte order.
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for chunk in buffer.chunks_mut(8) {
             chunk.copy_from_slice(&self.next_u64().to_le_bytes()[..chunk.len()]);
@@ -59,7 +59,7 @@ impl Stream {
     }
 }
 
-/// Shuffles `items` in place (Fisher and Yates), always alike for the same stream.
+/// Shuffle `items` in place (Fisher and Yates). The same stream gives the same order.
 pub fn shuffle<T>(items: &mut [T], stream: &mut Stream) {
     for upper in (1..items.len()).rev() {
         let chosen = usize::try_from(stream.below(upper as u64 + 1)).unwrap_or(upper);
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn mix_matches_the_published_splitmix64() {
-        // First outputs of splitmix64 from state 1234567 (Vigna's reference programme).
+        // First outputs of splitmix64 from state 1234567 (Vigna's reference program).
         let step = 0x9E37_79B9_7F4A_7C15_u64;
         let expected = [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423];
         for (index, value) in (0u64..).zip(expected) {

@@ -1,5 +1,5 @@
-//! Room on a file system: what is known to be needed is compared with what is free before anything is
-//! written. Files of tmpfs and ramfs are memory, so that they count together with the buffers.
+//! Free space of file systems. Known requirements are compared with it before anything is written. Files on tmpfs and
+//! ramfs use memory, so they are counted together with buffers there.
 
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -13,29 +13,29 @@ use crate::memory;
 
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
-/// File systems that may store less than they are given: btrfs, ZFS, bcachefs, F2FS.
+/// Magic numbers of file systems that may compress or deduplicate data: btrfs, ZFS, bcachefs, F2FS.
 const SAVING: [u64; 4] = [0x9123_683e, 0x2fc1_2fc1, 0xca45_1a4e, 0xf2f5_2010];
-/// In what tmpfs takes memory, and about what each file takes there beside its contents.
+/// Allocation unit of tmpfs, and approximate memory of a file besides its contents, both in bytes.
 const PAGE: u64 = 4096;
 const INODE: u64 = 1024;
 
-/// What is going to be made.
+/// Space required by the files to be created.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Need {
-    /// Files and directories.
+    /// Number of files and directories.
     pub entries: u64,
-    /// Contents, as long as they are.
+    /// Total size of the contents in bytes.
     pub bytes: u64,
-    /// The part of them that no file system can save.
+    /// Lower bound of the bytes that remain after compression and deduplication.
     pub least: u64,
-    /// Contents in whole pages.
+    /// Total size of the contents in bytes, each file rounded up to whole pages.
     pub pages: u64,
-    /// Memory of the process beside them.
+    /// Memory of the process for buffers, in bytes.
     pub memory: u64,
 }
 
 impl Need {
-    /// Another `count` files of this size, none of whose contents can be saved.
+    /// Add `count` files of `size` bytes whose contents cannot be compressed or deduplicated.
     pub fn files(&mut self, count: u64, size: u64) {
         self.entries = self.entries.saturating_add(count);
         self.bytes = self.bytes.saturating_add(count.saturating_mul(size));
@@ -45,19 +45,19 @@ impl Need {
     }
 }
 
-/// What a file system has.
+/// Free space of a file system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Free {
-    /// `None` where there is no end of it.
+    /// Free inodes; `None` if there is no limit.
     entries: Option<u64>,
     bytes: u64,
     saving: bool,
-    /// The memory of the system, where that is what files take.
+    /// Available memory in bytes if the file system stores files in memory; `None` otherwise, or if it is unknown.
     memory: Option<u64>,
 }
 
 impl Free {
-    /// What contents may take.
+    /// Return the bytes available for file contents.
     fn contents(&self) -> u64 {
         self.bytes.min(self.memory.unwrap_or(u64::MAX))
     }
@@ -72,14 +72,14 @@ fn free(directory: impl AsFd) -> std::result::Result<Free, Errno> {
     let magic = kind.f_type as u64 & 0xffff_ffff;
     Ok(Free {
         entries: (about.f_files > 0).then_some(entries),
-        // A tmpfs without a bound says 0 of 0.
+        // A tmpfs without a size limit reports 0 blocks.
         bytes: if about.f_blocks == 0 { u64::MAX } else { blocks.saturating_mul(about.f_frsize) },
         saving: SAVING.contains(&magic),
         memory: [TMPFS, RAMFS].contains(&magic).then(memory::free).flatten(),
     })
 }
 
-/// Says what there is too little of, if there is.
+/// Return a message if there is too little space, inodes or memory; otherwise `None`.
 fn missing(need: &Need, free: &Free) -> Option<String> {
     let bytes = if free.saving { need.least } else { need.bytes };
     let inodes = need.entries.saturating_mul(INODE);
@@ -97,20 +97,20 @@ fn missing(need: &Need, free: &Free) -> Option<String> {
     Some(format!("{memory} bytes of memory are needed for files and buffers, but only {free} are free"))
 }
 
-/// Fails if this does not fit.
+/// Check that the required space is available.
 ///
 /// # Errors
-/// Of the kind `no_space`, with what is needed and what is there.
+/// Kind `no_space`, with required and available space.
 pub fn check(directory: impl AsFd, path: &Path, need: &Need) -> Result<()> {
     let free = free(directory).context("determine the free space of", || path)?;
     missing(need, &free).map_or(Ok(()), |message| Err(Error::Room { path: path.to_owned(), message }))
 }
 
-/// What files in memory may leave at least of what is free, as a share of it.
+/// Divisor of the share of initially available memory that must remain while files grow in memory.
 const LEAST: u64 = 8;
 
-/// A watch over files that grow while work goes on, by how much nobody knows beforehand: where they are memory,
-/// the work has to end before that is gone.
+/// A monitor of the available memory while files of unknown final size grow. If files are stored in memory, the work
+/// must stop before memory is exhausted.
 #[derive(Debug)]
 pub struct Watch {
     path: PathBuf,
@@ -118,16 +118,16 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// `None` where files are not memory.
+    /// Create a monitor; `None` if the file system does not store files in memory or the available memory is unknown.
     pub fn of(directory: impl AsFd, path: &Path) -> Result<Option<Self>> {
         let memory = free(directory).context("determine the free space of", || path)?.memory;
         Ok(memory.map(|memory| Self { path: path.to_owned(), least: memory / LEAST }))
     }
 
-    /// Fails if less memory is left than an eighth of what was free at the start.
+    /// Return an error if less than an eighth of the initially available memory is left.
     ///
     /// # Errors
-    /// Of the kind `no_space`.
+    /// Kind `no_space`.
     pub fn check(&self) -> Result<()> {
         match memory::free() {
             Some(free) if free < self.least => Err(Error::Room {
@@ -142,18 +142,19 @@ impl Watch {
     }
 }
 
-/// Room for files whose sizes are known one after the other: each is compared before it is written.
+/// Remaining space for files whose sizes become known one by one. Space for each file is reserved before it is written.
 #[derive(Debug)]
 pub struct Left(AtomicU64);
 
 impl Left {
-    /// All that the file system has; `None` for one that may store less than it is given.
+    /// Start with all free space; `None` for a file system that may compress or deduplicate data.
     pub fn of(directory: impl AsFd, path: &Path) -> Result<Option<Self>> {
         let free = free(directory).context("determine the free space of", || path)?;
         Ok((!free.saving).then(|| Self(AtomicU64::new(free.contents()))))
     }
 
-    /// Takes the room for a file; looks again where there is none, since others may have given some back.
+    /// Reserve space for a file. If too little is left, read the free space again, because files may have been deleted
+    /// meanwhile. Returns `ENOSPC` if it is still too little.
     pub fn take(&self, directory: impl AsFd, bytes: u64) -> std::result::Result<(), Errno> {
         self.try_take(bytes).or_else(|_| {
             self.0.store(free(directory)?.contents(), Ordering::Relaxed);
@@ -197,7 +198,7 @@ mod tests {
     #[test]
     fn files_in_memory_and_buffers_are_one_sum() {
         let memory = Free { memory: Some(100 << 10), ..DISK };
-        // A file of a byte takes a page, and something beside it.
+        // A file of one byte occupies a page plus an inode.
         assert_eq!(missing(&need(20, 1), &memory), None);
         assert!(missing(&need(21, 1), &memory).is_some());
         let buffers = Need { memory: 30 << 10, ..need(10, 4096) };

@@ -1,4 +1,4 @@
-//! The request to stop: set by a signal handler, looked at between any two files.
+//! The stop request: set by a signal handler, checked before each file.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -6,12 +6,12 @@ use crate::error::{Error, Result};
 
 static SIGNAL: AtomicI32 = AtomicI32::new(0);
 
-/// Asks all work to end, because of this signal. Safe to call from a signal handler.
+/// Request that all work stops because of this signal. Async-signal-safe.
 pub fn request(signal: i32) {
     SIGNAL.store(signal, Ordering::Relaxed);
 }
 
-/// The signal that asked for the end, if one did.
+/// Return the signal that requested the stop; `None` if there was none.
 pub fn requested() -> Option<i32> {
     match SIGNAL.load(Ordering::Relaxed) {
         0 => None,
@@ -19,7 +19,7 @@ pub fn requested() -> Option<i32> {
     }
 }
 
-/// Fails once the end was asked for.
+/// Return [`Error::Interrupted`] if a stop was requested.
 #[inline]
 pub fn check() -> Result<()> {
     match requested() {

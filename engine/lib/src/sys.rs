@@ -1,5 +1,5 @@
-//! The few system calls that everything here is made of, always relative to a directory descriptor
-//! and never through a symbolic link.
+//! Wrappers of the basic system calls. Except in [`open_root`], paths are relative to a directory descriptor and
+//! symbolic links are not followed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -12,38 +12,41 @@ pub const FILE_MODE: Mode = Mode::from_raw_mode(0o666);
 /// Permissions of new directories, before the umask.
 pub const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 
-/// The kernel takes 4095 bytes at once.
+/// Maximum length in bytes of a path passed to the kernel, which accepts up to 4095 bytes.
 const LONGEST_PATH: usize = 4000;
 
-/// How directories are opened.
+/// Flags to open directories.
 pub const OPEN_DIRECTORY: OFlags =
     OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How files are opened to be read.
+/// Flags to open files for reading.
 pub const OPEN_READ: OFlags = OFlags::RDONLY.union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-/// How files that must not exist yet are opened to be written.
+/// Flags to create files that must not exist yet.
 pub const OPEN_NEW: OFlags =
     OFlags::WRONLY.union(OFlags::CREATE).union(OFlags::EXCL).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// Opens the directory that the user named; only here may a symbolic link be followed.
+/// Open the directory that the user named. Symbolic links are followed.
 pub fn open_root(path: &Path) -> Result<OwnedFd> {
     rustix::fs::openat(CWD, path, OPEN_DIRECTORY.difference(OFlags::NOFOLLOW), Mode::empty())
 }
 
-/// Opens a directory within a directory.
+/// Open a directory by its name in another directory.
 pub fn open_directory(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
     rustix::fs::openat(parent, name, OPEN_DIRECTORY, Mode::empty())
 }
 
-/// Where [`open_beneath`] does not go.
+/// Restrictions of [`open_beneath`]: nothing outside the directory, no symbolic links.
 const BENEATH: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
-/// Opens a directory by its path from another one, never through a link and never above it; the path
-/// may be longer than the kernel takes at once.
+/// Open a directory by its path below `root`, without following symbolic links or leaving `root`. The path may be
+/// longer than 4095 bytes.
+///
+/// # Errors
+/// The error of openat2(2), such as `ELOOP` for a symbolic link; `ENAMETOOLONG` if one component is too long.
 pub fn open_beneath(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
     open_resolved(root.as_fd(), path, BENEATH)
 }
 
-/// The same without mount points: for what is written and removed.
+/// As [`open_beneath`], but return `EXDEV` at a mount point. Used for directories that are modified.
 pub fn open_within(root: impl AsFd, path: &[u8]) -> Result<OwnedFd> {
     open_resolved(root.as_fd(), path, BENEATH | ResolveFlags::NO_XDEV)
 }
@@ -62,12 +65,13 @@ fn open_resolved(root: BorrowedFd<'_>, mut path: &[u8], resolve: ResolveFlags) -
     open(reached.as_ref().map_or(root, AsFd::as_fd), path)
 }
 
-/// Opens a directory by its name in another one, unless it is a link or a mount point.
+/// Open a directory by its name in another directory. Returns `ELOOP` for a symbolic link and `EXDEV` for a mount
+/// point.
 pub fn open_here(parent: impl AsFd, name: impl rustix::path::Arg) -> Result<OwnedFd> {
     rustix::fs::openat2(parent, name, OPEN_DIRECTORY, Mode::empty(), BENEATH | ResolveFlags::NO_XDEV)
 }
 
-/// Writes all of `data`.
+/// Write all of `data`; repeat short and interrupted writes.
 #[inline]
 pub fn write_all(file: impl AsFd, mut data: &[u8]) -> Result<()> {
     while !data.is_empty() {
@@ -81,14 +85,14 @@ pub fn write_all(file: impl AsFd, mut data: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Reads what comes next: as much as the buffer holds, or less for many reasons (a bad sector further on, a
-/// file server, 2 GiB at most). Only 0 is the end of the file.
+/// Read the next bytes and return their number. A read may be short before the end of the file (bad sector, network
+/// file system, maximum of 2 GiB per call). Only 0 means the end of the file.
 #[inline]
 pub fn read_some(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     retry(|| rustix::io::read(&file, &mut *buffer))
 }
 
-/// Calls again what a signal has interrupted.
+/// Repeat a call that a signal interrupted (`EINTR`).
 #[inline]
 pub fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
@@ -99,7 +103,7 @@ pub fn retry<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// Reads until the buffer is full or the file ends.
+/// Read until the buffer is full or the file ends. Returns the number of bytes read.
 pub fn read_head(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
@@ -111,7 +115,7 @@ pub fn read_head(file: impl AsFd, buffer: &mut [u8]) -> Result<usize> {
     Ok(filled)
 }
 
-/// How far a file has been read, and how far it has to be.
+/// Progress of reading a file up to its size.
 #[derive(Debug)]
 pub struct Progress {
     size: u64,
@@ -119,26 +123,28 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a file of this size that has not been read.
+    /// Start at offset 0 of a file of `size` bytes.
     pub fn new(size: u64) -> Self {
         Self { size, done: 0 }
     }
 
-    /// Reads what comes next; returns how much, and whether that was the last of it: the file has been read
-    /// as far as its size, or ends there. `/proc` knows no sizes, so one of 0 may be exceeded.
+    /// Read the next bytes. Returns their number, and whether the file is complete: its size is reached, or it ended. A
+    /// file of size 0 is read to its end, because files in `/proc` report size 0.
     ///
     /// # Errors
-    /// `ENODATA` if the file ends before its size: it was cut off, or its server lost the rest.
+    /// `ENODATA` if the file ends before its size: it was truncated, or its server lost data. Otherwise the error of
+    /// read(2).
     #[inline]
     pub fn read(&mut self, file: impl AsFd, buffer: &mut [u8]) -> Result<(usize, bool)> {
         let count = read_some(file, buffer)?;
         self.advance(count).map(|over| (count, over))
     }
 
-    /// Counts what was copied otherwise; 0 is the end. As of [`Progress::read`].
+    /// Count bytes that were copied by other means; 0 means the end of the file. Returns whether the file is complete,
+    /// as [`Progress::read`] does.
     ///
     /// # Errors
-    /// As of [`Progress::read`].
+    /// `ENODATA` if the file ends before its size.
     #[inline]
     pub fn advance(&mut self, count: usize) -> Result<bool> {
         self.done += count as u64;
@@ -149,14 +155,14 @@ impl Progress {
         }
     }
 
-    /// How much has been read.
+    /// Return the number of bytes read.
     pub fn done(&self) -> u64 {
         self.done
     }
 }
 
-/// Lets the process have as many descriptors as it may: a shell gives 1024, and each thread has directories
-/// and files of its own open.
+/// Raise the soft limit of open files to the hard limit; ignore errors. The usual soft limit of 1024 is too low,
+/// because each thread keeps its own directories and files open.
 pub fn raise_descriptor_limit() {
     use rustix::process::{Resource, getrlimit, setrlimit};
     let mut limit = getrlimit(Resource::Nofile);
@@ -164,13 +170,13 @@ pub fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// How many directories a walk keeps open: a third of the descriptors, the rest is for files; more than
-/// this would pin kernel memory for nothing.
+/// Return the number of directories that a walk may keep open: a third of the descriptor limit, because files need the
+/// rest, and at most 16,384, because more would only consume kernel memory.
 pub fn descriptor_budget() -> usize {
     (descriptor_limit() / 3).min(16 << 10)
 }
 
-/// How many descriptors the process may have.
+/// Return the soft limit of open files; `usize::MAX` if there is none.
 pub fn descriptor_limit() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
@@ -198,8 +204,8 @@ mod tests {
         assert_eq!(read(0), [Ok((8, false)), Ok((2, false)), Ok((0, true))], "as in /proc");
     }
 
-    /// One read gives less than 2 GiB, whatever is asked for. The buffer is one small file, mapped again and
-    /// again, and the file one hole: neither takes any memory.
+    /// One read(2) returns less than 2 GiB, whatever the size of the buffer. The buffer maps one file of 64 MiB
+    /// repeatedly, and the file to be read is a hole, so the test uses little memory.
     #[test]
     fn a_buffer_larger_than_one_read_gives_is_filled_by_several() {
         const PIECE: usize = 64 << 20;
@@ -212,7 +218,8 @@ mod tests {
         ftruncate(&window, PIECE as u64).unwrap();
         let descriptor = std::os::fd::AsRawFd::as_raw_fd(&window);
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the place is reserved first; each mapping then lies within it and over nothing else.
+        // SAFETY: the address range is reserved first; each mapping lies within it and replaces only a part of the
+        // reservation.
         let buffer = unsafe {
             let place = libc::mmap(
                 std::ptr::null_mut(),

@@ -1,8 +1,8 @@
-//! Many files, numbered, in numbered directories, within a work directory of their own.
+//! Many numbered files in numbered directories, within a separate work directory.
 //!
-//! The names depend on the numbers alone, so that another process finds them again. Each worker has a
-//! contiguous share of the files, and directories are contiguous too: with as many directories as
-//! threads, each thread has its own.
+//! The names depend only on the numbers, so that another process can find the files again. Each worker processes a
+//! contiguous range of the files, and each directory contains a contiguous range. With as many directories as threads,
+//! each thread has its own directory.
 
 mod shape;
 
@@ -24,33 +24,35 @@ use crate::random::{Stream, shuffle};
 use crate::{memory, sys};
 pub use shape::{FileOrder, Shape};
 
-/// The files of one worker, in their order.
+/// The files of one worker, in the order of processing.
 #[derive(Debug)]
 pub enum Files {
-    /// As they were created.
+    /// In the order of creation.
     Created(Range<u64>),
-    /// The last one first.
+    /// In reverse order of creation.
     Reverse(Range<u64>),
-    /// Shuffled.
+    /// In random order.
     Random(Vec<u64>),
 }
 
-/// The work directory, open.
+/// An open work directory.
 #[derive(Debug)]
 pub struct WorkSet {
     shape: Shape,
     target: Target,
     path: PathBuf,
     descriptor: OwnedFd,
-    /// The directories, unless they are too many to be kept open.
+    /// The open directories; empty if there are too many to keep them open.
     open: Vec<OwnedFd>,
 }
 
 impl WorkSet {
-    /// Makes the work directory `name` in `directory`, with its directories, or opens what is there.
+    /// Create the work directory `name` in `directory`, including its subdirectories, if `make` is set; otherwise open
+    /// it.
     ///
     /// # Errors
-    /// Of the kind `exists` if `make` is asked for and the directory is there; `not_found` otherwise.
+    /// Kind `exists` if `make` is set and the directory exists; `not_found` if `make` is not set and it does not exist;
+    /// `invalid` for an invalid shape.
     pub fn new(directory: &Path, name: &'static str, shape: Shape, make: bool) -> Result<Self> {
         shape.check()?;
         let path = directory.join(name);
@@ -85,27 +87,27 @@ impl WorkSet {
         Ok(())
     }
 
-    /// Opens one of the directories.
+    /// Open the directory with this number.
     pub fn open_directory(&self, number: u64) -> Result<OwnedFd> {
         let name = Name::new(b'd', number);
         sys::open_here(&self.descriptor, name.as_c_str())
             .context("open directory", || self.path.join(name.to_string()))
     }
 
-    /// How many there are of what.
+    /// Return the number of files, directories and threads, and the order.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// Syncs the file system.
+    /// Write all modified data of the file system to its device, with syncfs(2).
     pub fn sync(&self) -> Result<()> {
         rustix::fs::syncfs(&self.descriptor).context("sync", || &self.path)
     }
 
-    /// The files that are the share of this worker, in the order in which it goes through them.
+    /// Return the files of this worker in the order of processing.
     ///
     /// # Errors
-    /// Of the kind `no_memory` if they are to be shuffled and are too many.
+    /// Kind `no_memory` if the list of shuffled files does not fit into memory.
     pub fn files_of(&self, worker: usize) -> Result<Files> {
         let share = self.shape.share(worker);
         Ok(match self.shape.order {
@@ -120,7 +122,7 @@ impl WorkSet {
         })
     }
 
-    /// Calls `action` with each of these files.
+    /// Call `action` for each of these files. Stops at the first error.
     pub fn each(
         &self,
         files: &Files,
@@ -134,7 +136,8 @@ impl WorkSet {
         }
     }
 
-    /// Calls `action` with each file, outside of any measurement.
+    /// Call `action` for each file of the work directory on the calling thread, without measurement. Stops at the first
+    /// error.
     pub fn for_all(&self, action: impl Fn(&File<'_>) -> Result<()>) -> Result<()> {
         let (cancelled, shape) = (AtomicBool::new(false), Shape { threads: 1, ..self.shape });
         let mut recorder = Recorder::new(&Measure { latency: Detail::Off, interval_ns: None }, &cancelled);
@@ -173,7 +176,7 @@ impl WorkSet {
         Ok(last.as_ref().expect("opened just now").1.as_fd())
     }
 
-    /// Removes the empty directories; tells when some are not empty.
+    /// Remove all directories. Returns a warning if some are not empty; these remain.
     pub fn remove(&self) -> Result<Option<Warning>> {
         let mut left = 0;
         for number in 0..self.shape.directories {
@@ -192,7 +195,7 @@ impl WorkSet {
         }))
     }
 
-    /// Whether a directory was left because it is not empty.
+    /// Return whether a directory remains because it is not empty. A directory that does not exist counts as removed.
     fn is_left(&self, removed: rustix::io::Result<()>) -> Result<bool> {
         match removed {
             Ok(()) | Err(Errno::NOENT) => Ok(false),
@@ -201,7 +204,7 @@ impl WorkSet {
         }
     }
 
-    /// Removes the files and the directories, as far as that goes, after a failure.
+    /// Remove files and directories after a failure; ignore errors.
     pub fn remove_everything(&self, letter: u8) {
         let gone = |file: &File<'_>| {
             let _ = rustix::fs::unlinkat(file.directory, file.name(letter).as_c_str(), AtFlags::empty());
@@ -212,25 +215,25 @@ impl WorkSet {
     }
 }
 
-/// One file, by its number and its directory.
+/// One file.
 #[derive(Debug)]
 pub struct File<'a> {
-    /// The open directory.
+    /// Open directory that contains the file.
     pub directory: BorrowedFd<'a>,
-    /// Its number.
+    /// Number of the file.
     pub index: u64,
     number: u64,
     root: &'a Path,
 }
 
 impl File<'_> {
-    /// Its name with this letter.
+    /// Return the name of the file with this letter.
     #[inline]
     pub fn name(&self, letter: u8) -> Name {
         Name::new(letter, self.index)
     }
 
-    /// Its path with this letter, for messages.
+    /// Return the path of the file with this letter, for messages.
     pub fn path(&self, letter: u8) -> PathBuf {
         self.root.join(Name::new(b'd', self.number).to_string()).join(self.name(letter).to_string())
     }

@@ -12,17 +12,17 @@ use fslab_engine::walk::Order;
 use super::Shown;
 use crate::options::Measured;
 
-/// How many files are deleted unasked on a terminal.
+/// Maximum number of files that are deleted on a terminal without confirmation.
 const ASK_ABOVE: u64 = 10_000;
 
 /// Delete a tree, in parallel
 ///
-/// Symbolic links are removed, never followed. Other file systems and subvolumes below DIR are left
-/// alone. Nothing outside DIR is deleted, even if other programs change the tree meanwhile.
+/// Symbolic links are removed, never followed. Other file systems and subvolumes below DIR are skipped.
+/// Nothing outside DIR is deleted, even if other programs change the tree meanwhile.
 ///
 /// Refused, also with --keep-root: a path that does not end in a name (/, ., ..), a symbolic link, a mount
-/// point or subvolume, the current directory, a home directory, a directory of the system, and every
-/// directory that contains one of these.
+/// point or subvolume, a system directory, the current directory, a home directory, and every directory that
+/// contains the current directory or a home directory.
 ///
 /// If standard input is a terminal, deleting more than 10,000 files needs a confirmation or --yes.
 /// If it is not a terminal, everything is deleted WITHOUT a question.
@@ -67,7 +67,8 @@ impl Arguments {
         Shown::new("delete", parameters.threads, &parameters, outcome)
     }
 
-    /// Asks whoever sits at the terminal, if there is much to lose.
+    /// Ask for confirmation if standard input is a terminal and there are more than `ASK_ABOVE` files. Fail unless the
+    /// answer is yes.
     fn ask(&self) -> anyhow::Result<()> {
         let unasked = self.yes || !io::stdin().is_terminal();
         if unasked || !holds_more_than(ASK_ABOVE, &self.directory)? {

@@ -9,8 +9,8 @@ use crate::units::parse_size;
 
 /// Find sets of files with the same contents
 ///
-/// Compares sizes first, then the beginnings and ends of files, then every byte. Several names (hard
-/// links) of one file are not duplicates.
+/// Files of the same size are compared by their first and last 4 KiB, then byte by byte; files up to 16 KiB
+/// by a BLAKE3 hash of their contents. Several names (hard links) of one file are not duplicates.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "1", value_parser = parse_size)]
     minimum: u64,
 
-    /// Hash that groups files of the same size when their contents differ
+    /// Hash of whole files, used where files of the same size, beginning and end differ
     #[arg(long, value_enum, value_name = "HASH", default_value_t = Hash::Xxh3)]
     hash: Hash,
 

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// Which tests: 0 write, rewrite; 1 read, reread; 2 random read, random write (IOzone's -i)
+    /// Tests to run: 0 write, rewrite; 1 read, reread; 2 random read, random write (IOzone's -i)
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "0,1,2",
           value_parser = clap::value_parser!(u8).range(0..=2))]
     tests: Vec<u8>,
@@ -91,7 +91,7 @@ impl Arguments {
         Shown::new("iozone", parameters.threads, &parameters, outcome)
     }
 
-    /// The tests in IOzone's order, however their numbers are given.
+    /// Return the tests in IOzone's order, each once, in whatever order their numbers are given.
     fn tests(&self) -> Vec<Test> {
         let of = |number| match number {
             0 if self.no_retest => vec![Test::Write],

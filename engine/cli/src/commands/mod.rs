@@ -1,4 +1,4 @@
-//! One file per command: what was typed becomes the parameters of the operation.
+//! The commands, one per file: each converts its options to the parameters of an operation and runs it.
 
 mod analyze;
 mod classify;
@@ -57,7 +57,7 @@ impl Command {
     }
 }
 
-/// A finished run, ready to be shown; how people see it, if that is not the usual table.
+/// The result of a command, and the text to print instead of the usual table, if any.
 #[derive(Debug)]
 pub(crate) struct Shown(Document<Value>, Option<String>);
 
@@ -82,7 +82,7 @@ impl Shown {
         Ok(Self(document, None))
     }
 
-    /// The same, but people see this text.
+    /// Set the text to print instead of the table.
     fn with_text(mut self, text: String) -> Self {
         self.1 = Some(text);
         self

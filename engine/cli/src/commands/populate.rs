@@ -17,7 +17,7 @@ use crate::units::parse_size;
 /// The same specification gives the same tree, byte for byte, on any machine and with any number of threads.
 /// Without --spec, it is the data set of the file-management study (450,000 files of 32 KiB, 50,000 of
 /// 4 MiB and 1,000 of 100 MiB on average: some 330 GB); --scale multiplies the numbers of files. The answer is the
-/// manifest: what each operation must find in the tree. Defaults apply without --spec.
+/// manifest: what each operation must find in the tree. The defaults of the options apply without --spec.
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("how much").required(true).multiple(true).args(["spec", "scale", "classes"])))]
 pub(crate) struct Arguments {
@@ -67,7 +67,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SHARE")]
     duplicates: Option<f64>,
 
-    /// Age of the oldest file; default: 1500
+    /// Maximum age of a file; default: 1500
     #[arg(long, value_name = "DAYS")]
     max_age_days: Option<u64>,
 

@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", default_value = "4k", value_parser = parse_size)]
     size: u64,
 
-    /// Largest file: sizes are uniform between --size and this; default: all files have --size
+    /// Maximum size of a file: sizes are uniform between --size and this; default: all files have --size
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     max_size: Option<u64>,
 

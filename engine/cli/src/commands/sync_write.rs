@@ -13,15 +13,15 @@ use crate::units::parse_length;
 /// Mirror a tree: create and write every file, set times and permissions
 ///
 /// Symbolic links and hard links are copied as links. Owners are kept if run as root. Extended attributes and
-/// devices are not copied, and holes are filled. A file that cannot be copied completely is removed again and
-/// counted as failed.
+/// devices are not copied. With --method read-write, holes are filled with zeros. A file that cannot be copied
+/// completely is removed again and counted as failed.
 ///
 /// What --sync makes durable: `none`: nothing; `file`: the contents of each file (fsync), but not its name;
 /// `directory`: contents and names (fsync of each file, and of each directory when it is complete); `syncfs`:
 /// everything, at the end.
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The tree to mirror
+    /// Tree to mirror
     #[arg(value_name = "SRC")]
     source: PathBuf,
 

@@ -32,7 +32,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "TEXT")]
     script: Option<String>,
 
-    /// Existing directory for its files; default: the current directory
+    /// Existing directory for its files; required unless --check or --list is given
     #[arg(long, value_name = "DIR", required_unless_present_any = ["list", "check"])]
     dir: Option<PathBuf>,
 
@@ -123,7 +123,7 @@ impl Arguments {
         Ok(Shown::new("wml", threads, &parameters, outcome)?.with_text(shown))
     }
 
-    /// The name and the text of the workload.
+    /// Return the name and the text of the workload. A file takes precedence over a built-in workload of the same name.
     fn text(&self) -> anyhow::Result<(String, String)> {
         if let Some(text) = &self.script {
             return Ok(("--script".to_owned(), text.clone()));
@@ -152,7 +152,7 @@ impl Arguments {
     }
 }
 
-/// All workloads that have names, what they are, and what can be set.
+/// List the built-in workloads with their summaries and variables.
 fn list() -> anyhow::Result<Shown> {
     let mut entries = Vec::new();
     for one in personalities::ALL {

@@ -1,4 +1,4 @@
-//! Running the binary and reading what it says.
+//! Helpers that run the binary and parse its output.
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)] // each test file uses a part of this
 
@@ -15,10 +15,11 @@ use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 
-/// The signals that tests send are heard, also where the tests run in the background of a shell or under nohup(1).
+/// Return a command that runs the engine. It resets SIGINT, SIGTERM and SIGHUP to their defaults, because they may be
+/// ignored where the tests run in the background of a shell or under nohup(1).
 pub fn engine() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fslab-engine"));
-    // SAFETY: signal(2) is async-signal-safe, and no memory is touched.
+    // SAFETY: signal(2) is async-signal-safe, and the closure accesses no memory of the parent.
     unsafe {
         command.pre_exec(|| {
             for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
@@ -30,19 +31,20 @@ pub fn engine() -> Command {
     command
 }
 
-/// Runs the engine with `--json`; the document and the exit status.
+/// Run the engine with `--json`. Return the document and the exit status.
 pub fn run(arguments: &[&str]) -> (Value, Option<i32>) {
     document(&engine().args(arguments).arg("--json").output().unwrap())
 }
 
-/// Runs the engine with `--json` and insists on success.
+/// Run the engine with `--json`. Return the document; panic unless the exit status is 0.
 pub fn succeed(arguments: &[&str]) -> Value {
     let (document, status) = run(arguments);
     assert_eq!(status, Some(0), "{arguments:?}: {document:#}");
     document
 }
 
-/// Waits until a process has a handler of its own for a signal: before, the signal would just end it.
+/// Wait until a process has installed a handler for a signal: before that, the signal would kill it. Panic if it exits
+/// first.
 pub fn listening(child: &mut Child, signal: libc::c_int) {
     let status = format!("/proc/{}/status", child.id());
     loop {
@@ -72,8 +74,8 @@ pub fn wide_tree(root: &Path, directories: usize, files: usize) {
     }
 }
 
-/// Runs a shell script. `$ENGINE` is the binary, `$DIR` the given directory, and `$AS_NOBODY` what makes root
-/// somebody who may not do everything.
+/// Run a shell script. `$ENGINE` is the binary and `$DIR` the given directory. `$AS_NOBODY` is a command prefix that
+/// drops the privileges of root; it is empty for other users.
 pub fn shell(directory: &Path, script: &str) -> Output {
     let mut shell = Command::new("sh");
     shell.args(["-ec", script]).env("ENGINE", env!("CARGO_BIN_EXE_fslab-engine")).env("DIR", directory);
@@ -81,8 +83,9 @@ pub fn shell(directory: &Path, script: &str) -> Output {
     shell.env("AS_NOBODY", if is_root() { nobody } else { "" }).output().unwrap()
 }
 
-/// Leaves out the loop devices that others have mounted: a copy of a mount keeps its device busy, and with one over a dead
-/// disk mkfs.btrfs fails for every device. What the test itself lies on stays.
+/// Unmount the loop devices of other programs in the test's mount name space: a copy of a mount keeps its device busy,
+/// and mkfs.btrfs fails on every device if the disk below one mount is dead. The mounts with the test directory and the
+/// binary stay.
 const WITHOUT_MOUNTS_OF_OTHERS: &str = r#"
     while read -r source target rest; do
         case $source in /dev/loop*) ;; *) continue ;; esac
@@ -91,8 +94,8 @@ const WITHOUT_MOUNTS_OF_OTHERS: &str = r#"
     done < /proc/self/mounts
 "#;
 
-/// Runs a shell script as root, of a user name space where need be, with mounts of its own, which go away with
-/// it. `$ENGINE` is the binary and `$DIR` the given directory.
+/// Run a shell script as root in its own mount name space, so that its mounts are removed when it exits. A user other
+/// than root gets a user name space. `$ENGINE` is the binary and `$DIR` the given directory.
 pub fn with_own_mounts(directory: &Path, script: &str) -> Output {
     let mut shell = unshare();
     shell.args(["sh", "-ec", &format!("{WITHOUT_MOUNTS_OF_OTHERS}\n{script}")]);
@@ -106,23 +109,23 @@ fn unshare() -> Command {
 }
 
 pub fn is_root() -> bool {
-    // SAFETY: it has no preconditions.
+    // SAFETY: `geteuid` has no preconditions.
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Whether [`with_own_mounts`] can work here.
+/// Return whether this user may create the name spaces of [`with_own_mounts`].
 pub fn may_mount() -> bool {
     unshare().arg("true").output().is_ok_and(|output| output.status.success())
 }
 
-/// The golden document of this name.
+/// Read the golden document with this file name.
 pub fn golden(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../golden").join(name);
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// Fails unless both documents have the same keys everywhere, with values of the same type: `null` is a type of
-/// its own. Each element of an array has to be like one of the expected array.
+/// Panic unless both documents have the same keys everywhere, with values of the same type; `null` is a type of its
+/// own. Each element of an array must have the shape of one of the expected elements.
 pub fn assert_same_shape(found: &Value, expected: &Value, place: &str) {
     if let Err(why) = same_shape(found, expected) {
         panic!("{place}{why}");
@@ -135,7 +138,7 @@ fn same_shape(found: &Value, expected: &Value) -> Result<(), String> {
             if !found.keys().eq(expected.keys()) {
                 return Err(format!(" has the keys {:?}, not {:?}", found.keys(), expected.keys()));
             }
-            // What was never done has no latency, and that it was done in time nobody promises.
+            // An operation that never ran has no latency. A short test does not guarantee that each one runs.
             let nothing_done = found.get("count") == Some(&0.into());
             let mut values = found.iter().zip(expected.values());
             values.try_for_each(|((key, value), expected)| match value {
@@ -158,8 +161,8 @@ fn same_shape(found: &Value, expected: &Value) -> Result<(), String> {
     }
 }
 
-/// A tree with everything that a name and a file can be: newlines, bytes that are not UTF-8, 255-byte
-/// names, links that dangle, loop, or lead out, pipes, holes, empty files, several names for one file.
+/// Create a tree with unusual names and files: newlines, bytes that are not UTF-8, 255-byte names, symbolic links that
+/// dangle, loop or lead out of the tree, a pipe, a hole, an empty file, hard links.
 pub fn hostile_tree(root: &Path) {
     let name = |bytes: &[u8]| root.join(OsStr::from_bytes(bytes));
     fs::create_dir_all(root.join("deep/er/still")).unwrap();
@@ -184,11 +187,12 @@ pub fn hostile_tree(root: &Path) {
     symlink("nowhere", root.join("dangling")).unwrap();
     symlink("loop", root.join("loop")).unwrap();
     let pipe = std::ffi::CString::new(root.join("pipe").as_os_str().as_bytes()).unwrap();
-    // SAFETY: the path is a C string.
+    // SAFETY: the path is a valid C string.
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
 }
 
-/// Every path below `root` with its type and, for regular files, its contents: slowly and simply.
+/// Return every path below `root` with its type (f, d, l, or o for others) and the contents of a file or the target of
+/// a symbolic link. Slow and simple: a reference for the engine.
 pub fn snapshot(root: &Path) -> BTreeMap<PathBuf, (char, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut directories = vec![root.to_owned()];

@@ -1,13 +1,13 @@
-//! A device that loses its end while files on it are read.
+//! Read errors: a device whose end is lost while it contains files.
 
 use tempfile::tempdir;
 
 use crate::common::{document, with_own_mounts};
 
-/// Makes a file system in an image, with files of which the image then loses a part: the prefix of the first that can
-/// still be read is no multiple of what the engine reads at once. Each file is one extent, because its blocks are
-/// allocated before it is written: else write-back that begins early splits it. The first is the one that lies first.
-/// Without read-ahead, each block is read alone: a large folio that has the end in it cannot be read at all.
+/// Create a file system in an image, and truncate the image within the first file. The part of it that can still be
+/// read is not a multiple of the engine's buffer. `first` is the file at the lower address, and `third` is a hard link
+/// to it. `fallocate` makes each file one extent; without it, early write-back would split the file. Read-ahead is off,
+/// so that each block is read alone: a large folio that contains the end of the image cannot be read at all.
 const PRELUDE: &str = r#"
     mount -t tmpfs -o size=64m none "$DIR"; cd "$DIR"; mkdir at
     truncate -s 24m image; mkfs.ext4 -q -O ^has_journal -b 4096 image
@@ -29,7 +29,8 @@ const PRELUDE: &str = r#"
     truncate -s $(( (start + 333) * 4096 )) image
 "#;
 
-/// How many bytes of a file can be read, four thousand at a time; fails unless an error ends it.
+/// Count the blocks of 4096 bytes of `first` that can be read. Fail if all can be read, or if the count is not above 64
+/// or is a multiple of 64 (the engine's default buffer of 256 KiB).
 const READABLE: &str = r#"
     count=0; while dd if=at/set/first of=/dev/null bs=4096 count=1 skip=$count status=none 2>/dev/null
         do count=$((count + 1)); [ $count -lt 732 ]; done
@@ -38,7 +39,7 @@ const READABLE: &str = r#"
 
 pub(crate) fn a_bad_sector_is_no_end_of_a_file() {
     let directory = tempdir().unwrap();
-    // What each says it got, of which there must be nothing; and how many names failed.
+    // The command, the key of the answer that must be 0, and the number of names that must fail.
     let commands = [
         ("sync-read at/set", "files", 3),
         ("sync-read at/set --direct", "files", 3),
@@ -60,13 +61,13 @@ pub(crate) fn a_bad_sector_is_no_end_of_a_file() {
             (&0.into(), &failed.into()),
             "{command}: {found:#}"
         );
-        // What was read of them before that was moved in the measured time.
+        // Bytes that were read before the error count: they were moved in the measured time.
         let moved = found["operations"][0]["bytes"].as_u64();
         assert!(command.starts_with("duplicates") || moved > Some(0), "{command}: {found:#}");
     }
 }
 
-/// Has a workload make its file in an image that then loses a part.
+/// Let a workload create its file in an image, truncate the image within the file, and run the workload.
 const OF_WORKLOAD: &str = r#"
     mount -t tmpfs -o size=64m none "$DIR"; cd "$DIR"; mkdir at
     truncate -s 24m image; mkfs.ext4 -q -O ^has_journal -b 4096 image
@@ -81,7 +82,7 @@ const OF_WORKLOAD: &str = r#"
     "$ENGINE" wml --script "$WORKLOAD" --dir at --reuse --json
 "#;
 
-/// A piece, a piece at random, and a whole file end at the bad sector.
+/// Test a sequential read, a random read and a read of the whole file that reach the bad sector.
 pub(crate) fn a_bad_sector_ends_a_workload() {
     let directory = tempdir().unwrap();
     for read in

@@ -1,4 +1,4 @@
-//! What `O_DIRECT` asks of a buffer depends on the device.
+//! The alignment that `O_DIRECT` requires, which depends on the device.
 
 use tempfile::tempdir;
 
@@ -7,7 +7,7 @@ use crate::common::{document, with_own_mounts};
 pub(crate) fn the_buffer_has_to_suit_the_device() {
     let directory = tempdir().unwrap();
     let read = |sector: u32, buffer: &str| {
-        // Detached while it is mounted, the device goes away with the mount.
+        // The device is detached while it is mounted, so the kernel removes it with the mount.
         let script = format!(
             r#"mount -t tmpfs -o size=64m none "$DIR"; cd "$DIR"; mkdir at; truncate -s 32m image
             device=$(losetup --find --show --direct-io=off --sector-size {sector} image)
@@ -27,7 +27,8 @@ pub(crate) fn the_buffer_has_to_suit_the_device() {
     }
 }
 
-/// Whole files are read and written in pieces that suit; a size that does not is a mistake with what would.
+/// Test that whole files are read and written with aligned requests, and that a misaligned `iosize` is an error that
+/// names the required multiple.
 pub(crate) fn a_workload_asks_for_what_suits_the_device() {
     let directory = tempdir().unwrap();
     let run = |sector: u32, flowop: &str| {
@@ -51,7 +52,7 @@ pub(crate) fn a_workload_asks_for_what_suits_the_device() {
             "{found:#}"
         );
     }
-    // 10000 bytes are nineteen sectors of 512 and a part of one, and two blocks of 4096 and a part.
+    // 10,000 bytes are not a multiple of a sector: 19 of 512 bytes and a part, or 2 of 4096 bytes and a part.
     for (sector, flowop, bytes) in [
         (512, "read name=f,iosize=512", 3 * 512),
         (512, "write name=f,iosize=512", 3 * 512),

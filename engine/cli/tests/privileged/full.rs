@@ -1,4 +1,4 @@
-//! File systems that are full.
+//! Runs that fill the file system.
 
 use tempfile::tempdir;
 

@@ -1,11 +1,11 @@
-//! What a destructive command must never take for its own: every command with every such path, where nothing
-//! but a file system of memory can be written.
+//! Directories that a destructive command must refuse: each command with each such path. The tests work on a tmpfs, and
+//! the root mount is read-only.
 
 use tempfile::tempdir;
 
 use crate::common::with_own_mounts;
 
-/// A file system of its own at `$DIR`, all others read-only, and there what someone would miss.
+/// Mount a tmpfs at `$DIR` with files that must not be lost, make the root mount read-only, and define `refuses`.
 const PRELUDE: &str = r#"
     mount -t tmpfs -o size=64m none "$DIR"
     mount -o remount,bind,ro /

@@ -1,5 +1,5 @@
-//! What takes mounts or loop devices. Where these are not allowed, the tests are reported as ignored; root, and
-//! mostly anybody who may have a user name space, runs them.
+//! Tests that need mounts or loop devices. They are reported as ignored where these are not permitted. Mounts need root
+//! or a user name space; loop devices need root.
 
 #![allow(clippy::unwrap_used, reason = "a test may")]
 

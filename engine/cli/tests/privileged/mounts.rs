@@ -62,7 +62,7 @@ fn assert_left_out(output: &Output, files: u64, directories: u64) {
 
 pub(crate) fn a_method_that_cannot_work_is_an_error() {
     let directory = tempdir().unwrap();
-    // A file system of memory shares no blocks, and the kernel copies nothing to another one.
+    // tmpfs has no reflinks, and the kernel does not support copy_file_range(2) from tmpfs to ramfs.
     for (method, to) in [("reflink", "at/copy"), ("copy-file-range", "other/copy")] {
         let script = format!(
             r#"mkdir -p "$DIR/at" "$DIR/other"; cd "$DIR"; mount -t tmpfs none at; mount -t ramfs none other

@@ -1,4 +1,4 @@
-//! Devices, sockets and pipes among files: they are counted, never opened. A read of one has no end.
+//! Devices, sockets and pipes in a tree: they are never opened, because a read of one may never end.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! What is known not to fit is refused before anything is written.
+//! Free space: work that cannot fit is refused before anything is written.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::tempdir;
 
 use crate::common::{document, with_own_mounts};
 
-/// Runs a command on a tmpfs of 1 MiB; nothing may be in it afterwards but what was.
+/// Run a command on a tmpfs of 1 MiB. Return the document, and a list of what the command left there.
 fn refused_on_tmpfs(command: &str) -> (Value, String) {
     let directory = tempdir().unwrap();
     fs::create_dir(directory.path().join("mount")).unwrap();
@@ -45,7 +45,7 @@ pub(crate) fn known_sizes_are_compared_with_what_is_free() {
     }
 }
 
-/// A workload goes on until the kernel says that memory is short; the file that says so is one of the test's own.
+/// Test that a workload ends when `MemAvailable` becomes too small. The test mounts its own file over `/proc/meminfo`.
 pub(crate) fn growing_files_end_a_workload_before_memory_is_gone() {
     let directory = tempdir().unwrap();
     let workload = "define fileset name=a,path=/tmp,entries=1,size=0,dirwidth=5

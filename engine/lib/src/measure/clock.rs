@@ -1,8 +1,8 @@
-//! The monotonic clock in nanoseconds, and what one reading of it costs.
+//! The monotonic clock in nanoseconds, and the time that reading it takes.
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Nanoseconds of the monotonic clock, read without a system call where the vDSO allows.
+/// Return `CLOCK_MONOTONIC` in nanoseconds. Reading needs no system call where the vDSO supports the clock source.
 #[inline]
 pub fn now_ns() -> u64 {
     #[cfg(test)]
@@ -15,14 +15,14 @@ pub fn now_ns() -> u64 {
     seconds * 1_000_000_000 + nanoseconds
 }
 
-/// Nanoseconds as seconds.
+/// Convert nanoseconds to seconds.
 #[inline]
 pub fn seconds(nanoseconds: u64) -> f64 {
     nanoseconds as f64 / 1e9
 }
 
-/// What one reading of the clock costs, in nanoseconds: the quickest of several averages, because
-/// whatever disturbs a run only ever makes it longer.
+/// Return the time of one clock reading in nanoseconds: the minimum of ten averages, because disturbances only increase
+/// it.
 pub fn overhead_ns() -> f64 {
     const READINGS: u32 = 2_000;
     let average = |_| {
@@ -35,7 +35,7 @@ pub fn overhead_ns() -> f64 {
     (0..10).map(average).fold(f64::INFINITY, f64::min)
 }
 
-/// A clock that a test sets, for the thread that it runs on: it stands still but for what is spent.
+/// A fake clock for tests, one per thread. It advances only by `spend`.
 #[cfg(test)]
 pub(crate) mod fake {
     use std::cell::Cell;
@@ -48,12 +48,12 @@ pub(crate) mod fake {
         NOW.get()
     }
 
-    /// From now on this thread has the fake clock.
+    /// Replace the clock of this thread by the fake clock.
     pub(crate) fn start() {
         NOW.set(Some(1_000_000_000));
     }
 
-    /// Lets time pass; nothing where the clock is the real one.
+    /// Advance the fake clock; no effect on a thread with the real clock.
     pub(crate) fn spend(nanoseconds: u64) {
         NOW.set(NOW.get().map(|now| now + nanoseconds));
     }

@@ -2,22 +2,23 @@
 
 use std::ops::{Add, AddAssign, Sub};
 
-/// CPU time in nanoseconds. The sum is exact; the split is as fine as the kernel's accounting
-/// (`CONFIG_VIRT_CPU_ACCOUNTING_GEN`, or else a sample at each timer tick).
+/// CPU time in nanoseconds, from getrusage(2) with a resolution of 1 µs. The kernel updates the sum at timer ticks and
+/// context switches, so it may be up to one tick (1 to 10 ms) too low. The split depends on the kernel's accounting:
+/// measured with full dynticks (`nohz_full`), otherwise estimated from a sample at each timer tick.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CpuTime {
-    /// In user space.
+    /// Time in user space.
     pub user_ns: u64,
-    /// In the kernel, on behalf of the thread.
+    /// Time in the kernel on behalf of the thread.
     pub system_ns: u64,
 }
 
 impl CpuTime {
-    /// What the calling thread has used so far.
+    /// Return the CPU time that the calling thread has used so far.
     pub fn of_this_thread() -> Self {
         let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-        // SAFETY: the pointer is to a whole `rusage`, and all-zero bytes are a valid one, so that
-        // the value is sound even if the call failed.
+        // SAFETY: the pointer refers to a complete `rusage`. All-zero bytes are a valid `rusage`, so the value is
+        // initialized even if the call fails.
         let usage = unsafe {
             libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
             usage.assume_init()

@@ -2,12 +2,13 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// A barrier that can also turn everyone away, which is needed when not all threads could be started or one
-/// could not make what it needs.
+/// A barrier that can also reject all workers. This is needed if not all threads could be started, or if the
+/// preparation of one failed.
 #[derive(Default)]
 pub(super) struct Gate {
     state: Mutex<State>,
-    /// Heard by the one who opens, so that an arrival wakes none of those who wait.
+    /// Notifies the thread that opens the gate. It is separate from `opened`, so that an arrival does not wake the
+    /// waiting workers.
     arrived: Condvar,
     opened: Condvar,
 }
@@ -15,7 +16,7 @@ pub(super) struct Gate {
 #[derive(Default)]
 struct State {
     waiting: usize,
-    /// How many have to arrive; `None` until all are started.
+    /// Number of workers that must arrive; `None` until all are started.
     awaited: Option<usize>,
     failed: bool,
     verdict: Option<bool>,
@@ -26,7 +27,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the verdict: whether to go on.
+    /// Wait until the gate opens. `ready` tells whether this worker is ready. Returns whether the worker may proceed.
     pub(super) fn pass(&self, ready: bool) -> bool {
         let mut state = self.lock();
         state.waiting += 1;
@@ -42,8 +43,8 @@ impl Gate {
         }
     }
 
-    /// Once all `started` threads wait, lets them through if they are as many as `wanted` and all ready;
-    /// calls `go` just before.
+    /// Wait until all `started` workers have arrived, then decide: they may proceed if their number is `wanted` and all
+    /// are ready. In this case `go` is called just before.
     pub(super) fn open(&self, started: usize, wanted: usize, go: impl FnOnce()) {
         let mut state = self.lock();
         state.awaited = Some(started);

@@ -1,19 +1,20 @@
-//! Latency histograms: HDR, two significant digits, with exact mean and maximum beside it.
+//! Latency histograms (HDR histograms with two significant digits), with exact mean and maximum.
 
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-/// Two digits keep a histogram within the first-level cache: the work measured keeps the rest.
+/// Two digits keep a histogram small (36 KiB, of which few parts are used), so that the measured work keeps most of the
+/// L1 cache.
 const SIGNIFICANT_DIGITS: u8 = 2;
 const LONGEST_NS: u64 = 3_600_000_000_000;
-/// How many latencies are noted before they are sorted into buckets: system calls leave little in the
-/// first-level cache, so that a note at the end of a list costs less than a visit to the buckets.
+/// Number of latencies collected before they are added to the histogram. System calls evict the histogram from the L1
+/// cache, so appending to a list costs less than updating a bucket.
 pub(super) const NOTED: usize = 256;
-/// How long sorting takes by the clock of tests.
+/// Time that sorting takes on the fake clock of tests.
 #[cfg(test)]
 pub(super) const SORTING: u64 = 1_000_000;
 
-/// Latencies in nanoseconds, from 1 ns to an hour; longer ones count as an hour in the percentiles.
+/// Latencies in nanoseconds, from 1 ns to one hour. Longer ones count as one hour in percentiles.
 #[derive(Debug, Clone)]
 pub struct Latencies {
     noted: Vec<u32>,
@@ -31,8 +32,8 @@ impl Default for Latencies {
 }
 
 impl Latencies {
-    /// Adds one latency; true if those noted were sorted now, which takes some microseconds that belong to
-    /// no call.
+    /// Add one latency. Returns true if the collected latencies were sorted into the histogram. This takes some
+    /// microseconds, which the caller must not attribute to any system call.
     #[inline]
     pub fn record(&mut self, nanoseconds: u64) -> bool {
         match u32::try_from(nanoseconds) {
@@ -46,7 +47,7 @@ impl Latencies {
         full
     }
 
-    /// Sorts what was noted into the buckets.
+    /// Sort the collected latencies into the histogram.
     #[inline(never)]
     fn settle(&mut self) {
         let mut noted = std::mem::take(&mut self.noted);
@@ -65,7 +66,7 @@ impl Latencies {
         self.max_ns = self.max_ns.max(nanoseconds);
     }
 
-    /// Adds all latencies of another thread.
+    /// Add all latencies of another thread.
     pub fn merge(&mut self, mut other: Self) {
         other.settle();
         self.buckets.add(&other.buckets).expect("all histograms have the same bounds");
@@ -73,12 +74,12 @@ impl Latencies {
         self.max_ns = self.max_ns.max(other.max_ns);
     }
 
-    /// How many there are.
+    /// Return the number of latencies.
     pub fn count(&self) -> u64 {
         self.buckets.len() + self.noted.len() as u64
     }
 
-    /// Mean, percentiles and maximum; `None` if there was no latency at all.
+    /// Return mean, percentiles and maximum; `None` if no latency was recorded.
     pub fn summary(&mut self) -> Option<Summary> {
         self.settle();
         if self.count() == 0 {
@@ -97,7 +98,7 @@ impl Latencies {
     }
 }
 
-/// A distribution of latencies in nanoseconds; percentiles are within 1 %, mean and maximum exact.
+/// A distribution of latencies in nanoseconds. Percentiles are within 1 %; mean and maximum are exact.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Summary {
     /// Arithmetic mean.
@@ -114,7 +115,7 @@ pub struct Summary {
     /// 99.99th percentile.
     #[serde(rename = "p99.99")]
     pub p99_99: u64,
-    /// The longest.
+    /// Maximum.
     pub max: u64,
 }
 

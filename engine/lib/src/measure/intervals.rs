@@ -1,22 +1,22 @@
-//! Operations by interval of time: a bounded series, however long it goes on.
+//! Number of operations per time interval, as a series of bounded length.
 
 use serde::Serialize;
 
 use super::clock::seconds;
 
-/// How many intervals are kept: half a megabyte for each thread.
+/// Maximum number of intervals: 512 KiB per thread.
 const MOST: usize = 1 << 16;
 
-/// How many operations ended in each interval since the barrier.
+/// Number of operations that ended in each interval since the barrier.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Series {
-    /// The length of an interval: what was asked for, doubled as often as there were too many.
+    /// Length of an interval: the requested length, doubled until the maximum number of intervals is not exceeded.
     pub interval_seconds: f64,
-    /// One count per interval; the last interval may be cut short.
+    /// One count per interval. The last interval may be incomplete.
     pub counts: Vec<u64>,
 }
 
-/// The series of one worker, or of several.
+/// The series of one worker, or the sum over several.
 #[derive(Debug, Clone)]
 pub(super) struct Intervals {
     length_ns: u64,
@@ -28,7 +28,7 @@ impl Intervals {
         Self { length_ns: length_ns.max(1), counts: Vec::new() }
     }
 
-    /// Counts an operation that ended so long after the barrier.
+    /// Count an operation that ended `after_ns` nanoseconds after the barrier.
     #[inline]
     pub(super) fn count(&mut self, after_ns: u64) {
         while after_ns / self.length_ns >= MOST as u64 {
@@ -41,7 +41,7 @@ impl Intervals {
         self.counts[index] += 1;
     }
 
-    /// Makes one interval of two.
+    /// Double the interval length by merging pairs of intervals.
     #[cold]
     fn widen(&mut self) {
         self.length_ns = self.length_ns.saturating_mul(2);
@@ -72,7 +72,7 @@ mod tests {
 
     const MILLISECOND: u64 = 1_000_000;
 
-    /// A week of an operation in each second, and a worker that ended after ten of them.
+    /// One worker has one operation per second for a week; the other ends after ten operations.
     #[test]
     fn a_long_run_has_longer_intervals_and_no_more_of_them() {
         let (mut long, mut short) = (Intervals::new(MILLISECOND), Intervals::new(MILLISECOND));

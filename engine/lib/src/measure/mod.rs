@@ -1,4 +1,4 @@
-//! Measuring: the clock, histograms, CPU time, and phases in which all workers start together.
+//! Measurement: clock, histograms, CPU time, and phases whose workers start together.
 
 pub mod clock;
 pub mod cpu;
@@ -13,25 +13,26 @@ pub mod whole;
 
 use serde::Serialize;
 
-/// How much of the latency is recorded. Each step costs one more reading of the clock per call.
+/// Level of detail of latency recording. `Operation` costs one clock reading per operation, `Syscalls` one per system
+/// call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Detail {
-    /// None: only counts and the time of the whole phase.
+    /// No latency: only counts and the duration of the phase.
     Off,
-    /// Each operation as a whole.
+    /// Latency of each operation as a whole.
     Operation,
-    /// Each operation, and each class of system call in it.
+    /// Latency of each operation, and of each class of system call in it.
     #[default]
     Syscalls,
 }
 
-/// What to measure.
+/// Measurement options.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub struct Measure {
-    /// How much of the latency is recorded.
+    /// Level of detail of latency recording.
     pub latency: Detail,
-    /// The length of one interval of the time series, in nanoseconds.
+    /// Interval length of the time series in nanoseconds; `None` for no series.
     pub interval_ns: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! One measured phase: workers that make what they need, then all start at one barrier, and what follows
-//! them within the measured time, such as a final `syncfs`.
+//! A measured phase: workers prepare, start together at a barrier and do their work. A final step such as syncfs(2) may
+//! follow within the measured time.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -13,30 +13,30 @@ use super::recorder::{Recorder, Tally};
 use crate::document::{Bandwidth, Operation};
 use crate::error::{Error, Result};
 
-/// What the phase is called, how many threads work in it, and what is measured.
+/// Name, number of threads and measurement options of a phase.
 #[derive(Debug, Clone, Copy)]
 pub struct Phase<'a> {
-    /// The name of the operation in the protocol.
+    /// Name of the operation in the protocol.
     pub name: &'static str,
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// What is measured.
+    /// Measurement options.
     pub measure: &'a Measure,
-    /// Whether bytes mean anything here.
+    /// Whether the operation transfers file contents.
     pub bandwidth: Bandwidth,
 }
 
-/// Says that nothing follows the workers.
+/// No final step.
 pub const NOTHING: Option<fn(&mut Finish) -> Result<()>> = None;
 
-/// What follows the workers, within the measured time.
+/// The final step after the workers, within the measured time.
 #[derive(Debug, Default)]
 pub struct Finish {
     sync_ns: Option<u64>,
 }
 
 impl Finish {
-    /// Does the final sync, which is measured by itself.
+    /// Run the final sync and measure its time separately. Several calls add up.
     pub fn sync(&mut self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let start = now_ns();
         sync()?;
@@ -45,14 +45,14 @@ impl Finish {
     }
 }
 
-/// Says that workers need nothing that takes time to make.
+/// Prepare nothing.
 #[cfg(test)]
 #[expect(clippy::unnecessary_wraps, reason = "as preparations are")]
 pub(crate) fn unprepared(_worker: usize) -> Result<()> {
     Ok(())
 }
 
-/// The work of one thread, over.
+/// The result of one worker.
 struct Worked<T> {
     tally: Tally,
     cpu: CpuTime,
@@ -62,7 +62,7 @@ struct Worked<T> {
 }
 
 impl<'a> Phase<'a> {
-    /// A phase of at least one thread.
+    /// Create a phase. Returns an error of the kind `invalid` if `threads` is 0.
     pub fn new(
         name: &'static str,
         threads: usize,
@@ -77,13 +77,15 @@ impl<'a> Phase<'a> {
 }
 
 impl Phase<'_> {
-    /// Makes what each worker needs with `prepare`, on its own thread; then, from one barrier on, runs `work`
-    /// with the worker's number, then `finish` if it is given. All but the preparation is measured. Returns
-    /// the measurements and what each worker returned, in order. A single worker needs no thread of its own:
-    /// the caller's still has in its processor's cache what it has just worked on.
+    /// Run the phase. Each worker calls `prepare` with its number on its own thread, waits at the barrier, and calls
+    /// `work`. Then the calling thread calls `finish` if it is given. All but the preparation is measured. Returns the
+    /// measurements, and the values that the workers returned, in the order of their numbers. A single worker runs on
+    /// the calling thread, because the cache of its CPU still contains the data used last.
     ///
     /// # Errors
-    /// The first worker's own error; the others stop at their next file, or do not start at all.
+    /// The error of the worker with the lowest number that did not merely stop because of another worker; kind
+    /// `invalid` if not all threads can be started; the error of `finish`. After a failure, the other workers stop at
+    /// their next file or do not start.
     pub fn run<S, T, P, W, F>(&self, prepare: P, work: W, finish: Option<F>) -> Result<(Operation, Vec<T>)>
     where
         T: Send,
@@ -94,10 +96,10 @@ impl Phase<'_> {
         self.run_from(|| {}, prepare, work, finish)
     }
 
-    /// As [`Phase::run`]; `go` is called when all workers are ready, before they work.
+    /// As [`Phase::run`], but call `go` when all workers are ready, before they start working.
     ///
     /// # Errors
-    /// As of [`Phase::run`].
+    /// As [`Phase::run`].
     pub fn run_from<S, T, P, W, F>(
         &self,
         go: impl FnOnce(),
@@ -159,7 +161,8 @@ impl Phase<'_> {
         })
     }
 
-    /// One worker, from its preparation to its end; `pass` says whether all are ready once it is.
+    /// Run one worker. `pass` takes whether this worker is ready, waits for the others, and returns whether all are
+    /// ready.
     fn worker<S, T>(
         &self,
         index: usize,
@@ -227,7 +230,8 @@ fn rate(amount: f64, seconds: f64) -> Option<f64> {
     (seconds > 0.0).then(|| amount / seconds)
 }
 
-/// The values of all workers, or the error that came first to any of them.
+/// Return the values of all workers, or the error of the worker with the lowest number. Other errors take precedence
+/// over [`Error::Cancelled`].
 fn first_error_or_all<T>(results: Vec<Result<T>>) -> Result<Vec<T>> {
     let mut values = Vec::with_capacity(results.len());
     let mut failure = None;

@@ -1,4 +1,5 @@
-//! What one worker records: counts, bytes, latencies, a time series. No worker shares its own.
+//! Recording of the work of one thread: counts, bytes, latencies, and a time series. Recorders are not shared between
+//! threads.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +12,8 @@ use super::{Detail, Measure};
 use crate::error::{Error, Result};
 use crate::stop;
 
-/// Records the work of one thread. `begin` starts the clock, `lap` ends one system call, `end` ends
-/// the operation and starts the next one, so that work back to back needs one reading per lap.
+/// A recorder of the work of one thread. `begin` starts the clock, `lap` ends one system call, `end` ends the operation
+/// and starts the next one. Consecutive operations therefore need one clock reading per lap.
 #[derive(Debug)]
 pub struct Recorder<'a> {
     detail: Detail,
@@ -23,7 +24,7 @@ pub struct Recorder<'a> {
     pub(super) tally: Tally,
 }
 
-/// What a worker has recorded.
+/// The data recorded by one worker, or the sum over several.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     pub(super) count: u64,
@@ -31,9 +32,9 @@ pub(super) struct Tally {
     pub(super) errors: u64,
     pub(super) operations: Latencies,
     pub(super) syscalls: Vec<Option<Box<Latencies>>>,
-    /// The class whose latency is the operation's own, because there is no other call in it.
+    /// Class of the only system call of each operation. Its latencies are those of the operations.
     pub(super) sole: Option<Syscall>,
-    /// `None` unless asked for.
+    /// Time series; `None` unless requested.
     pub(super) series: Option<Intervals>,
 }
 
@@ -56,7 +57,7 @@ impl<'a> Recorder<'a> {
         self.lap_start = now;
     }
 
-    /// Fails when a signal asked for the end or another worker failed. Call it before each file.
+    /// Return an error if a signal requested the stop or another worker failed. To be called before each file.
     #[inline]
     pub fn check(&self) -> Result<()> {
         if self.cancelled.load(Ordering::Relaxed) {
@@ -65,7 +66,7 @@ impl<'a> Recorder<'a> {
         stop::check()
     }
 
-    /// Starts an operation now; needed only where time has passed since the last `end`.
+    /// Start an operation now. Needed only if other work was done since the last `end`.
     #[inline]
     pub fn begin(&mut self) {
         if self.detail > Detail::Off {
@@ -74,7 +75,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends one system call of the operation under way.
+    /// End one system call of the current operation.
     #[inline]
     pub fn lap(&mut self, class: Syscall) {
         if self.detail == Detail::Syscalls {
@@ -88,8 +89,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Takes what has passed since out of the operation under way and of its next lap: it was the
-    /// recorder's own work.
+    /// Exclude the time since `then` from the current operation and its next lap, because the recorder itself used it.
     #[inline(never)]
     fn leave_out_since(&mut self, then: u64) {
         let spent = now_ns() - then;
@@ -97,7 +97,8 @@ impl<'a> Recorder<'a> {
         self.lap_start += spent;
     }
 
-    /// Leaves out of the next lap what was not a system call of any class. It stays in the operation.
+    /// Exclude the time since the last lap from the next lap, because it does not belong to a system call of any class.
+    /// It remains part of the operation.
     #[inline]
     pub fn skip(&mut self) {
         if self.detail == Detail::Syscalls {
@@ -105,20 +106,20 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends the operation: one more done, with this many bytes beside those that were counted as they were moved.
+    /// End the operation and count it. `bytes` is added to the bytes that [`Recorder::moved`] counted.
     #[inline]
     pub fn end(&mut self, bytes: u64) {
         if self.detail == Detail::Off {
             return self.done(bytes);
         }
-        // The last lap ended here, unless the operation had none.
+        // The operation ended with its last lap. If it had none, it ends now.
         let lapped = self.lap_start > self.operation_start;
         let now = if lapped { self.lap_start } else { now_ns() };
         self.ended(now);
         self.done(bytes);
     }
 
-    /// Notes the latency of an operation that ended now, and starts the next one.
+    /// Record the latency of the operation that ended at `now`, and start the next one.
     #[inline]
     fn ended(&mut self, now: u64) {
         let sorted = self.tally.operations.record(now - self.operation_start);
@@ -129,7 +130,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Ends an operation that is one system call: its latency is that of the class.
+    /// End an operation that consists of one system call. Its latency is also that of the class.
     #[inline]
     pub fn end_sole(&mut self, class: Syscall, bytes: u64) {
         self.tally.sole = Some(class);
@@ -139,19 +140,20 @@ impl<'a> Recorder<'a> {
         self.done(bytes);
     }
 
-    /// Counts bytes as they are moved: those of a file that fails later too, whose time counts as well.
+    /// Count transferred bytes immediately. Those of a file that fails later are included, because its time is included
+    /// as well.
     #[inline]
     pub fn moved(&mut self, bytes: usize) {
         self.tally.bytes += bytes as u64;
     }
 
-    /// Counts a file that vanished or refused, and goes on.
+    /// Count a file that disappeared or failed, and start the next operation.
     pub fn failed(&mut self) {
         self.tally.errors += 1;
         self.begin();
     }
 
-    /// What was recorded so far: the operations, and the classes of system call.
+    /// Return the latencies recorded so far: of operations, and of each class of system call.
     #[cfg(test)]
     pub(crate) fn told(&mut self) -> (Option<super::histogram::Summary>, BTreeMap<Syscall, SyscallSummary>) {
         let calls = self.tally.syscall_summaries(Detail::Syscalls).unwrap_or_default();
@@ -228,7 +230,7 @@ mod tests {
         recorder.tally
     }
 
-    /// Whatever sorting takes, no call and no operation is longer for it.
+    /// The time of sorting latencies must not be part of any system call or operation.
     #[test]
     fn sorting_latencies_is_in_none_of_them() {
         let sole = recorded(|recorder| {

@@ -1,9 +1,9 @@
-//! A list of work that threads take from, a few items at a time.
+//! A work queue from which threads take a few items at a time.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is left of `0..length`.
+/// The remaining part of `0..length`.
 #[derive(Debug)]
 pub struct Share {
     next: AtomicUsize,
@@ -12,12 +12,12 @@ pub struct Share {
 }
 
 impl Share {
-    /// All of `0..length`, to be taken `at_once` at a time.
+    /// Create a queue of the items `0..length`, of which each call takes `at_once` (at least 1).
     pub fn new(length: usize, at_once: usize) -> Self {
         Self { next: AtomicUsize::new(0), length, at_once: at_once.max(1) }
     }
 
-    /// The next few; `None` when all are taken.
+    /// Take the next items; `None` if none are left.
     pub fn take(&self) -> Option<Range<usize>> {
         let start = self.next.fetch_add(self.at_once, Ordering::Relaxed);
         (start < self.length).then(|| start..self.length.min(start + self.at_once))

@@ -1,10 +1,10 @@
-//! The classes of system call, and what is told of each.
+//! Classes of system calls, and the summary of each.
 
 use serde::Serialize;
 
 use super::histogram::{Latencies, Summary};
 
-/// The classes of system call that are told apart.
+/// Classes of system calls whose latencies are recorded separately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "each is the system call of its name")]
@@ -29,7 +29,7 @@ pub enum Syscall {
 }
 
 impl Syscall {
-    /// All classes, in the order of their numbers.
+    /// All classes, in the order of their discriminants.
     pub const ALL: [Self; 17] = [
         Self::Open,
         Self::Read,
@@ -51,18 +51,18 @@ impl Syscall {
     ];
 }
 
-/// How often a class of system call was made, and its latency.
+/// Number and latency of the system calls of one class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SyscallSummary {
-    /// How often.
+    /// Number of calls.
     pub count: u64,
-    /// Its latency in nanoseconds.
+    /// Latency in nanoseconds.
     #[serde(flatten)]
     pub latency_ns: Summary,
 }
 
 impl SyscallSummary {
-    /// `None` if it was never made.
+    /// Summarize the latencies of one class; `None` if there are none.
     pub fn of(latencies: &mut Latencies) -> Option<Self> {
         Some(Self { count: latencies.count(), latency_ns: latencies.summary()? })
     }

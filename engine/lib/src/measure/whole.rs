@@ -1,10 +1,10 @@
-//! Several phases, one after the other, with what lies between them, as one operation.
+//! A sequence of phases, and the work between them, reported as one operation.
 
 use super::clock::{now_ns, seconds};
 use super::cpu::CpuTime;
 use crate::document::Operation;
 
-/// Phases under way.
+/// A running sequence of phases.
 #[derive(Debug)]
 pub struct Whole {
     started: u64,
@@ -12,13 +12,14 @@ pub struct Whole {
 }
 
 impl Whole {
-    /// The first phase is about to start.
+    /// Start the time measurement, before the first phase.
     pub fn begin() -> Self {
         Self { started: now_ns(), cpu: CpuTime::of_this_thread() }
     }
 
-    /// All is done: as many as the first of them, with the bytes and the errors of all, and all the time that
-    /// has passed, whether it was within a phase or between two.
+    /// Return one operation for the sequence: the count of the first phase, the bytes and errors of all phases, and the
+    /// time since [`Whole::begin`], including the time between phases. CPU time is the sum over the phases plus that of
+    /// the calling thread.
     pub fn end(self, name: &'static str, parts: &[Operation]) -> Operation {
         let sum = |part: fn(&Operation) -> f64| parts.iter().map(part).sum::<f64>();
         let between = CpuTime::of_this_thread() - self.cpu;
@@ -79,7 +80,7 @@ mod tests {
         parts.push(part());
         fake::spend(1_000_000_000);
         let all = whole.end("all", &parts);
-        // Four seconds, and what sorting empty lists takes by this clock.
+        // Four seconds, plus the time that sorting empty lists takes on the fake clock.
         assert!((4.0..4.1).contains(&all.seconds), "{}", all.seconds);
         assert_eq!((all.count, all.bytes), (1, Some(20)));
     }

@@ -1,4 +1,4 @@
-//! How numbered files are shared out among directories and threads.
+//! Distribution of numbered files over directories and threads.
 
 use std::ops::Range;
 
@@ -6,37 +6,38 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 
-/// In which order a worker goes through its files.
+/// Order in which a worker processes its files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum FileOrder {
-    /// In ascending order, as they are created.
+    /// Ascending, in the order of creation.
     #[default]
     Created,
-    /// The last one first.
+    /// Descending, the last file first.
     Reverse,
-    /// In a random order that depends on the seed only.
+    /// In a random order that depends only on the seed.
     Random,
 }
 
-/// How many files there are, in how many directories, for how many threads.
+/// Number of files, directories and threads, and the order of processing.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Directories.
+    /// Number of directories.
     pub directories: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
-    /// In which order each worker goes through its files.
+    /// Order in which each worker processes its files.
     pub order: FileOrder,
-    /// What a random order depends on.
+    /// Seed of the random order.
     pub seed: u64,
 }
 
 impl Shape {
-    /// Says what is wrong with it.
+    /// Check the numbers. Returns an error of the kind `invalid` if one is 0 or if there are more directories than
+    /// files.
     pub fn check(&self) -> Result<()> {
         let Self { files, directories, threads, .. } = *self;
         if files == 0 || directories == 0 || threads == 0 {
@@ -48,25 +49,25 @@ impl Shape {
         Ok(())
     }
 
-    /// The directory of a file: the one whose share of the files it is in.
+    /// Return the number of the directory that contains a file.
     #[inline]
     pub(super) fn directory_of(&self, file: u64) -> u64 {
         let position = (u128::from(file) + 1) * u128::from(self.directories) - 1;
         u64::try_from(position / u128::from(self.files)).unwrap_or(u64::MAX)
     }
 
-    /// The files of one worker.
+    /// Return the files of one worker.
     pub(super) fn share(&self, worker: usize) -> Range<u64> {
         share(self.files, self.threads as u64, worker as u64)
     }
 
-    /// The directories of one worker.
+    /// Return the directories of one worker.
     pub fn share_of_directories(&self, worker: usize) -> Range<u64> {
         share(self.directories, self.threads as u64, worker as u64)
     }
 }
 
-/// The part of `0..total` that is the share of `worker`.
+/// Return the part of `0..total` that belongs to `worker`. Parts differ by at most one in length.
 fn share(total: u64, workers: u64, worker: u64) -> Range<u64> {
     let edge = |index: u64| {
         let edge = u128::from(total) * u128::from(index) / u128::from(workers);

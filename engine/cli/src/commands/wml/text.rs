@@ -1,4 +1,4 @@
-//! What a workload found, as Filebench shows it: one line for each flowop, and the summary.
+//! Formatting of a workload's results as in Filebench: one line for each flowop, then the summary.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 
-/// The files, each run, and what casts doubt on it.
+/// Format the filesets, the snapshots, the runs and the warnings.
 pub(super) fn measured(outcome: &Outcome) -> String {
     let answer = outcome.answer.clone().unwrap_or_default();
     let mut text = String::new();
@@ -97,7 +97,7 @@ fn summary(text: &mut String, summary: &Value) {
     );
 }
 
-/// What a workload would do.
+/// Format the answer of `--check`: what the workload would do.
 pub(super) fn checked(outcome: &Outcome) -> String {
     let answer = outcome.answer.clone().unwrap_or_default();
     let mut text = format!(
@@ -118,7 +118,7 @@ pub(super) fn checked(outcome: &Outcome) -> String {
     text.trim_end().to_owned()
 }
 
-/// The workloads that have names.
+/// Format the answer of `--list`: the built-in workloads with their variables.
 pub(super) fn listed(outcome: &Outcome) -> String {
     let answer = outcome.answer.clone().unwrap_or_default();
     let mut text = String::new();

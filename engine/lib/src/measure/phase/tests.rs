@@ -46,7 +46,7 @@ fn the_start_is_told_once_all_are_ready_and_before_any_works() {
     }
 }
 
-/// Nobody works before all have what they need; and whatever that takes, the first operation is without.
+/// No worker starts before all are prepared, and the time of the preparation is not part of the first operation.
 #[test]
 fn what_workers_need_is_made_before_the_barrier() {
     use crate::measure::clock::fake;
