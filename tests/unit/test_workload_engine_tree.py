@@ -100,7 +100,7 @@ def test_own_options_reach_the_engine() -> None:
         in command(operation="sync-read", direct=True, buffer="1m", order="breadth")[1]
     )
     prepare, run = command(
-        operation="classify", by="name", classes="a:10:4k,b:2:1m:fixed", compressibility=0.3
+        operation="classify", by="name", classes="a:10:4k,b:2:1m:fixed", compressibility=0.3, scale=1
     )
     assert "--class=a:10:4k --class=b:2:1m:fixed --compressibility=0.3" in prepare
     assert "--by=name" in run
@@ -167,3 +167,13 @@ def test_bytes_that_the_engine_does_not_tell_are_unknown_not_none_at_all() -> No
     assert reading("classify", golden("classify")).read_bytes is None
     assert reading("sync-read", golden("sync-read")).read_bytes == 6108757
     assert reading("analyze", golden("analyze")).read_bytes == 0
+
+
+def test_a_scaled_tree_keeps_some_files() -> None:
+    classes = "a:1000:4k:fixed"
+    written = ENGINE.parse_parameters({"operation": "delete", "classes": classes, "scale": 1})
+    assert ENGINE.scaled(written, 0.5)["scale"].value == 0.5
+    assert ENGINE.scaled(written, 0.0001)["scale"].value == 0.1, "100 files"
+    assert ENGINE.scaled(written, 3.0)["scale"].value == 3.0
+    with pytest.raises(ValidationError, match="the tree has no file"):
+        ENGINE.parse_parameters({"operation": "delete", "classes": classes, "scale": 0.0001})

@@ -175,7 +175,8 @@ class EngineParameters(Parameters):
 
     @property
     def tree_files(self) -> int:
-        return round(sum(files for files, _ in _classes(self.classes)) * self.scale)
+        """Number of files of the data set. The engine rounds each class."""
+        return sum(int(files * self.scale + 0.5) for files, _ in _classes(self.classes))
 
     @field_validator(*APPLIES)
     @classmethod
@@ -249,6 +250,14 @@ class EngineParameters(Parameters):
     def plants_pattern(self) -> bool:
         """Whether ``pattern`` is inserted into the files."""
         return self.operation == "search" and self.plant is None and not self.regex
+
+    @model_validator(mode="after")
+    def _has_files(self) -> Self:
+        if self.operation in TREE and not self.tree_files:
+            raise ValueError(
+                "'scale': the tree has no file; choose a larger scale, or more files in 'classes'"
+            )
+        return self
 
     @model_validator(mode="after")
     def _searchable(self) -> Self:

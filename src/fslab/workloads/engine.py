@@ -97,7 +97,8 @@ class Engine(Workload[EngineParameters]):
     def scaled(self, parameters: EngineParameters, factor: float) -> scaling.Changes:
         """Scale the number of files, to at least 100, and that of directories with it; of a tree, its scale."""
         if parameters.operation not in STEPS:
-            return {"scale": scaling.number(parameters.scale, factor)}
+            least = min(1.0, _LEAST_FILES / parameters.tree_files)
+            return {"scale": scaling.number(parameters.scale, max(factor, least))}
         files = scaling.count(parameters.files, factor, least=_LEAST_FILES)
         # Each directory keeps its number of files, even if the total reached its minimum.
         dirs = scaling.count(parameters.dirs, files.share)
