@@ -1,9 +1,9 @@
-"""How often verdicts on claims are false, and how long they take: whole studies by simulation, judged by fslab itself.
+"""Simulates whole studies: how often verdicts on claims are false, and how long it takes to reach them.
 
-A study has stacks whose true levels are known (some of them exactly alike), workloads, and claims of each kind: orders,
-extremes of many parts, ratios, ties. Its campaign runs on paper: values come from the shapes of ``stopping_data``,
-the schedule and the verdicts are fslab's own. Prints the table that stands in docs/methods.md; ``--write`` puts it
-there. Fixed seeds; about 12 minutes on one core.
+A study has stacks whose true levels are known (some are exactly equal), workloads, and claims of each kind: orders,
+extremes with several parts, ratios, ties. The values of its campaign are random, with the shapes of ``stopping_data``;
+the schedule and the verdicts are computed by fslab. Prints the tables of docs/methods.md; with ``--write``, replaces
+them in that file. Fixed seeds; takes about 12 minutes on one core.
 
     python benches/claims_rule.py [--studies 16] [--write docs/methods.md]
 """
@@ -48,24 +48,24 @@ from fslab.units import Unit
 COMMAND = "python benches/claims_rule.py --write docs/methods.md"
 STACKS = ("ext4", "xfs", "btrfs", "f2fs")
 WORKLOADS = tuple("abcdefgh")
-# How far, on logarithms, a stack may lie from its neighbour.
+# Possible differences between the logarithms of the levels of two neighbouring stacks.
 APART = (0.0, 0.0, 0.0, 0.03, 0.08, 0.2, 0.5, 1.0)
 COSTS_S = (1.5, 3.0, 6.0)
-LONGEST = 10 * MOST  # blocks; a cell is in 40 of them at most
+LONGEST = 10 * MOST  # blocks of one campaign; each cell is in at most 40 of them
 BUDGET_S = 28 * 60.0
 PLANNED = 2.5
 SPREADS = (0.03, 0.1)
 FSLAB = "the same, with the noise of other cells (fslab)"
 UNEVEN = 0.6  # standard deviation of the logarithm of the cells' noise
-# Every cell has the same shape here.
+# Not simulated here, where all cells of a study have the same shape.
 ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
 CLOSED = {*FAILED, ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY}
-Truth = Mapping[str, float]  # by the id of a cell, the logarithm of its level
+Truth = Mapping[str, float]  # the logarithm of the true level, by cell id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Simulated:
-    """A study on paper."""
+    """A simulated study. ``cost_s``: duration of one trial in seconds, by cell id."""
 
     cells: tuple[Cell, ...]
     claims: tuple[Claim, ...]
@@ -75,7 +75,11 @@ class Simulated:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Course:
-    """What a campaign came to: ``verdicts`` by claim, how many are ``false``, when each was ``decided_s`` first."""
+    """The result of a campaign. ``verdicts``: one per claim. ``false``: number of false verdicts.
+
+    ``covered``: fraction of the 95 % intervals that contain the true value. ``decided_s``: duration of the trials
+    until each claim was first decided, in seconds; infinite if never. ``spent_s``: duration of all trials.
+    """
 
     verdicts: tuple[ClaimVerdict, ...]
     false: int
@@ -89,7 +93,7 @@ class Course:
 
 
 def drawn(rng: random.Random) -> Simulated:
-    """A study with levels, costs and claims at random: true ones, and such as are wrong by chance."""
+    """Return a study with random levels, costs and claims. Some of the claims are true, others are false."""
     medium = MediumSpec(name="m", type="ram")
     parameters = {"rw": "randwrite", "size": "64m", "runtime": "1s"}
     cells = tuple(
@@ -121,7 +125,10 @@ def drawn(rng: random.Random) -> Simulated:
 
 
 def _said(rng: random.Random, level: Mapping[str, float]) -> Iterator[tuple[str, ...]]:
-    """What a publication says of one workload: near what is so here, or not."""
+    """Yield the statements (``that``) of three claims about one workload: an extreme, a ratio, a tie.
+
+    Each of them is random: it may be true, almost true, or false. ``level``: the logarithm of the level, by stack.
+    """
     names = sorted(level, key=level.__getitem__, reverse=True)
     best = names[0] if rng.random() < 0.6 else rng.choice(names)
     yield (f"{best} is first",)
@@ -135,10 +142,11 @@ def _said(rng: random.Random, level: Mapping[str, float]) -> Iterator[tuple[str,
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rule:
-    """``judged`` gives the verdicts; ``by_value``: trials go where they decide most (fslab), else to all that is open.
+    """A way to plan trials and to reach verdicts. ``judged`` returns the verdicts.
 
-    ``planned``: the error is spent over so many times the blocks that the budget pays for; None: over 40.
-    ``others``: the noise of other cells counts, too.
+    ``by_value``: plan the trials that lead to most verdicts (fslab's schedule); otherwise, trials for all open claims.
+    ``planned``: the error is spent over this multiple of the blocks that fit into the budget; None: over 40 blocks.
+    ``others``: comparisons also use the noise of other cells.
     """
 
     judged: Callable[[Sequence[ClaimParts], Evaluator], tuple[ClaimVerdict, ...]]
@@ -148,7 +156,10 @@ class Rule:
 
 
 def judged_before(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
-    """Without a margin: a claim holds, is contradicted (each part at its share of the error), or is undecided."""
+    """Return verdicts without a margin: replicated, differs, or open.
+
+    A claim differs if one of its parts does, tested with the error divided by the number of parts.
+    """
     return tuple(_before(one.parts, evaluator) for one in asked)
 
 
@@ -164,12 +175,12 @@ def _before(parts: Sequence[Part], evaluator: Evaluator) -> ClaimVerdict:
 
 
 def judged_together(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
-    """fslab's rule."""
+    """Return verdicts by fslab's rule."""
     return tuple(answer.verdict for answer in answers(asked, evaluator))
 
 
 def judged_alone(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
-    """fslab's rule without the correction among claims."""
+    """Return verdicts by fslab's rule without the correction for several claims."""
     return tuple(evaluator.answer(one.parts, one.missing, margin=one.margin).verdict for one in asked)
 
 
@@ -188,7 +199,7 @@ RULES: dict[str, Rule] = {
 
 
 def is_false(verdict: ClaimVerdict, parts: Sequence[Part], truth: Truth) -> bool:
-    """Whether the truth is another: judged as if each interval were the true value alone."""
+    """Return whether a verdict contradicts the true ratios. An open verdict is never false."""
     at = [_true_ratio(part, truth) for part in parts]
     held = [_lies(part.bounds, value) for part, value in zip(parts, at, strict=True)]
     near = [abs(log(value)) <= log1p(MARGIN) + 1e-9 for value in at]
@@ -209,13 +220,16 @@ def is_false(verdict: ClaimVerdict, parts: Sequence[Part], truth: Truth) -> bool
 
 
 def _lies(bounds: Bounds, value: float) -> bool:
-    """Within, for a value that is known to a rounding error: one that is exactly 1 is not more than 1."""
+    """Return whether a value lies within the bounds, with a relative tolerance of 1e-9 for rounding errors.
+
+    If the bounds are strict, a value at their lower end is outside.
+    """
     low = bounds.low * (1 + 1e-9) if bounds.strict else bounds.low * (1 - 1e-9)
     return low <= value <= (bounds.high if bounds.high == inf else bounds.high * (1 + 1e-9))
 
 
 def _beyond(side: Bounds, value: float) -> bool:
-    """On the other side of 1."""
+    """Return whether a value and the bounds ``side`` are on different sides of 1."""
     return value < 1 - 1e-9 if side.low >= 1 else value > 1 + 1e-9
 
 
@@ -227,7 +241,11 @@ def _true_ratio(part: Part, truth: Truth) -> float:
 def values_of(
     study: Simulated, shape: Shape, spread: float, seed: int, uneven: float
 ) -> dict[tuple[str, int], float]:
-    """By cell and block."""
+    """Return the measured values, by cell id and block.
+
+    ``spread``: standard deviation of the logarithm. ``uneven``: standard deviation of the logarithm of the factors by
+    which it differs from cell to cell.
+    """
     rng = np.random.default_rng(seed)
     made: dict[tuple[str, int], float] = {}
     factors = np.exp(uneven * np.random.default_rng(seed + 1000).normal(size=len(study.cells)))
@@ -239,7 +257,7 @@ def values_of(
 
 
 def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, uneven: float = 0.0) -> Course:
-    """A campaign of the study within the budget."""
+    """Simulate a campaign of the study that ends when its goal or the budget is reached."""
     with nullcontext() if rule.others else patch.object(CampaignNoise, "prior", lambda *_: None):
         return _run(study, shape, spread, rule, seed, uneven)
 
@@ -294,7 +312,7 @@ def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, u
 def _plan_open(
     schedule: Schedule, asked: Sequence[ClaimParts], verdicts: Sequence[ClaimVerdict], looks: Looks | None
 ) -> None:
-    """Trials for all cells of all open claims, up to the next look."""
+    """Plan trials for all cells of all open claims, up to the next look (at most ``MOST`` blocks)."""
     assert looks is not None
     cells = {
         figure.cell.id
@@ -311,7 +329,7 @@ def _plan_open(
 
 
 def _covered(evaluator: Evaluator, parts: Sequence[Sequence[Part]], truth: Truth) -> float:
-    """The share of the parts whose 95 % interval holds the truth at the end."""
+    """Return the fraction of the 95 % intervals of all parts that contain the true ratio; 1 without intervals."""
     hits = []
     for part in (part for own in parts for part in own):
         interval = evaluator.estimate(part, 0.95).interval
@@ -332,9 +350,9 @@ def _record(cell: Cell, block: int, value: float, duration_s: float) -> TrialRec
 def over(
     rule: Rule, shape: Shape, spread: float, studies: int, *, longer: float = 1.0, uneven: float = 0.0
 ) -> list[str]:
-    """Decided, false verdicts, time to a verdict, coverage and agreement of two campaigns, as cells of a table.
+    """Simulate two campaigns of each study. Return the table cells of one row, in the order of ``HEAD``.
 
-    ``longer``: how many times as long a trial takes; ``uneven``: how unlike the noise of the cells is.
+    ``longer``: factor of the duration of trials. ``uneven``: see ``values_of``.
     """
     decided = false = claims = 0
     covered: list[float] = []

@@ -1,9 +1,10 @@
-"""The disk in software against its own model, and against a loop device on tmpfs.
+"""Compares the virtual disk with its own model, and with a loop device on tmpfs.
 
     .venv/bin/python benches/disk.py --output target/disk.md
 
-As root, with fio; holds at most 1 GiB. Each row is fio on the bare device beside what ``fslab-disk predict`` says of
-the same load without a clock; then the server without a model beside tmpfs; then ten runs of one ext4 workload.
+Needs root, fio and up to 1 GiB of memory. Prints three tables: fio on the bare device beside what ``fslab-disk
+predict`` computes for the same load in virtual time; the server without a model beside a loop device on tmpfs; and ten
+runs of each of two workloads on ext4.
 """
 
 from __future__ import annotations
@@ -25,13 +26,18 @@ from typing import Any
 BINARY = Path(sys.executable).parent / "fslab-disk"
 GIB = 1 << 30
 TB = 1_000_000_000_000
-TRIES = 3  # of a row, until no more than this share of a CPU was stolen
+# A row is measured again, up to TRIES times, while more than this fraction of a CPU is stolen.
+TRIES = 3
 STOLEN = 0.002
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Load:
-    """One row: what fio does, on which part of which disk."""
+    """The load of one row. ``profile``: the disk model. ``block``: bytes per request. ``size``: of the disk, in bytes.
+
+    fio uses the bytes from ``start`` to ``end``; None: to the end of the disk. ``steady``: the SSD starts in its steady
+    state.
+    """
 
     profile: str
     rw: str
@@ -53,12 +59,12 @@ OUTER, INNER = (0, 16 * GIB), (END - 16 * GIB, END)
 
 
 def hdd(rw: str, block: int, depth: int, zone: tuple[int, int | None] = (0, None)) -> Load:
-    """On the hard disk, whole or a part of it."""
+    """Return a load on the hard disk. ``zone``: first byte and end of the part that is used."""
     return Load(profile="hdd-7200", size=END, rw=rw, block=block, depth=depth, start=zone[0], end=zone[1])
 
 
 def ssd(profile: str, rw: str, block: int, depth: int) -> Load:
-    """On an SSD that is full."""
+    """Return a load on an SSD in steady state: filled, then overwritten at random."""
     return Load(profile=profile, size=GIB // 4, rw=rw, block=block, depth=depth, steady=True)
 
 
@@ -74,7 +80,7 @@ LOADS = [
 
 
 def ask(control: Path, **request: Any) -> dict[str, Any]:
-    """One request on the control socket."""
+    """Send one request to the control socket and return the reply. RuntimeError if the server reports an error."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(str(control))
         connection.sendall(json.dumps(request).encode() + b"\n")
@@ -86,7 +92,7 @@ def ask(control: Path, **request: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def looped(image: Path) -> Iterator[str]:
-    """A loop device with direct I/O on a file."""
+    """Yield a loop device with direct I/O on a file."""
     argv = ["losetup", "--find", "--show", "--direct-io=on", str(image)]
     device = subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
     try:
@@ -97,7 +103,10 @@ def looped(image: Path) -> Iterator[str]:
 
 @contextlib.contextmanager
 def served(*options: str, size: int, calibrated: bool) -> Iterator[tuple[str, Path]]:
-    """A disk on a loop device, and its control socket."""
+    """Start a server and yield a loop device on its disk, and its control socket.
+
+    ``calibrated``: let the server measure the overhead of the device first, then reset the model.
+    """
     with tempfile.TemporaryDirectory(prefix="fslab-bench-") as home:
         control, directory = Path(home, "control"), Path(home, "mount")
         argv = [str(BINARY), "serve", str(directory), "--control", str(control), "--size", str(size)]
@@ -118,7 +127,10 @@ def served(*options: str, size: int, calibrated: bool) -> Iterator[tuple[str, Pa
 
 
 def fio(target: str, *options: str) -> dict[str, Any]:
-    """The job of one fio run: rates, and times in nanoseconds."""
+    """Run fio and return its figures: ``rate`` in requests per second, ``mb_s`` in MB/s, times in nanoseconds.
+
+    ``p50`` and ``p99`` are percentiles of the completion latency, ``host`` is the mean submission latency.
+    """
     with tempfile.NamedTemporaryFile() as output:
         argv = [
             "fio",
@@ -149,12 +161,12 @@ def fio(target: str, *options: str) -> dict[str, Any]:
 
 
 def stolen_s() -> float:
-    """Seconds for which the hypervisor had the CPUs of this machine, until now."""
+    """Return the time stolen by the hypervisor since boot, summed over all CPUs: ``steal`` in proc_stat(5)."""
     return int(Path("/proc/stat").read_text().split()[8]) / os.sysconf("SC_CLK_TCK")
 
 
 def predicted(load: Load, think: int, seconds: int) -> dict[str, float]:
-    """What the model alone says of a load."""
+    """Return the figures that the model alone gives for a load. ``think``: nanoseconds between reply and request."""
     argv = [str(BINARY), "predict", "--profile", load.profile, "--size", str(load.size)]
     argv += ["--op", "write" if load.rw.endswith("write") else "read", "--block", str(load.block)]
     argv += ["--depth", str(load.depth), "--seconds", str(seconds), "--think", str(think)]
@@ -165,7 +177,7 @@ def predicted(load: Load, think: int, seconds: int) -> dict[str, float]:
 
 
 def against_the_model(load: Load, seconds: int) -> str:
-    """One row of the first table."""
+    """Return one row of the first table."""
     options = ["--profile", load.profile, "--seed", "1"] + ["--steady"] * load.steady
     with served(*options, size=load.size, calibrated=True) as (device, control):
         span = (load.end or load.size) - load.start
@@ -174,7 +186,7 @@ def against_the_model(load: Load, seconds: int) -> str:
             f"--ramp_time={seconds // 3}", f"--offset={load.start}", f"--size={span}",
         ]  # fmt: skip
         tries = []
-        for _ in range(TRIES):  # what a hypervisor takes away is no figure of the disk's
+        for _ in range(TRIES):  # time stolen by a hypervisor would be counted as the disk's
             ask(control, do="clear")
             before = stolen_s()
             found = fio(device, *work)
@@ -192,7 +204,7 @@ def against_the_model(load: Load, seconds: int) -> str:
 
 
 def without_model(device: str, seconds: int) -> list[float]:
-    """Random 4k reads and writes at depth 32 a second, and sequential MB/s."""
+    """Return random reads and writes per second (4 KiB, depth 32), then sequential reads and writes in MB/s."""
     size = f"--size={GIB // 4}"
     fio(device, "--rw=write", "--bs=1m", "--iodepth=8", size, "--runtime=1")
     rates = [fio(device, f"--rw={rw}", "--bs=4k", "--iodepth=32", size, f"--runtime={seconds}")["rate"]
@@ -203,7 +215,7 @@ def without_model(device: str, seconds: int) -> list[float]:
 
 
 def bare_rates(seconds: int) -> list[str]:
-    """The second table."""
+    """Return the rows of the second table."""
     with served(size=GIB // 4, calibrated=False) as (device, _):
         ours = without_model(device, seconds)
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as image:
@@ -217,7 +229,7 @@ def bare_rates(seconds: int) -> list[str]:
 
 
 def repeats(seconds: int, count: int) -> list[str]:
-    """The third table: ext4 on the hard disk, the same work again and again on one file system."""
+    """Return the rows of the third table: two workloads on one ext4 on the hard disk, each run ``count`` times."""
     rows = []
     options = ["--profile", "hdd-7200", "--seed", "1"]
     with served(*options, size=4 * GIB, calibrated=True) as (device, _):
@@ -226,7 +238,7 @@ def repeats(seconds: int, count: int) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="fslab-bench-") as target:
             subprocess.run(["mount", device, target], check=True)
             try:
-                file = os.path.join(target, "file")  # noqa: PTH118  # fio takes text
+                file = os.path.join(target, "file")  # noqa: PTH118  # fio needs a string
                 fio(file, "--rw=write", "--bs=1m", f"--size={GIB // 4}", "--runtime=1", "--end_fsync=1")
                 for name, extra in (
                     ("random read 4k", ["--rw=randread", "--direct=1"]),
@@ -244,7 +256,7 @@ def repeats(seconds: int, count: int) -> list[str]:
 
 
 def main() -> None:
-    """Runs everything and writes the tables."""
+    """Run everything and write the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("/dev/stdout"))
     parser.add_argument("--seconds", type=int, default=12, help="of each fio run")

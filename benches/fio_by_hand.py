@@ -1,8 +1,8 @@
-"""fio under fslab against the same fio command by hand, on the same mount, interleaved.
+"""Compares fio run by fslab with the same fio command run directly, on the same mount, in pairs.
 
-Builds one stack, then runs pairs: the command through ``Site.run`` (as a trial does, probes around it) and the
-very same argv by plain subprocess, the order within a pair drawn anew each time. Prints each pair's ratio of
-IOPS and the median with its interval. Goal: a median ratio within 0.97–1.03. Needs root.
+Builds one stack. In each pair, one run is that of a trial (``Workspace.run`` with probes around it), the other one
+starts the same argv with subprocess; their order is random. Prints IOPS and the ratio of each pair, and the median
+ratio with its 90 % interval. Goal: a median ratio of 0.97–1.03. Needs root.
 
     python benches/fio_by_hand.py [--pairs 15] [--filesystem ext4] [--medium ram] [--runtime 2s]
 """
@@ -34,7 +34,7 @@ JOBS = {
 
 
 def main() -> int:
-    """Run the pairs and print the table; exit 1 when a median ratio is outside 0.97–1.03."""
+    """Run the pairs and print the table. Return 1 if a median ratio is outside 0.97–1.03, otherwise 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -66,7 +66,7 @@ def main() -> int:
 
 
 def compare(workspace: Workspace, up: stack.Stack, job: dict[str, object], pairs: int) -> list[float]:
-    """IOPS under fslab ÷ IOPS by hand, pair by pair."""
+    """Return the ratio of each pair: IOPS of the run by fslab ÷ IOPS of the direct run."""
     workload = REGISTRY.get("fio")
     parameters = workload.parse_parameters(job)
     report = workspace.runtime / "scratch" / "fio.json"
@@ -98,7 +98,7 @@ def compare(workspace: Workspace, up: stack.Stack, job: dict[str, object], pairs
 
 
 def iops_of(report: Path) -> float:
-    """Reads and writes a second of fio's JSON report, which is then removed."""
+    """Return the reads and writes per second in fio's JSON report, and remove the report."""
     (job,) = json.loads(report.read_text())["jobs"]
     report.unlink()
     return float(job["read"]["iops"] + job["write"]["iops"])

@@ -1,9 +1,9 @@
-"""How much CPU a fleet takes on a machine while a trial is measured there: agent and link, over whole minutes.
+"""Measures the CPU time of a fleet's agent and link on a machine, idle and while a campaign runs there.
 
     .venv/bin/python benches/fleet_disturbance.py --minutes 2
 
-As root, with PostgreSQL's server. One machine in a network namespace runs a study with trials of 10 s. The CPU time of
-the agent and of its link is read from /proc/PID/task/*/schedstat; the aim is 0.1 % of one CPU.
+Needs root and PostgreSQL's server. One machine in a network namespace runs a study with trials of 10 s. The CPU time
+is read from /proc/PID/task/*/schedstat. Goal: at most 0.1 % of one CPU.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ trials: 400
 
 
 def cpu_s(pid: int) -> float:
-    """Time that the threads of a process were on a CPU, seconds (proc_pid_schedstat)."""
+    """Return the CPU time of a process's threads in seconds: first number of schedstat (sched-stats.rst)."""
     threads = Path(f"/proc/{pid}/task").glob("*/schedstat")
     return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
 

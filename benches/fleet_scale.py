@@ -1,10 +1,10 @@
-"""How many machines a fleet can have: the scheduler and the database with many links and with trials that take no time.
+"""Measures how many machines a fleet can have: scheduler and database with many links and with empty assignments.
 
     .venv/bin/python benches/fleet_scale.py --machines 100 300 1000
 
-With PostgreSQL's server. Links are real Dask workers with TLS, all in one process; their agent only takes an assignment
-and ends it. Shown are the scheduler's CPU while all are idle, how long it takes until each machine has had an
-assignment, and what announcing a machine costs the database.
+Needs PostgreSQL's server. Links are real Dask workers with TLS, all in one process; their agent only takes an
+assignment and ends it. Prints the time until all links have joined, the scheduler's CPU usage while all are idle, the
+time, CPU time and memory for one assignment per machine, and the time to announce a machine in the database.
 """
 
 from __future__ import annotations
@@ -57,7 +57,10 @@ def cpu_s(pid: int) -> float:
 
 
 def answer(listening: socket.socket, fleet: FleetStore) -> None:
-    """The agents of all machines: an assignment is over as soon as it is taken."""
+    """Act as the agents of all machines: end each assignment as soon as it is taken.
+
+    Returns when ``listening`` is closed.
+    """
 
     def one(connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as asked:
@@ -77,7 +80,7 @@ def answer(listening: socket.socket, fleet: FleetStore) -> None:
 
 
 async def links(count: int, port: int) -> None:
-    """So many workers; "ready" when all are there. In a process of its own."""
+    """Run ``count`` workers, in a separate process. Print "ready" when all are connected."""
     security = dask_settings.security()
     with dask.config.set(dask_settings.SETTINGS):
         made = []
@@ -92,7 +95,7 @@ async def links(count: int, port: int) -> None:
 
 
 def feed(scheduler: subprocess.Popen[bytes], url: str) -> None:
-    """What ``fslab fleet scheduler`` does: tell each two seconds what is to be done."""
+    """Send the open assignments to the scheduler every two seconds, as ``fslab fleet scheduler`` does."""
     pending = Pending(url=url, give_up_s=3600, tell=print)
     assert scheduler.stdin is not None
     while scheduler.poll() is None:
@@ -108,7 +111,7 @@ def free_port() -> int:
 
 
 def measure(fleet: FleetStore, url: str, directory: Path, count: int) -> None:
-    """One row."""
+    """Measure a fleet with ``count`` machines and print its row."""
     started = time.monotonic()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: fleet.announce(machine(number)), range(count)))

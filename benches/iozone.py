@@ -1,7 +1,8 @@
-"""``fslab-engine iozone`` beside IOzone itself: interleaved, on one file in tmpfs and on ext4 over a loop device.
+"""Compares ``fslab-engine iozone`` with IOzone: runs alternate, on a file in tmpfs and on ext4 on a loop device.
 
-Prints for each test and record length the medians of both, the median of the ratios of neighbouring runs, and the ratio
-of the upper deciles, which a busy machine disturbs least. IOzone is the one on PATH, or of ``packaging/iozone.sh``:
+Prints for each test and record size the medians of both, the median and the quartiles of the ratios of neighbouring
+runs, and the ratio of the upper deciles, which other load on the machine affects least. Needs root. IOzone is the one
+on PATH, or that of ``packaging/iozone.sh``:
 
     packaging/iozone.sh target/iozone && python benches/iozone.py --rounds 40
 """
@@ -40,7 +41,10 @@ def real(program: str, directory: Path, size: str, record: str) -> list[float]:
 
 
 def _whole(bytes_: int, rate: float) -> float:
-    """IOzone subtracts its clock's resolution, 1 µs, from each time: 5 % of the 20 µs in which 512 KiB are read."""
+    """Return the rate (bytes/s) for the time that IOzone measured.
+
+    IOzone subtracts the resolution of its clock, 1 µs, from each time. That is 5 % of the 20 µs to read 512 KiB.
+    """
     return bytes_ / (bytes_ / rate + 1e-6)
 
 
@@ -61,10 +65,10 @@ def tmpfs(work: Path) -> Iterator[Path]:
 
 @contextmanager
 def ext4(work: Path) -> Iterator[Path]:
-    """The image lies in memory, so that no disk's moods are measured."""
+    """Yield the mount point of an ext4 whose image is in memory, so that no disk adds noise."""
     with tmpfs(work):
         image, mounted = work / "image", work / "mounted"
-        # Written whole: the first write of a block would cost more than the next.
+        # The whole image is allocated, because the first write of a block takes longer than later ones.
         run("dd", "if=/dev/zero", f"of={image}", "bs=1M", "count=400", "status=none")
         mounted.mkdir()
         run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", str(image))
@@ -76,7 +80,7 @@ def ext4(work: Path) -> Iterator[Path]:
 
 
 def _best(values: list[float]) -> float:
-    """The upper decile: what a run does that nothing else on the machine disturbs."""
+    """Return the upper decile: the rate of runs that other load on the machine did not disturb."""
     return sorted(values)[-1 - len(values) // 10]
 
 

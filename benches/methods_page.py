@@ -1,4 +1,4 @@
-"""Puts the tables of a simulation into docs/methods.md: shared by the benches that make them."""
+"""Command line of the simulations whose tables are in docs/methods.md: prints the tables, or replaces them there."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
@@ -6,13 +6,16 @@ from pathlib import Path
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """``words``: how many columns are not numbers."""
+    """Return a Markdown table. The first ``words`` columns are texts, the others are numbers (aligned right)."""
     rule = ["---"] * words + ["--:"] * (len(head) - words)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
 
 
 def main(about: str | None, name: str, amount: tuple[str, int], tables: Callable[[int], str]) -> int:
-    """Print ``tables`` of an ``amount`` (option, default), or put them between the markers ``name`` of a file."""
+    """Print ``tables``; with --write, also replace the text between the markers ``name`` of a file. Return 0.
+
+    ``about``: the description for --help. ``amount``: the option whose value ``tables`` gets, and its default.
+    """
     option, default = amount
     parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(option, type=int, default=default, dest="amount", metavar="N")

@@ -1,8 +1,8 @@
-"""What the noise of other cells is worth, and what it costs: intervals of few blocks, with it and without.
+"""Simulates the benefit and the cost of using the noise of other cells: intervals of few blocks, with and without it.
 
-Cells without any difference, whose noise has several shapes. Counts how often a comparison of two of them shows a
-difference at three levels, and how wide its interval is. Prints the table that stands in docs/methods.md; ``--write``
-puts it there. Fixed seeds; about a minute on one core.
+The cells do not differ; their noise has several shapes. Counts how often a comparison of two cells shows a difference
+at three levels, and measures how wide its interval is. Prints the table of docs/methods.md; with ``--write``, replaces
+it in that file. Fixed seeds; takes about a minute on one core.
 
     python benches/noise_rule.py [--groups 400] [--write docs/methods.md]
 """
@@ -27,14 +27,18 @@ from fslab.stats.moderation import fit, moderated
 
 COMMAND = "python benches/noise_rule.py --write docs/methods.md"
 LEVELS = (0.05, 0.01, 0.002)
-PAIRS = 40  # of a group
+PAIRS = 40  # compared pairs of cells in each simulated campaign
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """A campaign's figure: ``workloads`` with so many ``cells`` each. ``odd``: count only pairs with the first cell."""
+    """One metric of a campaign: ``workloads``, each with ``cells`` cells whose noise ``draw`` returns.
+
+    ``unlike``: standard deviation of the logarithm of a factor of the noise of each workload. ``odd``: compare only
+    pairs that contain the first cell.
+    """
 
     name: str
     draw: Draw
@@ -53,7 +57,7 @@ def heavy(random: np.random.Generator, cells: int, blocks: int) -> Floats:
 
 
 def of_its_own(spread: float) -> Draw:
-    """The noise of each cell has another size."""
+    """Return normal noise with a random factor per cell. ``spread``: standard deviation of its logarithm."""
 
     def draw(random: np.random.Generator, cells: int, blocks: int) -> Floats:
         found: Floats = np.exp(spread * random.normal(size=(cells, 1))) * normal(random, cells, blocks)
@@ -63,7 +67,7 @@ def of_its_own(spread: float) -> Draw:
 
 
 def louder(count: Callable[[int], int], factor: float) -> Draw:
-    """The first cells are noisier."""
+    """Return normal noise that is ``factor`` times as large in the first ``count(cells)`` cells."""
 
     def draw(random: np.random.Generator, cells: int, blocks: int) -> Floats:
         found = normal(random, cells, blocks)
@@ -94,7 +98,10 @@ CASES = (
 
 
 def row(case: Case, blocks: int, groups: int) -> list[str]:
-    """False differences in % at each level, plain / with other cells, and the ratio of the widths at each level."""
+    """Return the table row: false differences in % at each level, and the ratio of the interval widths at each level.
+
+    False differences: without / with the noise of other cells. Ratio: with ÷ without.
+    """
     random = np.random.default_rng(7)
     hits, widths, count = np.zeros((2, len(LEVELS))), np.zeros((2, len(LEVELS))), 0
     for _ in range(groups):

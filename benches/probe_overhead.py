@@ -1,8 +1,8 @@
-"""What do the probes of the timed pass cost? IOPS with snapshots around the run against runs without, interleaved.
+"""Measures the cost of the probes of the timed pass: IOPS of runs with snapshots around them and of runs without.
 
-Three arms in random order in each round, on one ext4 in memory: bare, bare again (the A/A control), and with all
-snapshots. Prints the median of the paired ratios with their interval, and how long a snapshot takes. ``--costs`` prints
-the CPU time of each probe instead, which other load on the machine hardly moves. Needs root.
+Each round has three runs in random order, on one file system in memory: bare, bare again (the A/A control), and with
+all snapshots. Prints the ratios to the bare run with their 95 % intervals, and the time of the snapshots of a trial.
+``--costs`` prints the CPU time of each probe instead, which other load on the machine hardly affects. Needs root.
 
     python benches/probe_overhead.py [--rounds 12] [--seconds 2] [--depth 32]
     python benches/probe_overhead.py --costs [--filesystem btrfs]
@@ -34,7 +34,7 @@ TIMES = 100
 
 
 def main() -> int:
-    """Exit 1 when probes cost more than 1 % with certainty."""
+    """Run and print everything. Return 1 if the whole interval shows a loss of more than 1 % of IOPS, otherwise 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -50,7 +50,7 @@ def main() -> int:
     snapshots: list[float] = []
     with workspaces.opened("probe-overhead", frozenset()) as workspace, Teardown() as undo:
         up = stack.build(spec, workspace, undo, slot="m", make=True)
-        measure(up, arguments.seconds, arguments.depth)  # lays the file out
+        measure(up, arguments.seconds, arguments.depth)  # creates the file
         if arguments.costs:
             print_costs(up)
             return 0
@@ -79,7 +79,7 @@ def main() -> int:
 
 
 def print_costs(up: stack.Stack) -> None:
-    """Median CPU time of each probe in a trial, and of all of them, with what is shared between them."""
+    """Print the median CPU time per trial of each probe, and of all probes together, which share some work."""
     watch = Watch(up)
     target = watch.target()
     costs = {name: statistics.median(_cost(probe, target) for _ in range(TIMES)) for name, probe in PROBES}
@@ -102,7 +102,7 @@ def _cost(probe: Probe, target: Target) -> float:
 
 
 def measure(up: stack.Stack, seconds: int, depth: int) -> float:
-    """IOPS of direct random writes."""
+    """Return the IOPS of random writes with O_DIRECT."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "fio.json"
         proc.run(

@@ -1,7 +1,7 @@
-"""How a report of 100,000 trials in 10,000 cells fares: seconds to make, size, and first paint in Chromium.
+"""Measures a report of 100,000 trials in 10,000 cells: time to make it, its size, and first paint in Chromium.
 
-Writes a synthetic campaign into a store of its own (not measured), then runs ``fslab report`` on it as a user does,
-and opens the file in headless Chromium. Usage: benches/report_scale.py [--workloads 1000] [--blocks 10] [--keep]
+Writes a synthetic campaign into a new store (not measured), then runs ``fslab report`` on it, and opens the file in
+headless Chromium. Usage: benches/report_scale.py [--workloads 1000] [--blocks 10] [--keep DIRECTORY]
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAINTS = "performance.getEntriesByType('paint').map(each => [each.name, each.sta
 
 
 def cells(workloads: int) -> tuple[Cell, ...]:
-    """Ten file systems at so many workloads."""
+    """Return the cells of ten file systems with ``workloads`` workloads."""
     medium = MediumSpec(name="memory", type="ram", options={"size": "1g"})
     stacks = [StackSpec(name=name, medium=medium, filesystem=name) for name in STACKS]
     works = [
@@ -56,7 +56,7 @@ def cells(workloads: int) -> tuple[Cell, ...]:
 
 
 def trials(planned: tuple[Cell, ...], blocks: int) -> Iterator[TrialRecord]:
-    """Log-normal figures around a level of each cell; every 50th in doubt of nothing, as most trials are."""
+    """Yield the trials block by block: log-normal values around a random level per cell, all without warnings."""
     draw = random.Random(1)
     levels = [draw.lognormvariate(11, 0.5) for _ in planned]
     for block in range(blocks):
@@ -75,7 +75,7 @@ def trials(planned: tuple[Cell, ...], blocks: int) -> Iterator[TrialRecord]:
 
 
 def fill(path: Path, workloads: int, blocks: int) -> int:
-    """Stores the campaign, all trials in few transactions; how many there are."""
+    """Store the campaign, with all trials in one transaction. Return the number of trials."""
 
     planned = cells(workloads)
     campaign = Campaign(
@@ -94,7 +94,7 @@ def fill(path: Path, workloads: int, blocks: int) -> int:
 
 
 def first_paint_ms(page: Path, rounds: int) -> float:
-    """Median of the times from opening the file to its first contentful paint."""
+    """Return the median time from opening the file to its first contentful paint, in milliseconds."""
     found = []
     chromium = shutil.which("chromium") or sys.exit("needs chromium")
     options = ["--no-sandbox"] if os.geteuid() == 0 else []

@@ -1,9 +1,9 @@
-"""Does ``fslab compare`` cry wolf, and does it see what is there? Real campaigns of ``quick``, by command line.
+"""Tests whether ``fslab compare`` reports false differences, and finds a known one. Runs real campaigns with fslab.
 
-A/A: the same stack under two names in one campaign (interleaved, as stacks are), or with --campaigns in two
-campaigns one after the other; at most one pair in twenty should be said to differ in anything. A/B: ext4 with
-data=journal against data=ordered must be found slower in buffered writes with fsync. Needs root; the campaigns
-one after the other also need a machine on which nothing else runs.
+A/A: campaigns of ``quick`` with the same stack under two names (interleaved), or, with --campaigns, two successive
+campaigns with this stack. At most one pair in twenty may differ in any metric. A/B: ext4 with data=journal must be
+slower than with data=ordered in buffered writes with fsync. Needs root; with --campaigns, nothing else may run on the
+machine.
 
     python benches/same_stack.py [--pairs 20] [--filesystem ext4] [--trials 5] [--campaigns]
 """
@@ -39,7 +39,7 @@ trials: 6
 
 
 def main() -> int:
-    """Run both halves; exit 1 when either misses its goal."""
+    """Run the A/A and the A/B part. Return 1 if one of them misses its goal, otherwise 0."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
-    """How many pairs are said to differ in anything."""
+    """Run the pairs and return how many of them differ in any metric, after Holm's correction over the metrics."""
     wolf = 0
     for number in range(arguments.pairs):
         document = pair(directory, arguments.filesystem, arguments.trials)
@@ -78,7 +78,7 @@ def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
 
 
 def names(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
-    """One campaign of ``quick`` in which the same stack is called a and b."""
+    """Run one campaign of ``quick`` in which the same stack has the names a and b. Return the comparison of both."""
     stack = f"{{medium: memory, filesystem: {filesystem}}}"
     head, _, rest = shipped.text("quick").partition("stacks:\n")
     _, _, tail = rest.partition("workloads:\n")
@@ -90,7 +90,7 @@ def names(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
 
 
 def campaigns(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
-    """Two campaigns of ``quick`` on one stack."""
+    """Run two campaigns of ``quick`` with one stack. Return the comparison of both."""
     store = directory / "alike.sqlite"
     for _ in range(2):
         only = f"stacks.fs.filesystem={filesystem}"
@@ -99,7 +99,7 @@ def campaigns(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
 
 
 def journal(directory: Path) -> bool:
-    """Whether data=journal is shown to be slower than data=ordered in every figure that is a rate."""
+    """Return whether data=journal is significantly worse than data=ordered in every metric that is compared."""
     study = directory / "journal.yaml"
     study.write_text(JOURNAL)
     store = directory / "journal.sqlite"
@@ -111,13 +111,13 @@ def journal(directory: Path) -> bool:
 
 
 def compared(arguments: list[str], store: Path) -> dict[str, Any]:
-    """What ``fslab compare`` says, as JSON."""
+    """Run ``fslab compare`` and return its JSON document."""
     document: dict[str, Any] = json.loads(run(["compare", *arguments, "--json"], store))
     return document
 
 
 def run(arguments: list[str], store: Path) -> str:
-    """One command line of fslab with a store of its own; its standard output."""
+    """Run fslab with this store and return its standard output. Exit if it fails."""
     argv = [FSLAB, *arguments, "--store", str(store)]
     if arguments[0] == "run":
         argv.append("--quiet")

@@ -1,7 +1,7 @@
-"""Made-up measurements for the simulation of stopping rules: cells whose true ratio is known.
+"""Synthetic measurements for the simulation of stopping rules: cells whose true ratio is known.
 
-The logarithm of each value has the stated standard deviation about its cell's level, of one shape or another. A ratio
-of 1 means equal means of logarithms, without the spikes where there are any.
+The logarithm of each value has the given standard deviation around the level of its cell, with one of several shapes.
+A ratio of 1 means equal means of the logarithms, where spikes do not count.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-MOST = 40  # blocks that a rule may ask for
+MOST = 40  # largest number of blocks that a rule can use
 Floats = NDArray[np.float64]
-Noise = Callable[[np.random.Generator, int], Floats]  # how many comparisons; a column for each block
+# Returns noise for a number of comparisons: one row for each, one column per block.
+Noise = Callable[[np.random.Generator, int], Floats]
 
 
 def normal(rng: np.random.Generator, count: int) -> Floats:
@@ -24,24 +25,28 @@ def normal(rng: np.random.Generator, count: int) -> Floats:
 
 
 def quiet(rng: np.random.Generator, count: int) -> Floats:
-    """A fifth of the stated spread, as within one mode of the bimodal shapes."""
+    """Return normal noise with a fifth of the spread, as within one mode of the bimodal shapes."""
     return 0.2 * normal(rng, count)
 
 
 def heavy_tailed(rng: np.random.Generator, count: int) -> Floats:
-    """Student's t with 3 degrees of freedom, scaled to a standard deviation of 1."""
+    """Return Student's t with 3 degrees of freedom, scaled to a standard deviation of 1."""
     noise: Floats = rng.standard_t(3, (count, MOST)) / np.sqrt(3)
     return noise
 
 
 def spiky(rng: np.random.Generator, count: int) -> Floats:
-    """One trial in ten is slower by a Pareto-distributed factor; only the others have the stated spread."""
+    """Return normal noise in which one trial in ten is much slower.
+
+    The logarithm of the factor is Pareto-distributed (shape 1.5, at least 3 times the spread). It does not count as
+    spread.
+    """
     spikes = 3 * (1 + rng.pareto(1.5, (count, MOST)))
     return normal(rng, count) - np.where(rng.random((count, MOST)) < 0.1, spikes, 0)
 
 
 def bimodal(rng: np.random.Generator, count: int, share: float = 0.3) -> Floats:
-    """A ``share`` of the trials is on a lower level; mean 0, standard deviation 1."""
+    """Return noise with two modes; a ``share`` of the trials is in the lower one. Mean 0, standard deviation 1."""
     lower = rng.random((count, MOST)) < share
     levels = np.where(lower, share - 1, share) / np.sqrt(share * (1 - share))
     noise: Floats = quiet(rng, count) + np.sqrt(1 - 0.2**2) * levels
@@ -49,7 +54,7 @@ def bimodal(rng: np.random.Generator, count: int, share: float = 0.3) -> Floats:
 
 
 def autocorrelated(rng: np.random.Generator, count: int, along: float = 0.5) -> Floats:
-    """AR(1), each cell on its own."""
+    """Return an AR(1) series per row with the autocorrelation ``along``, independent of the other rows."""
     noise = normal(rng, count)
     for block in range(1, MOST):
         noise[:, block] = along * noise[:, block - 1] + np.sqrt(1 - along**2) * noise[:, block]
@@ -58,7 +63,7 @@ def autocorrelated(rng: np.random.Generator, count: int, along: float = 0.5) -> 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shape:
-    """``drift`` is a share per block, common to both cells."""
+    """The noise of the cells a and b. ``drift``: change of the logarithm per block, the same for both cells."""
 
     name: str
     a: Noise
@@ -87,6 +92,9 @@ SHAPES = (
 def measure(
     rng: np.random.Generator, shape: Shape, spread: float, ratio: float, count: int
 ) -> tuple[Floats, Floats]:
-    """Logarithms of the two cells' values, a row for each of ``count`` comparisons; a is ``ratio`` times b."""
+    """Return the logarithms of the values of cells a and b, one row for each of ``count`` comparisons.
+
+    ``ratio``: the true ratio a/b. ``spread``: the factor of the noise, its standard deviation for most shapes.
+    """
     drift = shape.drift * np.arange(MOST)
     return np.log(ratio) + spread * shape.a(rng, count) + drift, spread * shape.b(rng, count) + drift

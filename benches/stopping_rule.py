@@ -1,8 +1,8 @@
-"""The stopping rule against a fixed number of trials and against rerunning until the spread is small. By simulation.
+"""Simulates the stopping rule, a fixed number of trials, and rerunning until the spread is small.
 
-Two cells whose true ratio is known are measured in blocks; each rule says when to stop and what it concludes. Intervals
-are those of fslab itself, many comparisons at once. Prints the tables that stand in docs/methods.md; ``--write`` puts
-them there. Fixed seeds; about 2 minutes on one core.
+Two cells whose true ratio is known are measured in blocks; each rule decides when to stop and what to conclude.
+fslab's own code computes the intervals, for many comparisons at once. Prints the tables of docs/methods.md; with
+``--write``, replaces them in that file. Fixed seeds; takes about 2 minutes on one core.
 
     python benches/stopping_rule.py [--repetitions 1000] [--write docs/methods.md]
 """
@@ -48,9 +48,10 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcomes:
-    """What a rule made of many pairs of cells: ``covered`` if no interval that it looked at missed the truth.
+    """The results of a rule for many comparisons; each array has one value per comparison.
 
-    ``verdict``: 1 and −1 for a larger and b larger, 0 for equivalent, NaN for neither.
+    ``covered``: whether the intervals of all its looks contain the true ratio. ``verdict``: 1 if a is larger, −1 if b
+    is larger, 0 if they are equivalent, NaN if the comparison stays open. ``trials``: trials per cell.
     """
 
     covered: Flags
@@ -67,7 +68,11 @@ class Outcomes:
         return found
 
     def wrong(self, ratio: float) -> Flags:
-        """A difference that is not there or the other way round, or called equivalent beyond the precision."""
+        """Return which verdicts are wrong for the true ratio.
+
+        Wrong is a difference that does not exist or has the other direction, and "equivalent" for a difference larger
+        than the precision.
+        """
         beyond = abs(log(ratio)) > log1p(PRECISION) * (1 + 1e-9)
         found: Flags = (self.decided & (self.verdict != np.sign(log(ratio)))) | ((self.verdict == 0) & beyond)
         return found
@@ -82,7 +87,7 @@ def interval(differences: Floats, coverage: float) -> Located:
 
 
 def verdict_of(found: Located, precision: float) -> Floats:
-    """Decided comes before equivalent."""
+    """Return the verdicts (see ``Outcomes``). A comparison that is decided and equivalent counts as decided."""
     verdict = np.where(equivalent(found, precision), 0.0, np.nan)
     return np.where(found.low > 0, 1.0, np.where(found.high < 0, -1.0, verdict))
 
@@ -94,7 +99,10 @@ def equivalent(found: Located, precision: float) -> Flags:
 
 
 def sure(found: Located, verdict: Floats) -> Flags:
-    """Decided, and not ``RatioEstimate.rests_on_independence``."""
+    """Return which comparisons are decided, and would be with √3 times as wide plain intervals.
+
+    For fewer than 20 blocks: decided, but not ``RatioEstimate.rests_on_independence``.
+    """
     middle, half = (found.low + found.high) / 2, (found.high - found.low) / 2
     kept: Flags = (np.abs(verdict) == 1) & (np.abs(middle) >= sqrt(3) / found.widening * half)
     return kept
@@ -109,9 +117,10 @@ def repeated(
     a: Floats, b: Floats, ratio: float, *, looks: Looks, goal: Goal = Goal.DECIDED, precision: float = PRECISION,
     level: Level | None = None, margin: bool = True,
 ) -> Outcomes:  # fmt: skip
-    """Look at the scheduled numbers of blocks, and at the end, until the goal is reached.
+    """Look after the scheduled numbers of blocks, and after ``MOST`` blocks, until the goal is reached.
 
-    ``margin``: below 20 blocks a difference counts only if it would hold were each trial like the one before.
+    ``level``: coverage of the look after a number of blocks; by default that of ``looks``. ``margin``: below 20 blocks,
+    a difference ends a comparison only if it does not rest on independent trials (``sure``).
     """
     count = len(a)
     covered, verdict, trials = np.ones(count, bool), np.full(count, np.nan), np.full(count, float(MOST))
@@ -133,21 +142,24 @@ def repeated(
 
 
 def until(goal: Goal, looks: Looks = LOOKS, precision: float = PRECISION) -> Rule:
-    """fslab's rule."""
+    """Return fslab's rule."""
     return lambda a, b, ratio: repeated(a, b, ratio, looks=looks, goal=goal, precision=precision)
 
 
 def at_level(level: Level | None) -> Rule:
-    """Other ways to choose the level of each look; a difference counts at once."""
+    """Return a rule with another level for each look (None: fslab's), without the margin of ``repeated``."""
     return lambda a, b, ratio: repeated(a, b, ratio, looks=LOOKS, level=level, margin=False)
 
 
 def spent_early(blocks: int) -> float:
-    """Levels for 30 % of the error at the first look, and never all of it, without a last look."""
+    """Return the coverage of a look that spends 30 % of the error at the first look, and all of it only at infinity.
+
+    There is no maximum number of blocks.
+    """
     return 1 - _EARLY[min(size for size in _EARLY if size >= blocks)]
 
 
-# For looks at 5, 6, 8, … blocks with 4.4 %·(1 − 0.7·5/n) spent up to the look at n.
+# Levels of the looks after 5, 6, 8, … blocks if the error spent up to the look at n blocks is 4.4 %·(1 − 0.7·5/n).
 _EARLY = {
     5: 0.0132, 6: 0.01204, 8: 0.01282, 10: 0.01034, 12: 0.00836, 15: 0.00732, 19: 0.00604, 24: 0.0048, 30: 0.00375,
     38: 0.00299, 48: 0.00232,
@@ -155,9 +167,10 @@ _EARLY = {
 
 
 def mixture(blocks: int) -> float:
-    """The anytime-valid sequential t test with a normal prior (variance 3) of the effect in standard deviations.
+    """Return the coverage of a look in the anytime-valid sequential t test.
 
-    Lai, Ann. Statist. 4 (1976) 265; Wang & Ramdas, arXiv:2310.03722 (2024), theorem 4.
+    The prior of the effect, in standard deviations, is normal with variance 3.
+    Source: Lai, Ann. Statist. 4 (1976) 265; Wang & Ramdas, arXiv:2310.03722 (2024), theorem 4.
     """
     scale = 1 + 3 * blocks
     bound = (scale / 0.05**2) ** (1 / blocks)
@@ -172,7 +185,7 @@ def mixture(blocks: int) -> float:
 
 
 def fixed(blocks: int, precision: float = PRECISION) -> Rule:
-    """So many blocks, and one look at 95 %."""
+    """Return the rule that looks once, with 95 %, after ``blocks`` blocks."""
 
     def conclude(a: Floats, b: Floats, ratio: float) -> Outcomes:
         found = interval((a - b)[:, :blocks], 0.95)
@@ -183,11 +196,11 @@ def fixed(blocks: int, precision: float = PRECISION) -> Rule:
 
 
 def while_spread(a: Floats, b: Floats, ratio: float) -> Outcomes:
-    """Phoronix Test Suite: each side for itself, 3 runs, more while their standard deviation is 2.5 % or more.
+    """Apply the rule of the Phoronix Test Suite: 3 runs of each cell, more while their CoV is 2.5 % or more.
 
-    As its increase_run_count_check does for runs of less than two minutes: up to 12, and up to 15 as long as the
-    deviation has moved by less than half of what it was first. One side is run after the other. Its result is
-    read with Welch's t interval at 95 % on logarithms, which is more than it gives its reader.
+    This is its increase_run_count_check for runs of less than two minutes: up to 12 runs; up to 15 if the CoV has
+    changed by less than half of its value after 3 runs. Cell b is measured after cell a. The conclusion comes from
+    Welch's t interval at 95 % on logarithms, which the suite itself does not print.
     """
     mean_a, error_a, runs_a = _reruns(a, np.zeros(len(a), int))
     mean_b, error_b, runs_b = _reruns(b, runs_a)
@@ -203,7 +216,10 @@ def while_spread(a: Floats, b: Floats, ratio: float) -> Outcomes:
 
 
 def _reruns(cell: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Mean and standard error of the runs' logarithms, and how many runs."""
+    """Return the mean and the standard error of the logarithms of a cell's runs, and the number of runs.
+
+    ``start``: the index of the first run in the row of each comparison.
+    """
     runs = np.take_along_axis(cell, start[:, None] + np.arange(15), axis=1)
     values, first, done = np.exp(runs), None, np.full(len(cell), 0)
     for count in range(3, 16):
@@ -226,7 +242,7 @@ RULES: dict[str, Rule] = {
     "40 blocks": fixed(MOST),
     "rerun while CoV > 2.5 %": while_spread,
 }
-# Nothing is called equivalent here, so that each comparison has its chances to go wrong.
+# Nothing is called equivalent here: a comparison that ended as equivalent could no longer show a false difference.
 NULL_RULES: dict[str, Rule] = {
     **{f"{blocks} blocks": fixed(blocks, 0) for blocks in (5, 10, 20, 30, 40)},
     "until decided, 5 to 40": until(Goal.DECIDED, precision=0),
@@ -245,7 +261,7 @@ LEVELS: dict[str, Rule] = {
 
 
 def data_for(shape: Shape, spread: float, ratio: float, count: int) -> tuple[Floats, Floats]:
-    """The same for each rule."""
+    """Return the data of ``measure``. The seed depends on the arguments, so that all rules get the same data."""
     seed = zlib.crc32(f"{shape.name} {spread} {ratio}".encode())
     return measure(np.random.default_rng(seed), shape, spread, ratio, count)
 
@@ -255,7 +271,7 @@ def percent(hits: Flags | list[Flags]) -> str:
 
 
 def over_grid(rule: Rule, shape: Shape, count: int) -> list[str]:
-    """Over all ratios and spreads: covered, false differences at ratio 1, other errors, answered, trials."""
+    """Return table cells over all ratios and spreads, in the order of ``GRID_HEAD`` and ``TRIALS_HEAD``."""
     covered: list[Flags] = []
     false: list[Flags] = []
     wrong: list[Flags] = []
@@ -309,7 +325,7 @@ def by_level(count: int) -> str:
 
 
 def by_autocorrelation(count: int) -> str:
-    """What is paid for it where there is none, and what it is worth where there is some."""
+    """Return the table of the cost (without autocorrelation) and the benefit (with it) of widened intervals."""
     rng = np.random.default_rng(13)
     rows = [
         [str(blocks), f"{along:g}", *_with_and_without(rng, blocks, along, count)]
@@ -328,7 +344,7 @@ def _with_and_without(rng: np.random.Generator, blocks: int, along: float, count
     found = interval(samples, 0.95)
     plain_low = found.center - (found.center - found.low) / found.widening
     plain_high = found.center + (found.high - found.center) / found.widening
-    shift = np.quantile(-plain_low, 0.8)  # so large a difference is seen by 80 % of plain intervals
+    shift = np.quantile(-plain_low, 0.8)  # 80 % of the plain intervals show a difference of this size
     return [
         percent((plain_low > 0) | (plain_high < 0)),
         percent((found.low > 0) | (found.high < 0)),
@@ -339,7 +355,11 @@ def _with_and_without(rng: np.random.Generator, blocks: int, along: float, count
 
 
 def by_detectable(count: int) -> str:
-    """Campaigns on equal cells say what they would have seen; that is put to others of the same kind."""
+    """Return the table that checks the smallest detectable difference.
+
+    Campaigns of equal cells compute it. Other campaigns of the same kind, in which cells differ by this much, should
+    show the difference with a probability of 80 %.
+    """
     rows = [
         [f"{blocks} blocks", *_kept(fixed(blocks, 0), None, blocks, count)]
         for blocks in (3, 4, 5, 8, 10, 20, 40)
@@ -351,7 +371,10 @@ def by_detectable(count: int) -> str:
 
 
 def _kept(rule: Rule | None, looks: Looks | None, blocks: int, count: int) -> list[str]:
-    """Each promise is put to one campaign of its own: its data, moved apart by what was promised."""
+    """Return how many campaigns show the difference, in %, and the median detectable difference.
+
+    Each detectable difference is checked with one new campaign, in which cell a is larger by this difference.
+    """
     coverage = looks.coverage_at(blocks) if looks else 0.95
     a, b = data_for(SHAPES[0], 0.05, 1.0, count)
     silent = interval((a - b)[:, :blocks], coverage)
@@ -385,11 +408,11 @@ def _promise(low: float, high: float, widening: float, *, blocks: int, coverage:
 
 
 def by_family(count: int) -> str:
-    """Families in which nothing differs: how often is anything said to?"""
+    """Return the table of families of equal cells: how many of them have at least one false difference."""
     rows = []
     for cells in (2, 4, 6):
         pairs = [*combinations(range(cells), 2)]
-        # What Holm's correction does to the smallest p-value of a family
+        # Holm's correction divides the error of the smallest p-value by the number of comparisons.
         looks = Looks(first=FIRST, most=MOST, coverage=1 - 0.05 / len(pairs))
         rng = np.random.default_rng(cells)
         data = [measure(rng, SHAPES[0], 0.1, 1.0, count)[0] for _ in range(cells)]

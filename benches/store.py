@@ -1,9 +1,9 @@
-"""How many trials a second a store takes: one transaction each, as campaigns write them, and copied in bulk.
+"""Measures how many trials per second a store takes: one transaction each, as campaigns write them, and copied.
 
     python benches/store.py [--trials 2000]
 
-SQLite on this directory's disk, and a PostgreSQL server of its own (fsync off, in memory: its disk is not the point).
-Each trial has the figures of a usual one: 40 metrics, 60 probes and 8 KiB of output.
+SQLite is on the disk of the current directory. The PostgreSQL server is started for this, in memory and with fsync off,
+because its disk is not of interest. Each trial is of typical size: 40 metrics, 60 probes and 8 KiB of output.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OUTPUT = {"fio.json": "".join(f"{number:8x}" for number in range(1024))}
 
 
 def one_by_one(url: str, trials: int) -> float:
-    """Trials a second, each in a transaction."""
+    """Store the trials, each in its own transaction. Return trials per second."""
     with Store.open(url) as store:
         store.create_campaign(campaign())
         begin = time.perf_counter()
@@ -38,7 +38,7 @@ def one_by_one(url: str, trials: int) -> float:
 
 
 def copied(source: str, target: str) -> float:
-    """Trials a second, each read back and compared."""
+    """Copy the campaign from one store to another, which verifies every trial. Return trials per second."""
     with Store.open(source) as reading, Store.open(target) as writing:
         begin = time.perf_counter()
         done = copy_campaign(reading, writing, reading.campaign())

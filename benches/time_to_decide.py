@@ -1,6 +1,7 @@
-"""How long it takes to decide the orders of ``quick``: repeating until it is sure, against ten trials of everything.
+"""Measures how long it takes to rank the stacks of ``quick``: repeating until decided, and with ten trials per cell.
 
-Runs both on this machine, one after the other, and tells trials, time and what each found. Needs root.
+Runs both on this machine, one after the other. Prints the trials, the time and the outcomes of the comparisons. Needs
+root.
 
     python benches/time_to_decide.py [--precision 5%]
 """

@@ -1,4 +1,4 @@
-"""A campaign of one cell with nothing in it but what it must have: for tests of what stores and names do with it."""
+"""A campaign with one cell and only the required fields, for tests of stores and names."""
 
 from datetime import UTC, datetime
 

@@ -1,6 +1,7 @@
-"""Whoever drops the machine's caches spoils the trials of all others, and what they read next comes from the disk.
+"""Makes tests fail that drop the machine's caches without permission.
 
-Tests measure with ``cache: warm``; those that must drop are marked ``alone``, and the others fail if they do.
+Dropped caches disturb the trials of all other tests: their next reads come from the disk. Tests measure with ``cache:
+warm``. Tests that must drop caches are marked ``alone``.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ _may_drop = True
 
 
 def allow(allowed: bool) -> None:
-    """Whether this process may drop the caches from now on."""
-    global _may_drop  # noqa: PLW0603 - an audit hook is the process's
+    """Allow or forbid this process to drop the caches."""
+    global _may_drop  # noqa: PLW0603 - an audit hook belongs to the whole process
     _may_drop = allowed
 
 
 def allowed() -> bool:
-    """Whether the test that runs now may."""
+    """Return whether this process may drop the caches now."""
     return _may_drop
 
 
 def guard() -> None:
-    """Refuse in this process, for good, to open the file by which caches are dropped unless that is allowed."""
+    """Install an audit hook that raises AssertionError if drop_caches is opened without permission.
+
+    Audit hooks cannot be removed: this lasts until the process ends.
+    """
     sys.addaudithook(_check)
 
 

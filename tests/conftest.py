@@ -1,7 +1,7 @@
-"""Fixtures for every test: a state and data directory of its own, so that nothing of the user's is touched.
+"""Fixtures for all tests. Each test has its own state and data directories, and does not touch files of the user.
 
-All files of a session lie in memory: on a file system of its own with a bound as root, else below /dev/shm.
-Tests neither wait for the disk nor depend on how quick it is.
+All files of a session are in memory: for root in a tmpfs of limited size, otherwise below /dev/shm. Therefore tests do
+not wait for the disk and do not depend on its speed.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
 MEASURE = {"root", "e2e", "browser"}
 
-# IOzone is in no free component: packaging/iozone.sh brings it into this directory, or into another one.
+# IOzone is not in Debian's main component: packaging/iozone.sh installs it into this directory, or into another one.
 _IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "target/iozone")
 os.environ["PATH"] = f"{os.environ['PATH']}:{_IOZONE}"
 
-# How long one example takes says nothing on a busy machine.
+# No deadline: on a busy machine, the duration of one example means nothing.
 settings.register_profile("fslab", deadline=None, derandomize=True)
 settings.load_profile("fslab")
 
@@ -47,7 +47,10 @@ def _available_bytes() -> int:
 
 
 def _session_directory() -> Path | None:
-    """A directory in memory: its own tmpfs, which bounds what a test can write; None where there is no room."""
+    """Make a directory in memory and return it; None if there is not enough memory.
+
+    For root it is a separate tmpfs, whose size limits what tests can write.
+    """
     size = min(_available_bytes() // 3, 8 * GIB)
     if size < GIB:
         return None
@@ -56,7 +59,7 @@ def _session_directory() -> Path | None:
         mount = ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0755", "fslab-test", str(made)]
         if subprocess.run(mount, check=False, capture_output=True).returncode == 0:
             return made
-        made.rmdir()  # a container may not mount
+        made.rmdir()  # containers often have no permission to mount
     shared = Path("/dev/shm")
     if not os.access(shared, os.W_OK) or shutil.disk_usage(shared).free < GIB:
         return None
@@ -64,14 +67,14 @@ def _session_directory() -> Path | None:
 
 
 def _reap() -> None:
-    """Remove what sessions left that were killed."""
+    """Remove the directories and device links of sessions that were killed."""
     for parent in ("/var/tmp", "/dev/shm"):
         for directory in Path(parent).glob(f"{SESSION}*"):
             owner = directory.name.removeprefix(SESSION).partition("-")[0]
             if (
                 owner.isdigit()
                 and not Path(f"/proc/{owner}").exists()
-                and directory.lstat().st_uid == os.geteuid()  # a link of somebody else is theirs
+                and directory.lstat().st_uid == os.geteuid()  # not a link of another user
             ):
                 leaks.detach_below(directory)
                 _remove(directory)
@@ -82,7 +85,7 @@ def _reap() -> None:
 
 
 def _end(directory: Path) -> None:
-    """Remove what is ours, also of workers that an interrupted session ended in the middle of a test."""
+    """Remove the session's directory, with everything that interrupted tests of its workers left."""
     leaks.detach_below(directory)
     _remove(directory)
     _reap()
@@ -90,7 +93,7 @@ def _end(directory: Path) -> None:
 
 def _remove(directory: Path) -> None:
     for mount in reversed([each for each in mounts.mounted() if each.target.is_relative_to(directory)]):
-        # Lazily: a test that left something busy has failed already and said so.
+        # Lazily, because a mount can be busy. The test that left it has already failed.
         subprocess.run(["umount", "--lazy", str(mount.target)], check=True)
     shutil.rmtree(directory)
 
@@ -99,18 +102,18 @@ caches.guard()
 
 
 def _interrupt(*_: object) -> NoReturn:
-    """As Ctrl-C does, also where a shell started it in the background: there SIGINT is ignored."""
+    """Raise KeyboardInterrupt on SIGTERM, because a session in the background of a shell ignores SIGINT."""
     raise KeyboardInterrupt
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Workers of xdist are given a directory below the one made here."""
-    gc.set_threshold(GARBAGE)  # as fslab itself: a tenth of the time went into looking for garbage
+    """Set up signals and the session's directory. Workers of pytest-xdist get a directory below it."""
+    gc.set_threshold(GARBAGE)  # as in fslab: garbage collection took a tenth of the time
     if hasattr(config, "workerinput") or config.option.basetemp:
         return
-    signal.signal(signal.SIGTERM, _interrupt)  # so that it ends in good order
-    # Tests send them to fslab, which would ignore them as nohup(1) and a shell's background jobs do.
+    signal.signal(signal.SIGTERM, _interrupt)  # so that fixtures and cleanups still run
+    # Tests send these signals to fslab. It would inherit and ignore them under nohup(1) or as a background job.
     for signum, usual in (
         (signal.SIGHUP, signal.SIG_DFL), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler),
     ):  # fmt: skip
@@ -125,7 +128,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def session_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> Path:
-    """What fslab finds out about a machine once, it finds out once for all tests."""
+    """Return a cache directory for all tests of the session: fslab examines the machine only once."""
     own = tmp_path_factory.getbasetemp()
     made = (own if worker_id == "master" else own.parent) / "cache"
     made.mkdir(exist_ok=True)
@@ -134,7 +137,7 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> P
 
 @pytest.fixture(scope="session")
 def starter() -> Iterator[Starter]:
-    """Starts fslab without importing it anew."""
+    """Yield a ``Starter``, which runs fslab without importing it again."""
     made = Starter()
     yield made
     made.close()
@@ -147,7 +150,10 @@ _numbers = itertools.count()
 def own_directories(
     tmp_path_factory: pytest.TempPathFactory, session_cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
-    """Directories of this test only; also where its subprocesses look. Short, since sockets' names are."""
+    """Make directories for this test and set the environment so that fslab and its child processes use them.
+
+    Their path is short, because the path of a socket is limited to 107 bytes.
+    """
     home = tmp_path_factory.getbasetemp() / f"x{next(_numbers)}"
     home.mkdir()
     set_directories(monkeypatch, home)
@@ -157,7 +163,7 @@ def own_directories(
 
 @pytest.fixture
 def hold(tmp_path: Path) -> Iterator[Hold]:
-    """Holds a campaign in a trial until the test lets it go on."""
+    """Yield a ``Hold``, which stops a campaign in a trial until the test releases it."""
     directory = tmp_path / "hold"
     directory.mkdir()
     made = Hold(directory)
@@ -167,8 +173,10 @@ def hold(tmp_path: Path) -> Iterator[Hold]:
 
 @pytest.fixture(autouse=True)
 def machine(request: pytest.FixtureRequest) -> Iterator[None]:
-    """A test marked ``alone`` drops the machine's caches or changes its settings, which spoils the trials of others: it
-    runs while no other test measures, in whichever session."""
+    """Run a test marked ``alone`` only while no other test measures, in this session or another one.
+
+    Such a test drops the machine's caches or changes its settings, which would disturb the trials of other tests.
+    """
     alone = request.node.get_closest_marker("alone") is not None
     caches.allow(alone)
     if request.path.parent.name not in MEASURE:
@@ -180,7 +188,7 @@ def machine(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def leaves_nothing(request: pytest.FixtureRequest, own_directories: Path) -> Iterator[None]:
-    """Whatever a test with devices, campaigns or guests leaves behind fails it."""
+    """Fail a test with devices, campaigns or guests if it leaves anything behind."""
     if request.path.parent.name not in WITH_DEVICES:
         yield
         return
@@ -192,13 +200,13 @@ def leaves_nothing(request: pytest.FixtureRequest, own_directories: Path) -> Ite
 
 
 def pytest_collection_finish() -> None:
-    """The tests themselves stay: nobody looks for garbage among them."""
+    """Exclude the collected tests from garbage collection: they stay in use until the end."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests marked `root` are skipped for other users, and say so."""
+    """Skip tests marked ``root`` for other users, with a reason."""
     if not ROOT:
         for item in items:
             if item.get_closest_marker("root"):

@@ -1,4 +1,4 @@
-"""What keeps tests apart that run side by side: directories of their own, and turns at what the machine has once."""
+"""Isolates tests that run in parallel: separate directories, and a lock for what the machine has only once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-# "fslab-test-PID-…": whatever a session that was killed left is found by its name, and removed by the next one.
+# Directories are named fslab-test-PID-…, so that a session can find and remove those of a killed session.
 SESSION = "fslab-test-"
 
 _LOCK = Path(tempfile.gettempdir()) / f"fslab-tests-{os.geteuid()}.lock"
@@ -19,7 +19,10 @@ _GATE = _LOCK.with_suffix(".gate")
 
 
 def set_directories(patch: pytest.MonkeyPatch, home: Path) -> None:
-    """Let fslab and all that it starts keep everything below ``home``."""
+    """Set the environment so that fslab and its child processes keep all their files below ``home``.
+
+    Also unset variables that would change the store or the output.
+    """
     for variable, name in (
         ("XDG_STATE_HOME", "state"),
         ("XDG_DATA_HOME", "data"),
@@ -34,9 +37,10 @@ def set_directories(patch: pytest.MonkeyPatch, home: Path) -> None:
 
 @contextmanager
 def sharing(*, alone: bool = False) -> Iterator[None]:
-    """Measure beside others, or ``alone``: while no other test measures, in whichever session."""
+    """Hold a lock while a test measures: shared, or exclusive (``alone``) among all sessions of this user."""
     with _LOCK.open("a") as lock:
-        with _GATE.open("a") as gate:  # first come, first served: who waits to be alone holds the others up
+        # First come, first served: while a test waits for the exclusive lock, it holds the gate, and later tests queue.
+        with _GATE.open("a") as gate:
             fcntl.flock(gate, fcntl.LOCK_EX)
             fcntl.flock(lock, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
         yield

@@ -1,4 +1,4 @@
-"""A running fslab-disk, for tests."""
+"""Runs fslab-disk for tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BINARY = Path(sys.executable).parent / "fslab-disk"
 
 
 class Server:
-    """A server of one disk, and its control socket."""
+    """A running server with one disk of ``size`` bytes, and its control socket."""
 
     def __init__(self, home: Path, *options: str, size: int = SIZE) -> None:
         self.directory = home / "fslab-disk"
@@ -52,7 +52,7 @@ class Server:
         subprocess.run([BINARY, "clean", str(self.directory)], check=True, timeout=LIMIT_S)
 
     def end(self) -> None:
-        with self.process:  # closes its output, also where cleaning fails
+        with self.process:  # closes its output even if cleaning fails
             try:
                 with contextlib.suppress(OSError):
                     self.clean()

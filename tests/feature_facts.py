@@ -1,4 +1,4 @@
-"""What declared limits and found features must have to do with each other: a declaration is held to the trying."""
+"""Checks the declared limits of file systems against the results of feature tests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fslab.storage.filesystems import REGISTRY
 
 
 def able(found: Examination) -> dict[Ability, bool]:
-    """What trying says of each ability that can be declared to be lacking."""
+    """Return for each ability that a file system can lack whether the feature tests found it."""
     findings = found.findings
     direct = findings["direct-io"]
     return {
@@ -27,7 +27,10 @@ NEEDED = ("direct-io", "fallocate", "hard-links", "xattr", "holes", "reflink", "
 
 
 def check_declared(found: Examination, *, but: frozenset[Ability] = frozenset()) -> None:
-    """The file system lacks exactly what it is declared to lack; ``but``: what this kernel decides otherwise."""
+    """Assert that the file system lacks exactly the abilities that it is declared to lack.
+
+    ``but``: abilities that depend on the kernel, and are not checked.
+    """
     limits = REGISTRY.get(found.filesystem).limits
     for ability, possible in able(found).items():
         if ability not in but:

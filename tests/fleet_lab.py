@@ -1,7 +1,7 @@
-"""Machines of a fleet, each in a network namespace and with a host name of its own, on one bridge.
+"""Simulates the machines of a fleet: each has its own network namespace and host name, and is connected to one bridge.
 
-Nothing of the machine's own network is touched: the bridge has a namespace too, in which the database and the scheduler
-run. Everything goes with the processes that hold the namespaces.
+The network of the host is not changed: the bridge is in another namespace, in which the database and the scheduler run.
+The kernel removes everything when the processes that hold the namespaces end.
 """
 
 from __future__ import annotations
@@ -24,18 +24,21 @@ from tests.limits import LIMIT_S, wait_for
 
 FSLAB = str(Path(sys.executable).parent / "fslab")
 HUB = "10.77.0.1"
-WITH_US = ("setpriv", "--pdeathsig", "TERM")  # ends when the tests are killed
+WITH_US = ("setpriv", "--pdeathsig", "TERM")  # a command gets SIGTERM when its parent, the test process, ends
 
 
 def namespace() -> subprocess.Popen[bytes]:
-    """A process that holds a network and a host name of its own. No mounts: it would hold those of other tests."""
+    """Start a process that holds a new network and UTS namespace.
+
+    It has no mount namespace of its own, because that would keep the mounts of other tests busy.
+    """
     holder = subprocess.Popen(["unshare", "--net", "--uts", *WITH_US, "sleep", "infinity"])
     wait_for(lambda: Path(f"/proc/{holder.pid}/comm").read_text() == "sleep\n")
     return holder
 
 
 def inside(holder: int, *argv: object) -> list[str]:
-    """The command in the namespaces of a process."""
+    """Return the nsenter(1) command that runs ``argv`` in the network and UTS namespaces of a process."""
     return ["nsenter", f"--net=/proc/{holder}/ns/net", f"--uts=/proc/{holder}/ns/uts", *map(str, argv)]
 
 
@@ -45,7 +48,11 @@ def sh(*argv: object) -> None:
 
 @dataclass
 class Member:
-    """One machine: its namespaces, its directories, its agent."""
+    """One machine of the fleet.
+
+    ``holder``: the process that holds its namespaces. ``home``: its directories. ``hub``: see ``Lab``. ``agent``: its
+    ``fslab fleet worker``. ``turn``: descriptor of the lock that the test holds while the machine is paused.
+    """
 
     name: str
     number: int
@@ -56,14 +63,14 @@ class Member:
     turn: int | None = None
 
     def pause(self) -> None:
-        """No trial begins: campaigns of a machine take turns, and the turn is the test's."""
+        """Prevent new trials: take the lock that a campaign of this machine needs to run a trial."""
         directory = self.home / "fslab"
         directory.mkdir(mode=0o700, exist_ok=True)
         self.turn = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(self.turn, fcntl.LOCK_EX)
 
     def go_on(self) -> None:
-        """Let trials begin."""
+        """Release the lock, so that trials can start."""
         if self.turn is not None:
             os.close(self.turn)
         self.turn = None
@@ -78,7 +85,7 @@ class Member:
         return (self.home / "log").read_text("utf-8", "replace")
 
     def start(self, token: str | None = None) -> None:
-        """Start its agent, which joins if it has a token."""
+        """Start the agent. With a token, it joins the fleet first."""
         joining = [HUB, "--token", token] if token else []
         options = ["--config", self.home / "worker.toml", "--directory", self.home / "member"]
         with (self.home / "log").open("ab") as log:
@@ -88,7 +95,7 @@ class Member:
             )  # fmt: skip
 
     def processes(self, *words: str) -> list[int]:
-        """Its processes with these words in their command lines."""
+        """Return the ids of the machine's processes whose command lines contain all these words."""
         mark = f"{self.home}/".encode()
         found = []
         for process in Path("/proc").glob("[0-9]*"):
@@ -102,7 +109,7 @@ class Member:
         return found
 
     def kill(self, *words: str) -> bool:
-        """SIGKILL one process of it; whether there was one."""
+        """Send SIGKILL to one of these processes. Return whether there was one."""
         for process in self.processes(*words):
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
@@ -110,11 +117,11 @@ class Member:
         return False
 
     def link(self, state: str) -> None:
-        """Cut its cable (``down``), or put it back (``up``)."""
+        """Disconnect the machine from the bridge (``down``), or connect it again (``up``)."""
         sh(*inside(self.hub, "ip", "link", "set", f"v{self.number}", state))
 
     def end(self) -> None:
-        """End its agent as a service is ended."""
+        """End the agent with SIGTERM, as a service manager does."""
         if self.agent is not None and self.agent.poll() is None:
             self.agent.terminate()
             self.agent.wait(LIMIT_S)
@@ -122,7 +129,7 @@ class Member:
 
 @dataclass
 class Lab:
-    """``hub``: process whose network namespace has the bridge, the database and the scheduler."""
+    """A fleet. ``hub``: process whose network namespace has the bridge, the database and the scheduler."""
 
     directory: Path
     hub: int
@@ -140,11 +147,11 @@ class Lab:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Of the operator."""
+        """The environment of the operator's commands."""
         return {**os.environ, "FSLAB_STORE": self.store}
 
     def fslab(self, *words: object, check: bool = True) -> subprocess.CompletedProcess[str]:
-        """The operator's command."""
+        """Run a command of the operator to its end."""
         done = subprocess.run(
             inside(self.hub, FSLAB, *words), env=self.environment, capture_output=True, text=True, check=False,
             timeout=LIMIT_S,
@@ -156,7 +163,7 @@ class Lab:
         return json.loads(self.fslab(*words, "--json").stdout)
 
     def begin(self, *words: object) -> subprocess.Popen[str]:
-        """The operator's command, beside."""
+        """Start a command of the operator in the background."""
         return subprocess.Popen(
             inside(self.hub, FSLAB, *words), env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             text=True,
@@ -175,7 +182,7 @@ class Lab:
             self.scheduler.wait(LIMIT_S)
 
     def has_joined(self) -> bool:
-        """Whether all machines are there; fails if an agent has ended by itself."""
+        """Return whether all machines are online. Fail if an agent has ended."""
         for member in self.members:
             assert member.agent is not None
             assert member.agent.poll() is None, member.log
@@ -224,12 +231,12 @@ def _member(lab: Lab, number: int, undo: ExitStack) -> Member:
 
 @contextmanager
 def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
-    """A fleet with its scheduler, and machines that have joined."""
+    """Yield a running fleet: database, scheduler, and machines that have joined."""
     with ExitStack() as undo:
         hub = namespace()
         undo.callback(hub.wait)
         undo.callback(hub.kill)
-        # A bridge without an address of its own takes one of its ports', and is not found when that one goes.
+        # Without its own MAC address, a bridge uses that of a port, and is unreachable when this port is removed.
         for words in (
             "ip link set lo up", "ip link add br0 address 02:00:00:00:00:01 type bridge",
             f"ip addr add {HUB}/24 dev br0", "ip link set br0 up",
@@ -254,7 +261,7 @@ def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
 
 
 def _answers(hub: int) -> bool:
-    """Whether machines can join."""
+    """Return whether the port on which machines join accepts connections."""
     probe = f"import socket; socket.create_connection(('{HUB}', 8785), 1).close()"
     done = subprocess.run(inside(hub, sys.executable, "-c", probe), check=False, capture_output=True)
     time.sleep(0.1)

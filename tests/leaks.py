@@ -1,6 +1,6 @@
-"""What a test leaves behind on the machine: loop devices, mounts, links, memory files, processes of its own.
+"""Finds what a test left on the machine: loop devices, mounts, links, files, processes.
 
-Only what lies below the test's own directories or carries their name counts, so that tests run side by side.
+Only looks for what belongs to the test's own directories, so that tests can run in parallel.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ from fslab.system import memory, mounts, sysfs
 
 
 def of(*directories: Path) -> set[str]:
-    """Every loop device, mount, runtime directory, journal, image and process that belongs to ``directories``."""
+    """Return every loop device, mount, link, file and process that belongs to ``directories``, in words."""
     return _devices(directories) | _files(directories) | _processes(directories)
 
 
 def detach_below(directory: Path) -> None:
-    """Detach loop devices whose images lie below a directory; partitions would stay, and be the next image's."""
+    """Detach loop devices whose images are below a directory.
+
+    Delete their partitions first. Otherwise they would stay and belong to the next image on the same device.
+    """
     for entry in sysfs.SYS.glob("block/loop*/loop/backing_file"):
         if _below(Path(sysfs.text(entry) or "/"), (directory,)):
             block = entry.parent.parent
@@ -33,12 +36,15 @@ def detach_below(directory: Path) -> None:
 
 
 def links() -> Iterable[Path]:
-    """Names that tests gave to devices, of every process: ``fslab-PID-…``."""
+    """Return the links ``fslab-PID-…`` below /dev/disk that tests of all processes made for devices."""
     return Path("/dev/disk").glob("by-*/fslab-*")
 
 
 def settled(*directories: Path) -> set[str]:
-    """The same, when what is on its way out is gone: a watchdog of a killed campaign needs a moment."""
+    """Return what :func:`of` still finds after LIMIT_S seconds, or the empty set as soon as it finds nothing.
+
+    Some things disappear only after a moment, such as the watchdog of a killed campaign.
+    """
     deadline = time.monotonic() + LIMIT_S
     while (found := of(*directories)) and time.monotonic() < deadline:
         time.sleep(0.05)
@@ -56,7 +62,7 @@ def _devices(directories: tuple[Path, ...]) -> set[str]:
 
 
 def _files(directories: tuple[Path, ...]) -> set[str]:
-    """Runtime directories, journals, images; memory of guests whose campaigns these directories know."""
+    """Return runtime directories, state files, and memory files of campaigns that have a journal there."""
     runtimes = [entry for each in directories for entry in (each / "fslab").glob("*")]
     found = {f"runtime {entry}" for entry in runtimes}
     for directory in directories:
@@ -68,11 +74,11 @@ def _files(directories: tuple[Path, ...]) -> set[str]:
 
 
 def _processes(directories: tuple[Path, ...]) -> set[str]:
-    """Processes that were started with these directories in their environment, and live."""
+    """Return running processes that have a path below these directories in their environment."""
     names = [str(directory).encode() + b"/" for directory in directories]
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has ended meanwhile
+        with contextlib.suppress(OSError):  # the process has ended meanwhile
             environment = (process / "environ").read_bytes()
             if any(name in environment for name in names):
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""How long a test waits for what must come: longer than any busy machine needs; only a test that fails waits."""
+"""The time limit for conditions that tests wait for. It is long enough for a busy machine; only failures reach it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ LIMIT_S = 300.0
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until something is so."""
+    """Wait until the condition is true. Fail after LIMIT_S seconds."""
     deadline = time.monotonic() + LIMIT_S
     while not condition():
         assert time.monotonic() < deadline, "did not come about"

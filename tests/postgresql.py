@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: in a temporary directory, on a socket there, run by an unprivileged user."""
+"""Runs a PostgreSQL server for tests: in a temporary directory, on a socket there, as an unprivileged user."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tests.limits import LIMIT_S
 
 UNPRIVILEGED = 65534  # the server refuses root
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "TZ": "UTC"}
-# Nothing here is to survive a power cut, and memory is short beside other tests. A server may be set to confirm what it
-# has not written; a crash of it must lose no trial all the same.
+# The data need not survive a power failure, and other tests need memory too. A server can be configured to confirm
+# commits that are not written yet (synchronous_commit); fslab must not lose trials even then.
 SETTINGS = (
     "listen_addresses=",
     "fsync=off",
@@ -28,17 +28,20 @@ SETTINGS = (
 
 
 def binaries() -> Path | None:
-    """Where the server's programs are: of the newest version on Debian, else on PATH. None: not installed."""
+    """Return the directory of the server's programs: Debian's newest version, or from PATH. None: not installed."""
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda each: int(each.parts[-3]))
     found = debian[-1] if debian else shutil.which("initdb")
     return Path(found).parent if found else None
 
 
 class Cluster:
-    """One server, started and stopped at will. Databases are copied from one that has fslab's tables."""
+    """One server, which can be started and stopped again and again."""
 
     def __init__(self, programs: Path, directory: Path, network: int | None = None) -> None:
-        """``network``: process whose network namespace it listens in, on all addresses; None: on its socket alone."""
+        """Create the cluster with initdb in ``directory``.
+
+        ``network``: process in whose network namespace the server listens, on all addresses; None: only on its socket.
+        """
         self.programs, self.directory, self.made, self.network = programs, directory, 0, network
         self.user = UNPRIVILEGED if os.geteuid() == 0 else None
         if self.user is not None:
@@ -49,14 +52,14 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """A database that every server has."""
+        """The URL of ``postgres``, a database that every server has."""
         return self.url_of("postgres")
 
     def url_of(self, name: str) -> str:
         return f"postgresql+psycopg://fslab@/{name}?host={self.directory}"
 
     def start(self) -> None:
-        """Listening on a socket of its own directory alone."""
+        """Start the server. It listens on a socket in its directory, and on TCP if it has a ``network``."""
         settings: tuple[str, ...] = (*SETTINGS, f"unix_socket_directories={self.directory}")
         if self.network is not None:
             settings = (*settings, "listen_addresses=*")
@@ -68,11 +71,11 @@ class Cluster:
                   "start")  # fmt: skip
 
     def stop(self) -> None:
-        """At once, as a crash would."""
+        """Stop the server without a checkpoint (mode immediate), as a crash would."""
         self._run("pg_ctl", "-D", str(self.directory / "data"), "-w", "-m", "immediate", "stop", check=False)
 
     def database(self, like: str = "template1") -> str:
-        """The name of a new database, a copy of another one that nobody is connected to."""
+        """Create a database and return its name. It is a copy of ``like``, to which nobody may be connected."""
         self.made += 1
         name = f"t{self.made}"
         self.execute(f'CREATE DATABASE {name} TEMPLATE "{like}"')
@@ -102,8 +105,10 @@ class Cluster:
 
 @contextmanager
 def running(programs: Path, network: int | None = None) -> Iterator[Cluster]:
-    """A started server, stopped and removed afterwards: by the next session, where this one was killed. Its directory
-    has a short name: those of sockets have 107 bytes."""
+    """Yield a started server; stop and remove it afterwards. If this session is killed, the next one removes its files.
+
+    The path of its directory is short, because the path of a socket is limited to 107 bytes.
+    """
     with tempfile.TemporaryDirectory(prefix=f"{SESSION}{os.getpid()}-", dir="/dev/shm") as name:
         Path(name).chmod(0o711)  # the server runs as another user
         directory = Path(name) / "pg"

@@ -1,8 +1,8 @@
-"""Runs the fast tests again and again, each time in another order, and prints what ever failed.
+"""Runs the fast tests several times, in a different order each time, and prints which tests failed.
 
     python tests/repeat.py ROUNDS [--loaded ROUNDS] [PYTEST ARGUMENT …]
 
-A loaded round runs while every CPU is busy and the disk is written to. Exit status 1 when anything failed.
+A loaded round runs while all CPUs are busy and data is written to the disk. Exit status 1 if any test failed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ while True:
 
 @contextlib.contextmanager
 def load() -> Iterator[None]:
-    """Every CPU busy, and a file of a fixed size written and flushed over and over on the disk of this directory."""
+    """Keep all CPUs busy, and repeatedly write and fsync a file on the disk of the current directory."""
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
         argvs = [[sys.executable, "-c", BUSY]] * (os.cpu_count() or 1)
         argvs.append([sys.executable, "-c", WRITE, f"{directory}/load", str(WRITTEN_BYTES)])
@@ -48,7 +48,10 @@ def load() -> Iterator[None]:
 
 
 def run(seed: int, more: list[str]) -> tuple[int, list[str]]:
-    """One round: how many tests ran, and the names of those that failed."""
+    """Run one round. Return the number of tests, and the names of those that failed.
+
+    ``more``: further arguments for pytest.
+    """
     with tempfile.NamedTemporaryFile(suffix=".xml") as report:
         argv = [
             sys.executable, "-m", "pytest", "-q", "-m", "not slow", "-n", str(3 * (os.cpu_count() or 1)),
@@ -57,7 +60,7 @@ def run(seed: int, more: list[str]) -> tuple[int, list[str]]:
         with subprocess.Popen(argv) as session:
             try:
                 session.wait()
-            finally:  # an interrupted session undoes what its tests made
+            finally:  # an interrupted session still removes what its tests made
                 session.terminate()
         if not Path(report.name).stat().st_size:
             return 0, ["pytest itself"]

@@ -1,7 +1,7 @@
-"""Runs fslab in processes forked from one that has imported it: to start, they take 10 ms instead of a second of a CPU.
+"""Runs fslab in processes forked from one that has imported it. They start in 10 ms instead of a second of CPU time.
 
-All else is a process's own: arguments, environment, directory, user, files, signals, exit status. What depends on the
-start itself (terminal, locale, how soon it answers) is tested with ``subprocess``.
+Each process has its own arguments, environment, directory, user, files, signals and exit status. Tests of the start
+itself (terminal, locale, response time) use ``subprocess`` instead.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # for the process that forks
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for the forking process, which runs this file
 from tests import caches
 
-# Numerical libraries start threads at import, and only a process of one thread may fork.
+# Numerical libraries start threads at import, but only a process with one thread can fork safely.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 LATE = {"alembic.command", "numpy", "scipy.special", "rich.table", "rich.progress", "typer._adapters"}
-# Made for Alembic alone, the start itself, and what runs as the first process of a guest.
+# Modules that only Alembic imports, and that of the first process of a guest.
 NOT_IMPORTED = ("fslab.store.migrations.env", "fslab.store.migrations.versions", "fslab.campaign.inside")
 
 
 class Starter:
-    """The tests' side: one process that has fslab imported, and forks at each ``run``."""
+    """The tests' side: starts a process that imports fslab and forks for each ``run``."""
 
     def __init__(self) -> None:
         self._path = os.environ.get("PYTHONPATH")
@@ -46,8 +46,13 @@ class Starter:
     def run(
         self, argv: list[str], *, cwd: Path, timeout_s: float, user: int | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run one command of fslab to its end, with this process's environment."""
-        if os.environ.get("PYTHONPATH") != self._path:  # is read at the start of a process: plugins of a test
+        """Run one fslab command to its end, with the environment of this process.
+
+        Raises TimeoutError after ``timeout_s`` (subprocess.TimeoutExpired if PYTHONPATH has changed). ``user``: the uid
+        to run as.
+        """
+        # A test of plugins has changed it, and Python reads it only when it starts.
+        if os.environ.get("PYTHONPATH") != self._path:
             return subprocess.run(
                 argv, capture_output=True, text=True, cwd=cwd, timeout=timeout_s, user=user, check=False,
                 stdin=subprocess.DEVNULL,
@@ -79,13 +84,13 @@ class Starter:
         return subprocess.CompletedProcess(argv, code, out, err)
 
     def close(self) -> None:
-        """End the process that forks; it waits for nothing."""
+        """End the forking process. It does not wait for running commands."""
         self._channel.close()
         self._process.wait()
 
 
 def _plain(environment: Any) -> dict[str, str]:
-    """Without what is one test's own."""
+    """Return the environment without the variables of a single test."""
     return {
         key: text for key, text in environment.items() if not key.startswith(("XDG_", "FSLAB_", "PYTEST_"))
     }
@@ -110,7 +115,10 @@ def _import_all() -> None:
 
 
 def _serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Fork at each request: returns in each child what it is to run, and None when nobody asks any more."""
+    """Fork for each request, and report the exit status of each child.
+
+    Returns the request in each child, and None in the parent when the other end closes the channel.
+    """
     running: dict[int, tuple[int, int]] = {}
     while True:
         for ready in select.select([channel.fileno(), *running], [], [])[0]:
@@ -137,7 +145,7 @@ def _serve(channel: socket.socket) -> dict[str, Any] | None:
 
 
 def _become(request: dict[str, Any], out: int, err: int, _reply: int) -> dict[str, Any]:
-    """Take on what the request says of files, environment, directory and user."""
+    """Set the files, environment, directory, user and arguments of this process as requested."""
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.closerange(3, 1024)

@@ -1,4 +1,4 @@
-"""The guest's side of a virtio disk over vhost-user, for tests: its memory, its queue, and requests one by one."""
+"""The guest's side of a virtio disk over vhost-user, for tests: memory, one virtqueue, and single requests."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 from tests.limits import LIMIT_S
 
 MEMORY = 8 << 20
-GUEST_BASE = 1 << 30  # where the guest has its memory, and where the other end has it
-USER_BASE = 1 << 40
+GUEST_BASE = 1 << 30  # guest physical address of the memory
+USER_BASE = 1 << 40  # user address of the memory, which vhost-user uses for the rings
 DESCRIPTORS, AVAILABLE, USED, HEADER, STATUS, DATA = 0, 0x1000, 0x2000, 0x3000, 0x3100, 0x10000
 QUEUE = 8
 NEXT, WRITABLE, INDIRECT = 1, 2, 4
@@ -24,7 +24,7 @@ PROTOCOL_FEATURES = 1 << 30
 
 
 class Client:
-    """One connection. ``regions``: for how many the memory table has room, as User-Mode Linux sends it."""
+    """One connection. ``regions``: size of the memory table, of which one is used, as User-Mode Linux sends it."""
 
     def __init__(self, path: Path, *, regions: int = 1) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
@@ -58,7 +58,7 @@ class Client:
         return self.send(24, struct.pack("<III", 0, 60, 0) + bytes(60))[12:]
 
     def begin(self) -> None:
-        """Set up as a driver does."""
+        """Negotiate features, share the memory, and set up and enable the queue."""
         features = self.number(1)
         self.send(3)
         self.send(16, struct.pack("<Q", self.number(15)))
@@ -79,7 +79,7 @@ class Client:
         self.memory[DESCRIPTORS + 16 * number : DESCRIPTORS + 16 * (number + 1)] = entry
 
     def submit(self, head: int = 0) -> None:
-        """Make a chain available, and kick."""
+        """Make a descriptor chain available and notify the server (kick)."""
         slot = AVAILABLE + 4 + 2 * (self.index % QUEUE)
         self.memory[slot : slot + 2] = struct.pack("<H", head)
         self.index += 1
@@ -87,7 +87,10 @@ class Client:
         os.eventfd_write(self.kick, 1)
 
     def finished(self) -> bool:
-        """Wait until one more chain was used; False if the server hung up instead."""
+        """Wait until the server has used one more descriptor chain.
+
+        Returns False if the server closes the connection, or after LIMIT_S seconds.
+        """
         poller = select.poll()
         poller.register(self.call, select.POLLIN)
         poller.register(self.socket, select.POLLIN | select.POLLHUP)
@@ -104,7 +107,7 @@ class Client:
         return int(struct.unpack("<H", self.memory[USED + 2 : USED + 4])[0])
 
     def request(self, kind: int, sector: int = 0, *, data: bytes = b"", room: int = 0) -> tuple[int, bytes]:
-        """One request: its status, and what was read."""
+        """Send one virtio-blk request and wait for it. Return its status, and ``room`` bytes of data."""
         self.memory[HEADER : HEADER + 16] = struct.pack("<IIQ", kind, 0, sector)
         self.memory[DATA : DATA + len(data)] = data
         self.memory[STATUS] = 0xFF

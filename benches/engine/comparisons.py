@@ -1,6 +1,6 @@
-"""What is compared: for each piece of work, the engine's command and its peers', on the same files.
+"""The comparisons: for each task, the command of fslab-engine and those of its peers, on the same files.
 
-A side prepares (not measured), runs, and returns seconds: of the process, or as the program itself reports them.
+A side prepares (not measured), runs, and returns seconds: of the process, or as reported by the program itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from functools import partial
 from pathlib import Path
 
 FILES = 10_000
-# bonnie++ gives no rate for what took less than half a second.
+# Enough files, because bonnie++ reports no rate for a test of less than half a second.
 BONNIE_FILES = 192 * 1024
 NEEDLE = "fslab-needle"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """One of two programs: `run` returns seconds for each figure, and the answer if there is one to compare."""
+    """One of the two programs. ``run`` returns the seconds by metric name, and an answer to compare (or None)."""
 
     name: str
     run: Callable[[], tuple[dict[str, float], object]]
@@ -31,7 +31,7 @@ class Side:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """The engine and a peer, doing the same."""
+    """One task, done by the engine and by a peer."""
 
     work: str
     threads: int
@@ -43,14 +43,14 @@ def run(argv: list[str], cwd: Path | None = None) -> str:
     done = subprocess.run(
         argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, cwd=cwd
     )
-    # 1 is "no match" for grep-like programs, and du's for a file that it may not read.
+    # Exit status 1 means "no match" for programs like grep, and "cannot read a file" for du.
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{' '.join(argv)}: {done.stderr[-500:]}")
     return done.stdout
 
 
 class Bench:
-    """Everything for one directory: the data sets, and both sides of each comparison."""
+    """The data sets and comparisons in one directory."""
 
     def __init__(self, engine: Path, bare: Path | None, place: Path, tree_files: int) -> None:
         self.engine, self.bare, self.place = str(engine), bare, place
@@ -83,7 +83,7 @@ class Bench:
         prepare: Callable[[], None] | None = None,
         answer: str | None = None,
     ) -> Side:
-        """The engine, timed from outside like any other program."""
+        """Return the engine's side. The whole process is timed, as for the other programs."""
 
         def go() -> tuple[dict[str, float], object]:
             if prepare:
@@ -230,7 +230,7 @@ class Bench:
         yield from self._compare("delete, 30000 files", threads, ours, rm)
 
     def _metadata(self) -> Iterator[Comparison]:
-        """Programs that report rates of their own: seconds for FILES files follow from them."""
+        """Compare with programs that report rates. The seconds for FILES files are computed from these rates."""
         peers = [
             ("fio", self._fio, FILES),
             ("fs_mark", self._fs_mark, FILES),
@@ -242,7 +242,7 @@ class Bench:
                 yield from self._compare("metadata", 1, ours, Side(name=name, run=function))
 
     def _steps(self, files: int) -> tuple[dict[str, float], object]:
-        """Seconds for FILES files, of a run with this many."""
+        """Run the engine with ``files`` files and return the seconds of each operation, scaled to FILES files."""
         argv = [self.engine, "small-files", str(self.place), "--files", str(files), "--no-syncfs", "--json"]
         operations = json.loads(run(argv))["operations"]
         return {operation["name"]: operation["seconds"] / files * FILES for operation in operations}, None
@@ -256,7 +256,7 @@ class Bench:
             f"--directory={directory}",
             "--filesize=4k",
             f"--nrfiles={FILES}",
-            "--file_service_type=sequential",  # else it spends its time on choosing a file
+            "--file_service_type=sequential",  # otherwise fio spends most of the time choosing the next file
             "--fallocate=none",
             "--output-format=json",
         ]
@@ -264,7 +264,7 @@ class Bench:
             report = json.loads(run(["fio", *common, f"--ioengine={engine}"], cwd=self.place))
             seconds[name] = FILES / report["jobs"][0]["read"]["iops"]
         shutil.rmtree(directory)
-        # fio's filecreate opens and closes, and writes nothing: not comparable with our create of 4 KiB.
+        # fio's filecreate only opens and closes a file; the engine's create also writes 4 KiB: not comparable.
         del seconds["create"]
         return seconds, None
 
@@ -273,7 +273,7 @@ class Bench:
         text = run(["bonnie++", "-d", str(self.place), "-s", "0", "-n", size, "-u", "root", "-q"])
         fields = text.strip().splitlines()[-1].split(",")
         rates = {"create": fields[26], "delete": fields[30]}
-        # Plus signs mean that it was too fast for bonnie++ to tell.
+        # bonnie++ prints plus signs instead of a rate if a test was too short.
         return {name: FILES / float(rate) for name, rate in rates.items() if "+" not in rate and rate}, None
 
     def _fs_mark(self) -> tuple[dict[str, float], object]:

@@ -1,6 +1,6 @@
-"""The programs that fslab-engine is held against, and how to get them.
+"""Installs the programs that fslab-engine is compared with. Does not measure anything.
 
-Nothing here measures. Cargo programs go to a private root; Debian packages need root, and are left out without it.
+Cargo programs are installed into a separate directory. Debian packages are installed only as root.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CARGO = {
 
 
 def install(build: Path) -> None:
-    """Installs what is missing; whatever cannot be had is left out of the comparisons."""
+    """Install missing programs and extend PATH. Comparisons skip programs that cannot be installed."""
     packages = [package for program, package in APT.items() if shutil.which(program) is None]
     if packages and os.geteuid() == 0 and shutil.which("apt-get"):
         _try(["apt-get", "install", "-y", "-qq", *packages])
@@ -53,7 +53,7 @@ def install(build: Path) -> None:
 
 
 def compile_bare(source: Path, build: Path) -> Path | None:
-    """The bare loop, compiled; None without a compiler."""
+    """Compile the bare C loop and return its path; None if this fails, such as without a compiler."""
     build.mkdir(parents=True, exist_ok=True)
     target = build / "bare"
     done = _try(["cc", "-O2", "-pthread", str(source), "-o", str(target)])

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""fslab-engine against its peers, side by side: both sides of each comparison in turn, medians of ratios.
+"""Compares fslab-engine with similar programs. Each round runs both programs in random order.
 
     benches/engine/run.py [--rounds 9] [--output FILE] [--only WORD] [PLACE …]
 
-PLACE is a directory to work in; the default is one in memory and one here. A ratio above 1 says that the engine
-is faster.
+PLACE is a directory to work in; the default is /dev/shm and the current directory. Prints median times, and the median
+and the quartiles of the ratios peer ÷ engine. A ratio above 1 means that the engine is faster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benches.engine import peers  # noqa: E402 (it is no installed package)
+from benches.engine import peers  # noqa: E402 (not an installed package)
 from benches.engine.comparisons import Bench, Comparison  # noqa: E402
 
 BUILD = ROOT / "target"
@@ -67,14 +67,14 @@ def parse() -> argparse.Namespace:
 
 
 def kind_of(place: Path) -> str:
-    """The type of the file system that a directory lies on."""
+    """Return the type of the file system that contains a directory."""
     mounts = (line.split()[1:3] for line in Path("/proc/mounts").read_text().splitlines())
     around = [(mount, kind) for mount, kind in mounts if place.resolve().is_relative_to(mount)]
     return max(around, key=lambda found: len(found[0]))[1]
 
 
 def compare(comparison: Comparison, place: str, rounds: int) -> list[tuple[str, ...]]:
-    """One row for each figure that both sides give. One round before the others is not counted."""
+    """Return one row for each metric that both sides report. An additional first round, the warm-up, is discarded."""
     ours: list[dict[str, float]] = []
     theirs: list[dict[str, float]] = []
     answers = set()

@@ -1,4 +1,4 @@
-"""Headless Chromium (the distribution's own), driven by Playwright: pages are opened from files as a reader does."""
+"""Fixtures for tests with headless Chromium (that of the distribution), driven by Playwright."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-LIMIT_MS = 300_000  # on a busy machine; only a test that fails waits so long
+LIMIT_MS = 300_000  # enough for a busy machine; only failing tests reach it
 SCREENSHOTS = Path(__file__).parents[2] / "target/browser"
 
 
 @dataclass
 class Opened:
-    """A page with what it said, and what it asked for from outside itself."""
+    """An open page. ``said``: its console messages and errors. ``asked``: the URLs that it requested."""
 
     page: Page
     said: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Opened:
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("needs chromium: apt-get install chromium")
-    # Chromium's sandbox does not work for root; it opens our own file only.
+    # Chromium's sandbox does not work for root. It only opens files of the tests.
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=options)
@@ -45,7 +45,7 @@ Opener = Callable[..., Opened]
 
 @pytest.fixture
 def opened(browser: Browser, tmp_path: Path) -> Iterator[Opener]:
-    """Opens a text of HTML, or an address, in a window of its own."""
+    """Yield a function that opens HTML text, or an http address, in a new browser context."""
     contexts = []
 
     def open_it(html: str, *, width: int = 1280, height: int = 900, dark: bool = False) -> Opened:

@@ -1,4 +1,4 @@
-"""End-to-end tests run the program as a user does, in processes of its own, with a store of its own."""
+"""Fixtures for end-to-end tests: they run fslab as a user does, in separate processes, each test with its own store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FSLAB = Path(sys.executable).parent / "fslab"
 
 
 class Fslab:
-    """Runs fslab in the test's own directories."""
+    """Runs fslab in the directory ``cwd`` of a test."""
 
     def __init__(self, cwd: Path, starter: Starter) -> None:
         self.cwd = cwd
@@ -30,35 +30,35 @@ class Fslab:
     def __call__(
         self, *argv: object, code: int = 0, user: int | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run it to its end and check its exit code."""
+        """Run fslab to its end and check its exit status. ``user``: the uid to run as."""
         words = [str(FSLAB), *map(str, argv)]
         done = self._starter.run(words, cwd=self.cwd, timeout_s=LIMIT_S, user=user)
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 
     def json(self, *argv: object) -> Any:
-        """What it prints, read as JSON."""
+        """Run fslab and return its standard output, parsed as JSON."""
         return json.loads(self(*argv).stdout)
 
     def start(self, *argv: object) -> subprocess.Popen[str]:
-        """Start it and let it run."""
+        """Start fslab in the background."""
         return subprocess.Popen(
             [str(FSLAB), *map(str, argv)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.cwd,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
 
     def trials(self) -> list[dict[str, Any]]:
-        """All trials of the last campaign, as exported."""
+        """Return all trials of the last campaign, as ``fslab export`` prints them."""
         return list(self.json("export", "--format", "json"))
 
 
 def end(process: subprocess.Popen[str], signum: signal.Signals) -> tuple[str, str]:
-    """Send a signal to fslab alone (not to its tools) and wait for its end."""
+    """Send a signal to fslab only (not to its tools) and wait for its end. Return its output and its error output."""
     os.kill(process.pid, signum)
     return process.communicate(timeout=LIMIT_S)
 
 
-# What reading needs a campaign for: its numbers are looked at, not compared.
+# A study for tests that only read a campaign. Its measured values do not matter.
 MEASURED = """\
 title: A & <b> report
 media: {here: {type: directory, path: .}}
@@ -72,7 +72,7 @@ cache: warm
 
 @pytest.fixture(scope="session")
 def stored(tmp_path_factory: pytest.TempPathFactory, worker_id: str, starter: Starter) -> Path:
-    """A data directory with one finished campaign, measured once for all workers."""
+    """Return a data directory with one finished campaign, measured once per session for all workers."""
     own = tmp_path_factory.getbasetemp()
     directory = (own if worker_id == "master" else own.parent) / "stored"
     with directory.with_suffix(".lock").open("a") as turn, sharing(), pytest.MonkeyPatch.context() as patch:
@@ -89,7 +89,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory, worker_id: str, starter: St
 
 @pytest.fixture
 def measured(fslab: Fslab, stored: Path, own_directories: Path) -> Fslab:
-    """fslab with a copy of that campaign in its store, and its study in the directory."""
+    """Return fslab with a copy of the stored campaign in its store, and its study file in the directory."""
     shutil.copytree(stored, own_directories / "data")
     (fslab.cwd / "s.yaml").write_text(MEASURED)
     return fslab

@@ -1,4 +1,4 @@
-"""Tests in this directory boot guests, as any user; whatever one leaves behind fails it."""
+"""Fixtures for tests that boot guests, as any user. A test fails if it leaves anything behind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fslab.system import memory, paths
 
 
 def group_members(leader: int) -> list[int]:
-    """Living processes of a process group."""
+    """Return the ids of a process group's processes, without zombies."""
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -33,7 +33,7 @@ def group_members(leader: int) -> list[int]:
 
 @pytest.fixture
 def guests(own_directories: Path) -> Iterator[Guests]:
-    """The guests of a campaign of this test; afterwards nothing of them is left."""
+    """Yield the guests of a campaign. Afterwards, check that their processes and files are gone."""
     missing = REGISTRY.get("uml").missing(MachineSpec(type="uml"))
     if missing:
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
@@ -43,16 +43,17 @@ def guests(own_directories: Path) -> Iterator[Guests]:
         made = Guests(workspace=workspace, machine={"hostname": "host"})
         yield made
         leaders += [guest.child.pid for guest in made.running]
-    wait_for(
-        lambda: not any(map(group_members, leaders))
-    )  # a large one takes a moment to give its memory back
+    wait_for(lambda: not any(map(group_members, leaders)))  # a large guest needs a moment to free its memory
     assert not (paths.runtime() / campaign).exists()
     assert not list(memory.SHARED.glob(f"fslab-{campaign}-*")), "an image is left"
     assert not list((own_directories / "state").rglob("*.jsonl")), "a journal is left"
 
 
 def cell(filesystem: str = "ext4", **changes: Any) -> Cell:
-    """A short trial in a guest: a second of random writes on an image in memory."""
+    """Return the cell of a short trial in a guest: random writes for 1.2 s on an image in memory.
+
+    ``changes``: fields of the cell to replace.
+    """
     stack = StackSpec(
         name=filesystem, medium=MediumSpec(name="m", type="ram", options={"size": "96m"}), filesystem=filesystem,
         machine=MachineSpec(type="uml", memory="256m"),

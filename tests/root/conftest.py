@@ -1,4 +1,4 @@
-"""Root tests make real loop devices and mounts, each in directories of its own."""
+"""Fixtures for tests as root, which make real loop devices and mounts, each in its own directories."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def workspace() -> Iterator[Workspace]:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 2 MiB, in memory. Its name is one that a URL has to quote."""
+    """Yield the mount point of a tmpfs of 2 MiB. Its name has characters that must be quoted in a URL."""
     target = tmp_path / "disk with ? and %41"
     target.mkdir()
     proc.run(["mount", "-t", "tmpfs", "-o", "size=2m", "fslab-test", str(target)])
@@ -58,7 +58,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def loop(tmp_path: Path) -> Iterator[Callable[[], Path]]:
-    """Makes blank 64 MiB loop devices that are not fslab's: somebody else's."""
+    """Yield a function that makes empty loop devices of 64 MiB that do not belong to fslab."""
     images: list[Path] = []
 
     def make() -> Path:
@@ -74,8 +74,10 @@ def loop(tmp_path: Path) -> Iterator[Callable[[], Path]]:
 
 @pytest.fixture
 def uncounted(loop: Callable[[], Path]) -> Iterator[Path]:
-    """A loop device whose requests the kernel does not count. Its number is used again by others: the switch outlives
-    what is attached."""
+    """Yield a loop device whose requests the kernel does not count (queue/iostats is 0).
+
+    The setting is restored, because it stays after the image is detached and would affect the next image.
+    """
     device = loop()
     switch = sysfs.SYS / "class/block" / device.name / "queue/iostats"
     was = switch.read_text()
@@ -88,7 +90,7 @@ def uncounted(loop: Callable[[], Path]) -> Iterator[Path]:
 
 @pytest.fixture
 def stable(tmp_path: Path) -> Iterator[Callable[[Path], str]]:
-    """Gives a device a stable name, as udev would: a link below /dev/disk/by-id."""
+    """Yield a function that gives a device a stable name, as udev does: a link in /dev/disk/by-id."""
     links: list[Path] = []
     directory = Path("/dev/disk/by-id")
     made = [path for path in (directory.parent, directory) if not path.exists()]
@@ -110,7 +112,7 @@ def stable(tmp_path: Path) -> Iterator[Callable[[Path], str]]:
 
 @pytest.fixture
 def shell() -> Callable[..., subprocess.CompletedProcess[str]]:
-    """Runs a tool that a test needs around fslab."""
+    """Return a function that runs a tool other than fslab."""
 
     def run(*argv: object, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -137,13 +139,13 @@ def serve(tmp_path: Path) -> Iterator[Callable[..., Server]]:
 
 @pytest.fixture
 def virtual(serve: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[..., Path]]:
-    """A directory on a new file system on a virtual disk."""
+    """Yield a function that makes a file system on a virtual disk and returns a directory on it."""
     target = tmp_path / "mounted"
     target.mkdir()
 
     def make(filesystem: str, *served: str, options: str = "rw", fault: str | None = None) -> Path:
         server = serve(*served, size=CRASH_SIZE)
-        server.control.rename(tmp_path / "fslab-disk.control")  # where a medium has it
+        server.control.rename(tmp_path / "fslab-disk.control")  # the path that it has for a medium
         server.control = tmp_path / "fslab-disk.control"
         device = str(server.attach())
         proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], device])
@@ -161,7 +163,7 @@ def virtual(serve: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[...,
 def crash(
     virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., dict[str, Any]]:
-    """Operations and states on a new file system, and what is found."""
+    """Return a function that runs ``fslab crash test`` on a new file system and returns its JSON document."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
 
     def run(
@@ -175,7 +177,7 @@ def crash(
 
 
 def document(verb: str, *words: object) -> dict[str, Any]:
-    """What ``fslab crash`` prints."""
+    """Run ``fslab crash`` and return its JSON document."""
     argv = [FSLAB, "crash", verb, *map(str, words)]
     done = subprocess.run(argv, capture_output=True, text=True, timeout=SLOW_LIMIT_S, check=False)
     assert done.returncode == 0, done.stderr

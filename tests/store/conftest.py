@@ -1,4 +1,4 @@
-"""Every test of the store runs against SQLite and against a real PostgreSQL server, started once."""
+"""Fixtures for tests of the store. Each test runs with SQLite and with a real PostgreSQL server, started once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cluster() -> Iterator[postgresql.Cluster]:
 
 @pytest.fixture(scope="session")
 def current(cluster: postgresql.Cluster) -> str:
-    """The name of a PostgreSQL database with a store in it, to be copied."""
+    """Return the name of a PostgreSQL database with an empty store, as the template of other databases."""
     name = cluster.database()
     Store.open(cluster.url_of(name)).close()
     return name
@@ -32,13 +32,13 @@ def current(cluster: postgresql.Cluster) -> str:
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    """Which database."""
+    """Return the kind of database: ``sqlite`` or ``postgresql``."""
     return str(request.param)
 
 
 @pytest.fixture
 def empty(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
-    """Where a store may be made: in a directory that is not there yet, or an empty database."""
+    """Return a URL at which a store can be created: in a directory that does not exist yet, or an empty database."""
     if kind == "sqlite":
         return f"sqlite:///{tmp_path}/new directory/store.sqlite"
     cluster: postgresql.Cluster = request.getfixturevalue("cluster")
@@ -47,7 +47,7 @@ def empty(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def url(kind: str, empty: str, request: pytest.FixtureRequest) -> str:
-    """Where a store of the test's own is."""
+    """Return the URL of the test's own store. With SQLite, it is created at the first use."""
     if kind == "sqlite":
         return empty
     cluster: postgresql.Cluster = request.getfixturevalue("cluster")

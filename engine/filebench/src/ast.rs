@@ -1,63 +1,63 @@
-//! A workload file as it was written: commands, attributes and values, each with its place. Nothing is
-//! resolved here.
+//! Syntax tree of a workload file: commands, attributes and values, each with its position. Names are not resolved
+//! here.
 
 use super::diagnostic::Span;
 
-/// Something with its place.
+/// An element of the syntax tree with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct At<T> {
-    /// The thing.
+    /// The element.
     pub it: T,
-    /// Where it was written.
+    /// Position in the source.
     pub span: Span,
 }
 
-/// A piece of a text in quotes.
+/// A part of a text value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// Itself.
+    /// Literal text.
     Literal(String),
-    /// What the variable holds.
+    /// A variable, to be replaced by its value.
     Variable(Name),
 }
 
-/// What follows a `$`.
+/// A reference to a variable: what follows a `$`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Name {
     /// `$name`.
     Plain(String),
-    /// `$name.mean` and the like: an attribute of a random variable.
+    /// `$name.attribute`, such as `$name.mean`: an attribute of a random variable.
     Attribute(String, String),
     /// `$(NAME)`: an environment variable.
     Environment(String),
-    /// `${name}`: something that the programme knows.
+    /// `${name}`: an internal variable, such as `${date}`, or an ordinary variable.
     Internal(String),
 }
 
-/// A value, before it is evaluated.
+/// An expression that is not evaluated yet.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number, its suffix applied.
+    /// An integer, multiplied by its suffix.
     Integer(i64),
-    /// Another number.
+    /// A number with a decimal point, multiplied by its suffix.
     Float(f64),
     /// `true` or `false`.
     Boolean(bool),
-    /// A word, or a text in quotes.
+    /// A word or a quoted text.
     Text(Vec<Piece>),
     /// A variable.
     Variable(Name),
-    /// Two values and an operator between them.
+    /// Left operand, operator and right operand.
     Binary(Box<At<Value>>, Operator, Box<At<Value>>),
     /// `randvar(…)`.
     Random(Vec<Attribute>),
     /// `cvar(…)`.
     Custom(Vec<Attribute>),
-    /// The rows of a `randtable`: percentage, from, to.
+    /// Rows of a `randtable`: percentage, lower bound, upper bound.
     Table(Vec<[At<Value>; 3]>),
 }
 
-/// What two numbers are combined with.
+/// A binary arithmetic operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the operator of its name")]
 pub enum Operator {
@@ -68,59 +68,59 @@ pub enum Operator {
     Remainder,
 }
 
-/// `name` or `name=value`.
+/// An attribute: `name` or `name=value`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attribute {
-    /// Which.
+    /// Canonical name of the attribute.
     pub name: At<String>,
-    /// Its value; `None` if it stands alone, which means true.
+    /// Value; `None` for a name without a value, which sets a flag to true.
     pub value: Option<At<Value>>,
 }
 
-/// `flowop KIND attributes`.
+/// A use of a flowop: `flowop KIND attributes`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowopUse {
-    /// Which kind, or the name of a composite one.
+    /// Kind of the flowop, or the name of a composite flowop.
     pub kind: At<String>,
-    /// Its attributes.
+    /// Attributes of the flowop.
     pub attributes: Vec<Attribute>,
-    /// Values for the variables of a composite one.
+    /// Variables of a composite flowop and their values; `None` keeps the default.
     pub locals: Vec<(At<String>, Option<At<Value>>)>,
 }
 
-/// `thread attributes { flowops }`.
+/// A thread: `thread attributes { flowops }`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadDefinition {
-    /// The word `thread`.
+    /// Position of the word `thread`.
     pub span: Span,
-    /// Its attributes.
+    /// Attributes of the thread.
     pub attributes: Vec<Attribute>,
-    /// What it does, over and over.
+    /// Flowops that the thread repeats until the run ends.
     pub flowops: Vec<FlowopUse>,
 }
 
-/// How a run ends by itself.
+/// Condition that ends a run (`set mode quit`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum QuitMode {
-    /// When its time is over.
+    /// The run time is over. A flowop that finds no file ends the run early, with a warning.
     #[default]
     Timeout,
-    /// When all threads have no more files.
+    /// No thread has a file left.
     AllDone,
-    /// When the first thread has no more files.
+    /// One thread has no file left.
     FirstDone,
 }
 
-/// What `stats` is to do.
+/// Action of a `stats` command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StatsCommand {
-    /// Start afresh.
+    /// Reset the statistics.
     Clear,
-    /// Note what was done since, under a name if one is given.
+    /// Report the statistics since the last reset, with an optional name.
     Snap(Option<At<Value>>),
 }
 
-/// What `create`, `shutdown` and `list` are about.
+/// Object of the commands `create`, `shutdown` and `list`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entity {
     /// Files and filesets.
@@ -131,18 +131,18 @@ pub enum Entity {
     Flowops,
 }
 
-/// One command.
+/// A command of the workload file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// `set $name = value`.
     Set(At<Name>, At<Value>),
     /// `define randvar name=$name, …`.
     DefineRandom(Vec<Attribute>),
-    /// `define file` (true) or `define fileset`.
+    /// `define file` (true) or `define fileset` (false).
     DefineFiles(bool, Vec<Attribute>),
     /// `define process … { threads }`.
     DefineProcess(Vec<Attribute>, Vec<ThreadDefinition>),
-    /// `define flowop … { flowops }`: attributes, variables with their defaults, what it does.
+    /// `define flowop … { flowops }`: attributes, variables with their defaults, flowops.
     DefineFlowop(Vec<Attribute>, Vec<(At<String>, Option<At<Value>>)>, Vec<FlowopUse>),
     /// `create files` or `create processes`.
     Create(Entity),
@@ -152,13 +152,13 @@ pub enum Command {
     List(Entity),
     /// `run [seconds]`.
     Run(Option<At<Value>>),
-    /// `psrun [[-]period [seconds]]`.
+    /// `psrun [[-]period [seconds]]`: period, run time.
     PeriodicRun(Option<At<Value>>, Option<At<Value>>),
-    /// `sleep seconds` and `warmup seconds` (true).
+    /// `sleep seconds` (false) or `warmup seconds` (true).
     Sleep(At<Value>, bool),
     /// `eventgen rate=…`.
     EventRate(Vec<Attribute>),
-    /// `echo`, and `usage` (true).
+    /// `echo` (false) or `usage` (true).
     Echo(At<Value>, bool),
     /// `system "…"`.
     System(At<Value>),
@@ -166,20 +166,20 @@ pub enum Command {
     Stats(StatsCommand),
     /// `set mode quit …`.
     Mode(QuitMode),
-    /// `enable lathist` (true) or `disable lathist`.
+    /// `enable lathist` (true) or `disable lathist` (false).
     LatencyHistogram(bool),
-    /// `enable multi`, `domultisync`: several clients.
+    /// `enable multi` or `domultisync`: several clients, which are not supported.
     Multiple(Vec<Attribute>),
     /// `foreach $name in values { commands }`.
     ForEach(At<String>, Vec<At<Value>>, Vec<At<Command>>),
-    /// `load name`: the commands of a personality.
+    /// `load name`: run the commands of an included personality.
     Load(At<String>),
     /// `version`.
     Version,
     /// `help`.
     Help,
-    /// `debug N`, `set mode noUseStats` and others that change nothing here.
+    /// A command without effect in this implementation, such as `debug N` or `set mode noUseStats`.
     Nothing,
-    /// `quit`.
+    /// `quit` or `exit`.
     Quit,
 }

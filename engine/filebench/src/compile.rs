@@ -1,8 +1,9 @@
-//! Commands to a programme: variables are looked up, flowops bound to their filesets and targets,
-//! everything checked. Touches nothing but the environment variables that the file names.
+//! Compiler from commands to a [`Program`]. It resolves variables, binds flowops to their filesets and targets, and
+//! reports all errors. It changes nothing on the system; the only inputs besides the text are the environment
+//! variables, the host name and the time, if the file refers to them.
 //!
-//! A variable is looked up when the files or processes that need it are created, so that a `set` after
-//! the `define` still counts.
+//! Variables in definitions are resolved when the files or processes that need them are created. A `set` after the
+//! `define` therefore still takes effect.
 
 mod composites;
 mod custom;
@@ -27,22 +28,22 @@ use super::random::Distribution;
 use evaluated::Evaluated;
 use fslab_engine::document::Warning;
 
-/// What a workload is compiled for.
+/// Options of the compiler.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// The directory that takes the place of every path.
+    /// The working directory. The paths of all filesets are resolved below it.
     pub directory: PathBuf,
-    /// Variables and their values, as written; they win over every `set` in the file.
+    /// Variables and their values as typed. They override every `set` in the file.
     pub overrides: Vec<(String, String)>,
-    /// The run time that takes the place of those in the file.
+    /// Run time in seconds that overrides those in the file.
     pub seconds: Option<f64>,
-    /// Whether `system` may be used.
+    /// Whether the command `system` is allowed.
     pub allow_system: bool,
-    /// Whether all files of an earlier run are taken, without a look at them.
+    /// Whether to reuse all files of an earlier run without checking them.
     pub reuse: bool,
 }
 
-/// A process as defined; its attributes are not evaluated yet.
+/// A defined process. Its attributes are not evaluated yet.
 #[derive(Debug, Clone)]
 struct ProcessDefinition {
     span: Span,
@@ -50,7 +51,7 @@ struct ProcessDefinition {
     threads: Vec<ThreadDefinition>,
 }
 
-/// A composite flowop as defined.
+/// A defined composite flowop. Its default of `iters` and its variables are not evaluated yet.
 #[derive(Debug, Clone)]
 struct CompositeDefinition {
     name: String,
@@ -80,21 +81,21 @@ struct Compiler {
     usage: Vec<String>,
     warnings: Vec<Warning>,
     loading: usize,
-    /// How many commands were gone through, loops unrolled.
+    /// Number of commands processed so far, with unrolled loops.
     executed: usize,
-    /// How many bytes all texts came to.
+    /// Total size in bytes of all evaluated texts.
     text_bytes: usize,
 }
 
-/// Compiles a workload.
+/// Compile a workload.
 ///
 /// # Errors
-/// All mistakes that could be found.
+/// The errors found in the workload, at most 100. If the text cannot be parsed, only syntax errors.
 pub fn compile(source: Source, context: Context) -> Result<Program, Diagnostics> {
     let mut compiler = Compiler { context, ..Compiler::default() };
     let commands = parse(source, &mut compiler.mistakes);
     if !compiler.mistakes.is_empty() {
-        // What a definition that was not understood would have defined would be missed everywhere.
+        // Stop here: a definition with a syntax error is missing, and every use of it would be one more error.
         return Err(compiler.mistakes);
     }
     compiler.apply_overrides();
@@ -119,7 +120,8 @@ impl Compiler {
         }
     }
 
-    /// Reads each `name=value` as if it were a `set` before all others.
+    /// Apply each override as a `set` command before the first command of the file. A value that is not valid in the
+    /// language becomes a text.
     fn apply_overrides(&mut self) {
         for (name, written) in self.context.overrides.clone() {
             let text = format!("set ${name}={written}");
@@ -131,7 +133,6 @@ impl Compiler {
             if understood {
                 self.commands(&commands);
             } else {
-                // What is no value of the language is a text.
                 self.mistakes.found.truncate(before);
                 self.variables.insert(name.clone(), Evaluated::Text(written.clone()));
             }
@@ -144,7 +145,7 @@ impl Compiler {
         if !self.ran && !self.processes.is_empty() && !self.measures() {
             self.run_step(Span::default(), None, None);
         } else if self.mistakes.is_empty() {
-            // Definitions that no command used are checked too.
+            // Also check definitions that no command uses.
             self.check_definitions();
         }
         for name in self.overridden.clone() {
@@ -165,7 +166,7 @@ impl Compiler {
         }
     }
 
-    /// Whether the file itself takes what was measured, after `create processes`.
+    /// Return whether the file itself reports statistics (`stats snap`, `stats dump`). It then needs no implicit `run`.
     fn measures(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Snapshot(_)))
     }

@@ -1,50 +1,50 @@
-//! Mistakes in a workload file: what is wrong, where, and what would be right. Nothing is printed here.
+//! Diagnostics for errors in a workload file: position, message and hint. Nothing is printed here.
 //!
-//! Written by hand: annotate-snippets takes more lines to be told what is shown, and shows a mistake in six where
-//! three are enough and programs look for `file:line:column: message`.
+//! The crate annotate-snippets is not used: it needs more code here, and it prints six lines for each error instead of
+//! three, without the form `file:line:column: message` that editors and other programs parse.
 
 use std::fmt::{self, Write};
 
-/// A text that commands come from: the workload file, a personality that it loads, a `--set`.
+/// A source of commands: the workload file, a loaded personality or a `--set` option.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
-    /// How it is called in messages.
+    /// Name in messages.
     pub name: String,
-    /// All of it.
+    /// Complete text.
     pub text: String,
 }
 
-/// A place in a source. Lines and columns count from 1, columns in characters.
+/// A range within one line of a source. Lines and columns count from 1; columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
-    /// The number of the source.
+    /// Index of the source in [`Diagnostics::sources`].
     pub source: usize,
-    /// The line.
+    /// Line number.
     pub line: usize,
-    /// The column of the first character.
+    /// Column of the first character.
     pub column: usize,
-    /// How many characters.
+    /// Number of characters.
     pub length: usize,
 }
 
-/// One mistake.
+/// An error in a workload file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// Where.
+    /// Position of the error.
     pub span: Span,
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// What to do, if there is something to say.
+    /// How to correct it, if known.
     pub hint: Option<String>,
 }
 
 impl Diagnostic {
-    /// A mistake without a hint.
+    /// Create a diagnostic without a hint.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
         Self { span, message: message.into(), hint: None }
     }
 
-    /// The same with a hint.
+    /// Return the diagnostic with this hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -52,29 +52,29 @@ impl Diagnostic {
     }
 }
 
-/// All mistakes of a workload, with the texts that they are in.
+/// The errors of a workload, with the sources in which they are.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Diagnostics {
-    /// The texts.
+    /// Sources, by their index in [`Span`].
     pub sources: Vec<Source>,
-    /// The mistakes, in the order in which they were found.
+    /// Errors in the order in which they were found, at most 100.
     pub found: Vec<Diagnostic>,
 }
 
-/// How many mistakes are told.
+/// Maximum number of errors kept.
 const MOST: usize = 100;
-/// How many characters a message or a hint may have.
+/// Maximum length of a message or a hint, in characters.
 const LONGEST: usize = 1000;
-/// How many characters of a line are shown.
+/// Maximum number of characters shown of a source line.
 const WIDEST: usize = 240;
 
 impl Diagnostics {
-    /// Whether there is no mistake.
+    /// Return whether there is no error.
     pub fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Adds one, unless the very same was found before, or there are more than are printed.
+    /// Add an error with a shortened message and hint. Identical errors and those after the first 100 are dropped.
     pub fn push(&mut self, mut diagnostic: Diagnostic) {
         shorten(&mut diagnostic.message);
         diagnostic.hint.iter_mut().for_each(shorten);
@@ -85,7 +85,7 @@ impl Diagnostics {
 }
 
 impl fmt::Display for Diagnostics {
-    /// Each mistake with its line, and a caret under it.
+    /// Write the errors sorted by position, each with its source line and carets below it.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sorted: Vec<&Diagnostic> = self.found.iter().collect();
         sorted.sort_by_key(|one| (one.span.source, one.span.line, one.span.column));
@@ -110,7 +110,7 @@ impl Diagnostics {
             write!(formatter, " ({hint})")?;
         }
         let shown = source.text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
-        // Of a long line what stands around the mistake.
+        // Show only the part of a long line around the error.
         let before = column.saturating_sub(1);
         let left = before.saturating_sub(WIDEST / 2);
         let shown = shown.chars().skip(left).take(WIDEST);
@@ -122,7 +122,7 @@ impl Diagnostics {
     }
 }
 
-/// Cuts off what is longer than anyone reads: a word of the file may be as long as the file.
+/// Truncate a text to [`LONGEST`] characters, because a message can contain a word as long as the file.
 fn shorten(text: &mut String) {
     if let Some((end, _)) = text.char_indices().nth(LONGEST) {
         text.truncate(end);
@@ -130,7 +130,8 @@ fn shorten(text: &mut String) {
     }
 }
 
-/// The one of `known` that is most like `word`, if any is like it at all.
+/// Return the known word with the smallest Levenshtein distance to `word`. Returns `None` if that distance exceeds
+/// 1 plus a quarter of the length of `word`.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let best = known.into_iter().map(|one| (strsim::levenshtein(word, one), one)).min()?;
     (best.0 <= 1 + word.len() / 4).then_some(best.1)

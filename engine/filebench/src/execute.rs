@@ -1,4 +1,4 @@
-//! The steps of a workload, one after the other.
+//! Execution of the steps of a workload, in order.
 
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -14,13 +14,13 @@ use fslab_engine::measure::clock::{now_ns, seconds};
 use fslab_engine::room::{self, Need, Watch};
 use fslab_engine::{stop, sys};
 
-/// How often growing files are looked at.
+/// Maximum interval in nanoseconds between two checks of the free memory while files grow.
 const WATCH_NS: u64 = 50_000_000;
 
-/// Who hears what the workload says while it runs.
+/// A callback that receives each message of the workload while it runs.
 pub type Listener<'a> = &'a dyn Fn(&str);
 
-/// A workload under way.
+/// The state of a running workload.
 pub(crate) struct Execution<'a> {
     program: &'a Program,
     directory: PathBuf,
@@ -32,7 +32,8 @@ pub(crate) struct Execution<'a> {
     running: Option<Running>,
     watch: Option<Watch>,
     cleared: u64,
-    /// Whether threads worked while the workload did something else than run.
+    /// Whether a `sleep`, `warmup` or `system` was executed since the threads started or the statistics were reset.
+    /// What the threads did in that time does not belong to a run.
     worked: bool,
     pub(crate) report: Report,
 }
@@ -61,14 +62,15 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Does all steps, or those until the files are made. Threads are ended whatever happens.
+    /// Execute all steps or, with `create_only`, those up to the first creation of files. End all threads, also after
+    /// an error.
     pub(crate) fn run(&mut self, create_only: bool) -> Result<()> {
         let steps = &self.program.steps;
         let files = steps.iter().position(|step| matches!(step, Step::CreateFiles(_)));
         let last = files.filter(|_| create_only).map_or(steps.len(), |position| position + 1);
         let done = steps[..last].iter().try_for_each(|step| stop::check().and_then(|()| self.step(step)));
         let ended = self.end_threads();
-        // What a thread failed with says more than that the others were cancelled.
+        // Report the error of a thread rather than the cancellation that it caused.
         match (done, ended) {
             (Err(Error::Cancelled) | Ok(()), Err(error)) | (Err(error), _) => Err(error),
             (Ok(()), Ok(())) => Ok(()),
@@ -117,7 +119,8 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Waits while threads work; files that grow must not take the last memory meanwhile.
+    /// Wait for `length` seconds or until the threads have ended. Return an error after a signal or if files in memory
+    /// leave too little free memory.
     fn sleep(&mut self, length: f64) -> Result<()> {
         let done = || self.running.as_ref().is_some_and(Running::is_done);
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
@@ -165,7 +168,7 @@ impl<'a> Execution<'a> {
             filesets.push(fileset);
             created.push(about);
         }
-        // What was just made shall not be written back while it is measured.
+        // Write the new files back now, so that this does not happen during the measurement.
         rustix::fs::syncfs(&base).context("sync", || &self.directory)?;
         self.watch = Watch::of(&base, &self.directory)?;
         self.filesets = Arc::new(filesets);
@@ -210,10 +213,10 @@ impl<'a> Execution<'a> {
         }
     }
 
-    /// Lets the threads work for the time, or until they are done; what they did is a result.
+    /// Let the threads work until the run time is over or they have ended. Add the measurements to the results.
     fn measure(&mut self, timing: Timing) -> Result<()> {
-        // What threads did before, since an earlier `create processes`, does not count. Threads that were
-        // started for this run may have done much, or even all, before this thread runs again.
+        // Discard what the threads did between an earlier `create processes` and this run. Threads that were started
+        // for this run are not reset: they may have done much, or even all, before this thread runs again.
         if self.worked {
             self.clear();
         }
@@ -284,7 +287,7 @@ impl<'a> Execution<'a> {
         Ok(seconds(now_ns() - start))
     }
 
-    /// Ends threads that are still at work, without a result.
+    /// End the threads that still work, without adding a result.
     fn end_threads(&mut self) -> Result<()> {
         match self.running.take() {
             Some(running) => running.finish().map(|_| ()).map_err(interrupted),
@@ -293,7 +296,8 @@ impl<'a> Execution<'a> {
     }
 }
 
-/// A system call that a signal cut short is the signal's doing.
+/// Replace an error by [`Error::Interrupted`] if a signal was received, because the signal may have interrupted a
+/// system call.
 fn interrupted(error: Error) -> Error {
     stop::requested().map_or(error, Error::Interrupted)
 }

@@ -1,9 +1,9 @@
-//! The Workload Model Language: files that say which processes with which threads do what to which files,
-//! as Filebench reads them. `docs/filebench.md` tells what is different here.
+//! The Workload Model Language (WML) of Filebench. A workload file defines filesets, processes, threads and the
+//! operations (flowops) of each thread. `docs/filebench.md` lists the differences from Filebench.
 //!
-//! [`parse`] makes commands of the text, [`compile`] a programme of the commands, in which nothing is left
-//! to be looked up, and `execute` runs it. Everything happens in one process; what the language calls
-//! processes are groups of threads.
+//! [`parse`] converts the text to commands, [`compile`] converts the commands to a program in which all names are
+//! resolved, and `execute` runs the program. Everything runs in one process; a process of the language is a group of
+//! threads.
 
 pub mod ast;
 pub mod compile;
@@ -35,31 +35,31 @@ use fslab_engine::document::{Outcome, path_as_text};
 use fslab_engine::error::{Error, Result};
 use program::{Program, Step};
 
-/// What is to be done.
+/// The parameters of a workload run.
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a choice of its own")]
 pub struct Parameters {
-    /// How the workload is called.
+    /// Name of the workload, as in messages.
     pub script: String,
-    /// Its text; the document has the digest.
+    /// Text of the workload. The output document contains its digest instead.
     #[serde(rename = "script_blake3", serialize_with = "as_digest")]
     pub text: String,
-    /// Where its files lie, whatever paths it names.
+    /// Working directory of the workload. All files are in its subdirectory [`WORK_DIRECTORY`].
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// Variables that win over those of the workload.
+    /// Variables that override those of the workload.
     pub set: BTreeMap<String, String>,
-    /// The run time that wins over that of the workload.
+    /// Run time in seconds that overrides that of the workload.
     pub run_seconds: Option<f64>,
-    /// What all random numbers depend on.
+    /// Seed of the random numbers of the threads, except for `randsrc=urandom`. The created files do not depend on it.
     pub seed: u64,
-    /// Whether it may run shell commands.
+    /// Whether the workload may run shell commands (`system`).
     pub allow_system: bool,
-    /// Whether a run ends with a `syncfs`, within the measured time.
+    /// Whether each run ends with `syncfs(2)`, whose time is part of the measured time.
     pub syncfs: bool,
-    /// Whether its files are made and nothing else is done.
+    /// Whether to stop after the files are created.
     pub create_only: bool,
-    /// Whether all files of an earlier run are taken, without a look at them.
+    /// Whether to reuse all files of an earlier run without checking them.
     pub reuse: bool,
 }
 
@@ -67,15 +67,15 @@ fn as_digest<S: serde::Serializer>(text: &str, serializer: S) -> std::result::Re
     serializer.serialize_str(&digest(text))
 }
 
-/// What tells one workload from another.
+/// Return the BLAKE3 digest of a text in hexadecimal.
 pub fn digest(text: &str) -> String {
     blake3::hash(text.as_bytes()).to_hex().to_string()
 }
 
-/// Runs a workload; `listener` hears what it says meanwhile.
+/// Run a workload. `listener` receives its messages while it runs. Returns the number of threads and the outcome.
 ///
 /// # Errors
-/// Of the kind `invalid` with all mistakes of the file; otherwise the first failure on a file.
+/// An error of the kind `invalid` with the errors found in the workload; otherwise the first error of the run.
 pub fn run(parameters: &Parameters, listener: Listener<'_>) -> Result<(usize, Outcome)> {
     let program = compiled(parameters)?;
     let directory =
@@ -88,10 +88,10 @@ pub fn run(parameters: &Parameters, listener: Listener<'_>) -> Result<(usize, Ou
     Ok((report.threads, Outcome { operations: report.operations(), answer, warnings }))
 }
 
-/// Reads a workload without running it: what it would make and start.
+/// Check a workload without running it. The answer describes its files, threads and run time.
 ///
 /// # Errors
-/// Of the kind `invalid` with all mistakes of the file.
+/// An error of the kind `invalid` with the errors found in the workload.
 pub fn check(parameters: &Parameters) -> Result<Outcome> {
     let program = compiled(parameters)?;
     let answer = Some(described(&program));
@@ -104,7 +104,7 @@ fn opened(directory: &Path, error: &std::io::Error) -> Error {
 }
 
 fn compiled(parameters: &Parameters) -> Result<Program> {
-    // Paths of the file are compared with the directory as it really is.
+    // Resolve symbolic links, because absolute paths in the workload are compared with this directory.
     let directory = parameters.directory.canonicalize().unwrap_or_else(|_| parameters.directory.clone());
     let source = Source { name: parameters.script.clone(), text: parameters.text.clone() };
     let context = Context {

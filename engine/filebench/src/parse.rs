@@ -1,5 +1,5 @@
-//! Tokens to commands. After a mistake it goes on at the next flowop, thread or command, so that one
-//! reading tells all mistakes that can be told apart.
+//! Parser from tokens to commands. After an error it continues at the next flowop, thread or command, so that one pass
+//! reports as many independent errors as possible.
 
 mod commands;
 mod entities;
@@ -9,7 +9,7 @@ use super::ast::{At, Command, Name};
 use super::diagnostic::{Diagnostic, Diagnostics, Source, Span, nearest};
 use super::scan::{Kind, Token, scan};
 
-/// The words that a command begins with.
+/// Keywords that start a command.
 pub(crate) const COMMANDS: [&str; 27] = [
     "create",
     "debug",
@@ -40,7 +40,7 @@ pub(crate) const COMMANDS: [&str; 27] = [
     "warmup",
 ];
 
-/// Reads a text. What it made sense of is returned, what it did not is in `mistakes`.
+/// Parse a source. Returns the valid commands, and adds the errors to `mistakes`.
 pub(crate) fn parse(source: Source, mistakes: &mut Diagnostics) -> Vec<At<Command>> {
     let tokens = scan(&source.text, mistakes.sources.len(), mistakes);
     mistakes.sources.push(source);
@@ -56,29 +56,29 @@ pub(crate) fn parse(source: Source, mistakes: &mut Diagnostics) -> Vec<At<Comman
     commands
 }
 
-/// A mistake was found and noted.
+/// Marker of a parse error that is already recorded in the diagnostics.
 #[derive(Debug)]
 pub(super) struct Failed;
 
 type Parsed<T> = Result<T, Failed>;
 
-/// How deep expressions and loops may be nested.
+/// Maximum nesting depth of expressions and loops.
 const DEEPEST: usize = 64;
-/// How many operators an expression may have.
+/// Maximum number of operators in a value.
 const MOST_OPERATORS: usize = 1000;
 
 struct Parser<'a> {
     tokens: Vec<Token>,
     at: usize,
     depth: usize,
-    /// How many operators the expression under way has.
+    /// Number of operators so far in the current value.
     operators: usize,
     mistakes: &'a mut Diagnostics,
 }
 
 impl Parser<'_> {
     fn token(&self) -> &Token {
-        // The last token is the end, and nothing passes it.
+        // The last token is `Kind::End`; the parser never moves past it.
         &self.tokens[self.at.min(self.tokens.len() - 1)]
     }
 
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Err(Failed)
     }
 
-    /// Notes that something else was expected here.
+    /// Record the error that `what` was expected instead of the current token. Always returns `Err`.
     fn expected<T>(&mut self, what: &str) -> Parsed<T> {
         let found = match self.kind() {
             Kind::Word(word) => format!("'{word}'"),
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(At { it, span })
     }
 
-    /// Runs `read` one level deeper.
+    /// Call `read` one nesting level deeper. Fails at a depth of [`DEEPEST`].
     fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.depth == DEEPEST {
             return self.fail(Diagnostic::new(self.span(), "nested too deeply"));
@@ -172,13 +172,14 @@ impl Parser<'_> {
         result
     }
 
-    /// Whether a command begins here: its word, first on its line.
+    /// Return whether a command starts here: the current token is a command keyword and the first token of its line.
     fn command_begins(&self) -> bool {
         let token = self.token();
         matches!(&token.kind, Kind::Word(word) if token.starts_line && COMMANDS.contains(&word.as_str()))
     }
 
-    /// Goes on where a command seems to begin, but not where this one began.
+    /// Skip the rest of a failed command that started at token `before`. Stops at a command keyword that starts a line,
+    /// or at another word in column 1 that may be a misspelt command.
     fn skip_to_command(&mut self, before: usize) {
         if self.at == before {
             self.advance();
@@ -198,7 +199,8 @@ impl Parser<'_> {
     }
 }
 
-/// A word that is none of those known.
+/// Create the diagnostic for an unknown word. The hint is a similar known word, or the list of known words if there
+/// are at most 24.
 pub(super) fn unknown(what: &str, word: &At<String>, known: &[&str]) -> Diagnostic {
     let diagnostic = Diagnostic::new(word.span, format!("unknown {what} '{}'", word.it));
     match nearest(&word.it, known.iter().copied()) {
@@ -208,7 +210,7 @@ pub(super) fn unknown(what: &str, word: &At<String>, known: &[&str]) -> Diagnost
     }
 }
 
-/// A variable as it is written.
+/// Format a variable as in the workload file.
 pub(super) fn shown(name: &Name) -> String {
     match name {
         Name::Plain(name) => format!("${name}"),

@@ -1,16 +1,16 @@
-//! Workloads that come with the engine. Their text is part of the binary.
+//! Workloads that are included in the engine. Their text is part of the binary.
 
-/// A workload that has a name.
+/// An included workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Personality {
-    /// Its name.
+    /// Name of the workload.
     pub name: &'static str,
-    /// Its text.
+    /// Text of the workload file.
     pub text: &'static str,
 }
 
 impl Personality {
-    /// What it is, in one line: its first comment.
+    /// Return a description in one line: the comment in the first line of the text.
     pub fn summary(&self) -> &'static str {
         self.text.lines().next().unwrap_or_default().trim_start_matches('#').trim()
     }
@@ -18,7 +18,7 @@ impl Personality {
 
 macro_rules! personalities {
     ($($name:literal),* $(,)?) => {
-        /// All of them, by name.
+        /// All included workloads, sorted by name.
         pub const ALL: &[Personality] = &[
             $(Personality { name: $name, text: include_str!(concat!("../../personalities/", $name, ".f")) },)*
         ];
@@ -49,7 +49,7 @@ personalities!(
     "writefsync",
 );
 
-/// The one of this name.
+/// Return the included workload with this name; `None` if there is none.
 pub fn find(name: &str) -> Option<&'static Personality> {
     ALL.iter().find(|one| one.name == name)
 }

@@ -1,4 +1,4 @@
-//! A workload that is ready to run: every number known or known to be random, every name resolved.
+//! A compiled workload, ready to run: each number is fixed or a random variable, and all names are resolved.
 
 mod kinds;
 
@@ -10,24 +10,24 @@ use super::random::{Distribution, Number};
 use fslab_engine::document::Warning;
 pub use kinds::{Class, FLOWOPS, Kind, Moves};
 
-/// All of a workload.
+/// A compiled workload.
 #[derive(Debug)]
 pub struct Program {
-    /// The variables and what they were at the end.
+    /// Variables and their values after the last command.
     pub variables: BTreeMap<String, String>,
-    /// What is done, in order.
+    /// Steps in order of execution.
     pub steps: Vec<Step>,
-    /// All random variables, by their number.
+    /// All random variables, indexed by [`Distribution::number`].
     pub distributions: Arc<[Arc<Distribution>]>,
-    /// The lines of `usage`.
+    /// Texts of the `usage` commands.
     pub usage: Vec<String>,
-    /// What is known to cast doubt before anything is measured.
+    /// Warnings found by the compiler.
     pub warnings: Vec<Warning>,
 }
 
 impl Program {
-    /// The memory that the threads have which work at once, at most: they have less if it is more than half of
-    /// what is free.
+    /// Return the memory in bytes of all threads that run at the same time: the maximum of all models, but at most half
+    /// of the free memory.
     pub fn memory_of_threads(&self) -> u64 {
         let models = self.steps.iter().filter_map(|step| match step {
             Step::CreateProcesses(model) => Some(model.memory()),
@@ -38,216 +38,217 @@ impl Program {
     }
 }
 
-/// One step of a workload.
+/// A step of a workload.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Tells people something.
+    /// Report a message.
     Say(String),
-    /// Waits so many seconds, while the processes work.
+    /// Wait for this time in seconds while the threads work.
     Sleep(f64),
-    /// Runs a shell command.
+    /// Run a shell command.
     System(String),
-    /// Makes all files.
+    /// Create the files of these filesets.
     CreateFiles(Arc<Vec<FilesetSpec>>),
-    /// Starts all threads.
+    /// Start all threads.
     CreateProcesses(Arc<Model>),
-    /// Lets the threads work and measures them.
+    /// Let the threads work, measure them and end them.
     Run(Timing),
-    /// Forgets what was measured so far.
+    /// Reset the statistics.
     Clear,
-    /// Notes what was measured since it was last cleared.
+    /// Report the statistics since the last reset, with an optional name.
     Snapshot(Option<String>),
-    /// Sets how many events there are per second; 0 switches the limits off.
+    /// Set the event rate in events per second; 0 disables the limits.
     Rate(f64),
-    /// Ends all threads.
+    /// End all threads.
     ShutdownProcesses,
-    /// Removes all files.
+    /// End all threads and remove all files.
     ShutdownFiles,
 }
 
-/// How long a run takes.
+/// Duration and reporting periods of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Timing {
-    /// The longest; `None` until the threads are done.
+    /// Maximum duration in seconds; `None`: until the threads have ended.
     pub seconds: Option<f64>,
-    /// After how long what was measured is noted, again and again.
+    /// Interval in seconds between reports of the statistics; `None`: only at the end.
     pub period: Option<f64>,
-    /// Whether each period is measured on its own.
+    /// Whether to reset the statistics after each period.
     pub fresh: bool,
 }
 
-/// Files that belong together.
+/// A fileset, or a single file.
 #[derive(Debug, Clone)]
 pub struct FilesetSpec {
-    /// What flowops call it, and its directory.
+    /// Name in flowops, and name of its directory.
     pub name: String,
-    /// Where below the working directory it lies; empty if right in it.
+    /// Path of the parent directory below the working directory; empty for the working directory itself.
     pub place: String,
-    /// How many files.
+    /// Number of files.
     pub entries: u64,
-    /// How many empty directories.
+    /// Number of empty directories (`leafdirs`).
     pub leaf_directories: u64,
-    /// How long each file is.
+    /// Size of each file in bytes; with `size_gamma`, the mean size.
     pub size: Number,
-    /// The shape of the gamma distribution of sizes with the mean `size`; 0 for none.
+    /// Shape of the gamma distribution of the sizes if `size` is fixed; 0: all files have the same size.
     pub size_gamma: f64,
-    /// How many entries a directory has; 0 for all in one.
+    /// Mean number of entries per directory; below 1: all entries in one directory.
     pub width: Number,
-    /// The shape of the gamma distribution of width and depth; 0 for none.
+    /// Shape of the gamma distribution of width and depth; 0: all directories have the same width and depth.
     pub gamma: f64,
-    /// The depth of a directory, if it is given.
+    /// Depth of the tree (`dirdepthrv`); `None`: computed from the number of entries and the width.
     pub depth: Option<Number>,
-    /// Which percentage of the files exists at the start.
+    /// Percentage of the files and empty directories that exist at the start, from 0 to 100.
     pub prealloc: f64,
-    /// Whether they are made by several threads.
+    /// Whether several threads create the files.
     pub parallel: bool,
-    /// Whether files of an earlier run are taken.
+    /// Whether to reuse files of an earlier run.
     pub reuse: bool,
-    /// Whether they are taken without a look.
+    /// Whether to reuse them without checking that they exist and have the right size.
     pub trust: bool,
-    /// How they may be opened.
+    /// Access mode for opening the files.
     pub access: Access,
-    /// Whether they stay in the cache; `None` leaves that to the kernel.
+    /// `Some(false)`: sync each new file and drop it from the page cache (`POSIX_FADV_DONTNEED`). `Some(true)` and
+    /// `None`: leave caching to the kernel.
     pub cached: Option<bool>,
 }
 
-/// What a file may be opened for.
+/// Access mode of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
-    /// Both.
+    /// Reading and writing (`O_RDWR`).
     ReadWrite,
-    /// Reading only.
+    /// Reading only (`O_RDONLY`).
     ReadOnly,
-    /// Writing only.
+    /// Writing only (`O_WRONLY`).
     WriteOnly,
 }
 
-/// Processes with their threads.
+/// The threads of all processes and the filesets that they use.
 #[derive(Debug)]
 pub struct Model {
-    /// The files that they work on.
+    /// Filesets of the flowops.
     pub filesets: Arc<Vec<FilesetSpec>>,
-    /// Their threads.
+    /// Threads of all processes.
     pub threads: Vec<ThreadSpec>,
-    /// What is measured: one for each name of a flowop.
+    /// Entries of the statistics: one for each name and kind of flowop.
     pub flowops: Vec<FlowopInfo>,
-    /// How a run ends by itself.
+    /// Condition that ends a run.
     pub mode: QuitMode,
-    /// Whether histograms of latency are taken.
+    /// Whether to record latency histograms (`enable lathist`).
     pub histogram: bool,
-    /// Whether some flowop asks for what all threads have done.
+    /// Whether a flowop needs the totals of all threads, such as a limit without a target.
     pub needs_totals: bool,
 }
 
 impl Model {
-    /// Whether events limit some thread.
+    /// Return whether any flowop waits for events.
     pub fn is_limited(&self) -> bool {
         let limits = [Kind::EventLimit, Kind::IopsLimit, Kind::OpsLimit, Kind::BandwidthLimit];
         self.flowops.iter().any(|flowop| limits.contains(&flowop.kind))
     }
 
-    /// The memory that all threads ask for.
+    /// Return the memory in bytes that all instances of all threads request.
     pub fn memory(&self) -> u64 {
         let of = |thread: &ThreadSpec| thread.memory.saturating_mul(thread.instances as u64);
         self.threads.iter().map(of).fold(0, u64::saturating_add)
     }
 
-    /// How many threads there are, with all their instances.
+    /// Return the number of thread instances.
     pub fn instances(&self) -> usize {
         self.threads.iter().map(|thread| thread.instances).sum()
     }
 }
 
-/// What is told of a flowop.
+/// Identification of a flowop in the statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlowopInfo {
-    /// Its name, with those of the composite flowops that it is in.
+    /// Name, preceded by the names of the enclosing composite flowops: `outer.inner`.
     pub name: String,
-    /// What it does.
+    /// Kind of the flowop.
     pub kind: Kind,
 }
 
-/// A thread, of which there are several instances.
+/// A thread definition with its number of instances.
 #[derive(Debug)]
 pub struct ThreadSpec {
-    /// `process.thread`.
+    /// Name: `process.thread`.
     pub name: String,
-    /// How many: those of the process times those of the thread.
+    /// Number of instances: those of the process times those of the thread.
     pub instances: usize,
-    /// How much memory each has.
+    /// Memory requested by each instance, in bytes (`memsize`).
     pub memory: u64,
-    /// How much nicer it is.
+    /// Nice value, the sum of those of process and thread; see `setpriority(2)`.
     pub nice: i32,
-    /// Its I/O priority from 0 (highest) to 7, if it has one.
+    /// I/O priority in the best-effort class from 0 (highest) to 7; `None`: unchanged. See `ioprio_set(2)`.
     pub io_priority: Option<u32>,
-    /// What it does, over and over.
+    /// Flowops that the thread repeats until the run ends.
     pub flowops: Vec<Flowop>,
-    /// How many flowops there are, those within composite ones included.
+    /// Number of flowops, including those within composite flowops.
     pub count: usize,
 }
 
 /// A flowop of a thread.
 #[derive(Debug, Clone)]
 pub struct Flowop {
-    /// What it does.
+    /// Kind of the flowop.
     pub kind: Kind,
-    /// Its number within the thread.
+    /// Index within the thread.
     pub local: usize,
-    /// Its number in [`Model::flowops`].
+    /// Index in [`Model::flowops`]; `usize::MAX` for composite flowops, which are not measured.
     pub info: usize,
-    /// Its name and line, for messages.
+    /// Name and line for messages.
     pub label: String,
-    /// How often it is done in each round.
+    /// Number of executions in each round.
     pub iters: Number,
-    /// What a composite flowop consists of.
+    /// Flowops within a composite flowop.
     pub children: Vec<Flowop>,
-    /// Its parameters.
+    /// Arguments of the flowop.
     pub with: Arguments,
 }
 
-/// What a flowop works with.
+/// The arguments of a flowop.
 #[derive(Debug, Clone)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an attribute of the language")]
 pub struct Arguments {
-    /// The number of the fileset.
+    /// Index in [`Model::filesets`].
     pub fileset: Option<usize>,
-    /// The file descriptor.
+    /// Number of the file descriptor; 0 is the default descriptor of the fileset.
     pub fd: usize,
-    /// The file descriptor whose file gives the size.
+    /// File descriptor whose file determines the number of bytes that `writewholefile` writes; 0 for none.
     pub source_fd: usize,
-    /// How many bytes at once.
+    /// I/O size in bytes.
     pub size: Number,
-    /// Which part of a file is used; 0 for all of it.
+    /// Size in bytes of the part used, from the start of the file; 0 for the whole file.
     pub working_set: Number,
-    /// Which file is picked, if it is not the next one.
+    /// File to use: a number from 0 to 2 selects from the whole fileset, as in Filebench. `None`: the next file.
     pub index: Option<Number>,
-    /// A number whose meaning depends on the flowop.
+    /// Numeric parameter of the flowop (`value`).
     pub value: Number,
-    /// A text whose meaning depends on the flowop.
+    /// Text of `print`.
     pub text: Option<String>,
-    /// How far a semaphore's posters may be ahead.
+    /// For `semblock`: amount that blocking posters may post in advance.
     pub highwater: f64,
-    /// Flowops that this one is about.
+    /// Flowops to which `target` refers.
     pub targets: Vec<Target>,
-    /// Offsets at random.
+    /// Whether offsets are random.
     pub random: bool,
-    /// `O_SYNC`.
+    /// Whether to open the file with `O_SYNC`.
     pub dsync: bool,
-    /// `O_DIRECT`.
+    /// Whether to open the file with `O_DIRECT`.
     pub direct: bool,
-    /// No read-ahead.
+    /// Whether to disable read-ahead (`POSIX_FADV_RANDOM`).
     pub no_readahead: bool,
-    /// Another descriptor, and so another file, each time.
+    /// Whether each operation uses the next descriptor and therefore another file.
     pub open_next: bool,
-    /// Whether a poster waits for those that are behind.
+    /// For `sempost`: whether to wait at the high-water mark of the target.
     pub blocking: bool,
 }
 
-/// A flowop that another one is about.
+/// A flowop to which another flowop refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The number of its thread in [`Model::threads`].
+    /// Index of its thread in [`Model::threads`].
     pub thread: usize,
-    /// Its number within that thread.
+    /// Index within that thread.
     pub local: usize,
 }

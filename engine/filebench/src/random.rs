@@ -1,112 +1,112 @@
-//! Random variables: uniform, gamma and tabular ones, and those that are called custom.
+//! Random variables: uniform, gamma and tabular distributions (`randvar`) and custom distributions (`cvar`).
 //!
-//! Gamma by Marsaglia and Tsang, "A simple method for generating gamma variables" (ACM TOMS 26, 2000);
-//! normal by Box and Muller (1958); the others by inverting their distribution function.
+//! Gamma values use the method of Marsaglia and Tsang, "A simple method for generating gamma variables" (ACM TOMS 26,
+//! 2000), normal values that of Box and Muller (1958). The others use inverse transform sampling.
 //!
-//! Written by hand: `rand_distr` makes other numbers of the same seed (normal values by the ziggurat method), so that
-//! the files of a workload would change with its releases, and it has neither tables nor Erlang's distribution.
+//! The crate `rand_distr` is not used: its releases may draw other numbers from the same seed, and the files of a
+//! workload would change. It has neither tables nor the Erlang distribution.
 
 mod sampler;
 
 use fslab_engine::random::Stream;
 pub use sampler::{Number, Sampler};
 
-/// What a value is drawn from.
+/// A probability distribution with its parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Shape {
-    /// Equally likely from `lower` to `upper`.
+    /// Uniform from `lower` to `upper`.
     Uniform {
-        /// The least.
+        /// Lower bound.
         lower: f64,
-        /// The largest.
+        /// Upper bound.
         upper: f64,
     },
-    /// Gamma with this shape and mean, above `lower`.
+    /// Gamma, shifted by `lower`.
     Gamma {
-        /// What is added to all values.
+        /// Offset added to all values.
         lower: f64,
-        /// The mean, `lower` included.
+        /// Mean, including `lower`.
         mean: f64,
-        /// The shape, often called alpha.
+        /// Shape, often called alpha.
         shape: f64,
     },
-    /// Rows of (share, from, to); within a row all values are equally likely.
+    /// Rows of (probability, lower bound, upper bound); uniform within each row. The probabilities add up to 1.
     Table(Vec<(f64, f64, f64)>),
-    /// The sum of `order` exponential values of this rate.
+    /// Erlang: the sum of `order` exponential values.
     Erlang {
-        /// How many.
+        /// Number of exponential values, often called shape.
         order: u32,
-        /// The rate of each.
+        /// Rate of each exponential value.
         rate: f64,
     },
     /// Exponential.
     Exponential {
-        /// The mean.
+        /// Mean.
         mean: f64,
     },
-    /// `exp` of a normal value.
+    /// Lognormal: the exponential function of a normal value.
     Lognormal {
-        /// The standard deviation of the logarithm.
+        /// Standard deviation of the logarithm.
         shape: f64,
-        /// The mean of the logarithm.
+        /// Mean of the logarithm.
         scale: f64,
     },
     /// Normal.
     Normal {
-        /// The mean.
+        /// Mean.
         mean: f64,
-        /// The standard deviation.
+        /// Standard deviation.
         sigma: f64,
     },
     /// Triangular.
     Triangular {
-        /// The least.
+        /// Lower bound.
         lower: f64,
-        /// The largest.
+        /// Upper bound.
         upper: f64,
-        /// The most likely.
+        /// Mode, the most probable value.
         mode: f64,
     },
     /// Weibull.
     Weibull {
-        /// The exponent.
+        /// Shape.
         shape: f64,
-        /// The characteristic value.
+        /// Scale.
         scale: f64,
     },
 }
 
-/// Where randomness comes from.
+/// The source of random numbers (`randsrc`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Origin {
-    /// The seed: alike in every run.
+    /// The seed of the run (`rand48`): each run with this seed draws the same numbers.
     #[default]
     Seed,
-    /// The kernel: unlike in every run.
+    /// The kernel (`urandom`): each run draws other numbers.
     Kernel,
 }
 
 /// A random variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Distribution {
-    /// Which stream of numbers it reads: each thread has one for each variable.
+    /// Index of its random stream; each thread has one stream per variable.
     pub number: usize,
-    /// What values are drawn from.
+    /// Distribution of the values.
     pub shape: Shape,
-    /// Smaller values count as this.
+    /// Minimum; smaller values are set to it.
     pub min: f64,
-    /// Larger values count as this.
+    /// Maximum; larger values are set to it.
     pub max: f64,
-    /// Values are rounded to multiples of this, unless it is 0.
+    /// Values are rounded to the nearest multiple of this number; 0 disables rounding.
     pub round: f64,
-    /// What the stream of numbers depends on.
+    /// Seed of the random stream, combined with that of the run.
     pub seed: u64,
-    /// Where randomness comes from.
+    /// Source of the random numbers.
     pub origin: Origin,
 }
 
 impl Distribution {
-    /// A value.
+    /// Draw a value. It is clamped first and rounded after that, so it may exceed the bounds by up to half of `round`.
     pub fn draw(&self, stream: &mut Stream) -> f64 {
         let value = self.shape.draw(stream).clamp(self.min, self.max);
         if self.round > 0.0 { (value / self.round).round() * self.round } else { value }
@@ -136,7 +136,8 @@ impl Shape {
         }
     }
 
-    /// The mean, where it is simple; it decides how deep a directory tree becomes.
+    /// Return the mean without clamping and rounding. For Weibull, return the scale as an approximation. The depth of a
+    /// directory tree depends on this mean.
     pub fn mean(&self) -> f64 {
         match *self {
             Self::Uniform { lower, upper } => f64::midpoint(lower, upper),
@@ -171,7 +172,7 @@ fn normal(stream: &mut Stream) -> f64 {
     (2.0 * exponential(stream)).sqrt() * (std::f64::consts::TAU * stream.unit()).cos()
 }
 
-/// A gamma value of this shape and scale 1.
+/// Draw a gamma value with this shape and the scale 1.
 fn gamma(shape: f64, stream: &mut Stream) -> f64 {
     if shape < 1.0 {
         let power = (1.0 - stream.unit()).powf(1.0 / shape);
@@ -221,8 +222,8 @@ mod tests {
         near(average(Shape::Lognormal { shape: 0.5, scale: 2.0 }), (2.0_f64 + 0.125).exp());
         near(average(Shape::Normal { mean: 10.0, sigma: 3.0 }), 10.0);
         near(average(Shape::Triangular { lower: 0.0, upper: 10.0, mode: 5.0 }), 5.0);
-        near(average(Shape::Weibull { shape: 1.0, scale: 4.0 }), 4.0); // shape 1 is exponential
-        // Half of the values in 0..2 (mean 1), half in 10..20 (mean 15).
+        near(average(Shape::Weibull { shape: 1.0, scale: 4.0 }), 4.0); // with shape 1, Weibull is exponential
+        // Half of the values are in 0..2 (mean 1), half in 10..20 (mean 15).
         near(average(Shape::Table(vec![(0.5, 0.0, 2.0), (0.5, 10.0, 20.0)])), 8.0);
     }
 
@@ -242,6 +243,6 @@ mod tests {
         let mut found: Vec<f64> = (0..1000).map(|_| one.draw(&mut stream)).collect();
         found.sort_by(f64::total_cmp);
         found.dedup();
-        assert_eq!(found, [24.0, 32.0, 40.0]); // 20 rounds to 24: halves go away from zero
+        assert_eq!(found, [24.0, 32.0, 40.0]); // 20 is rounded to 24: halves are rounded away from zero
     }
 }

@@ -1,4 +1,4 @@
-//! What a workload found, as the protocol writes it.
+//! Results of a workload and their JSON form in the protocol.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use fslab_engine::document::{Operation, Warning};
 use fslab_engine::measure::cpu::CpuTime;
 use fslab_engine::measure::histogram::{Latencies, Summary};
 
-/// All that was found.
+/// The results of a workload.
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) created: Vec<Created>,
@@ -20,25 +20,25 @@ pub(crate) struct Report {
     pub(crate) results: Vec<Result>,
 }
 
-/// What was measured over some time.
+/// The statistics of an interval.
 #[derive(Debug)]
 pub(crate) struct Measured {
     seconds: f64,
     flowops: Vec<(FlowopInfo, Total)>,
 }
 
-/// A run that is over.
+/// The result of a finished run.
 #[derive(Debug)]
 pub(crate) struct Result {
     pub(crate) measured: Measured,
-    /// What ended it: `time`, `done` or `out_of_files`.
+    /// Reason of the end: `time`, `done` (the threads ended) or `out_of_files`.
     pub(crate) ended: &'static str,
     pub(crate) first_seconds: f64,
     pub(crate) sync_seconds: Option<f64>,
     pub(crate) cpu: CpuTime,
 }
 
-/// The sum of all flowops that work on files.
+/// Totals of all flowops of the class `Io`.
 struct Sum {
     operations: u64,
     reads: u64,
@@ -124,19 +124,20 @@ impl Measured {
     }
 }
 
-/// The latencies with the shortest one; null if there are none.
+/// Return the latency summary with the minimum, in nanoseconds; null if there is no latency.
 fn latency(total: &mut Total) -> Value {
     let Some(summary) = total.summary() else { return Value::Null };
     let mut entry = Map::from_iter([("min".to_owned(), json!(total.min_ns))]);
     if let Ok(Value::Object(rest)) = serde_json::to_value(&summary) {
         entry.extend(rest);
     }
-    // The mean of all that was timed, to the nanosecond.
+    // Exact mean, calculated from the sum of all latencies.
     entry.insert("mean".into(), json!(total.sum_ns as f64 / total.count.max(1) as f64));
     Value::Object(entry)
 }
 
-/// How many took less than each power of two of nanoseconds, and at least half of it.
+/// Return the latency histogram by powers of two: each entry counts the latencies from half of `below_ns` up to, but
+/// not including, `below_ns`. The last bucket also contains all longer latencies. Empty buckets are left out.
 fn histogram(powers: &[u64; POWERS]) -> Value {
     let entry = |(power, count): (usize, &u64)| json!({"below_ns": 1_u64 << power, "count": count});
     powers.iter().enumerate().filter(|(_, count)| **count > 0).map(entry).collect()
@@ -183,12 +184,12 @@ impl Result {
 }
 
 impl Report {
-    /// One for each run.
+    /// Return one operation for each run.
     pub(crate) fn operations(&self) -> Vec<Operation> {
         self.results.iter().map(Result::operation).collect()
     }
 
-    /// Everything else.
+    /// Return the answer of the output document: everything that is not in the operations.
     pub(crate) fn answer(&self, usage: &[String]) -> Value {
         let period = |(name, measured): &(Option<String>, Measured)| {
             let mut entry = measured.to_json();

@@ -1,22 +1,22 @@
-//! Text to tokens. What is no token at all is a mistake with its place, and the rest goes on.
+//! Scanner from text to tokens. Invalid tokens are recorded as errors with their position and skipped.
 
 mod pieces;
 
 use super::ast::{Name, Piece};
 use super::diagnostic::{Diagnostic, Diagnostics, Span};
 
-/// What a token is.
+/// The kind and value of a token.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Kind {
-    /// Letters, digits and `/ . _ : ; - ~ @`, not beginning like a number.
+    /// A word of ASCII letters, digits and `/ . _ : ; - ~ @` that is not a number.
     Word(String),
-    /// A whole number with its suffix applied; whether it began with a minus.
+    /// An integer multiplied by its suffix, and whether it starts with a minus sign.
     Integer(i64, bool),
-    /// A number with a decimal point; whether it began with a minus.
+    /// A number with a decimal point multiplied by its suffix, and whether it starts with a minus sign.
     Float(f64, bool),
-    /// `$name`.
+    /// A variable, such as `$name`.
     Variable(Name),
-    /// A text in quotes.
+    /// A quoted text.
     Quoted(Vec<Piece>),
     /// One of `{ } ( ) = , + * %`.
     Symbol(char),
@@ -24,20 +24,20 @@ pub(crate) enum Kind {
     End,
 }
 
-/// A token and its place.
+/// A token with its position.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
     pub(crate) span: Span,
-    /// Whether nothing but white space stands before it on its line.
+    /// Whether it is the first token of its line.
     pub(crate) starts_line: bool,
 }
 
-/// Attributes of a random variable that may follow its name and a dot.
+/// Attributes of a random variable that can be used as `$name.attribute`.
 pub(crate) const RANDOM_ATTRIBUTES: [&str; 9] =
     ["type", "seed", "gamma", "mean", "min", "max", "round", "randsrc", "randtable"];
 
-/// All tokens of source number `source`; the last one is [`Kind::End`].
+/// Return the tokens of the source with index `source`; the last one is [`Kind::End`]. Adds errors to `mistakes`.
 pub(crate) fn scan(text: &str, source: usize, mistakes: &mut Diagnostics) -> Vec<Token> {
     let mut scanner =
         Scanner { text: text.chars().collect(), at: 0, line: 1, column: 1, source, fresh: true };
@@ -103,7 +103,7 @@ impl Scanner {
         Some(c)
     }
 
-    /// Passes white space, comments and line continuations.
+    /// Skip white space, comments, line continuations and byte order marks.
     fn skip_blank(&mut self) {
         while let Some(c) = self.peek() {
             let continues = c == '\\' && matches!(self.after(1), Some('\n' | '\r'));
@@ -195,6 +195,6 @@ mod tests {
         let tokens = scan("set ? $a=99999999999999t\n \"open", 0, &mut mistakes);
         let places: Vec<_> = mistakes.found.iter().map(|one| (one.span.line, one.span.column)).collect();
         assert_eq!(places, [(1, 5), (1, 10), (2, 2)]);
-        assert_eq!(tokens.len(), 4); // set, $a, =, the end
+        assert_eq!(tokens.len(), 4); // set, $a, =, end
     }
 }

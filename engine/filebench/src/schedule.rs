@@ -1,19 +1,19 @@
-//! When a run ends, and when a period of it does.
+//! Schedule of a run: when its periods and the run itself end.
 
 use super::program::Timing;
 
-/// What is to be done now.
+/// The next event of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Due {
-    /// The run is over.
+    /// The end of the run.
     End,
-    /// A period is over.
+    /// The end of a period.
     Period,
-    /// Nothing before so many seconds have passed.
+    /// No event for this time in seconds.
     In(f64),
 }
 
-/// The times of one run, in seconds since its begin.
+/// The schedule of a run. All times are in seconds since its start.
 #[derive(Debug)]
 pub(crate) struct Schedule {
     end: f64,
@@ -27,7 +27,7 @@ impl Schedule {
         Self { end: timing.seconds.unwrap_or(f64::INFINITY), period, next: period }
     }
 
-    /// What is due after so long. Periods that were missed are due one after the other, unless the run is over.
+    /// Return the event that is due at `passed`. Missed periods are returned one per call, unless the run is over.
     pub(crate) fn at(&mut self, passed: f64) -> Due {
         if !self.has_time(passed) {
             return Due::End;
@@ -39,7 +39,7 @@ impl Schedule {
         Due::In(self.end.min(self.next) - passed)
     }
 
-    /// Whether the run goes on after so long.
+    /// Return whether the run continues at `passed`.
     pub(crate) fn has_time(&self, passed: f64) -> bool {
         passed < self.end
     }

@@ -1,16 +1,16 @@
-//! Which attributes each entity has. Names that mean the same are one.
+//! Attributes of each entity of the language. Synonyms have one canonical name.
 
-/// Something with attributes.
+/// An entity with attributes.
 #[derive(Debug)]
 pub(crate) struct Entity {
-    /// How it is called in messages.
+    /// Name in messages.
     pub(crate) name: &'static str,
-    /// What may be written, and what it is called here.
+    /// Pairs of accepted name and canonical name.
     pub(crate) attributes: &'static [(&'static str, &'static str)],
 }
 
 impl Entity {
-    /// What an attribute is called here, if there is such a one.
+    /// Return the canonical name of an attribute; `None` if the entity has no such attribute.
     pub(crate) fn find(&self, written: &str) -> Option<&'static str> {
         self.attributes.iter().find(|(name, _)| *name == written).map(|(_, canonical)| *canonical)
     }

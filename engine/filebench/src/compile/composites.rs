@@ -1,4 +1,4 @@
-//! Composite flowops: what is within them is put in with their variables filled in.
+//! Expansion of composite flowops: compiles the flowops within them with the values of their variables.
 
 use super::evaluated::Scope;
 use super::processes::Building;
@@ -7,7 +7,7 @@ use crate::ast::FlowopUse;
 use crate::parse::unknown;
 use crate::program::{Arguments, Flowop, Kind};
 
-/// How deep composite flowops may be nested.
+/// Maximum nesting depth of composite flowops.
 const DEEPEST: usize = 32;
 
 impl Compiler {
@@ -39,7 +39,7 @@ impl Compiler {
             .iter()
             .filter_map(|flowop| self.flowop(flowop, name, &inner, building, depth + 1))
             .collect();
-        // The default of `iters` is that of the definition, around all that is within.
+        // If only the definition sets `iters`, add a composite flowop with that number around the children.
         match &definition.iters {
             Some(value) if !used.attributes.iter().any(|one| one.name.it == "iters") => {
                 let iters = self.number(value, &inner)?;
@@ -57,7 +57,7 @@ impl Compiler {
         }
     }
 
-    /// The variables of a composite flowop: what is given here, or else their defaults.
+    /// Evaluate the variables of a composite flowop: the values given at its use, otherwise the defaults.
     fn scope_of(&mut self, used: &FlowopUse, definition: &CompositeDefinition, scope: &Scope) -> Scope {
         let mut inner = Scope::new();
         for (name, default) in &definition.locals {

@@ -1,4 +1,4 @@
-//! Random variables that are called custom: `cvar`.
+//! Compilation of custom random variables: `cvar`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::ast::{At, Attribute};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::random::{Distribution, Origin, Shape};
 
-/// Custom variables: name, parameters with their defaults.
+/// Custom distributions: name, and parameters with their defaults.
 const CUSTOM: [(&str, &[(&str, f64)]); 8] = [
     ("erlang", &[("shape", 1.0), ("rate", 1.0)]),
     ("exponential", &[("mean", 1.0)]),

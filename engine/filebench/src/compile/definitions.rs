@@ -1,4 +1,4 @@
-//! Definitions of random variables and of composite flowops.
+//! Compilation of the definitions of random variables and composite flowops.
 
 use super::evaluated::{Evaluated, Scope};
 use super::{Compiler, CompositeDefinition};

@@ -1,4 +1,4 @@
-//! Random variables as they are defined: `randvar`, `define randvar`, `set $x.mean`, `cvar`.
+//! Compilation of random variables: `randvar`, `define randvar` and `set $x.mean`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::ast::{At, Attribute, Name, Value};
 use crate::diagnostic::Span;
 use crate::random::{Distribution, Origin, Shape};
 
-/// What was said of a random variable.
+/// The given attributes of a random variable.
 #[derive(Debug, Default)]
 struct Said {
     kind: Option<String>,
@@ -113,7 +113,7 @@ impl Compiler {
         let gamma = said.gamma.unwrap_or(1500.0) / 1000.0;
         match said.kind.as_deref() {
             Some("uniform") => {
-                // Without a mean but with a greatest value, that one says where it ends.
+                // With `max` and without `mean`, the upper bound is `max`; otherwise it follows from the mean.
                 let upper = match (said.mean, said.max) {
                     (None, Some(max)) => max.max(min),
                     (mean, _) => min + 2.0 * (mean.unwrap_or(0.0).max(min) - min),
@@ -139,7 +139,8 @@ impl Compiler {
         }
     }
 
-    /// `set $x.mean = …` and the like: the variable becomes another one.
+    /// Execute `set $x.mean = …` or the same with another attribute: replace the variable by a new one in which this
+    /// attribute is changed.
     pub(super) fn change_random(
         &mut self,
         name: &At<Name>,
@@ -161,7 +162,7 @@ impl Compiler {
     }
 }
 
-/// The table moved and stretched, so that its least value is `min` and its mean `mean`, if that is given.
+/// Shift and scale a table so that its minimum is `min` and its mean is `mean`. Without `mean`, the mean is kept.
 fn scaled(table: &[(f64, f64, f64)], min: f64, mean: Option<f64>) -> Vec<(f64, f64, f64)> {
     let least = table.iter().map(|row| row.1.min(row.2)).fold(f64::INFINITY, f64::min);
     let own: f64 = table.iter().map(|row| row.0 * f64::midpoint(row.1, row.2)).sum();
@@ -172,7 +173,7 @@ fn scaled(table: &[(f64, f64, f64)], min: f64, mean: Option<f64>) -> Vec<(f64, f
     if own > least { table.iter().map(row).collect() } else { vec![(1.0, wanted, wanted)] }
 }
 
-/// What would have to be said to get this variable.
+/// Return the attributes that define this variable; without a type for distributions of `cvar`.
 fn known_attributes(one: &Distribution, span: Span) -> Vec<Attribute> {
     let number = |name: &str, value: f64| Attribute {
         name: At { it: name.to_owned(), span },
@@ -223,7 +224,7 @@ impl Distribution {
     }
 }
 
-/// An attribute of a random variable, for `$x.mean` in texts and expressions.
+/// Return an attribute of a random variable, for `$x.mean` in texts and expressions; `None` if it does not have it.
 pub(super) fn attribute(one: &Distribution, name: &str) -> Option<Evaluated> {
     Some(match name {
         "type" => Evaluated::Text(
@@ -264,7 +265,7 @@ mod tests {
     fn a_table_keeps_its_values_unless_told_otherwise() {
         let table = [(0.5, 1024.0, 1024.0), (0.5, 2048.0, 4096.0)];
         assert_eq!(scaled(&table, 1024.0, None), table);
-        // Least 1024 → 0, mean 2048 → 1000: (4096 - 1024) · 1000 / 1024 = 3000.
+        // Minimum 1024 → 0, mean 2048 → 1000: (4096 - 1024) · 1000 / 1024 = 3000.
         assert_eq!(scaled(&table, 0.0, Some(1000.0))[1], (0.5, 1000.0, 3000.0));
         assert_eq!(scaled(&[(1.0, 8.0, 8.0)], 8.0, None), [(1.0, 8.0, 8.0)]);
     }

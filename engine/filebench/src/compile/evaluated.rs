@@ -1,4 +1,4 @@
-//! What expressions come to.
+//! Values of evaluated expressions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,11 +9,11 @@ use crate::random::Distribution;
 /// The value of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Evaluated {
-    /// A whole number.
+    /// An integer.
     Integer(i64),
-    /// Another number.
+    /// A floating-point number.
     Float(f64),
-    /// True or false.
+    /// A truth value.
     Boolean(bool),
     /// A text.
     Text(String),
@@ -34,7 +34,7 @@ impl fmt::Display for Evaluated {
 }
 
 impl Evaluated {
-    /// What it is, for messages.
+    /// Return the kind of the value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Integer(_) | Self::Float(_) => "a number",
@@ -45,5 +45,5 @@ impl Evaluated {
     }
 }
 
-/// The variables of the composite flowops that are around, the innermost last.
+/// The variables of the innermost enclosing composite flowop; `None` for a variable without a value.
 pub(super) type Scope = BTreeMap<String, Option<Evaluated>>;

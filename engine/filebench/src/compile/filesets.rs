@@ -1,4 +1,4 @@
-//! Files and filesets: their attributes become numbers, their paths stay below the working directory.
+//! Compilation of files and filesets: evaluates their attributes and keeps their paths below the working directory.
 
 use std::path::{Component, Path};
 
@@ -9,11 +9,11 @@ use crate::diagnostic::Span;
 use crate::program::{Access, FilesetSpec};
 use crate::random::Number;
 
-/// How many files a fileset may have.
+/// Maximum number of files and empty directories in a fileset.
 const MOST_FILES: f64 = 1e8;
 
 impl Compiler {
-    /// All files that are defined so far; `None` if there is a mistake.
+    /// Compile all files and filesets defined so far. Returns `None` after an error, which is recorded.
     pub(super) fn all_filesets(&mut self) -> Option<Vec<FilesetSpec>> {
         let before = self.mistakes.found.len();
         let mut found: Vec<FilesetSpec> = Vec::new();
@@ -79,7 +79,7 @@ impl Compiler {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be small")]
     fn tree(&mut self, span: Span, read: &Reader<'_>, spec: &mut FilesetSpec) -> Option<()> {
         let leaf_directories = self.count(read, "leafdirs", 0.0)?;
-        // A fileset of directories alone has no files unless it is told how many.
+        // A fileset with empty directories has no files by default.
         let entries = self.count(read, "entries", if leaf_directories > 0.0 { 0.0 } else { 1.0 })?;
         if entries + leaf_directories > MOST_FILES {
             self.mistake(span, format!("{entries} files are too many"));
@@ -126,13 +126,14 @@ impl Compiler {
         Some(number)
     }
 
-    /// A number of things; if it is random, its mean.
+    /// Evaluate an attribute as a whole number, rounded down; of a random variable, take the mean.
     fn count(&mut self, read: &Reader<'_>, name: &str, default: f64) -> Option<f64> {
         Some(self.number_or(read, name, default)?.mean().floor())
     }
 
-    /// Where below the working directory a path lies. A path that is a variable, and `/tmp`, are the
-    /// working directory itself; any other place outside it is refused.
+    /// Return a path relative to the working directory. `/tmp` means the working directory itself, and so does a
+    /// variable unless it contains an absolute path below that directory. Any other path outside it is an error, which
+    /// is recorded; then returns `None`.
     fn place(&mut self, value: &At<Value>) -> Option<String> {
         let text = self.text(value, &Scope::new())?;
         let path = Path::new(&text);
@@ -175,7 +176,7 @@ fn normal(path: &Path) -> String {
     parts.join("/")
 }
 
-/// Attributes by name; of several, the last one counts.
+/// Access to attributes by name. If an attribute is given several times, the last one applies.
 pub(super) struct Reader<'a> {
     pub(super) attributes: &'a [Attribute],
 }

@@ -1,4 +1,4 @@
-//! Flowops: their attributes become arguments, composite ones are put in with their variables filled in.
+//! Compilation of flowops: converts attributes to arguments and expands composite flowops.
 
 use super::Compiler;
 use super::evaluated::Scope;
@@ -10,9 +10,9 @@ use crate::parse::unknown;
 use crate::program::{Arguments, FLOWOPS, Flowop, FlowopInfo, Kind, Target};
 use crate::random::Number;
 
-/// How many descriptors a thread may number.
+/// Upper limit, exclusive, of the file descriptor numbers of a thread.
 const MOST_DESCRIPTORS: f64 = 1024.0;
-/// How many flowops all threads may have, those within composite ones included.
+/// Maximum number of flowops of all threads, including those within composite flowops.
 const MOST_FLOWOPS: usize = 20_000;
 
 impl Compiler {
@@ -50,7 +50,7 @@ impl Compiler {
         building.total += 1;
         let local = building.count;
         building.count += 1;
-        // Composite flowops are not measured: what is within them is.
+        // Composite flowops are not measured, only the flowops within them.
         let info = if composite.is_some() { usize::MAX } else { info_of(building, &name, kind) };
         let iters = self.iterations(&read, scope)?;
         let (children, with) = if let Some(definition) = composite {
@@ -148,7 +148,7 @@ impl Compiler {
         let value = read.get("filename")?;
         let name = self.text(value, scope)?;
         let found = building.filesets.iter().position(|one| one.name == name);
-        // Where the filesets have mistakes of their own, none is known.
+        // If the filesets contain errors, the list is empty. Do not report unknown names then.
         let known = !building.filesets.is_empty() || self.files.is_empty();
         if found.is_none() && known {
             let message = format!("there is no file or fileset '{name}'");
@@ -200,7 +200,7 @@ impl Compiler {
 }
 
 impl Arguments {
-    /// What holds where nothing is said.
+    /// Return the default arguments.
     pub(super) fn none() -> Self {
         Self {
             fileset: None,
@@ -223,7 +223,7 @@ impl Arguments {
     }
 }
 
-/// The number under which a flowop is measured: flowops of one name are measured together.
+/// Return the index of a flowop in the statistics. Flowops with the same name and kind share an index.
 fn info_of(building: &mut Building, name: &str, kind: Kind) -> usize {
     let infos = &mut building.infos;
     *building.numbers.entry((name.to_owned(), kind)).or_insert_with(|| {

@@ -1,4 +1,4 @@
-//! Processes and threads to a model: instances multiplied, targets bound to the flowops that they name.
+//! Compilation of processes and threads to a model: multiplies instances and binds targets to flowops.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,24 +10,24 @@ use crate::ast::{Attribute, ThreadDefinition};
 use crate::diagnostic::{Span, nearest};
 use crate::program::{FilesetSpec, Flowop, FlowopInfo, Kind, Model, Target, ThreadSpec};
 
-/// How many threads there may be: a safeguard, not a rule of the language.
+/// Maximum number of threads: a safeguard, not a limit of the language.
 const MOST_THREADS: f64 = 65_536.0;
 
-/// What is built up thread by thread.
+/// The state of the compilation of a model, extended thread by thread.
 pub(super) struct Building {
     pub(super) filesets: Arc<Vec<FilesetSpec>>,
     pub(super) infos: Vec<FlowopInfo>,
-    /// Their numbers by name.
+    /// Index in `infos` by name and kind.
     pub(super) numbers: HashMap<(String, Kind), usize>,
     pub(super) pending: Vec<Pending>,
-    /// The number of the thread under way, and how many flowops it has so far.
+    /// Index of the current thread, and its number of flowops so far.
     pub(super) thread: usize,
     pub(super) count: usize,
-    /// How many flowops all threads have so far.
+    /// Number of flowops of all threads so far.
     pub(super) total: usize,
 }
 
-/// A target that is bound once all threads are known.
+/// A target that is bound after all threads are compiled.
 pub(super) struct Pending {
     pub(super) from: Target,
     pub(super) kind: Kind,
@@ -36,7 +36,7 @@ pub(super) struct Pending {
 }
 
 impl Compiler {
-    /// All processes that are defined so far; `None` if there is a mistake.
+    /// Compile all processes defined so far. Returns `None` after an error, which is recorded.
     pub(super) fn model(&mut self, filesets: Arc<Vec<FilesetSpec>>) -> Option<Model> {
         let before = self.mistakes.found.len();
         let mut building = Building {
@@ -119,7 +119,7 @@ impl Compiler {
             instances: self.whole(&read, "instances", 1.0),
             memory: self.whole(&read, "memsize", 0.0) as u64,
             nice: i32::try_from(self.whole(&read, "nice", 0.0).min(19)).unwrap_or(0),
-            // 8 is the word for none.
+            // 8, the default, means no I/O priority.
             io_priority: io_priority.and_then(|one| u32::try_from(one).ok()).filter(|one| *one < 8),
             flowops,
             count: building.count,
@@ -132,7 +132,7 @@ impl Compiler {
         self.fixed(value, name, 0.0, &Scope::new()).unwrap_or(default) as usize
     }
 
-    /// Binds the targets; whether any flowop asks for what all threads have done.
+    /// Bind the targets. Returns whether a flowop needs the totals of all threads.
     fn bind_targets(&mut self, building: &Building, threads: &mut [ThreadSpec]) -> bool {
         let mut known: Vec<(Target, Kind, String)> = Vec::new();
         for (number, thread) in threads.iter().enumerate() {
@@ -173,7 +173,7 @@ impl Compiler {
             name == pending.wanted || name.rsplit('.').next().is_some_and(|last| last == pending.wanted)
         };
         let fits = |(target, kind, name): &&(Target, Kind, String)| match wanted {
-            // Semaphores and wakeups reach all threads, limits the own one.
+            // `sempost` and `wakeup` find targets in all threads, other flowops only in their own thread.
             Some(wanted) => *kind == wanted && named(name),
             None => target.thread == pending.from.thread && named(name),
         };
@@ -194,7 +194,7 @@ impl Compiler {
     }
 }
 
-/// Calls `action` with each flowop, those within composite ones included.
+/// Call `action` for each flowop, including those within composite flowops.
 pub(super) fn for_each(flowops: &[Flowop], action: &mut impl FnMut(&Flowop)) {
     for flowop in flowops {
         action(flowop);

@@ -1,4 +1,4 @@
-//! Commands to steps, in order; loops are unrolled and personalities are put in.
+//! Compilation of commands to steps, in order: unrolls loops and includes loaded personalities.
 
 use std::sync::Arc;
 
@@ -10,17 +10,19 @@ use crate::parse::{parse, unknown};
 use crate::personalities;
 use crate::program::{Step, Timing};
 
-/// How long a run takes that is told nothing else.
+/// Default run time in seconds.
 const DEFAULT_SECONDS: f64 = 60.0;
-/// After how long a `psrun` notes what was measured.
+/// Default period of `psrun` in seconds.
 const DEFAULT_PERIOD: f64 = 10.0;
-/// How many commands loops may unroll to, and how deep personalities may load others.
+/// Maximum number of steps of a workload.
 const MOST_STEPS: usize = 10_000;
+/// Maximum number of commands with unrolled loops.
 const MOST_COMMANDS: usize = 1_000_000;
+/// Maximum depth of personalities that load others.
 const DEEPEST_LOAD: usize = 4;
-/// How many filesets, processes and composite flowops may be defined, of each.
+/// Maximum number of definitions, each of files, processes and composite flowops.
 const MOST_DEFINITIONS: usize = 10_000;
-/// How many periods of a run may be measured each on its own.
+/// Maximum number of periods of a run.
 const MOST_PERIODS: f64 = 10_000.0;
 
 impl Compiler {
@@ -34,7 +36,7 @@ impl Compiler {
                 return self.mistake(command.span, "there are too many definitions");
             }
             if matches!(command.it, Command::Quit) && self.mistakes.is_empty() {
-                // What follows is never reached; definitions before it count.
+                // The commands after `quit` are not executed. The definitions before it are still checked.
                 self.ran = true;
                 return;
             }
@@ -166,7 +168,8 @@ impl Compiler {
         }
     }
 
-    /// The rate of events as it is now; while processes run, it follows the variables in it.
+    /// Add a step that sets the event rate to its current value. While processes run, `set` calls this again, because
+    /// the rate may depend on the variable.
     fn push_rate(&mut self) {
         let Some(rate) = self.rate.clone() else { return };
         if let Some(rate) = self.fixed(&rate, "the rate", 0.0, &Scope::new()) {
@@ -177,7 +180,8 @@ impl Compiler {
     pub(super) fn run_step(&mut self, span: Span, seconds: Option<&At<Value>>, period: Option<f64>) {
         let written = seconds.and_then(|seconds| self.fixed(seconds, "the run time", 0.0, &Scope::new()));
         self.create_processes(span);
-        // 0 is no time: until the threads are done or, if they never are, the default.
+        // 0 means no time limit: the run lasts until the threads have ended. In the mode `timeout`, in which they
+        // usually do not end by themselves, it lasts for the default time.
         let asked = self.context.seconds.or(written).filter(|seconds| *seconds > 0.0);
         let endless = self.mode == crate::ast::QuitMode::Timeout;
         let seconds = asked.or(endless.then_some(DEFAULT_SECONDS));
@@ -215,7 +219,7 @@ impl Compiler {
         self.running = true;
     }
 
-    /// Looks at what was defined although nothing runs it.
+    /// Check definitions that no command uses, and record their errors.
     pub(super) fn check_definitions(&mut self) {
         if let Some(filesets) = self.all_filesets() {
             if !self.processes.is_empty() {

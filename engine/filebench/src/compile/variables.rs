@@ -1,4 +1,4 @@
-//! Variables and the values of expressions.
+//! Evaluation of variables and expressions.
 
 use super::Compiler;
 use super::evaluated::{Evaluated, Scope};
@@ -7,11 +7,11 @@ use crate::diagnostic::{Span, nearest};
 use crate::parse::shown;
 use crate::random::Number;
 
-/// How many bytes all texts together may come to.
+/// Maximum total size of all texts in bytes.
 const MOST_TEXT: usize = 64 << 20;
 
 impl Compiler {
-    /// The value of an expression; `None` if there is a mistake in it, which is noted.
+    /// Evaluate an expression. Returns `None` after an error, which is recorded.
     pub(super) fn evaluate(&mut self, value: &At<Value>, scope: &Scope) -> Option<Evaluated> {
         match &value.it {
             Value::Integer(number) => Some(Evaluated::Integer(*number)),
@@ -35,7 +35,8 @@ impl Compiler {
         }
     }
 
-    /// A text with its variables filled in; those that are not set stay as they were written.
+    /// Expand the variables in a text. References to unset variables stay unchanged. The text is cut off when all texts
+    /// together exceed [`MOST_TEXT`].
     pub(super) fn text_of(&mut self, pieces: &[Piece], scope: &Scope) -> String {
         let mut text = String::new();
         for piece in pieces {
@@ -54,7 +55,8 @@ impl Compiler {
         text
     }
 
-    /// Whether texts have become too long, which is a mistake: a text may hold itself twice, again and again.
+    /// Return whether all texts together exceed [`MOST_TEXT`], and record that as an error. Without this limit,
+    /// repeating `set $a="$a$a"` would use up the memory.
     pub(super) fn is_too_much_text(&mut self, span: Span) -> bool {
         let too_much = self.text_bytes > MOST_TEXT;
         if too_much {
@@ -102,7 +104,7 @@ impl Compiler {
     fn internal(&mut self, name: &str) -> Option<Evaluated> {
         match name {
             "rate" | "eventgen.rate" => {
-                // Taken out meanwhile: a rate that names itself is not set.
+                // Remove the rate during the evaluation, so that a rate that refers to itself is unset.
                 let rate = self.rate.take()?;
                 let value = self.evaluate(&rate, &Scope::new());
                 self.rate = Some(rate);
@@ -166,7 +168,8 @@ impl Compiler {
         Some(Evaluated::Float(result))
     }
 
-    /// A number, which may be random.
+    /// Evaluate a fixed number or a random variable. True and false are 1 and 0. Returns `None` after an error, which
+    /// is recorded.
     pub(super) fn number(&mut self, value: &At<Value>, scope: &Scope) -> Option<Number> {
         let evaluated = self.evaluate(value, scope)?;
         if let Evaluated::Random(one) = evaluated {
@@ -182,7 +185,8 @@ impl Compiler {
         found.map(Number::Fixed)
     }
 
-    /// A number that is not random, from `least` on.
+    /// Evaluate a fixed number of at least `least`. Returns `None` after an error, which is recorded and contains
+    /// `what`.
     pub(super) fn fixed(&mut self, value: &At<Value>, what: &str, least: f64, scope: &Scope) -> Option<f64> {
         match self.number(value, scope)? {
             Number::Fixed(number) if number >= least => Some(number),
@@ -197,7 +201,7 @@ impl Compiler {
         }
     }
 
-    /// True or false; a number is true unless it is 0.
+    /// Evaluate a truth value; an integer is true unless it is 0. Returns `None` after an error, which is recorded.
     pub(super) fn truth(&mut self, value: &At<Value>, scope: &Scope) -> Option<bool> {
         match self.evaluate(value, scope)? {
             Evaluated::Boolean(yes) => Some(yes),
@@ -209,7 +213,7 @@ impl Compiler {
         }
     }
 
-    /// A text; a number is taken as it is written.
+    /// Evaluate a text; a number or truth value is converted to text. Returns `None` after an error, which is recorded.
     pub(super) fn text(&mut self, value: &At<Value>, scope: &Scope) -> Option<String> {
         match self.evaluate(value, scope)? {
             Evaluated::Random(_) => {

@@ -1,16 +1,16 @@
-//! A set of small numbers that finds the next member at once: three levels of words, each bit of an
-//! upper level telling whether the word below it has any.
+//! A set of small numbers that finds its next member quickly: a hierarchy of bitmaps. Each bit of an upper level tells
+//! whether the corresponding word of the level below is non-zero.
 
 const BITS: usize = 64;
 
-/// A set of numbers below a bound.
+/// A set of numbers below a bound. Level 0 has one bit per number; the last level is a single word.
 #[derive(Debug, Clone)]
 pub(super) struct NumberSet {
     levels: Vec<Vec<u64>>,
 }
 
 impl NumberSet {
-    /// An empty set for numbers below `bound`.
+    /// Create an empty set for numbers below `bound`.
     pub(super) fn new(bound: usize) -> Self {
         let (mut levels, mut length) = (Vec::new(), bound.max(1));
         loop {
@@ -47,7 +47,8 @@ impl NumberSet {
         }
     }
 
-    /// The least member from `start` on; if there is none, the least of all.
+    /// Return the smallest member that is at least `start`. If there is none, return the smallest member of all. Return
+    /// `None` if the set is empty.
     pub(super) fn next_from(&self, start: usize) -> Option<usize> {
         self.at_least(start).or_else(|| self.at_least(0))
     }
@@ -60,7 +61,7 @@ impl NumberSet {
             if found != 0 {
                 return Some(self.descend(depth, word * BITS + found.trailing_zeros() as usize));
             }
-            // Nothing more in this word: the next one that is not empty, by the level above.
+            // No member in the rest of this word: search the level above for the next non-zero word.
             position = word + 1;
         }
         None

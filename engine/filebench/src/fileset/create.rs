@@ -1,4 +1,4 @@
-//! Making the tree of a fileset, or taking that of an earlier run.
+//! Creation of the tree of a fileset, or reuse of the tree of an earlier run.
 
 mod files;
 
@@ -23,38 +23,39 @@ use fslab_engine::room::Need;
 use fslab_engine::walk::Order;
 use fslab_engine::{memory, stop, sys};
 
-/// About what the tree and the lists of a fileset take for each file.
+/// Approximate memory that the tree and the lists of a fileset need for each file, in bytes.
 const MEMORY_OF_ENTRY: u64 = 64;
 
-/// What was made.
+/// The result of creating a fileset.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Created {
-    /// The fileset.
+    /// Name of the fileset.
     pub(crate) name: String,
-    /// Its files, those that do not exist yet included.
+    /// Number of its files, including those that do not exist yet.
     pub(crate) entries: u64,
-    /// Files that exist now.
+    /// Number of files that exist now.
     pub(crate) files: u64,
-    /// Of them, those that were there before.
+    /// Number of these files that an earlier run left with the right size; empty files are not counted. With
+    /// `trusttree`, all of them.
     pub(crate) reused: u64,
-    /// Their bytes.
+    /// Total size of the files that exist now, in bytes.
     pub(crate) bytes: u64,
-    /// Directories, without the empty ones.
+    /// Number of directories, including the root and without the leaf directories.
     pub(crate) directories: u64,
-    /// Empty directories that flowops make and remove.
+    /// Number of leaf directories (for `makedir` and `removedir`) that exist now.
     pub(crate) leaf_directories: u64,
-    /// How long it took.
+    /// Duration of the creation in seconds.
     pub(crate) seconds: f64,
 }
 
-/// A fileset whose tree is known and that is not there, unless files of an earlier run are taken.
+/// A fileset whose tree is computed but not created. Files of an earlier run are removed, or kept for reuse.
 pub(crate) struct Planned<'a> {
     spec: &'a FilesetSpec,
     tree: TreeShape,
     kept: bool,
 }
 
-/// Plans the fileset; what an earlier run left goes away, unless it is to be taken.
+/// Compute the tree of a fileset. Remove what an earlier run left, unless it is to be reused.
 pub(crate) fn plan<'a>(
     spec: &'a FilesetSpec,
     directory: &Path,
@@ -73,7 +74,8 @@ pub(crate) fn plan<'a>(
 }
 
 impl Planned<'_> {
-    /// What making it takes; nothing where files of an earlier run are taken, since they may be there.
+    /// Add the files, directories and bytes that the creation needs. Add nothing if files of an earlier run are reused,
+    /// because they may exist already.
     pub(crate) fn need(&self, need: &mut Need) {
         if self.kept {
             return;
@@ -119,7 +121,8 @@ fn beneath(place: &Path) -> std::path::PathBuf {
     Path::new(WORK_DIRECTORY).join(place)
 }
 
-/// Files are made and removed below one file system's directory, never in what is mounted there.
+/// Convert an error of openat2(2). EXDEV means that the path crosses a mount point, which is refused: files are created
+/// and removed only on the file system of the user's directory.
 fn unreachable(path: &Path, errno: Errno) -> Error {
     if errno == Errno::XDEV {
         let path = path.display();
@@ -139,7 +142,7 @@ fn is_directory(base: &OwnedFd, place: &Path) -> Result<bool> {
     }
 }
 
-/// Removes what an earlier run left, if anything; only ever within the work directory.
+/// Remove the directory `place` with its contents, if it exists. The path is always inside the work directory.
 pub(crate) fn remove_tree(base: &OwnedFd, directory: &Path, place: &Path) -> Result<()> {
     if !is_directory(base, place)? {
         return Ok(());
@@ -156,7 +159,7 @@ pub(crate) fn remove_tree(base: &OwnedFd, directory: &Path, place: &Path) -> Res
     delete::run_on(&target, &parameters).map(|_| ())
 }
 
-/// Makes each directory of the path that is not there; opens the last one.
+/// Create the missing directories of the path `place` in the work directory. Return a descriptor of the last one.
 fn make_path(base: &OwnedFd, directory: &Path, place: &Path) -> Result<OwnedFd> {
     let mut reached = base.try_clone().map_err(|error| {
         Error::system("open", directory, Errno::from_io_error(&error).unwrap_or(Errno::MFILE))
@@ -217,7 +220,8 @@ impl Fileset {
     }
 }
 
-/// Which of so many exist at the start: exactly the percentage that is asked for, always the same.
+/// Return which of `length` files or leaf directories exist at the start: exactly `prealloc` percent (rounded). The
+/// selection does not depend on the seed, so that it is the same in each run.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of files")]
 fn chosen(spec: &FilesetSpec, length: usize) -> Vec<bool> {
     let wanted = (length as f64 * spec.prealloc / 100.0).round() as usize;
@@ -228,7 +232,7 @@ fn chosen(spec: &FilesetSpec, length: usize) -> Vec<bool> {
     chosen
 }
 
-/// A name up to what ends it.
+/// Return a name as a C string, up to its NUL.
 pub(crate) fn ended(name: &Name) -> &std::ffi::CStr {
     std::ffi::CStr::from_bytes_until_nul(name).unwrap_or(c"")
 }

@@ -1,7 +1,7 @@
 //! A fileset on disk: its directories, its files, and which of them exist.
 //!
-//! Everything lies in a directory of its own within the user's, is reached from the descriptor of the
-//! directory it lies in, and never through a link.
+//! All filesets are inside [`WORK_DIRECTORY`], a subdirectory of the directory that the user named. System calls name a
+//! file relative to a descriptor of its parent directory. Symbolic links below the user's directory are never followed.
 
 mod bits;
 mod create;
@@ -22,7 +22,7 @@ use fslab_engine::sys;
 pub(crate) use pool::{Closed, Fate, Pool, Taken, Wanted};
 use shape::{Place, TreeShape};
 
-/// The directory that is made inside the user's.
+/// Name of the directory that contains all filesets, inside the directory that the user named.
 pub const WORK_DIRECTORY: &str = "fslab-wml";
 
 /// A fileset on disk.
@@ -34,17 +34,17 @@ pub(crate) struct Fileset {
     pub(crate) leaf_directories: Pool,
     tree: TreeShape,
     root: OwnedFd,
-    /// The directories, unless they are too many to be kept open.
+    /// Descriptors of all directories; empty if there are too many to keep them open.
     open: Vec<OwnedFd>,
-    /// Where each directory lies below the root.
+    /// Path of each directory relative to the root.
     paths: Vec<Box<str>>,
     next_directory: AtomicUsize,
 }
 
-/// A name within a directory, as the kernel wants it.
+/// A file name with its terminating NUL, as system calls expect it.
 pub(crate) type Name = [u8; 11];
 
-/// Eight digits, as all files and directories of a fileset have.
+/// Return the name of a file or directory of a fileset: the number with at least eight digits.
 fn digits(serial: u32) -> String {
     format!("{serial:08}")
 }
@@ -58,7 +58,8 @@ impl Fileset {
         Self { spec, path, files, leaf_directories, tree, root, open: Vec::new(), paths, next_directory }
     }
 
-    /// Makes the fileset or takes what is there, as its attributes say.
+    /// Create the fileset, or reuse existing files if its attributes say so. Keep its directories open if there are at
+    /// most `descriptors`.
     pub(crate) fn create(
         planned: Planned<'_>,
         directory: &Path,
@@ -75,12 +76,12 @@ impl Fileset {
         self.tree.directories.len()
     }
 
-    /// The next directory that is no empty one.
+    /// Return the number of the next directory in turn. Leaf directories are not included.
     pub(crate) fn pick_directory(&self) -> usize {
         self.next_directory.fetch_add(1, Ordering::Relaxed) % self.directories()
     }
 
-    /// Keeps the directories open, if they are no more than `most`.
+    /// Open all directories and keep them open if there are at most `most`.
     fn open_directories(&mut self, most: usize) -> Result<()> {
         if self.directories() <= most {
             let opened = (0..self.directories()).map(|number| {
@@ -92,7 +93,7 @@ impl Fileset {
         Ok(())
     }
 
-    /// Calls `action` with a directory.
+    /// Call `action` with the descriptor of a directory. Open the directory first if it is not kept open.
     pub(crate) fn in_directory<T>(
         &self,
         number: usize,
@@ -104,7 +105,7 @@ impl Fileset {
         }
     }
 
-    /// Calls `action` with the directory of a file and its name.
+    /// Call `action` with the parent directory and the name of a file.
     pub(crate) fn at_file<T>(
         &self,
         file: usize,
@@ -113,7 +114,7 @@ impl Fileset {
         self.at(self.tree.files[file].place, action)
     }
 
-    /// Calls `action` with the directory of an empty directory and its name.
+    /// Call `action` with the parent directory and the name of a leaf directory.
     pub(crate) fn at_leaf_directory<T>(
         &self,
         leaf: usize,
@@ -131,20 +132,20 @@ impl Fileset {
         self.in_directory(place.parent as usize, |directory| action(directory, &name))
     }
 
-    /// The path of a file, for messages.
+    /// Return the path of a file, for messages.
     pub(crate) fn path_of(&self, file: usize) -> PathBuf {
         let place = self.tree.files[file].place;
         self.path.join(&*self.paths[place.parent as usize]).join(digits(place.serial))
     }
 
-    /// The path of an empty directory, for messages.
+    /// Return the path of a leaf directory, for messages.
     pub(crate) fn path_of_leaf_directory(&self, leaf: usize) -> PathBuf {
         let place = self.tree.leaf_directories[leaf].place;
         self.path.join(&*self.paths[place.parent as usize]).join(digits(place.serial))
     }
 }
 
-/// Eight digits, or as many as the number has, and what ends a name; made without an allocation.
+/// Return the same name as [`digits`] with a terminating NUL, without a memory allocation.
 fn name_of(serial: u32) -> Name {
     let (mut name, mut left) = ([0; 11], serial);
     let length = if serial < 100_000_000 { 8 } else { 9 + usize::from(serial >= 1_000_000_000) };

@@ -1,51 +1,51 @@
-//! Which files of a fileset exist, which are in use, and which comes next.
+//! The state of a fileset's files: which exist, which are in use, and which is picked next.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::bits::NumberSet;
 
-/// How often a thread that waits looks whether it shall stop.
+/// Interval at which a waiting thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Which files are wanted.
+/// Which files may be picked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Those that exist.
+    /// Files that exist.
     Existing,
-    /// Those that do not.
+    /// Files that do not exist.
     Missing,
 }
 
-/// What became of a picked file.
+/// The state of a picked file when it is given back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// It is as it was.
+    /// The same as before.
     Unchanged,
     /// It exists now.
     Exists,
-    /// It exists now, and whoever made it has it open.
+    /// It exists now, and the thread that created it has it open.
     Opened,
-    /// It does not exist any more.
+    /// It no longer exists.
     Gone,
 }
 
-/// What a search for a file that nobody has open found.
+/// The result of a search for a file that no thread has open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Closed {
-    /// This one.
+    /// The number of the file, which is now taken.
     This(usize),
-    /// All that exist are open.
+    /// All files that exist are open.
     AllOpen,
-    /// None exists.
+    /// No file exists.
     None,
 }
 
-/// What is known of a file that was taken: nobody else can delete it, and who opens it has to take it.
+/// The state of a file at the time when it was taken. While it is taken, no other thread can open or delete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Taken {
     pub(crate) exists: bool,
-    /// How many have it open.
+    /// Number of open descriptors of the file.
     pub(crate) opened: u32,
 }
 
@@ -61,15 +61,18 @@ struct State {
     entries: Vec<Entry>,
     existing: NumberSet,
     missing: NumberSet,
-    /// Where the search goes on: for files that exist (one for each thread that wants its own), for
-    /// those that do not.
+    /// Where the next search for an existing file starts. Element 0 is shared by all threads; each thread that uses
+    /// `opennext` has an element of its own.
     next_existing: Vec<usize>,
+    /// Where the next search for a missing file starts.
     next_missing: usize,
+    /// Number of files that are taken.
     busy: usize,
+    /// Number of threads that wait for a change.
     waiting: usize,
 }
 
-/// The files or the empty directories of a fileset.
+/// The files or the leaf directories of a fileset.
 #[derive(Debug)]
 pub(crate) struct Pool {
     state: Mutex<State>,
@@ -78,7 +81,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// So many, of which those exist that `exists` says.
+    /// Create a pool of `length` files. `exists` tells which of them exist.
     pub(crate) fn new(length: usize, exists: impl Fn(usize) -> bool) -> Self {
         let mut state = State {
             entries: vec![Entry::default(); length],
@@ -105,7 +108,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a change, or a moment.
+    /// Wait until the state changes, at most [`LOOK`].
     fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
         state.waiting += 1;
         let (mut state, _) = self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner);
@@ -113,8 +116,9 @@ impl Pool {
         state
     }
 
-    /// Takes one: the next in turn, or the first from `index` on. While all that would do are in use for
-    /// a moment, it waits. `None` if there is none, or `stop` says so.
+    /// Take a file: the next in turn, or the first from `index` on (after the last file, the search continues at the
+    /// first). If there is none but some files are taken, wait until one is given back. Return `None` if there is no
+    /// such file, or if `stop` returns true while waiting. `turn` is the element of [`State::next_existing`] to use.
     pub(crate) fn pick(
         &self,
         wanted: Wanted,
@@ -135,8 +139,8 @@ impl Pool {
         }
     }
 
-    /// Opens one that exists, as [`Pool::pick`] finds it; it is not taken: several may open it at once, and as
-    /// long as it is open no thread deletes it.
+    /// Choose an existing file as [`Pool::pick`] does and count it as open. The file is not taken: several threads can
+    /// open it at the same time. No other thread deletes it while it is open.
     pub(crate) fn open(&self, index: Option<usize>, turn: usize, stop: impl Fn() -> bool) -> Option<usize> {
         let mut state = self.lock();
         loop {
@@ -151,7 +155,8 @@ impl Pool {
         }
     }
 
-    /// Takes one that exists and that nobody has open: the next in turn, or the first from `index` on.
+    /// Take an existing file that no thread has open: the next in turn, or the first from `index` on. Wait as
+    /// [`Pool::pick`] does if only taken files exist, but do not wait if all other files are open.
     pub(crate) fn pick_closed(&self, index: Option<usize>, stop: impl Fn() -> bool) -> Closed {
         let mut state = self.lock();
         loop {
@@ -169,7 +174,7 @@ impl Pool {
         }
     }
 
-    /// Takes this very one once nobody else uses it; `None` if `stop` says so.
+    /// Take this file. Wait while another thread has taken it. Return `None` if `stop` returns true while waiting.
     pub(crate) fn take(&self, number: usize, stop: impl Fn() -> bool) -> Option<Taken> {
         let mut state = self.lock();
         while state.entries[number].busy {
@@ -183,7 +188,7 @@ impl Pool {
         Some(Taken { exists, opened })
     }
 
-    /// Gives one back.
+    /// Give back a file that was taken, and wake threads that wait for one.
     pub(crate) fn give_back(&self, number: usize, fate: Fate) {
         let mut state = self.lock();
         let entry = &mut state.entries[number];
@@ -205,7 +210,7 @@ impl Pool {
         }
     }
 
-    /// One less has it open.
+    /// Count one open descriptor of this file less.
     pub(crate) fn close(&self, number: usize) {
         let entry = &mut self.lock().entries[number];
         entry.opened = entry.opened.saturating_sub(1);

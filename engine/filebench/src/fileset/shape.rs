@@ -1,8 +1,8 @@
-//! The directory tree of a fileset: how wide and how deep each directory is follows gamma distributions,
-//! and files lie in the directories at the bottom.
+//! The directory tree of a fileset. The width and the depth of each directory are drawn from gamma distributions. Only
+//! directories without subdirectories contain files.
 //!
-//! The shape depends on the fileset alone, not on the seed of the run, so that the files of an earlier
-//! run fit (`reuse`).
+//! The tree depends on the fileset alone and not on the seed of the run, so that files of an earlier run fit (`reuse`).
+//! Random variables that take their randomness from the kernel (`randsrc`) are an exception: they differ in each run.
 
 use std::sync::Arc;
 
@@ -10,27 +10,28 @@ use crate::program::FilesetSpec;
 use crate::random::{Distribution, Number, Origin, Sampler, Shape};
 use fslab_engine::random::mix;
 
-/// The deepest directory: paths have a longest length, and this stays far below it.
+/// Maximum depth of a directory. 200 names of nine bytes, including the slash, are far shorter than `PATH_MAX` (4096).
 const DEEPEST: f64 = 200.0;
 
-/// A directory, by the number of the one it lies in and its own number there.
+/// The place of a file or directory: the number of its parent directory in [`TreeShape::directories`], and the number
+/// that is its name there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) parent: u32,
     pub(crate) serial: u32,
 }
 
-/// A file or an empty directory.
+/// A file with its size in bytes, or a leaf directory (size 0).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leaf {
     pub(crate) place: Place,
     pub(crate) size: u64,
 }
 
-/// All directories, files and empty directories of a fileset.
+/// All directories, files and leaf directories of a fileset. A leaf directory is one that stays empty.
 #[derive(Debug, Default)]
 pub(crate) struct TreeShape {
-    /// Directory 0 is that of the fileset itself, and its own parent.
+    /// All directories except leaf directories. Directory 0 is the root of the fileset and its own parent.
     pub(crate) directories: Vec<Place>,
     pub(crate) files: Vec<Leaf>,
     pub(crate) leaf_directories: Vec<Leaf>,
@@ -45,7 +46,7 @@ struct Builder<'a> {
     size: Number,
 }
 
-/// The shape of this fileset.
+/// Compute the tree of a fileset.
 pub(crate) fn shape(spec: &FilesetSpec, distributions: &[Arc<Distribution>]) -> TreeShape {
     let seed = spec.name.bytes().fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
     let entries = (spec.entries + spec.leaf_directories).max(1) as f64;
@@ -71,7 +72,7 @@ pub(crate) fn shape(spec: &FilesetSpec, distributions: &[Arc<Distribution>]) -> 
     builder.tree
 }
 
-/// A gamma distribution with this mean and shape, or always the mean.
+/// Return a gamma distribution with this mean and shape, or the constant mean if one of them is not positive.
 fn around(mean: f64, shape: f64) -> Number {
     if shape <= 0.0 || mean <= 0.0 {
         return Number::Fixed(mean);
@@ -91,7 +92,7 @@ fn around(mean: f64, shape: f64) -> Number {
 }
 
 impl Builder<'_> {
-    /// Puts subtrees below the top until there are enough files, then until enough empty directories.
+    /// Add subtrees below the root until there are enough files, then more until there are enough leaf directories.
     fn grow(&mut self) {
         self.tree.directories.push(Place { parent: 0, serial: 0 });
         let mut serial = 0;
@@ -113,7 +114,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A directory at this depth, with what lies in it.
+    /// Add a directory at this depth and its contents, recursively. The root has depth 1. `leaves` selects leaf
+    /// directories instead of files.
     fn directory(&mut self, place: Place, depth: f64, leaves: bool) {
         let number = u32::try_from(self.tree.directories.len()).unwrap_or(u32::MAX);
         self.tree.directories.push(place);
@@ -163,10 +165,11 @@ mod tests {
 
     #[test]
     fn without_gamma_all_directories_are_alike() {
-        // ln 1000 / ln 10 is 3: the top, then directories at depth 2 that hold others, and files at depth 3.
+        // The depth is ln 1000 / ln 10 = 3: the root, directories with subdirectories, and directories with files.
         let tree = shape(&spec(1000, 10.0, 0.0), &[]);
         assert_eq!(tree.files.len(), 1000);
-        // 100 directories of 10 files, in 10 of 10: with the top 111. The logarithm may fall short of 3.
+        // 100 directories with 10 files each, in 10 directories: 111 with the root. If rounding makes the quotient of
+        // the logarithms smaller than 3, the 10 directories are missing.
         let bottom: std::collections::BTreeSet<u32> =
             tree.files.iter().map(|file| file.place.parent).collect();
         assert_eq!(bottom.len(), 100);

@@ -1,4 +1,4 @@
-//! Commands, by the word that they begin with.
+//! Parser for commands.
 
 use super::{COMMANDS, Failed, Parsed, Parser};
 use crate::ast::{At, Command, Entity, QuitMode, StatsCommand, Value};
@@ -90,11 +90,12 @@ impl Parser<'_> {
         Ok(Command::Shutdown(if bare { Entity::Processes } else { self.entity(&["files", "processes"])? }))
     }
 
-    /// A number, if one stands here; a word on the same line that is none is a mistake.
+    /// Parse an optional number. Returns `Ok(None)` at the end of the line. Any other token on the line is an error.
     fn optional_number(&mut self) -> Parsed<Option<At<Value>>> {
         match self.kind() {
             Kind::Integer(..) | Kind::Float(..) | Kind::Variable(_) | Kind::Symbol('(') => {
-                // A period may be negative, so that what follows it is not an expression.
+                // Take an integer alone, not as the start of an expression: the period of `psrun` may be negative, and
+                // no separator stands between the arguments.
                 if self.depth == 0 && matches!(self.kind(), Kind::Integer(..)) {
                     return self.single_number().map(Some);
                 }

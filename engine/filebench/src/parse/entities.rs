@@ -1,4 +1,4 @@
-//! Files, processes, threads and flowops.
+//! Parser for definitions of files, processes, threads and flowops.
 
 use super::{Failed, Parsed, Parser};
 use crate::ast::{Command, FlowopUse, ThreadDefinition};
@@ -6,7 +6,7 @@ use crate::scan::Kind;
 use crate::words;
 
 impl Parser<'_> {
-    /// What follows `define`.
+    /// Parse the rest of a `define` command.
     pub(super) fn definition(&mut self) -> Parsed<Command> {
         const KNOWN: [&str; 5] = ["file", "fileset", "process", "flowop", "randvar"];
         let what = self.word("'file', 'fileset', 'process', 'flowop' or 'randvar'")?;
@@ -26,7 +26,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `name=$x, type=…`: the name is a variable that is made, not one that is read.
+    /// Parse `name=$x, type=…`. Here `name` is the variable to define and is not evaluated.
     fn random_definition(&mut self) -> Parsed<Command> {
         Ok(Command::DefineRandom(self.attributes(&words::RANDOM, false)?.0))
     }
@@ -52,7 +52,7 @@ impl Parser<'_> {
                 return Err(Failed);
             }
         }
-        // What failed is noted; the rest of the process is checked for what it is worth.
+        // The errors are recorded. The other threads were parsed only to find more errors.
         if failed { Err(Failed) } else { Ok(Command::DefineProcess(attributes, threads)) }
     }
 
@@ -64,7 +64,7 @@ impl Parser<'_> {
         Ok(ThreadDefinition { span, attributes, flowops: self.flowops()? })
     }
 
-    /// Flowops up to the closing brace.
+    /// Parse flowops up to and including the closing brace.
     fn flowops(&mut self) -> Parsed<Vec<FlowopUse>> {
         let mut flowops = Vec::new();
         let mut failed = false;
@@ -98,7 +98,8 @@ impl Parser<'_> {
         Ok(FlowopUse { kind, attributes, locals })
     }
 
-    /// Goes on at the next `word` or closing brace of this block; false if the block is over before.
+    /// Skip to the next `word` or to the closing brace of this block. Returns false at the end of the file or at a
+    /// command keyword that starts a line, because the closing brace is then missing.
     fn skip_to(&mut self, word: &str) -> bool {
         let mut depth = 0_usize;
         loop {

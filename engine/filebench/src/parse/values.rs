@@ -1,4 +1,4 @@
-//! Values: numbers, words, texts, variables, expressions of them, random variables and their tables.
+//! Parser for values: numbers, words, texts, variables, expressions, random variables and their tables.
 
 use super::{MOST_OPERATORS, Parsed, Parser};
 use crate::ast::{At, Attribute, Name, Operator, Piece, Value};
@@ -7,7 +7,7 @@ use crate::scan::{Kind, Token};
 use crate::words;
 
 impl Parser<'_> {
-    /// A value, which may be an expression.
+    /// Parse a value, which may be an expression.
     pub(super) fn value(&mut self) -> Parsed<At<Value>> {
         let around = std::mem::take(&mut self.operators);
         let value = self.nested(Self::sum);
@@ -44,8 +44,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator here, if there is one. After a value, a minus or a slash that begins a word or a
-    /// number is an operator too: `$n/2`, `$n -1`.
+    /// Return the operator at the current token, if there is one. After an operand, a minus sign or slash at the start
+    /// of a number or word is also an operator: `$n/2`, `$n -1`.
     fn operator(&self) -> Option<char> {
         match self.kind() {
             Kind::Symbol(symbol) if "+*%".contains(*symbol) => Some(*symbol),
@@ -55,7 +55,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Passes the operator, and leaves what stuck to it.
+    /// Consume an operator. If it is the start of a longer token, the rest stays as the current token. Fails after
+    /// [`MOST_OPERATORS`] operators.
     fn pass_operator(&mut self) -> Parsed<()> {
         self.operators += 1;
         if self.operators > MOST_OPERATORS {
@@ -132,7 +133,7 @@ impl Parser<'_> {
         Ok(attributes)
     }
 
-    /// A number or a variable, or an expression of them.
+    /// Parse a number, a variable or an expression that starts with one of them or with a parenthesis.
     pub(super) fn number(&mut self) -> Parsed<At<Value>> {
         match self.kind() {
             Kind::Integer(..) | Kind::Float(..) | Kind::Variable(_) | Kind::Symbol('(') => self.value(),
@@ -140,7 +141,7 @@ impl Parser<'_> {
         }
     }
 
-    /// A text in quotes; a single word or variable is taken for one.
+    /// Parse a quoted text, a single word or a variable.
     pub(super) fn text(&mut self) -> Parsed<At<Value>> {
         let span = self.span();
         match self.kind().clone() {
@@ -160,7 +161,8 @@ impl Parser<'_> {
         }
     }
 
-    /// `name=value, name, …`, of those that the entity has; with `locals` also `$name` and `$name=value`.
+    /// Parse `name=value, name, …` with the attributes of `entity` and, if `locals` is set, also `$name` and
+    /// `$name=value`. Returns the attributes and the variables.
     #[expect(clippy::type_complexity, reason = "two lists, one after the other")]
     pub(super) fn attributes(
         &mut self,
@@ -202,7 +204,7 @@ impl Parser<'_> {
         Ok(Attribute { name, value })
     }
 
-    /// `{{percentage, from, to}, …}`.
+    /// Parse `{{percentage, from, to}, …}`.
     pub(super) fn table(&mut self) -> Parsed<Vec<[At<Value>; 3]>> {
         self.symbol('{')?;
         let mut rows = Vec::new();
@@ -223,7 +225,7 @@ impl Parser<'_> {
         Ok(rows)
     }
 
-    /// What stands after `set $name.attribute =`.
+    /// Parse the value of `set $name = value` or `set $name.attribute = value`. Fails for other forms of names.
     pub(super) fn value_of_attribute(&mut self, name: &Name) -> Parsed<At<Value>> {
         let span = self.span();
         if matches!(name, Name::Attribute(_, attribute) if attribute == "randtable") {

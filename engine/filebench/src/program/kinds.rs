@@ -1,55 +1,55 @@
-//! What flowops there are, what they count as and what they move.
+//! The kinds of flowops, with their class and direction of data transfer.
 
 macro_rules! kinds {
     ($($variant:ident $name:literal $class:ident $moves:ident,)*) => {
-        /// What a flowop does.
+        /// The kind of a flowop.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[expect(missing_docs, reason = "each is the flowop of its name")]
         pub enum Kind { $($variant,)* Composite }
 
         impl Kind {
-            /// The flowop of this name.
+            /// Return the kind with this name, without `composite`; `None` for an unknown name.
             pub fn of(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)* _ => None }
             }
-            /// Its name.
+            /// Return the name in the language.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* Self::Composite => "composite" }
             }
-            /// Its class.
+            /// Return the class of this kind.
             pub fn class(self) -> Class {
                 match self { $(Self::$variant => Class::$class,)* Self::Composite => Class::Other }
             }
-            /// What it does with the contents of files.
+            /// Return whether this kind reads or writes file contents.
             pub fn moves(self) -> Moves {
                 match self { $(Self::$variant => Moves::$moves,)* Self::Composite => Moves::Nothing }
             }
         }
 
-        /// The names of all flowops.
+        /// Names of all flowops, without `composite`.
         pub const FLOWOPS: &[&str] = &[$($name,)*];
     };
 }
 
-/// What a flowop counts as.
+/// The class of a flowop in the statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// An operation on files; part of the summary.
+    /// A file operation, which is part of the summary.
     Io,
-    /// Waiting for other threads.
+    /// Synchronisation with other threads.
     Synchronisation,
-    /// Anything else.
+    /// Any other flowop.
     Other,
 }
 
-/// What happens to the contents of files.
+/// The direction of data transfer of a flowop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moves {
-    /// They are read.
+    /// Reads file contents.
     Reads,
-    /// They are written.
+    /// Writes file contents.
     Writes,
-    /// Nothing.
+    /// Transfers no file contents.
     Nothing,
 }
 

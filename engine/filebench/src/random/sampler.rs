@@ -1,21 +1,21 @@
-//! Numbers of a workload and the streams that each thread draws them from.
+//! Fixed and random numbers of a workload, and the random streams of each thread.
 
 use std::sync::Arc;
 
 use super::{Distribution, Origin};
 use fslab_engine::random::{Stream, mix};
 
-/// A number that is the same each time, or drawn anew.
+/// A fixed number or a random variable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Number {
-    /// Always this.
+    /// A fixed number.
     Fixed(f64),
-    /// Drawn each time.
+    /// A random variable; each use draws a new value.
     Random(Arc<Distribution>),
 }
 
 impl Number {
-    /// The value, where it is always the same.
+    /// Return the value of a fixed number; `None` for a random variable.
     pub fn fixed(&self) -> Option<f64> {
         match self {
             Self::Fixed(value) => Some(*value),
@@ -23,7 +23,7 @@ impl Number {
         }
     }
 
-    /// The value, or the mean of all values.
+    /// Return the value of a fixed number, or the mean of a random variable.
     pub fn mean(&self) -> f64 {
         match self {
             Self::Fixed(value) => *value,
@@ -32,16 +32,16 @@ impl Number {
     }
 }
 
-/// The streams of random numbers of one thread.
+/// The random streams of one thread.
 #[derive(Debug)]
 pub struct Sampler {
     streams: Vec<Stream>,
-    /// For offsets and the like, which belong to no variable.
+    /// Stream for numbers that belong to no variable, such as random offsets.
     pub own: Stream,
 }
 
 impl Sampler {
-    /// The streams for these variables; `thread` makes them unlike those of other threads.
+    /// Create one stream for each variable. Each number of `thread` gives different streams.
     pub fn new(distributions: &[Arc<Distribution>], seed: u64, thread: u64) -> Self {
         let stream = |one: &Arc<Distribution>| {
             let base = match one.origin {
@@ -54,7 +54,7 @@ impl Sampler {
         Self { streams, own: Stream::new(mix(seed), thread) }
     }
 
-    /// The next value of a number.
+    /// Return the value of a fixed number, or draw the next value of a random variable.
     #[inline]
     pub fn draw(&mut self, number: &Number) -> f64 {
         match number {
@@ -66,7 +66,7 @@ impl Sampler {
         }
     }
 
-    /// The next value as a whole number that is not negative.
+    /// Return the next value truncated to an integer; 0 if it is negative.
     #[inline]
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     pub fn whole(&mut self, number: &Number) -> u64 {
@@ -74,7 +74,7 @@ impl Sampler {
     }
 }
 
-/// Random bits of the kernel; of the clock, if it has none to give.
+/// Return 64 random bits from `/dev/urandom`; derived from the clock if it cannot be read.
 fn entropy() -> u64 {
     let mut bytes = [0; 8];
     let read = std::fs::File::open("/dev/urandom")

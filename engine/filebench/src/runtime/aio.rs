@@ -1,5 +1,5 @@
-//! Asynchronous writes: helpers write what a thread has asked for, while it goes on. A write counts when it
-//! is done, and takes from the request until then.
+//! Asynchronous writes. Helper threads execute the writes that a thread requests, while the thread continues. A write
+//! is counted when it completes. Its latency is the time from the request to the completion.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -19,15 +19,17 @@ use fslab_engine::memory;
 
 use super::transfer::write_at;
 
-/// How many helpers one thread has, at most: as many writes can be under way at once.
+/// Maximum number of helper threads of one thread, and so of its writes in flight.
 const HELPERS: usize = 16;
-/// How much memory they have together; where pieces are larger than a sixteenth of it there are fewer.
+/// Maximum total size of the helpers' buffers in bytes. If writes are larger than a sixteenth of it, there are fewer
+/// helpers, but at least one, whose buffer may be larger.
 const MEMORY: usize = 64 << 20;
-/// How many writes may wait.
+/// Maximum number of writes in the queue.
 const MOST: usize = 4096;
+/// Interval at which a waiting thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a write is counted as.
+/// The flowop that an operation is recorded for, and the delay to record with it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Which {
     pub(super) local: usize,
@@ -36,18 +38,18 @@ pub(super) struct Which {
     pub(super) late: Option<u64>,
 }
 
-/// A write that is asked for.
+/// A requested write.
 #[derive(Debug)]
 pub(super) struct Request {
     pub(super) which: Which,
     pub(super) file: Arc<OwnedFd>,
     pub(super) offset: u64,
     pub(super) length: usize,
-    /// When it was asked for.
+    /// Time of the request, by `now_ns`.
     pub(super) asked: u64,
 }
 
-/// A write that is done.
+/// A completed write. The latency is in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Completed {
     pub(super) which: Which,
@@ -58,6 +60,7 @@ pub(super) struct Completed {
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Request>,
+    /// Number of writes that are queued or in flight.
     outstanding: usize,
     completed: Vec<Completed>,
     failure: Option<Errno>,
@@ -78,7 +81,7 @@ pub(super) struct Writer {
     longest: usize,
 }
 
-/// What one helper writes.
+/// Generator of the data that one helper writes.
 struct Source {
     contents: Arc<Contents>,
     identity: u64,
@@ -104,7 +107,7 @@ impl Queue {
         self.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Writes until there is nothing left and no more to come; returns what that took.
+    /// Execute requests until the queue is closed and empty. Return the CPU time of the calling thread.
     fn help(&self, mut source: Source) -> CpuTime {
         let mut state = self.lock();
         loop {
@@ -133,14 +136,15 @@ impl Queue {
 }
 
 impl Writer {
-    /// Helpers that write up to `longest` bytes at once; `None` if no thread can be started.
+    /// Start helpers for writes of up to `longest` bytes. Return `None` if no thread can be started, and an error if
+    /// there is not enough memory for their buffers.
     pub(super) fn new(longest: usize, contents: &Arc<Contents>, identity: u64) -> Result<Option<Self>> {
         let count = (MEMORY / longest.max(1)).clamp(1, HELPERS);
         memory::need("the buffers of asynchronous writes", (count * longest) as u64)?;
         let queue = Arc::<Queue>::default();
         let mut helpers = Vec::new();
         for number in 0..count as u64 {
-            // Unlike what threads write themselves, and other helpers.
+            // Each helper has an identity of its own, so that its data differs from that of threads and other helpers.
             let identity = (identity << 8 | number) + (1 << 40);
             let buffer = AlignedBuffer::new(longest)?;
             let source = Source { contents: Arc::clone(contents), identity, made: 0, buffer };
@@ -153,12 +157,12 @@ impl Writer {
         Ok((!helpers.is_empty()).then_some(Self { queue, helpers, longest }))
     }
 
-    /// How much can be written at once.
+    /// Return the maximum length of a write in bytes.
     pub(super) fn longest(&self) -> usize {
         self.longest
     }
 
-    /// Asks for a write; waits only while there are too many.
+    /// Queue a write. Wait only while the queue is full and `stop` returns false.
     pub(super) fn write(&self, request: Request, stop: impl Fn() -> bool) {
         let mut state = self.queue.lock();
         while state.waiting.len() >= MOST && !stop() {
@@ -170,7 +174,8 @@ impl Writer {
         self.queue.changed.notify_all();
     }
 
-    /// Waits until half of the writes are done, or one if that is more; at most a second, as defined.
+    /// Wait until half of the outstanding writes, and at least one, have completed. Return earlier if `stop` returns
+    /// true, or after one second in total without a completion. The half and the second are those of Filebench.
     pub(super) fn wait(&self, stop: impl Fn() -> bool) {
         let mut state = self.queue.lock();
         let wanted = (state.outstanding / 2).max(1);
@@ -183,13 +188,14 @@ impl Writer {
         }
     }
 
-    /// The writes that were done since this was asked last, and the first failure.
+    /// Return the writes that completed since the last call, and the first failure since then.
     pub(super) fn completed(&self) -> (Vec<Completed>, Option<Errno>) {
         let mut state = self.queue.lock();
         (std::mem::take(&mut state.completed), state.failure.take())
     }
 
-    /// Lets all writes end, or only those under way; returns what the helpers have used.
+    /// Wait for all writes and end the helpers. With `only_under_way`, discard writes that have not started. Return the
+    /// CPU time of the helpers.
     pub(super) fn finish(&mut self, only_under_way: bool) -> CpuTime {
         {
             let mut state = self.queue.lock();
@@ -214,13 +220,14 @@ impl Drop for Writer {
 mod tests {
     use super::*;
 
-    /// All that was asked for is written and counted, also where no operation waited for it.
+    /// All requested writes are executed and counted, even without an `aiowait`.
     #[test]
     fn the_end_waits_for_all_writes() {
         write_all_of_a_file();
     }
 
-    /// The CPU time of helpers counts; kernels that count it by ticks need some rounds to see any.
+    /// `finish` returns the CPU time of the helpers. Kernels that account CPU time by ticks need several rounds to
+    /// measure any.
     #[test]
     fn what_the_helpers_used_is_told() {
         assert!((0..500).map(|_| write_all_of_a_file()).any(|used| used.user_ns + used.system_ns > 0));

@@ -1,4 +1,4 @@
-//! Flowops that open and close files.
+//! The flowops `openfile`, `createfile` and `closefile`, and the choice of files for all flowops.
 
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl<'a> Worker<'a> {
         &self.shared.filesets[number]
     }
 
-    /// The slot that a flowop is about.
+    /// Return the slot of the descriptor that a flowop uses.
     pub(super) fn slot_id(&mut self, flowop: &Flowop) -> SlotId {
         let with = &flowop.with;
         match with.fileset {
@@ -33,7 +33,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Opens the file of a slot, unless it is open; false if there is no file.
+    /// Open the file of a slot, unless it is open. Return false if there is no file to open, and an error if the open
+    /// descriptor belongs to another fileset than the flowop's.
     pub(super) fn ensure_open(&mut self, flowop: &Flowop, id: SlotId) -> Result<bool> {
         if let SlotId::Numbered(_) = id {
             let entry = self.slots.at(id).entry;
@@ -49,26 +50,29 @@ impl<'a> Worker<'a> {
         Ok(self.open_one(flowop, id, Wanted::Existing)?.is_some())
     }
 
-    /// Picks a file by the rules of the flowop.
+    /// Take a file as the arguments of the flowop say. Return `None` if there is none or the run is over.
     pub(super) fn pick(&mut self, with: &Arguments, fileset: usize, wanted: Wanted) -> Option<usize> {
         let files = &self.fileset(fileset).files;
         let (index, turn) = self.next_of(with, files.len());
         files.pick(wanted, index, turn, || self.shared.over())
     }
 
-    /// Which file a flowop means: an index, and the turn it takes where it means none.
+    /// Return the index from which a flowop picks a file, if it has one, and otherwise the turn that it uses: 0 for the
+    /// turn that all threads share, or that of this thread with `opennext`.
     fn next_of(&mut self, with: &Arguments, length: usize) -> (Option<usize>, usize) {
         (self.drawn_index(with, length), if with.open_next { self.index + 1 } else { 0 })
     }
 
-    /// The file that an index means: the whole set lies below 2, as it was defined.
+    /// Draw the value of `indexed` and return the number of the file that it stands for, or `None` without `indexed`.
+    /// Values from 0 to 2 cover the whole fileset, as in Filebench; larger values wrap around.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     pub(super) fn drawn_index(&mut self, with: &Arguments, length: usize) -> Option<usize> {
         let index = self.sampler.draw(with.index.as_ref()?);
         Some((index * (length as f64 / 2.0)) as usize % length.max(1))
     }
 
-    /// Picks and opens a file; how long the opening alone took, or `None` if there is no file.
+    /// Pick a file, open it and put it into the slot. Return the time just before the open (by `now_ns`), so that
+    /// picking is not measured. Return `None` if there is no file.
     fn open_one(&mut self, flowop: &Flowop, id: SlotId, wanted: Wanted) -> Result<Option<u64>> {
         let Some(fileset) = flowop.with.fileset else {
             return Self::wrong(flowop, "its descriptor is not open, and it names no fileset to open");
@@ -117,7 +121,7 @@ impl<'a> Worker<'a> {
             })
         };
         if with.direct {
-            // A file system that knows no O_DIRECT says so here.
+            // openat(2) fails with EINVAL if the file system does not support O_DIRECT.
             match open(flags | OFlags::DIRECT) {
                 Ok(file) => {
                     if let Some(direct) = direct::alignment(&file)? {

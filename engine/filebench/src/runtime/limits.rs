@@ -1,6 +1,6 @@
-//! Events, and the flowops that wait for them: so many happen each second, and whoever has done more
-//! than there were events waits. Up to five seconds of events are kept for later, so that threads that were held
-//! up catch up; how late each then is goes into latencies from the scheduled time.
+//! Rate limits. Events occur at a fixed rate; limit flowops take events, and a thread waits if it takes more events
+//! than have occurred. Up to five seconds of events are kept, so that threads that were delayed can catch up. The delay
+//! of a thread behind its events is part of the latencies from the scheduled time (`scheduled_latency_ns`).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,52 +8,55 @@ use std::time::Duration;
 
 use fslab_engine::measure::clock::now_ns;
 
-/// How many seconds of events are kept.
+/// Maximum number of events that are kept, in seconds of the rate.
 const KEPT: f64 = 5.0;
-/// How often a thread that waits looks whether it shall stop.
+/// Interval at which a waiting thread checks whether it must stop, in nanoseconds.
 const LOOK_NS: u64 = 20_000_000;
 
 #[derive(Debug, Default)]
 struct State {
+    /// Events per second; no limit if 0.
     rate: f64,
+    /// Events that have occurred and were not taken; negative if threads wait for events.
     available: f64,
+    /// Time up to which events were added, by `now_ns`.
     since: u64,
-    /// Events that happened while more than five seconds of them were kept already.
+    /// Events that were discarded because five seconds of events were already kept.
     lost: f64,
 }
 
-/// The events that happen by themselves.
+/// The events that all threads share.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     state: Mutex<State>,
 }
 
 impl Events {
-    /// From now on so many each second; 0 switches the limits off.
+    /// Set the number of events per second; 0 disables the limits.
     pub(crate) fn set_rate(&self, rate: f64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.accrue(now_ns());
         state.rate = rate;
     }
 
-    /// Starts with none.
+    /// Discard all events and start to count them now.
     pub(crate) fn reset(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         (state.available, state.since, state.lost) = (0.0, now_ns(), 0.0);
     }
 
-    /// How many events nobody could take within five seconds.
+    /// Return the number of events that no thread took within five seconds and that were therefore discarded.
     pub(crate) fn lost(&self) -> f64 {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).lost
     }
 
-    /// Takes so many events, and waits until they have happened, or `stop` says so. Returns by how many
-    /// nanoseconds the thread is then behind the last of them; `None` if nothing limits it.
+    /// Take this many events. Wait until they have occurred or `stop` returns true. Return the delay of the thread
+    /// behind the last of them in nanoseconds, or `None` if there is no limit.
     pub(crate) fn take(&self, events: f64, stop: impl Fn() -> bool) -> Option<u64> {
         self.take_by(now_ns, |nanoseconds| pause(nanoseconds, stop), events)
     }
 
-    /// The same by any clock.
+    /// Take events as [`Self::take`] does, with the given clock and pause.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a cast saturates")]
     fn take_by(&self, clock: impl Fn() -> u64, pause: impl FnOnce(u64), events: f64) -> Option<u64> {
         let (now, ahead_ns) = {
@@ -75,7 +78,7 @@ impl Events {
     }
 }
 
-/// Waits so long, or until `stop` says so.
+/// Sleep for this time, or until `stop` returns true. `stop` is checked every 20 ms.
 pub(crate) fn pause(nanoseconds: u64, stop: impl Fn() -> bool) {
     let end = now_ns().saturating_add(nanoseconds);
     loop {
@@ -88,6 +91,7 @@ pub(crate) fn pause(nanoseconds: u64, stop: impl Fn() -> bool) {
 }
 
 impl State {
+    /// Add the events that have occurred until `now`, and discard what exceeds five seconds of events.
     fn accrue(&mut self, now: u64) {
         let happened = now.saturating_sub(self.since) as f64 / 1e9 * self.rate;
         let most = KEPT * self.rate;
@@ -98,19 +102,20 @@ impl State {
     }
 }
 
-/// What all threads have done, for limits that are about all of them; kept only where a flowop asks.
+/// The work of all threads, for flowops without a target. It is counted only if the model has such a flowop.
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
-    /// Operations on files.
+    /// Number of operations on files.
     pub(crate) operations: AtomicU64,
-    /// Those that read or write.
+    /// Number of operations that read or write contents.
     pub(crate) transfers: AtomicU64,
-    /// What they moved.
+    /// Bytes read and written.
     pub(crate) bytes: AtomicU64,
+    /// Totals at the last call of [`Self::since_last`], by [`Measured`].
     settled: [Mutex<u64>; 3],
 }
 
-/// What a limit is about.
+/// The kind of work that a flowop limits or ends the run on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Measured {
     Operations,
@@ -119,6 +124,7 @@ pub(crate) enum Measured {
 }
 
 impl Totals {
+    /// Return the total since the threads started.
     pub(crate) fn of(&self, what: Measured) -> u64 {
         match what {
             Measured::Operations => &self.operations,
@@ -128,7 +134,7 @@ impl Totals {
         .load(Ordering::Relaxed)
     }
 
-    /// What was done since any thread last asked.
+    /// Return the work since any thread last called this, so that all work is charged once.
     pub(crate) fn since_last(&self, what: Measured) -> u64 {
         let mut settled = self.settled[what as usize].lock().unwrap_or_else(PoisonError::into_inner);
         let total = self.of(what);
@@ -155,8 +161,8 @@ mod tests {
         assert!((state.available + 20.0).abs() < 1e-9);
     }
 
-    /// A thousand events a second, and a stall of ten milliseconds: ten are late, the first by nine, and the
-    /// next one is on time.
+    /// 1000 events per second and a stall of 10 ms: the first event is taken 9 ms late, each of the following ones 1 ms
+    /// less. The tenth and the eleventh are on time.
     #[test]
     fn a_stall_makes_all_that_it_held_up_late() {
         assert_eq!(Events::default().take(1.0, || false), None);

@@ -1,4 +1,4 @@
-//! Flowops on names: deleting, looking, syncing, and directories.
+//! The flowops `deletefile`, `statfile`, `fsync`, `fsyncset`, `makedir`, `removedir` and `listdir`.
 
 use rustix::fs::{AtFlags, RawDir};
 use rustix::io::Errno;
@@ -12,7 +12,7 @@ use fslab_engine::sys;
 use super::slots::SlotId;
 use super::worker::{Next, Worker};
 
-/// How many entries of a directory are asked for at once, in bytes.
+/// Size of the buffer for getdents64(2), in bytes.
 const ENTRIES: usize = 32 << 10;
 
 impl Worker<'_> {
@@ -37,7 +37,7 @@ impl Worker<'_> {
         };
         let set = self.fileset(fileset);
         let open_here = own.is_some() && self.slots.at(id).open.is_some();
-        // A file that others have open stays, and so does one that another thread has deleted meanwhile.
+        // Skip a file that is also open elsewhere, or that another thread has deleted meanwhile.
         if state.opened > u32::from(open_here) || !state.exists {
             set.files.give_back(file, Fate::Unchanged);
             if open_here {
@@ -100,7 +100,7 @@ impl Worker<'_> {
         Ok(Next::On)
     }
 
-    /// Syncs each file of the set that this thread has open.
+    /// Call fsync(2) for each file of the fileset that this thread has open. Each call is recorded as one operation.
     pub(super) fn fsync_set(&mut self, flowop: &Flowop) -> Result<Next> {
         let of_set = |slot: &&mut super::slots::Slot| slot.entry.map(|entry| entry.0) == flowop.with.fileset;
         let open: Vec<_> = self
@@ -160,7 +160,7 @@ impl Worker<'_> {
             let mut entries = RawDir::new(&opened, buffer.spare_capacity_mut());
             let mut bytes = 0;
             while let Some(entry) = entries.next() {
-                // What the kernel hands over for a name: 19 bytes before it, and what ends it.
+                // The size of a `linux_dirent64` without padding: a header of 19 bytes, the name and its NUL.
                 bytes += entry?.file_name().to_bytes().len() as u64 + 20;
             }
             Ok(bytes)

@@ -1,4 +1,4 @@
-//! Running a model: its threads, what they share, and how they end.
+//! Execution of a model: its threads, the data that they share, and the end of the run.
 
 mod aio;
 mod files;
@@ -34,47 +34,51 @@ pub(crate) use stats::{POWERS, Statistics, Total};
 use sync::Gate;
 use worker::Worker;
 
-/// What the threads of a model share.
+/// The data that all threads of a model share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) model: Arc<Model>,
     pub(crate) filesets: Arc<Vec<Fileset>>,
     pub(crate) distributions: Arc<[Arc<Distribution>]>,
     pub(crate) seed: u64,
-    /// What flowops write.
+    /// Generator of the data that flowops write.
     pub(crate) contents: Arc<Contents>,
     pub(crate) statistics: Statistics,
     pub(crate) events: Arc<Events>,
     pub(crate) totals: Totals,
-    /// What the threads told people.
+    /// Messages of `print` flowops.
     pub(crate) messages: Mutex<Vec<String>>,
-    /// Which flowop found no file although the run was not to end by that.
+    /// The first flowop that found no file in a run that should end by timeout.
     pub(crate) out_of_files: Mutex<Option<String>>,
-    /// Whether a file system refused `O_DIRECT`.
+    /// Whether a file could not be opened with `O_DIRECT`, so that the page cache was used.
     pub(crate) not_direct: AtomicBool,
-    /// How much memory a thread may have, of what it asks for.
+    /// Fraction of the requested memory that each thread gets, at most 1.
     memory_share: f64,
+    /// One gate for each instance of a thread, by the numbers of the thread and of its `block` or `semblock` flowop.
     gates: HashMap<(usize, usize), Vec<Gate>>,
     ended: AtomicBool,
+    /// Number of threads that have not ended yet.
     working: AtomicUsize,
 }
 
-/// What a thread used and when it ended.
+/// The end and the CPU time of one thread.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Worked {
+    /// Time of the end, by `now_ns`.
     pub(crate) finished: u64,
     pub(crate) cpu: CpuTime,
 }
 
-/// Threads that are at work.
+/// The running threads of a model.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) shared: Arc<Shared>,
     handle: JoinHandle<Result<(Operation, Vec<Worked>)>>,
+    /// Time when the threads started to work, by `now_ns`.
     pub(crate) started: u64,
 }
 
-/// What is needed to start the threads of a model.
+/// Input for starting the threads of a model.
 pub(crate) struct Start {
     pub(crate) model: Arc<Model>,
     pub(crate) filesets: Arc<Vec<Fileset>>,
@@ -106,18 +110,18 @@ impl Shared {
         }
     }
 
-    /// Whether the threads shall end.
+    /// Return whether the threads must end: the run is over, or a signal asked the process to stop.
     #[inline]
     pub(crate) fn over(&self) -> bool {
         self.ended.load(Ordering::Relaxed) || stop::requested().is_some()
     }
 
-    /// Lets all threads end.
+    /// Ask all threads to end.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
 
-    /// Whether all threads have ended by themselves, or one has ended the run.
+    /// Return whether the run is over or all threads have ended.
     pub(crate) fn is_done(&self) -> bool {
         self.over() || self.working.load(Ordering::Acquire) == 0
     }
@@ -147,7 +151,7 @@ fn gates_of(model: &Model) -> HashMap<(usize, usize), Vec<Gate>> {
     gates
 }
 
-/// How many bytes threads note of their flowops.
+/// Return how much memory all threads need to record their flowops, in bytes.
 fn notes_of(model: &Model) -> u64 {
     let of = |thread: &ThreadSpec| {
         let one = model.flowops.len().saturating_mul(Statistics::BYTES)
@@ -157,7 +161,8 @@ fn notes_of(model: &Model) -> u64 {
     model.threads.iter().map(of).fold(0, u64::saturating_add)
 }
 
-/// All of the memory that threads ask for, unless that is more than half of what is free.
+/// Return the fraction of the requested memory that threads get: 1, unless they request more than half of the free
+/// memory; then together they get that half. It is 1 if the amount of free memory is unknown.
 fn memory_share(model: &Model) -> f64 {
     let asked = model.memory() as f64;
     match fslab_engine::memory::free() {
@@ -167,7 +172,8 @@ fn memory_share(model: &Model) -> f64 {
 }
 
 impl Running {
-    /// Starts all threads; they begin their work together.
+    /// Start all threads. They start to work at the same time, when all are ready. Return an error if there is not
+    /// enough memory or a thread cannot be started.
     pub(crate) fn start(start: Start) -> Result<Self> {
         memory::need("what threads note of their flowops", notes_of(&start.model))?;
         let shared = Arc::new(Shared::new(start));
@@ -178,23 +184,24 @@ impl Running {
         let mut running = Self { shared, handle, started: 0 };
         match started.recv() {
             Ok(started) => running.started = started,
-            // They ended without it: one of them could not start.
+            // The channel was closed without a start time: a thread could not start. `finish` returns its error.
             Err(mpsc::RecvError) => return Err(running.finish().err().unwrap_or(Error::Cancelled)),
         }
         Ok(running)
     }
 
-    /// How much less memory the threads have than they asked for, if they have.
+    /// Return the fraction of the requested memory that the threads got, or `None` if they got all of it.
     pub(crate) fn memory_share(&self) -> Option<f64> {
         (self.shared.memory_share < 1.0).then_some(self.shared.memory_share)
     }
 
-    /// Whether the threads have ended.
+    /// Return whether the run is over or all threads have ended, even if some could not start.
     pub(crate) fn is_done(&self) -> bool {
         self.shared.is_done() || self.handle.is_finished()
     }
 
-    /// Ends all threads and waits for them.
+    /// End all threads and wait for them. Return `Interrupted` if a signal asked the process to stop, otherwise an
+    /// error of a thread if one failed.
     pub(crate) fn finish(self) -> Result<Vec<Worked>> {
         self.shared.end();
         let result = self.handle.join().map_err(|_| Error::Invalid("a thread panicked".into()))?;
@@ -203,7 +210,7 @@ impl Running {
     }
 }
 
-/// All threads, from their start to their end; tells `started` when they begin.
+/// Run all threads from their start to their end. Send the time when they start to work to `started`.
 fn run_threads(shared: &Shared, started: mpsc::Sender<u64>) -> Result<(Operation, Vec<Worked>)> {
     let measure = Measure { latency: Detail::Off, interval_ns: None };
     let mut places = Vec::new();

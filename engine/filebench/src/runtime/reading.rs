@@ -1,4 +1,4 @@
-//! Flowops that read.
+//! The flowops `read` and `readwholefile`.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -26,7 +26,7 @@ impl Worker<'_> {
         let mut start = now_ns();
         let mut read = self.read_piece(&transfer, None, &piece, &mut start);
         if read == Ok(0) && (transfer.position > 0 || transfer.span > 0) {
-            // At the end it goes on from the start, within the same operation.
+            // At the end of the file, continue from its start in the same operation.
             (transfer.position, read) = (0, rustix::fs::seek(&transfer.file, SeekFrom::Start(0)));
             if let Some(open) = &mut self.slots.at(transfer.id).open {
                 open.position = 0;
@@ -44,7 +44,7 @@ impl Worker<'_> {
     }
 
     fn read_at_random(&mut self, flowop: &Flowop, transfer: &Transfer, size: u64) -> Result<Next> {
-        // What lies behind the end of the file cannot be read, however large the working set is.
+        // The working set may be larger than the file, but nothing can be read beyond the end of the file.
         let span = if transfer.size > 0 { transfer.span.min(transfer.size) } else { transfer.span };
         let size = if span > 0 { size.min(transfer.whole(span)) } else { size };
         Self::check_size(flowop, transfer, size)?;
@@ -59,9 +59,10 @@ impl Worker<'_> {
         }
     }
 
-    /// Fills a piece from where the file stands, or from `offset`; less of it at the end of the file. A single
-    /// read may give less for other reasons. Where the file is known to end, no further read has to tell;
-    /// looking whether it ends too early is moved out of the time since `start`.
+    /// Read a piece from the current file position, or from `offset`. Return the number of bytes, which is less than
+    /// the length of the piece at the end of the file. A system call may also return less for other reasons and is then
+    /// repeated, but only up to the size that the fileset gives, because the end of the file is known. If the file ends
+    /// before that size, call [`check_end`] and move `start` forward by its duration, so that it is not measured.
     fn read_piece(
         &mut self,
         transfer: &Transfer,
@@ -81,7 +82,7 @@ impl Worker<'_> {
                 }
             }?;
             read += count;
-            // With O_DIRECT a part of a block is the last one: nothing can be asked for behind it.
+            // With O_DIRECT, a partial block is the last one: the next read would have an unaligned offset.
             let part = transfer.direct.is_some_and(|direct| read % direct.offset != 0);
             if count == 0 || part || read == wanted || read as u64 >= known {
                 break;
@@ -124,8 +125,10 @@ impl Worker<'_> {
     }
 }
 
-/// Fails if a file that has no more to read, where it stands or at `offset`, is longer than that: it was cut
-/// off, or its server lost the rest. Other threads may have made it longer meanwhile: then there is more now.
+/// Check that a file ends at its current position or at `offset`, where a read returned no more data. Return ENODATA if
+/// its size according to fstat(2) is larger, but pread(2) still returns nothing: the rest of the file is lost. If
+/// pread(2) returns data, another thread has extended the file meanwhile, which is not an error. Errors of pread(2) are
+/// ignored.
 fn check_end(file: &OwnedFd, offset: Option<u64>) -> Result<(), Errno> {
     let at = offset.map_or_else(|| rustix::fs::tell(file), Ok)?;
     let size = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
@@ -143,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_file_that_ends_before_its_size_is_an_error_and_a_short_one_is_none() {
-        // The kernel says that each of these has 4096 bytes, and gives two.
+        // The kernel reports a size of 4096 bytes for files in sysfs, but this one has only two.
         let early = File::open("/sys/kernel/fscaps").unwrap();
         let length = early.metadata().unwrap().len();
         assert!(length > 2);

@@ -1,4 +1,5 @@
-//! File descriptors of a thread: numbered ones, and those that take turns (`opennext`).
+//! File descriptors of a thread: numbered ones, a default one for each fileset, and those that are used in turn
+//! (`opennext`).
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -6,32 +7,35 @@ use std::sync::Arc;
 use crate::program::Arguments;
 use fslab_engine::direct::Alignment;
 
-/// How many files each thread keeps open of a fileset that takes turns.
+/// Maximum number of files of a fileset that a thread keeps open with `opennext`.
 const TURNS: usize = 512;
 
 /// An open file.
 #[derive(Debug)]
 pub(super) struct Open {
     pub(super) file: Arc<OwnedFd>,
-    /// Where the next piece is read or written.
+    /// Offset of the next sequential `read` or `write`, in bytes.
     pub(super) position: u64,
-    /// What `O_DIRECT` asks for; `None` if the page cache is used.
+    /// Alignment that `O_DIRECT` requires; `None` if the page cache is used.
     pub(super) direct: Option<Alignment>,
 }
 
-/// A place for an open file. The file is remembered after it is closed: it can still be deleted.
+/// A descriptor of a thread. `entry` is kept after the file is closed, so that `deletefile` can still delete it.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) open: Option<Open>,
+    /// Number of the fileset, and number of the file in it.
     pub(super) entry: Option<(usize, usize)>,
 }
 
-/// Which slot.
+/// The identification of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SlotId {
+    /// A descriptor number above 0.
     Numbered(usize),
-    /// Descriptor 0, of which each fileset has its own.
+    /// Descriptor 0 of this fileset; each fileset has its own.
     Default(usize),
+    /// Number of the fileset, and number of its slot for `opennext`.
     Turn(usize, usize),
 }
 
@@ -40,8 +44,9 @@ pub(super) enum SlotId {
 pub(super) struct Slots {
     numbered: Vec<Slot>,
     defaults: Vec<Slot>,
-    /// The fileset that descriptor 0 was last used for.
+    /// The fileset for which descriptor 0 was last used.
     last: usize,
+    /// Slots for `opennext` and the number of the next one, by fileset.
     turns: Vec<(Vec<Slot>, usize)>,
 }
 
@@ -63,6 +68,7 @@ impl Slots {
         &mut slots[number]
     }
 
+    /// Return the next slot for `opennext`. There are at most [`TURNS`] slots, and not more than the fileset has files.
     pub(super) fn next_turn(&mut self, fileset: usize, entries: usize) -> SlotId {
         let turn = &mut self.turns[fileset].1;
         let number = *turn % entries.clamp(1, TURNS);
@@ -70,8 +76,8 @@ impl Slots {
         SlotId::Turn(fileset, number)
     }
 
-    /// The slot of a numbered descriptor. Number 0, which is what a flowop has that names none, is that of
-    /// its fileset, or else the one that was last used.
+    /// Return the slot of the descriptor that a flowop names. Descriptor 0, the default, is that of the flowop's
+    /// fileset, or of the fileset last used with it if the flowop names none.
     pub(super) fn numbered(&mut self, with: &Arguments) -> SlotId {
         if with.fd > 0 {
             return SlotId::Numbered(with.fd);
@@ -85,7 +91,7 @@ impl Slots {
         self.numbered.iter_mut().chain(&mut self.defaults).chain(turns)
     }
 
-    /// The files that are open.
+    /// Return the open files, as numbers of the fileset and of the file in it.
     pub(super) fn all_entries(&mut self) -> Vec<(usize, usize)> {
         self.all().filter(|slot| slot.open.is_some()).filter_map(|slot| slot.entry).collect()
     }

@@ -1,31 +1,33 @@
-//! What is measured of each flowop. Threads note latencies by themselves and now and then sort them into
-//! what all threads of a flowop share.
+//! Measurements of each flowop. Each thread collects its latencies in a buffer of its own and adds them in batches to
+//! the totals of the flowop, which all threads share.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::program::FlowopInfo;
 use fslab_engine::measure::histogram::{Latencies, Summary};
 
-/// How many latencies a thread notes before it shares them.
+/// Number of latencies of a flowop that a thread collects before it adds them to the totals.
 const NOTED: usize = 64;
-/// How many powers of two of nanoseconds a histogram has.
+/// Number of buckets of a histogram. Bucket n > 0 counts latencies of at least 2^(n-1) ns and less than 2^n ns, bucket
+/// 0 those of 0 ns. The last bucket also counts all longer latencies.
 pub(crate) const POWERS: usize = 48;
 
-/// What one thread has for itself: no cache line of it is also that of another (processors fetch two at once).
+/// Data of one thread. It shares no cache line with that of another thread. The alignment is two cache lines, because
+/// processors fetch them in pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Own<T>(T);
 
-/// What one thread has done with one flowop since it last shared it.
+/// Measurements of one flowop by one thread that are not yet in the totals.
 #[derive(Debug, Default)]
 struct Note {
     bytes: u64,
     latencies: Vec<u64>,
-    /// From the scheduled time on, where a rate limits the thread.
+    /// Latencies from the scheduled time, if a rate limits the thread.
     scheduled: Vec<u64>,
 }
 
-/// What all threads have done with one flowop.
+/// Measurements of one flowop by all threads. Times are in nanoseconds.
 #[derive(Debug, Clone)]
 pub(crate) struct Total {
     pub(crate) count: u64,
@@ -35,7 +37,7 @@ pub(crate) struct Total {
     pub(crate) latencies: Latencies,
     pub(crate) scheduled: Latencies,
     pub(crate) powers: Option<Box<[u64; POWERS]>>,
-    /// For `testrandvar`: count, sum, sum of squares.
+    /// Count, sum and sum of squares of the values that `testrandvar` has drawn.
     pub(crate) drawn: (u64, f64, f64),
 }
 
@@ -70,7 +72,7 @@ impl Total {
         }
     }
 
-    /// Mean, percentiles and maximum.
+    /// Return mean, percentiles and maximum of the latencies, or `None` if there are none.
     pub(crate) fn summary(&mut self) -> Option<Summary> {
         self.latencies.summary()
     }
@@ -80,7 +82,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The measurements of all threads.
+/// The measurements of all flowops by all threads.
 #[derive(Debug)]
 pub(crate) struct Statistics {
     notes: Vec<Own<Mutex<Vec<Note>>>>,
@@ -89,7 +91,7 @@ pub(crate) struct Statistics {
 }
 
 impl Statistics {
-    /// What a thread notes of one flowop, once it has done it a few times.
+    /// Memory of the buffer of one thread for one flowop without a rate limit, in bytes.
     pub(super) const BYTES: usize = size_of::<Note>() + NOTED * size_of::<u64>();
 
     pub(crate) fn new(flowops: &[FlowopInfo], threads: usize, histogram: bool) -> Self {
@@ -101,7 +103,8 @@ impl Statistics {
         }
     }
 
-    /// One more done by this thread, which was so late when its event let it go on, if events do.
+    /// Record a flowop of this thread with its latency in nanoseconds and its number of bytes. `late` is the delay of
+    /// the thread behind the event that it waited for, in nanoseconds, or `None` if no rate limits it.
     #[inline]
     pub(crate) fn record(&self, thread: usize, flowop: usize, latency: u64, late: Option<u64>, bytes: u64) {
         let mut notes = locked(&self.notes[thread].0);
@@ -114,12 +117,12 @@ impl Statistics {
         }
     }
 
-    /// Bytes that were moved by what did not come to its end.
+    /// Add bytes that a flowop transferred before it was interrupted.
     pub(crate) fn moved(&self, thread: usize, flowop: usize, bytes: u64) {
         locked(&self.notes[thread].0)[flowop].bytes += bytes;
     }
 
-    /// One more value of a random variable.
+    /// Record a value that `testrandvar` has drawn.
     pub(crate) fn drew(&self, flowop: usize, value: f64) {
         let mut total = locked(&self.totals[flowop]);
         total.drawn = (total.drawn.0 + 1, total.drawn.1 + value, total.drawn.2 + value * value);
@@ -133,13 +136,13 @@ impl Statistics {
         }
     }
 
-    /// All that was done since it was cleared.
+    /// Return all measurements since the last [`Self::clear`], by flowop.
     pub(crate) fn read(&self) -> Vec<Total> {
         self.share_all();
         self.totals.iter().map(|total| locked(total).clone()).collect()
     }
 
-    /// Forgets all.
+    /// Discard all measurements.
     pub(crate) fn clear(&self) {
         self.share_all();
         for total in &self.totals {

@@ -1,21 +1,21 @@
-//! Waiting for other threads: semaphores with a high-water mark, and blocks that are woken.
+//! Synchronisation of threads: semaphores with a high-water mark (`semblock`, `sempost`), and `block` with `wakeup`.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often a thread that waits looks whether it shall stop.
+/// Interval at which a waiting thread checks whether it must stop.
 const LOOK: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Default)]
 struct State {
-    /// What posters have given and the blocked one has not taken.
+    /// Units that were posted and not yet taken.
     low: f64,
-    /// How much posters may still give before they wait.
+    /// Units that blocking posters may still post before they must wait.
     high: f64,
     woken: bool,
 }
 
-/// What one instance of a `block` or `semblock` waits at.
+/// The semaphore or wake-up flag that one instance of a `block` or `semblock` waits for.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
     state: Mutex<State>,
@@ -27,7 +27,8 @@ impl Gate {
         Self { state: Mutex::new(State { high: highwater, ..State::default() }), changed: Condvar::new() }
     }
 
-    /// Waits until `ready`, then changes the state; false if `stop` came first.
+    /// Wait until `ready` returns true for the state, then change the state. Return false, without a change, if `stop`
+    /// returns true first.
     fn when(
         &self,
         ready: impl Fn(&State) -> bool,
@@ -47,13 +48,15 @@ impl Gate {
         true
     }
 
-    /// Lets posters go on for so much more, then waits until so much was posted, and takes it.
+    /// Allow posters to post `value` more units. Then wait until `value` units are available, and take them. Return
+    /// false if `stop` returns true first.
     pub(crate) fn take(&self, value: f64, stop: impl Fn() -> bool) -> bool {
         self.when(|_| true, |state| state.high += value, || false);
         self.when(|state| state.low >= value, |state| state.low -= value, stop)
     }
 
-    /// Posts so much; a blocking poster first waits until that is not too far ahead.
+    /// Post `value` units. With `blocking`, first wait until the high-water mark permits it. Return false if `stop`
+    /// returns true first.
     pub(crate) fn post(&self, value: f64, blocking: bool, stop: impl Fn() -> bool) -> bool {
         self.when(
             |state| !blocking || state.high >= value,
@@ -65,7 +68,8 @@ impl Gate {
         )
     }
 
-    /// Waits until woken. A wake-up that came before is remembered, once.
+    /// Wait for a wake-up. One wake-up that came before this call is remembered. Return false if `stop` returns true
+    /// first.
     pub(crate) fn block(&self, stop: impl Fn() -> bool) -> bool {
         self.when(|state| state.woken, |state| state.woken = false, stop)
     }
@@ -88,7 +92,7 @@ mod tests {
         assert!(gate.post(1.0, false, never), "who does not block is not counted");
         assert!(gate.take(3.0, never));
         assert!(!gate.take(1.0, at_once), "all is taken");
-        // Taking 3 and trying to take 1 gave posters 4.
+        // Taking 3 and trying to take 1 allows posters to post 4 more.
         assert!((0..4).all(|_| gate.post(1.0, true, never)));
         assert!(!gate.post(1.0, true, at_once));
     }

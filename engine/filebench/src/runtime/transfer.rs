@@ -1,4 +1,4 @@
-//! What is read and written, and the flowops that write.
+//! The data and ranges of reads and writes, and the flowops that write.
 
 use std::ops::Range;
 use std::os::fd::OwnedFd;
@@ -17,30 +17,32 @@ use super::aio::{Request, Which, Writer};
 use super::slots::SlotId;
 use super::worker::{Next, Worker, filled};
 
-/// The largest piece: where a file shall be read at once and is larger, it is read in such pieces.
+/// Maximum number of bytes that a flowop reads or writes at once; larger I/O sizes are reduced to it. `readwholefile`
+/// and `writewholefile` transfer larger files in pieces of this size.
 pub(super) const LARGEST: u64 = 256 << 20;
 
-/// What to transfer.
+/// The file that a flowop reads or writes.
 pub(super) struct Transfer {
     pub(super) file: Arc<OwnedFd>,
     pub(super) id: SlotId,
+    /// Offset of the next sequential `read` or `write`, in bytes.
     pub(super) position: u64,
-    /// How much of the file is used; 0 if that is not limited.
+    /// Number of bytes at the start of the file that are used: the working set, or else the size; 0 if unlimited.
     pub(super) span: u64,
-    /// How long the fileset says that the file is.
+    /// Size of the file according to its fileset, in bytes; 0 if unknown.
     pub(super) size: u64,
     pub(super) direct: Option<Alignment>,
 }
 
 impl Transfer {
-    /// A length that `O_DIRECT` takes, if that is how it is read or written: no shorter than this one.
+    /// Round the length up to a multiple that `O_DIRECT` accepts. Without `O_DIRECT`, return it unchanged.
     pub(super) fn whole(&self, length: u64) -> u64 {
         self.direct.map_or(length, |direct| length.next_multiple_of(direct.offset as u64))
     }
 }
 
 impl Worker<'_> {
-    /// The open file of a flowop; `None` if there is no file to open.
+    /// Return the file of a flowop; open it if it is not open. Return `None` if there is no file to open.
     pub(super) fn transfer(&mut self, flowop: &Flowop) -> Result<Option<Transfer>> {
         let id = self.slot_id(flowop);
         if !self.ensure_open(flowop, id)? {
@@ -60,7 +62,7 @@ impl Worker<'_> {
         self.sampler.whole(&flowop.with.size).clamp(1, LARGEST)
     }
 
-    /// Fails unless pieces of this size can be read and written as the file was opened.
+    /// Return an error if the file was opened with `O_DIRECT` and this size is not a multiple that it accepts.
     pub(super) fn check_size(flowop: &Flowop, transfer: &Transfer, size: u64) -> Result<()> {
         match transfer.direct {
             Some(direct) if size % direct.offset as u64 != 0 => {
@@ -74,7 +76,8 @@ impl Worker<'_> {
         }
     }
 
-    /// A piece of the thread's memory, at random as processors' caches would see it.
+    /// Return a random piece of the thread's memory, so that processor caches do not serve the same piece each time.
+    /// Enlarge the memory if it is smaller than the piece. The start is aligned for `O_DIRECT` if necessary.
     pub(super) fn piece(&mut self, length: u64, direct: Option<Alignment>) -> Result<Range<usize>> {
         let length = usize::try_from(length).unwrap_or(usize::MAX);
         if self.memory.as_ref().len() < length {
@@ -87,25 +90,27 @@ impl Worker<'_> {
         Ok(start..start + length)
     }
 
-    /// Gives a piece of the thread's memory contents that no other piece has had.
+    /// Fill a piece of the thread's memory with new contents, which this thread has not generated before.
     fn refresh(&mut self, piece: Range<usize>) {
         let piece = &mut self.memory.as_mut()[piece];
         self.shared.contents.fill(self.index as u64, self.made, piece);
         self.made += piece.len().div_ceil(BLOCK) as u64;
     }
 
-    /// A piece to be written.
+    /// Return a piece of the thread's memory with new contents, for a write.
     fn fresh_piece(&mut self, length: u64, direct: Option<Alignment>) -> Result<Range<usize>> {
         let piece = self.piece(length, direct)?;
         self.refresh(piece.clone());
         Ok(piece)
     }
 
-    /// An offset at random: a multiple of the size, so that all of the piece lies within the span.
+    /// Return a random offset: a multiple of `size` such that the piece ends within the span, or 0 if the span is
+    /// smaller than the piece.
     pub(super) fn random_offset(&mut self, span: u64, size: u64) -> u64 {
         self.sampler.own.below((span / size.max(1)).max(1)) * size
     }
 
+    /// Return an error with the path of the slot's file.
     pub(super) fn failed<T>(
         &mut self,
         flowop: &Flowop,
@@ -136,7 +141,7 @@ impl Worker<'_> {
                 Err(errno) => self.failed(flowop, "write", transfer.id, errno),
             };
         }
-        // A file does not grow beyond its size or the working set: it is written again from the start.
+        // Do not write beyond the size of the file or the working set: continue at the start of the file.
         let again = transfer.span > 0 && transfer.position > 0 && transfer.position + size > transfer.span;
         let start = now_ns();
         let mut written = Ok(());
@@ -180,11 +185,11 @@ impl Worker<'_> {
         let mut start = now_ns();
         let mut left = total;
         while left > 0 {
-            // Making contents is the engine's own work.
+            // Generating contents is not part of the operation: exclude its time.
             let making = now_ns();
             self.refresh(piece.clone());
             start += now_ns() - making;
-            // O_DIRECT writes whole blocks; the last one may reach beyond the file's size.
+            // O_DIRECT writes only whole blocks; the last one may extend beyond the size of the file.
             let length = usize::try_from(transfer.whole(left.min(size))).unwrap_or(piece.len());
             let data = &self.memory.as_ref()[piece.start..piece.start + length];
             if let Err(errno) = fslab_engine::sys::write_all(&transfer.file, data) {
@@ -200,7 +205,7 @@ impl Worker<'_> {
         Ok(Next::On)
     }
 
-    /// Appends a piece; with `any` its size is drawn from 1 to the I/O size.
+    /// Append a piece of the I/O size. With `any`, its size is random, from 1 byte to the I/O size.
     pub(super) fn append(&mut self, flowop: &Flowop, any: bool) -> Result<Next> {
         let most = self.io_size(flowop);
         let size = if any { 1 + self.sampler.own.below(most) } else { most };
@@ -249,6 +254,7 @@ impl Worker<'_> {
     }
 }
 
+/// Write all of `data` at `offset` with pwrite(2). Return EIO if a call writes nothing.
 pub(super) fn write_at(file: &OwnedFd, mut data: &[u8], mut offset: u64) -> Result<(), Errno> {
     while !data.is_empty() {
         match rustix::io::pwrite(file, data, offset) {

@@ -1,4 +1,4 @@
-//! Flowops that wait, think, or end the run.
+//! Flowops that access no file: limits, delays, CPU load, synchronisation, messages, and the end of the run.
 
 use std::sync::PoisonError;
 
@@ -9,11 +9,11 @@ use super::limits::{Measured, pause};
 use super::worker::{Next, Worker};
 
 const MEBIBYTE: f64 = 1_048_576.0;
-/// How many messages of `print` are kept.
+/// Maximum number of messages of `print` that are kept; later ones are discarded.
 const MOST_MESSAGES: usize = 1000;
 
 impl Worker<'_> {
-    /// Everything that touches no file.
+    /// Execute a flowop that accesses no file.
     pub(super) fn wait_or_finish(&mut self, flowop: &Flowop) -> Next {
         match flowop.kind {
             Kind::EventLimit => self.event_limit(flowop),
@@ -42,7 +42,8 @@ impl Worker<'_> {
         self.record(flowop, start, 0);
     }
 
-    /// Waits until there were as many events as the target, or all threads, have done since.
+    /// Take one event for each `each` units of new work, and wait for them. New work is what the target, or all threads
+    /// if there is no target, have done since the last call.
     fn limit(&mut self, flowop: &Flowop, what: Measured, each: f64) {
         let start = now_ns();
         let new = match flowop.with.targets.first().map(|target| target.local) {
@@ -79,7 +80,7 @@ impl Worker<'_> {
         let start = now_ns();
         let mut cell = 0_u8;
         for round in 0..times {
-            // A store that the compiler may not leave out, as a thread that thinks would make it.
+            // A store that the compiler must not remove. It stands for the CPU work of an application.
             std::hint::black_box(&mut cell);
             cell = 1;
             if round % (1 << 20) == 0 && self.shared.over() {

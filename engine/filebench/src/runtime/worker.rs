@@ -1,4 +1,4 @@
-//! One thread: its flowops in order, over and over, until it shall end.
+//! One thread: it executes its flowops in order, repeatedly, until the run ends.
 
 use fslab_engine::buffer::AlignedBuffer;
 use rustix::io::Errno;
@@ -18,66 +18,67 @@ use super::Shared;
 use super::aio::{Which, Writer};
 use super::slots::Slots;
 
-/// What a flowop says of the rest of the run.
+/// How a thread continues after a flowop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Go on.
+    /// Continue with the next flowop.
     On,
-    /// The run is over.
+    /// End the run.
     Done,
-    /// There is no file for it.
+    /// The flowop found no file.
     NoFile,
 }
 
-/// What this thread has done with one of its flowops.
+/// Counters of one flowop of this thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Done {
     pub(super) count: u64,
     pub(super) bytes: u64,
-    /// What a limit has already waited for.
+    /// For a limit: the part of its target's work that it has already waited for.
     pub(super) settled: u64,
 }
 
-/// Values that are drawn once.
+/// Values of one flowop that are drawn once, when the thread starts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Constants {
     pub(super) value: f64,
     pub(super) working_set: u64,
 }
 
-/// A thread at work.
+/// The state of one thread.
 #[derive(Debug)]
 pub(super) struct Worker<'a> {
     pub(super) shared: &'a Shared,
     pub(super) spec: &'a ThreadSpec,
-    /// Its number among all threads.
+    /// Number of the thread among all threads of the model.
     pub(super) index: usize,
-    /// The number of its specification, and its own among those of it.
+    /// Number of its [`ThreadSpec`], and number of this instance of it.
     pub(super) place: (usize, usize),
     pub(super) sampler: Sampler,
     pub(super) slots: Slots,
     pub(super) memory: AlignedBuffer,
-    /// How many blocks it has made contents for.
+    /// Number of blocks of contents that this thread has generated.
     pub(super) made: u64,
     pub(super) done: Vec<Done>,
     pub(super) constants: Vec<Constants>,
     pub(super) aio: Option<Writer>,
-    /// What the helpers of asynchronous writes have used.
+    /// CPU time of the helper threads of asynchronous writes that have ended.
     aio_cpu: CpuTime,
-    /// By how much the thread was behind the event that last let it go on; `None` if no rate limits it.
+    /// Delay of the thread behind the last event that it took, in nanoseconds; `None` if no rate limits the thread.
     pub(super) late: Option<u64>,
     cpu_before: CpuTime,
 }
 
 impl<'a> Worker<'a> {
-    /// What a thread remembers of one flowop.
+    /// Memory that a thread needs for the counters and constants of one flowop, in bytes.
     pub(super) const BYTES: usize = size_of::<Done>() + size_of::<Constants>();
 
-    /// A thread that is ready: its memory is there and filled.
+    /// Create a thread that is ready to work: allocate and fill its memory, and set the priority of the calling
+    /// thread. Return an error if there is not enough memory.
     pub(super) fn new(shared: &'a Shared, index: usize, place: (usize, usize)) -> Result<Self> {
         let spec = &shared.model.threads[place.0];
         let sampler = Sampler::new(&shared.distributions, shared.seed, index as u64);
-        // A run that is over before it began shall not wait for memory.
+        // If the run is already over, it need not wait until memory is filled.
         let memory = if shared.over() { 0 } else { shared.memory_of(spec) };
         let memory = filled(memory, index as u64)?;
         let mut worker = Self {
@@ -111,22 +112,22 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Makes the thread nicer, and its I/O too. What the kernel refuses is left as it is.
+    /// Set the nice value and the I/O priority of the calling thread. Errors are ignored.
     fn set_priority(&self) {
         const IOPRIO_WHO_PROCESS: libc::c_long = 1;
         const BEST_EFFORT: libc::c_long = 2 << 13;
         if self.spec.nice != 0 {
-            // SAFETY: numbers only; 0 is the calling thread.
+            // SAFETY: the call takes only integers; 0 is the calling thread.
             unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, self.spec.nice) };
         }
         if let Some(priority) = self.spec.io_priority {
             let priority = BEST_EFFORT | libc::c_long::from(priority);
-            // SAFETY: numbers only; 0 is the calling thread.
+            // SAFETY: the call takes only integers; 0 is the calling thread.
             unsafe { libc::syscall(libc::SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0_i64, priority) };
         }
     }
 
-    /// Works until the run is over or there is no file for it.
+    /// Execute the flowops until the run is over or one of them finds no file.
     pub(super) fn work(&mut self, recorder: &Recorder<'_>) -> Result<()> {
         self.cpu_before = CpuTime::of_this_thread();
         let flowops = &self.spec.flowops;
@@ -154,7 +155,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// One pass through flowops.
+    /// Execute each of these flowops as often as its `iters` says. Stop at the first that does not return
+    /// [`Next::On`], and return its result.
     fn round(&mut self, flowops: &[Flowop], recorder: &Recorder<'_>) -> Result<Next> {
         for flowop in flowops {
             let times = self.sampler.whole(&flowop.iters);
@@ -211,14 +213,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Notes that a flowop was done, from `start` until now.
+    /// Record a flowop that started at `start` (by `now_ns`) and ends now.
     #[inline]
     pub(super) fn record(&mut self, flowop: &Flowop, start: u64, bytes: u64) {
         let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };
         self.count(&which, now_ns() - start, bytes);
     }
 
-    /// Notes that a flowop was done, now or some time ago.
+    /// Record a flowop that took `latency` nanoseconds and ended now or earlier.
     #[inline]
     fn count(&mut self, which: &Which, latency: u64, bytes: u64) {
         let is_io = which.kind.class() == Class::Io;
@@ -237,7 +239,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Counts the asynchronous writes that were done meanwhile.
+    /// Record the asynchronous writes that completed since the last call. Return the first error of a write.
     pub(super) fn count_completed(&mut self) -> std::result::Result<(), Errno> {
         let Some(aio) = &self.aio else { return Ok(()) };
         let (completed, failure) = aio.completed();
@@ -247,7 +249,8 @@ impl<'a> Worker<'a> {
         failure.map_or(Ok(()), Err)
     }
 
-    /// Waits for all asynchronous writes, and counts them.
+    /// Wait for all asynchronous writes, record them, and end the helper threads. If a signal asked the process to
+    /// stop, discard writes that have not started. Return the first error of a write.
     pub(super) fn drain(&mut self) -> std::result::Result<(), Errno> {
         if let Some(aio) = &mut self.aio {
             self.aio_cpu += aio.finish(fslab_engine::stop::requested().is_some());
@@ -257,7 +260,8 @@ impl<'a> Worker<'a> {
         counted
     }
 
-    /// Notes what a flowop has moved that the end of the run cut short: its time counts, and so do its bytes.
+    /// Record the bytes that a flowop transferred before the end of the run interrupted it. The operation itself is not
+    /// counted. Its bytes are, because its time is part of the run.
     pub(super) fn unfinished(&mut self, flowop: &Flowop, bytes: u64) {
         self.shared.statistics.moved(self.index, flowop.info, bytes);
         self.done[flowop.local].bytes += bytes;
@@ -266,12 +270,12 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// A mistake that only shows while it runs.
+    /// Return an error for a mistake in the workload that can be detected only while it runs.
     pub(super) fn wrong<T>(flowop: &Flowop, message: &str) -> Result<T> {
         Err(Error::Invalid(format!("flowop {}: {message}", flowop.label)))
     }
 
-    /// Lets asynchronous writes end, and closes what is open.
+    /// Wait for asynchronous writes and close all open files. Return the first error of a write.
     pub(super) fn end(&mut self) -> Result<()> {
         let drained = self.drain().context("write", || self.spec.name.clone());
         let open = self.slots.all_entries();
@@ -282,13 +286,13 @@ impl<'a> Worker<'a> {
         drained
     }
 
-    /// What the thread has used since it began to work.
+    /// Return the CPU time of the thread since it started to work, and that of its helper threads.
     pub(super) fn cpu(&self) -> CpuTime {
         CpuTime::of_this_thread() - self.cpu_before + self.aio_cpu
     }
 }
 
-/// Memory with contents that nothing can compress.
+/// Allocate memory and fill it with random bytes, which cannot be compressed.
 pub(super) fn filled(length: usize, identity: u64) -> Result<AlignedBuffer> {
     let mut memory = AlignedBuffer::new(length)?;
     Stream::new(0x57_4d_4c, identity).fill(memory.as_mut());

@@ -1,10 +1,10 @@
-//! Tokens that have parts: numbers with suffixes, variables, texts in quotes.
+//! Scanner for tokens that consist of parts: numbers with suffixes, variables and quoted texts.
 
 use super::{Kind, RANDOM_ATTRIBUTES, Scanner, in_word};
 use crate::ast::{Name, Piece};
 
 impl Scanner {
-    /// A number with its suffix, or a word that happens to begin with a digit.
+    /// Scan a number with an optional suffix, or a word that starts with a digit.
     pub(super) fn number_or_word(&mut self) -> Result<Kind, String> {
         let negative = self.peek() == Some('-');
         if negative {
@@ -103,7 +103,7 @@ impl Scanner {
     }
 }
 
-/// What a suffix multiplies by: powers of 1024.
+/// Return the factor of a size suffix, a power of 1024; `None` for an unknown suffix. Case is ignored.
 fn factor(suffix: &str) -> Option<i64> {
     Some(match suffix.to_ascii_lowercase().as_str() {
         "" | "b" => 1,

@@ -1,4 +1,4 @@
-//! Making the files themselves.
+//! Creation of the files of a fileset.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,12 +15,14 @@ use fslab_engine::measure::share::Share;
 use fslab_engine::random::mix;
 use fslab_engine::{memory, stop, sys};
 
-/// With how many threads files are made that shall be made in parallel.
+/// Number of threads that create files with `paralloc`.
 const PARALLEL: usize = 32;
-/// How much is written at once.
+/// Maximum number of bytes written at once; a multiple of [`BLOCK`].
 const CHUNK: usize = 1 << 20;
 
 impl Fileset {
+    /// Create all files that exist at the start. Return their number, the number of reused files among them, and their
+    /// total size in bytes.
     pub(super) fn make_files(&mut self, kept: bool) -> Result<(u64, u64, u64)> {
         let chosen = chosen(&self.spec, self.tree.files.len());
         let seed = self.spec.name.bytes().fold(0, |seed, byte| mix(seed ^ u64::from(byte)));
@@ -68,7 +70,8 @@ impl Fileset {
         Ok((files, reused.into_inner(), bytes))
     }
 
-    /// Brings one file to what it shall be; whether it was there.
+    /// Create one file with its contents, or remove it if it is not wanted. Return whether a file of an earlier run was
+    /// reused: it had the right size and was not empty, or the tree is trusted and the file was not checked at all.
     fn make_file(
         &self,
         file: usize,
@@ -112,7 +115,8 @@ impl Fileset {
     }
 }
 
-/// Writes what is missing from `from` to `size`, whole blocks of it.
+/// Write the contents from the offset `from` to the end of the file at `size`. Start at the block that contains `from`,
+/// because contents are generated in whole blocks. Return EINTR if a signal asked the process to stop.
 fn fill(
     file: &OwnedFd,
     from: u64,

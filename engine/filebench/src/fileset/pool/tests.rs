@@ -31,7 +31,7 @@ fn files_that_are_open_are_passed_over() {
     assert_eq!(pool.pick_closed(Some(1), || false), Closed::This(0));
 }
 
-/// Opening a file does not reserve it: many threads open the same one and none waits.
+/// Opening a file does not reserve it: several threads open the same file without waiting.
 #[test]
 fn a_file_is_opened_by_several_at_once_and_stays_until_all_have_closed_it() {
     let pool = Pool::new(1, |_| true);
