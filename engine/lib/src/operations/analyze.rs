@@ -1,5 +1,5 @@
-//! Disk-space analysis: totals of a tree by directory, extension, age and owner. A file with several
-//! names is counted once.
+//! Disk-space analysis: totals of a tree by directory, extension, age and owner. A file with several hard links is
+//! counted once, in the directory where it is found first.
 
 mod totals;
 
@@ -23,33 +23,34 @@ use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::walk::{Directory, Entry, Handle, Order, Tree, Tried, Visit, Visitor, walk};
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where.
+    /// Directory to analyze.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether directories on other file systems are left out.
+    /// Whether to skip directories on other file systems.
     pub one_file_system: bool,
-    /// How deep the directories are told apart.
+    /// Depth of the directories in `by_directory`: 1 lists the subdirectories of the top directory, 0 lists none.
     pub depth: usize,
-    /// How many lines each list has at most; 0 for all.
+    /// Maximum number of rows of each list; 0 for all.
     pub top: usize,
-    /// The time from which ages are counted, in seconds since 1970; now if not given.
+    /// Time from which ages are computed, in seconds since the Unix epoch; `None` for the current time.
     pub now: Option<i64>,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Run the analysis.
 ///
 /// # Errors
-/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+/// Fails if the top directory cannot be opened. Files and directories below it that vanish or cannot be accessed are
+/// counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
     let phase = Phase::new("analyze", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
@@ -69,14 +70,14 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     })
 }
 
-/// A directory that is told apart, and the one around it.
+/// A directory that is counted separately, and the index of its parent; `None` for the top directory.
 #[derive(Debug)]
 struct Branch {
     path: Vec<u8>,
     parent: Option<usize>,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 struct Shared {
     depth: usize,
     now: i64,
@@ -99,7 +100,7 @@ impl Shared {
     }
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 struct Analyzer<'a> {
     shared: &'a Shared,
     counts: Counts,
@@ -115,7 +116,7 @@ impl Analyzer<'_> {
 }
 
 impl Visitor for Analyzer<'_> {
-    /// The branch that a directory belongs to.
+    /// Index of the branch in which a directory is counted.
     type Data = usize;
 
     fn root(&mut self, tree: &Tree, recorder: &mut Recorder<'_>) -> Visit<usize> {
@@ -152,7 +153,7 @@ impl Visitor for Analyzer<'_> {
     ) -> Visit {
         let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
         recorder.end_sole(Syscall::Stat, 0);
-        // A name that was a file in the listing and is a directory by now is not walked into.
+        // The entry was a file when the directory was listed and is a directory now. Do not descend into it.
         if attributes.kind == FileType::Directory {
             return Ok(());
         }

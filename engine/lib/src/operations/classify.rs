@@ -1,4 +1,4 @@
-//! File classification: the kind of each file of a tree, by its name, by its contents, or both.
+//! File classification: determines the kind of each regular file of a tree by its name, its contents, or both.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -17,43 +17,44 @@ use crate::measure::syscall::Syscall;
 use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Visit, walk};
 
-/// What the kind is told by.
+/// Source from which the kind of a file is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum By {
     /// The file name; no file is opened.
     Name,
-    /// The first bytes of the file.
+    /// The first 512 bytes of the file.
     Content,
     /// Both; also counts how often they agree.
     #[default]
     Both,
 }
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where.
+    /// Directory to classify.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// What the kind is told by.
+    /// Source from which the kind of a file is determined.
     pub by: By,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether directories on other file systems are left out.
+    /// Whether to skip directories on other file systems.
     pub one_file_system: bool,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Run the classification.
 ///
 /// # Errors
-/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+/// Fails if the top directory cannot be opened. Files and directories below it that vanish or cannot be accessed are
+/// counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
     let phase = Phase::new("classify", parameters.threads, &parameters.measure, Bandwidth::Meaningless)?;
@@ -100,7 +101,7 @@ impl Counts {
     }
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 struct Classifier {
     by: By,
     counts: Counts,

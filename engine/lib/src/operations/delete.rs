@@ -1,8 +1,8 @@
-//! Deleting a tree, depth first and in parallel, without ever leaving it.
+//! Deletion of a tree in parallel, without leaving it. A directory is removed after its contents.
 //!
-//! Every name is removed relative to the descriptor of the directory in which it was found, links are
-//! removed and never followed, and other file systems below are left alone. A directory that is
-//! swapped for a link under way is therefore a link to be removed, wherever it points.
+//! Each name is removed relative to the descriptor of the directory in which it was found. Symbolic links are removed
+//! and never followed. Other file systems below the tree are skipped. If a directory is replaced by a symbolic link
+//! during the walk, only the link is removed, never what it points to.
 
 use std::ffi::CStr;
 use std::os::fd::AsFd;
@@ -27,42 +27,42 @@ use crate::walk::{
     walk,
 };
 
-/// How often what is left of a directory is looked through again, where listing it while deleting
-/// made the file system skip names.
+/// Maximum number of times that the rest of a directory is removed and `rmdir` is tried again. Some file systems skip
+/// names if files are deleted during the listing.
 const RETRIES: usize = 3;
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// What to delete.
+    /// Directory to delete.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// Whether the directory itself stays, empty.
+    /// Whether to keep the directory itself, empty.
     pub keep_root: bool,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether a `syncfs` follows, within the measured time.
+    /// Whether to call `syncfs` at the end, within the measured time.
     pub syncfs: bool,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Delete the tree.
 ///
 /// # Errors
-/// If the directory cannot be opened, or is one that is never emptied. Anything below it that
-/// vanishes or refuses is counted.
+/// Fails if the directory cannot be opened or must not be emptied (see [`Target::open`]). Files and directories below
+/// it that vanish or cannot be removed are counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     run_on(&Target::named(&parameters.directory)?, parameters)
 }
 
-/// Does the work on a directory that was found otherwise.
+/// Delete the tree at a target that is already resolved.
 ///
 /// # Errors
-/// As of [`run`].
+/// Fails as [`run`] does.
 pub fn run_on(target: &Target, parameters: &Parameters) -> Result<Outcome> {
     let path = target.path();
     let tree = Tree::over(target.open()?, path, false)?;
@@ -90,10 +90,10 @@ pub fn run_on(target: &Target, parameters: &Parameters) -> Result<Outcome> {
     Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
 }
 
-/// Whether a directory that may be deleted holds more files than this; they are counted no further.
+/// Return whether a directory that may be deleted contains more than `limit` files. Counting stops above the limit.
 ///
 /// # Errors
-/// As of [`run`].
+/// Fails as [`run`] does.
 pub fn holds_more_than(limit: u64, directory: &Path) -> Result<bool> {
     let tree = Tree::over(Target::named(directory)?.open()?, directory, false)?;
     let measure = Measure { latency: Detail::Off, interval_ns: None };
@@ -105,7 +105,7 @@ pub fn holds_more_than(limit: u64, directory: &Path) -> Result<bool> {
     }
 }
 
-/// Counts files up to a limit.
+/// Visitor that counts files and ends the walk above a limit.
 struct Counter<'a> {
     found: &'a AtomicU64,
     limit: u64,
@@ -118,7 +118,7 @@ impl FileVisitor for Counter<'_> {
     }
 }
 
-/// Removes the top; it stays if something in it could not be removed, or has come since.
+/// Remove the top directory. If it is not empty, remove the files in it and try again, at most [`RETRIES`] times.
 fn remove_root(target: &Target, tree: &Tree) -> rustix::io::Result<()> {
     for _ in 0..RETRIES {
         match target.remove(tree.root()) {
@@ -133,7 +133,7 @@ fn sync(tree: &Tree, parameters: &Parameters) -> Result<()> {
     rustix::fs::syncfs(tree.root()).context("sync", || &parameters.directory)
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 #[derive(Default)]
 struct Deleter {
     directories: u64,
@@ -190,12 +190,12 @@ fn remove_directory(parent: impl AsFd, name: &CStr) -> rustix::io::Result<()> {
     rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR)
 }
 
-/// Removes the files that a listing under way has skipped; returns whether there were any.
+/// Remove the files that the listing skipped. Returns whether any file was removed.
 fn remove_rest(parent: &Handle, name: &CStr) -> bool {
     sys::open_here(parent, name).is_ok_and(remove_files)
 }
 
-/// Removes the files of a directory; returns whether there were any.
+/// Remove everything in a directory except subdirectories, ignoring errors. Returns whether anything was removed.
 fn remove_files(directory: impl AsFd) -> bool {
     let Ok(directory) = sys::open_directory(directory, c".") else { return false };
     let mut dents = Dents::default();

@@ -1,9 +1,10 @@
-//! Duplicate search: sets of files with the same contents, each proven.
+//! Duplicate search: finds sets of files with identical contents.
 //!
-//! Sizes first; then the head and the tail; then the files that are still alike are compared byte by
-//! byte, side by side, so that each is read once. Small files are read whole at once and told by their
-//! BLAKE3 hash. Where a comparison leaves several files over, full hashes part them first. Names of
-//! one and the same file are not duplicates.
+//! Files are compared by size first, then by the hash of their first and last 4 KiB. The remaining candidates are
+//! compared byte by byte; several are read together, so that each is read once. Files of up to 16 KiB are read
+//! completely in the second step and compared by 128 bits of their BLAKE3 hash. If several files of a group differ from
+//! its first file, they are grouped by full hashes before they are compared again. Hard links to the same file are not
+//! duplicates.
 
 mod collect;
 mod compare;
@@ -27,11 +28,10 @@ use crate::measure::phase::{NOTHING, Phase};
 use crate::measure::whole::Whole;
 use crate::walk::{Order, Tree, walk};
 
-/// How much of each file is read at a time where files are compared: sixteen such pieces stay within the
-/// second-level cache.
+/// Bytes read from a file at a time in a comparison. The two buffers of a thread fit into the L2 cache.
 const PIECE: usize = 64 << 10;
 
-/// How full hashes are made, where they are needed.
+/// Algorithm of the full hashes, which are computed only where they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -43,33 +43,34 @@ pub enum Hash {
     Xxh3,
 }
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where.
+    /// Directory to search.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// Smaller files are left out; empty files have nothing to share, so at least 1.
+    /// Minimum file size in bytes. Empty files are never compared: 0 has the same effect as 1.
     pub minimum_bytes: u64,
-    /// How full hashes are made.
+    /// Algorithm of the full hashes.
     pub hash: Hash,
-    /// How many of the sets are listed, the most wasteful first.
+    /// Maximum number of sets to list, in descending order of redundant bytes.
     pub list: usize,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether directories on other file systems are left out.
+    /// Whether to skip directories on other file systems.
     pub one_file_system: bool,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Run the duplicate search.
 ///
 /// # Errors
-/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+/// Fails if the top directory cannot be opened. Files and directories below it that vanish or cannot be accessed are
+/// counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let tree = Tree::open(&parameters.directory, !parameters.one_file_system)?;
     let whole = Whole::begin();
@@ -111,7 +112,7 @@ mod tests {
 
     const MEASURE: Measure = Measure { latency: Detail::Syscalls, interval_ns: None };
 
-    /// Twenty files that are alike, of this length, in a directory that goes away with it.
+    /// Twenty identical files of the given length in a temporary directory, which is removed on drop.
     struct Alike(PathBuf, collect::Files);
 
     impl Alike {
@@ -139,8 +140,8 @@ mod tests {
         }
     }
 
-    /// By a clock that nothing but hashing and comparing moves: no system call takes any time, each close is
-    /// one by itself, and the operation has what was done in it.
+    /// Check the recorded times with a clock that only hashing and comparing advance: no system call takes any time,
+    /// each close is counted, and the operation includes the time of hashing and comparing.
     fn assert_told_apart(work: impl FnOnce(&mut Recorder<'_>)) {
         let cancelled = AtomicBool::new(false);
         let mut recorder = Recorder::new(&MEASURE, &cancelled);

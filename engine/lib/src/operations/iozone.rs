@@ -1,10 +1,10 @@
-//! IOzone's tests of one file per thread: write, rewrite, read, reread, random read, random write.
+//! IOzone's tests with one file per thread: write, rewrite, read, reread, random read, random write.
 //!
-//! What is timed is what IOzone 3.489 times, as seen of its system calls: the file is open and synced before;
-//! each read test has read its first record before; random tests seek to each record once, in one shuffled order
-//! that reads, writes and all threads share; fsync and close are in the time if asked for, of reads too. Of several
-//! threads the first that is done ends the count of the others. The data are IOzone's kind: zeros but for eight
-//! bytes of each page.
+//! The timed section is that of IOzone 3.489, according to its system calls. Before each test the file is opened;
+//! before a sequential test it is also synced. Before read and reread, the first record is read once. The random tests
+//! seek to each record exactly once, in one shuffled order that reads, writes and all threads share. `fsync` and
+//! `close` are timed if requested, also for reads. With several threads, the first thread that finishes ends the count
+//! of the others. The data are like IOzone's: zeros except for the first eight bytes of each page.
 
 mod bench;
 
@@ -25,14 +25,14 @@ use crate::sys;
 use crate::workset::{FileOrder, Shape, WorkSet};
 use bench::{Bench, Counted, Kit, Ready};
 
-/// How much memory IOzone has touched before it makes its first file: two buffers of 18 MiB. The pages of that file
-/// are then others than those that the last program gave back, which the processor's cache still holds.
+/// Bytes of memory that IOzone touches before it creates its first file: two buffers of 18 MiB. The same is done here,
+/// so that the file does not get the pages that the previous program freed, which are still in the CPU cache.
 const TOUCHED: usize = 2 * (18 << 20);
-/// The directory that is made inside the user's.
+/// Name of the work directory that is created in the user's directory.
 pub const WORK_DIRECTORY: &str = "fslab-iozone";
 const LETTER: u8 = b'f';
 
-/// One test.
+/// A test of IOzone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "each is IOzone's test of its name")]
@@ -66,41 +66,41 @@ impl Test {
     }
 }
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of IOzone")]
 pub struct Parameters {
-    /// Where.
+    /// Directory in which the work directory is created.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// Which tests, in this order.
+    /// Tests to run, in this order.
     pub tests: Vec<Test>,
-    /// How long each thread's file is, one after the other.
+    /// File sizes in bytes, tested one after the other. Each thread has a file of this size.
     pub sizes_bytes: Vec<u64>,
-    /// How much is read or written at once: of each size all that are no longer than it.
+    /// Record lengths in bytes. Each file size is tested with all record lengths that do not exceed it.
     pub records_bytes: Vec<u64>,
-    /// With how many threads; each has a file of its own.
+    /// Number of threads. Each has its own file.
     pub threads: usize,
-    /// Whether fsync is in the time.
+    /// Whether `fsync` is included in the time.
     pub flush: bool,
-    /// Whether close is in the time.
+    /// Whether `close` is included in the time.
     pub close: bool,
-    /// Whether the page cache is passed by (`O_DIRECT`).
+    /// Whether to bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Whether each write reaches the device (`O_SYNC`).
+    /// Whether each write is synchronous (`O_SYNC`).
     pub sync: bool,
-    /// The processor's cache, which is overwritten before each test; 0 leaves it alone.
+    /// Size of the CPU cache in bytes. Before each test, each thread overwrites a buffer of this size; 0 disables this.
     pub purge_bytes: usize,
-    /// Whether the files stay.
+    /// Whether to keep the files.
     pub keep: bool,
-    /// What the random order depends on.
+    /// Seed of the random order.
     pub seed: u64,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// A file size and a record length.
+/// A file size and a record length, both in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Point {
     size: u64,
@@ -108,7 +108,8 @@ struct Point {
 }
 
 impl Parameters {
-    /// The points, in IOzone's order.
+    /// Return the points in IOzone's order. Fails if a file size is not a multiple of a record length, or if there is
+    /// no test or no point.
     fn points(&self) -> Result<Vec<Point>> {
         let mut points = Vec::new();
         for &size in &self.sizes_bytes {
@@ -133,7 +134,7 @@ impl Parameters {
         Shape { files, directories: 1, threads, order: FileOrder::Created, seed: self.seed }
     }
 
-    /// Fails if the longest files do not fit where they are to be made.
+    /// Return an error if the largest files do not fit into the directory, or the buffers into memory.
     fn check_room(&self, points: &[Point]) -> Result<()> {
         self.shape().check()?;
         let directory = sys::open_root(&self.directory).context("open", || &self.directory)?;
@@ -144,7 +145,7 @@ impl Parameters {
         memory::need("the buffers of all threads", memory)?;
         let mut need = Need { entries: 2, memory, ..Need::default() };
         need.files(self.threads as u64, largest);
-        // Nearly all of it is zeros, which compress to nothing.
+        // Nearly all bytes are zeros, which a compressing file system stores in almost no space.
         need.least = 0;
         room::check(directory, &self.directory, &need)
     }
@@ -154,12 +155,12 @@ fn too_long(record: u64) -> Error {
     Error::Invalid(format!("a record of {record} bytes is too long"))
 }
 
-/// Does the work: all tests of a point, then the next point with new files.
+/// Run all tests of a point, then those of the next point with new files.
 ///
 /// # Errors
-/// Any file that cannot be made, read or written ends the run. What it made is removed again, except after a
-/// signal. Of the kind `exists` where an earlier run left its files, `not_found` where `write` is left out and none
-/// did.
+/// Fails if a file cannot be created, read or written. If the run includes `write`, its files are then removed, except
+/// after a signal. The kind is `exists` if files of an earlier run exist, and `not_found` if `write` is not included
+/// and there are none.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let points = parameters.points()?;
     let makes = parameters.tests.contains(&Test::Write);
@@ -215,7 +216,8 @@ fn run_point(
     Ok(answers)
 }
 
-/// What all threads did per second, each in its own time; `None` if one of them took none.
+/// Return the sum of the bandwidths of all threads in bytes per second, each over the thread's own time. Returns `None`
+/// if one of these times is 0.
 fn sum(counted: &[Counted]) -> Option<f64> {
     let rate = |counted: &Counted| (counted.ns > 0).then(|| counted.bytes as f64 / seconds(counted.ns));
     counted.iter().map(rate).sum()

@@ -1,4 +1,4 @@
-//! Metadata work over many files: each step is one or two system calls per file.
+//! Metadata operations on many files: each step makes one to three system calls per file.
 
 mod steps;
 
@@ -17,30 +17,30 @@ use crate::sys;
 use crate::walk::Dents;
 use crate::workset::{FileOrder, Shape, WorkSet};
 
-/// The directory that is made inside the user's.
+/// Name of the work directory that is created in the user's directory.
 pub const WORK_DIRECTORY: &str = "fslab-meta";
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where.
+    /// Directory in which the work directory is created.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// In how many directories.
+    /// Number of directories.
     pub directories: u64,
-    /// With how many threads; each has its own contiguous share of the files.
+    /// Number of threads. Each has its own contiguous share of the files.
     pub threads: usize,
-    /// In which order each thread goes through its files; they are always created in their order.
+    /// Order in which each thread processes its files. Create always uses ascending order.
     pub order: FileOrder,
-    /// Which steps, in this order.
+    /// Steps to run, in this order.
     pub operations: Vec<Step>,
-    /// Whether a `syncfs` follows each step that changes anything, within the measured time.
+    /// Whether to call `syncfs` after each step that changes the file system, within the measured time.
     pub syncfs: bool,
-    /// What a random order depends on.
+    /// Seed of a random order.
     pub seed: u64,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
@@ -53,11 +53,11 @@ impl Parameters {
     }
 }
 
-/// Does the work.
+/// Run all steps.
 ///
 /// # Errors
-/// Any file that refuses ends the run. If a create fails, what it made is removed again, except after
-/// a signal.
+/// Fails if a system call fails on any file. If create fails, the files that it created are removed, except after a
+/// signal.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for &step in &parameters.operations {
@@ -79,7 +79,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Fails if the files, and what is made beside each of them, do not fit.
+/// Return an error if the files, and the entries that the steps create beside them, do not fit into the directory.
 fn check_room(parameters: &Parameters) -> Result<()> {
     parameters.shape(Step::Create).check()?;
     let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;

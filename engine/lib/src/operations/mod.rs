@@ -1,4 +1,4 @@
-//! One file per operation.
+//! The operations, one module each.
 
 pub mod analyze;
 pub mod classify;

@@ -1,4 +1,4 @@
-//! Making a synthetic tree with a ground-truth manifest: the same tree from the same spec, byte for byte, on any
+//! Creation of a synthetic tree with a ground-truth manifest. The same spec gives the same tree, byte for byte, on any
 //! machine and with any number of threads.
 
 mod contents;
@@ -28,30 +28,31 @@ use crate::measure::share::Share;
 use crate::measure::syscall::Syscall;
 use crate::{memory, room, sys};
 
-/// The first of the owners that root gives files to.
+/// User ID of the first owner; the others follow it.
 const FIRST_OWNER: u32 = 10_000;
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where: a directory that is made, or is empty.
+    /// Directory to fill: it is created, or exists and is empty.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// What.
+    /// Specification of the data set.
     pub spec: Spec,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Whether a `syncfs` follows, within the measured time.
+    /// Whether to call `syncfs` at the end, within the measured time.
     pub syncfs: bool,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work; the answer is the manifest.
+/// Create the tree. The answer is the manifest.
 ///
 /// # Errors
-/// If the spec makes no sense, the directory holds anything, or any file cannot be made.
+/// Fails if the spec is invalid, the directory is not empty or must not be filled, there is too little space, or a file
+/// cannot be created.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     parameters.spec.check()?;
     let path = &parameters.directory;
@@ -82,7 +83,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     Ok(Outcome { operations: vec![operation], answer, warnings: warning.into_iter().collect() })
 }
 
-/// Makes the files.
+/// The data that all threads need to create the files.
 struct Maker<'a> {
     path: &'a PathBuf,
     root: &'a OwnedFd,

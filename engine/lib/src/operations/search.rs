@@ -1,6 +1,6 @@
-//! File search: the files of a tree whose contents hold a pattern, and how many lines of them do.
+//! File search: finds the files of a tree whose contents match a pattern, and counts their matching lines.
 //!
-//! Contents are bytes: nothing is taken for binary and left out, and there are no ignore rules.
+//! Binary files are searched as well, and there are no ignore rules.
 
 mod pattern;
 mod scan;
@@ -25,38 +25,39 @@ use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Order, Tree, Tried, Visit, walk};
 use crate::{memory, names};
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where.
+    /// Directory to search.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// What to look for.
+    /// Pattern to search for.
     pub pattern: String,
     /// Whether the pattern is a regular expression.
     pub regex: bool,
-    /// Whether upper and lower case (of ASCII letters) are the same.
+    /// Whether to ignore the case of ASCII letters.
     pub ignore_case: bool,
-    /// How many of the files found are listed; 0 for none.
+    /// Maximum number of matching files to list; 0 for none.
     pub list: usize,
-    /// How much is read at once.
+    /// Size of the read buffer in bytes, at least 4096. A read may be longer, by the unused space for an incomplete
+    /// line.
     pub buffer_bytes: usize,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether directories on other file systems are left out.
+    /// Whether to skip directories on other file systems.
     pub one_file_system: bool,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Run the search.
 ///
 /// # Errors
-/// If the pattern makes no sense or the directory at the top cannot be opened. Anything below it that
-/// vanishes or refuses is counted.
+/// Fails if the pattern or the buffer size is invalid, or if the top directory cannot be opened. Files and directories
+/// below it that vanish or cannot be accessed are counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     if parameters.buffer_bytes < 4096 {
         return Err(Error::Invalid("the buffer must be at least 4 KiB".into()));
@@ -86,7 +87,7 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     Ok(Outcome { operations: vec![operation], answer: Some(answer), warnings })
 }
 
-/// What memory runs out for.
+/// Purpose of the memory, for error messages.
 const LIST: &str = "the list of files found";
 
 #[derive(Debug, Default)]
@@ -112,7 +113,7 @@ impl Found {
     }
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 struct Searcher<'a> {
     scanner: Scanner<'a>,
     window: Window,

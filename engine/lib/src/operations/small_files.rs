@@ -1,7 +1,7 @@
 //! Create, stat, read and delete many small files.
 //!
-//! The names depend on the parameters alone, so that each step can be its own process: caches can
-//! then be dropped, or the file system mounted afresh, in between.
+//! The names depend on the parameters only, so that each step can run in its own process. Between the steps, caches can
+//! be dropped or the file system can be remounted.
 
 use std::path::PathBuf;
 
@@ -20,16 +20,16 @@ use crate::room::{self, Need};
 use crate::workset::{File, FileOrder, Files, Shape, WorkSet};
 use crate::{memory, sys};
 
-/// The directory that is made inside the user's.
+/// Name of the work directory that is created in the user's directory.
 pub const WORK_DIRECTORY: &str = "fslab-small-files";
-/// What the names of the files start with.
+/// First letter of the file names.
 const LETTER: u8 = b'f';
-/// Longest piece that is read or written at once.
+/// Maximum number of bytes per write. A read requests up to one byte more.
 const CHUNK: usize = 1 << 20;
-/// Lengths are drawn apart from contents.
+/// Separates the random numbers for sizes from those for contents.
 const LENGTHS: u64 = 0x6c65_6e67_7468_7321;
 
-/// One step of the work.
+/// A step of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -69,33 +69,33 @@ impl Step {
     }
 }
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// Where.
+    /// Directory in which the work directory is created.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// How many files.
+    /// Number of files.
     pub files: u64,
-    /// How long each is, or the shortest where they differ.
+    /// Size of each file in bytes, or the minimum size if sizes differ.
     pub size_bytes: u64,
-    /// How long the longest may be: lengths are drawn evenly from `size_bytes` on.
+    /// Maximum size in bytes. Sizes are uniformly distributed from `size_bytes` to this.
     pub largest_bytes: u64,
-    /// In how many directories.
+    /// Number of directories.
     pub directories: u64,
-    /// In which order each thread goes through its files; they are always created in their order.
+    /// Order in which each thread processes its files. Create always uses ascending order.
     pub order: FileOrder,
-    /// With how many threads; each has its own contiguous share of the files.
+    /// Number of threads. Each has its own contiguous share of the files.
     pub threads: usize,
-    /// Whether each file is synced before it is closed.
+    /// Whether to call `fsync` on each file before it is closed.
     pub fsync: bool,
-    /// Whether a `syncfs` follows create and delete, within the measured time.
+    /// Whether to call `syncfs` after create and delete, within the measured time.
     pub syncfs: bool,
-    /// Which steps, in this order.
+    /// Steps to run, in this order.
     pub operations: Vec<Step>,
-    /// What the contents depend on.
+    /// Seed of the contents, the sizes and a random order.
     pub seed: u64,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
@@ -107,7 +107,7 @@ impl Parameters {
         Shape { files, directories, threads, order, seed }
     }
 
-    /// The length of file number `index`: the same in every step.
+    /// Return the size in bytes of file number `index`. It is the same in every step.
     #[inline]
     fn length_of(&self, index: u64) -> u64 {
         let range = self.largest_bytes.saturating_sub(self.size_bytes);
@@ -118,11 +118,11 @@ impl Parameters {
     }
 }
 
-/// Does the work.
+/// Run all steps.
 ///
 /// # Errors
-/// Any file that cannot be created, read or deleted ends the run. If a create fails, what it made is
-/// removed again, except after a signal.
+/// Fails if a file cannot be created, read or deleted, or has a wrong size. If create fails, the files that it created
+/// are removed, except after a signal.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     for &step in &parameters.operations {
@@ -160,7 +160,7 @@ fn run_step(parameters: &Parameters, set: &WorkSet, step: Step) -> Result<Operat
     Ok(phase.run(prepare, work, sync)?.0)
 }
 
-/// Fails if the files do not fit where they are to be made.
+/// Return an error if the files do not fit into the directory, or the buffers into memory.
 fn check_room(parameters: &Parameters) -> Result<()> {
     parameters.shape(Step::Create).check()?;
     let directory = sys::open_root(&parameters.directory).context("open", || &parameters.directory)?;
@@ -173,7 +173,7 @@ fn check_room(parameters: &Parameters) -> Result<()> {
     room::check(directory, &parameters.directory, &need)
 }
 
-/// How much is read or written at once.
+/// Return the maximum number of bytes per write.
 fn piece_of(parameters: &Parameters) -> usize {
     usize::try_from(parameters.largest_bytes.max(parameters.size_bytes)).map_or(CHUNK, |size| size.min(CHUNK))
 }
@@ -240,7 +240,7 @@ fn read(
     recorder.lap(Syscall::Open);
     let mut length = 0;
     loop {
-        // There is room for more than the file must hold, so that one that is longer is noticed.
+        // The buffer holds one byte more than a file that is read at once, so that a longer file is noticed.
         let count = sys::read_some(&descriptor, buffer).context("read", || file.path(LETTER))?;
         recorder.lap(Syscall::Read);
         length += count as u64;

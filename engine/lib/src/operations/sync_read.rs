@@ -1,4 +1,4 @@
-//! Reading every file of a tree to its end, as the source of a synchronisation does.
+//! Reading of every file of a tree to its end, as the source of a synchronisation does.
 
 use std::ffi::CStr;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use crate::memory;
 use crate::sys;
 use crate::walk::{Directory, Entry, FileVisitor, Handle, Order, Tree, Tried, Trouble, Visit, walk};
 
-/// What the kernel is told about the reading to come.
+/// Advice to the kernel about the reads that follow (`posix_fadvise`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -37,33 +37,34 @@ pub enum Advise {
     Noreuse,
 }
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// What to read.
+    /// Directory to read.
     #[serde(serialize_with = "path_as_text")]
     pub directory: PathBuf,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether directories on other file systems are left out.
+    /// Whether to skip directories on other file systems.
     pub one_file_system: bool,
-    /// How much is read at once.
+    /// Maximum number of bytes per read.
     pub buffer_bytes: usize,
-    /// Whether the page cache is passed by (`O_DIRECT`).
+    /// Whether to bypass the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// What the kernel is told, if anything.
+    /// Advice to the kernel, if any.
     pub advise: Option<Advise>,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Read all regular files.
 ///
 /// # Errors
-/// If the directory at the top cannot be opened. Anything below it that vanishes or refuses is counted.
+/// Fails if the buffer is empty or not aligned for direct I/O, or if the top directory cannot be opened. Files and
+/// directories below it that vanish or cannot be accessed are counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     if parameters.buffer_bytes == 0 {
         return Err(Error::Invalid("the buffer must not be empty".into()));
@@ -91,7 +92,7 @@ fn not_direct(files: u64) -> Option<Warning> {
     })
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 struct Reader<'a> {
     parameters: &'a Parameters,
     buffer: AlignedBuffer,
@@ -103,7 +104,8 @@ impl<'a> Reader<'a> {
         Ok(Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes)?, buffered: 0 })
     }
 
-    /// Opens a file, past the page cache if that is asked for and can be.
+    /// Open a file, with `O_DIRECT` if it is requested and supported. If it is requested but not supported, count the
+    /// file as buffered.
     fn open(&mut self, directory: &Handle, name: &CStr) -> Visit<OwnedFd> {
         let flags = sys::OPEN_READ | OFlags::NONBLOCK;
         if self.parameters.direct {
@@ -116,7 +118,8 @@ impl<'a> Reader<'a> {
         rustix::fs::openat(directory, name, flags, Mode::empty()).tried("open")
     }
 
-    /// Whether a file can be read past the page cache.
+    /// Return whether a file supports direct I/O. The buffer size must be a multiple of its alignment; otherwise the
+    /// error is fatal.
     fn suits(&self, file: &OwnedFd) -> Visit<bool> {
         let Some(direct) = direct::alignment(file).tried("stat")? else { return Ok(false) };
         if self.parameters.buffer_bytes % direct.read == 0 {

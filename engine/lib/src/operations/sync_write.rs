@@ -1,7 +1,8 @@
-//! Mirroring a tree, as the target of a synchronisation does: create, write, set times.
+//! Mirroring of a tree, as the target of a synchronisation does: create, write, set times.
 //!
-//! Permissions, times and (as root) owners are kept, links are made again, a file with several names
-//! stays one file. Extended attributes are not copied, and holes are filled with zeros.
+//! Permissions, times and (as root) owners are preserved. Symbolic links, pipes and sockets are recreated, and hard
+//! links are preserved. Devices are skipped, and extended attributes are not copied. With `read_write`, holes are
+//! filled with zeros.
 
 mod copy;
 mod links;
@@ -29,7 +30,7 @@ use crate::measure::syscall::Syscall;
 use crate::walk::{Directory, Entry, Handle, Node, Order, Tree, Tried, Visit, Visitor, walk};
 use crate::{memory, sys};
 
-/// How the contents are copied.
+/// Method of copying the contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -43,7 +44,7 @@ pub enum Method {
     Reflink,
 }
 
-/// What makes the copy durable, within the measured time.
+/// System calls that make the copy durable, within the measured time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -60,37 +61,38 @@ pub enum Sync {
     Syncfs,
 }
 
-/// What is to be done.
+/// Parameters of the operation.
 #[derive(Debug, Clone, Serialize)]
 pub struct Parameters {
-    /// The tree.
+    /// Tree to copy.
     #[serde(serialize_with = "path_as_text")]
     pub source: PathBuf,
-    /// Where its mirror goes: a directory that is made, or is empty.
+    /// Destination: it is created, or exists and is empty.
     #[serde(serialize_with = "path_as_text")]
     pub destination: PathBuf,
-    /// With how many threads.
+    /// Number of threads.
     pub threads: usize,
-    /// Which directory comes next.
+    /// Order in which directories are visited.
     pub order: Order,
-    /// Whether directories on other file systems are left out.
+    /// Whether to skip directories on other file systems.
     pub one_file_system: bool,
-    /// How much is read and written at once.
+    /// Maximum number of bytes per read and write.
     pub buffer_bytes: usize,
-    /// How the contents are copied.
+    /// Method of copying the contents.
     pub method: Method,
-    /// What makes the copy durable.
+    /// System calls that make the copy durable.
     pub sync: Sync,
-    /// What is measured.
+    /// Measurement options.
     #[serde(flatten)]
     pub measure: Measure,
 }
 
-/// Does the work.
+/// Copy the tree.
 ///
 /// # Errors
-/// If either top cannot be opened, the destination holds anything or lies within the source, or is
-/// full. Anything in the source that vanishes or refuses is counted.
+/// Fails if the source or the destination cannot be opened, if the destination is not empty, must not be filled, is
+/// inside the source or is full, or if the file system does not support the method. Files in the source that vanish or
+/// cannot be accessed are counted instead.
 pub fn run(parameters: &Parameters) -> Result<Outcome> {
     if parameters.buffer_bytes == 0 {
         return Err(Error::Invalid("the buffer must not be empty".into()));
@@ -150,17 +152,17 @@ impl Counts {
     }
 }
 
-/// A directory of the mirror, and what it has to become once it is full.
+/// A directory of the mirror, and the attributes that it gets when it is complete.
 #[derive(Debug)]
 struct Place {
-    /// Not kept where too many are open.
+    /// `None` if too many directories are open.
     descriptor: Option<Handle>,
     attributes: Attributes,
-    /// Further names are to come in it or below it: it gets its attributes at the end.
+    /// Whether hard links are added to it or below it at the end. It gets its attributes after that.
     waits: AtomicBool,
 }
 
-/// A descriptor that is there, or was opened just now.
+/// A descriptor that is still open, or that was opened again.
 enum Reached<'a> {
     Open(&'a Handle),
     Again(OwnedFd),
@@ -175,7 +177,7 @@ impl AsFd for Reached<'_> {
     }
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 struct Writer<'a> {
     mirror: &'a Mirror<'a>,
     copier: Copier<'a>,
@@ -190,7 +192,7 @@ impl Writer<'_> {
         sys::open_within(&self.mirror.root, &node.relative_path()).map(Reached::Again)
     }
 
-    /// Makes symbolic links, pipes and sockets; devices are left out.
+    /// Create a symbolic link, a pipe or a socket. Other files are skipped and counted.
     fn special(&mut self, directory: &Directory<'_, Place>, entry: &Entry<'_>, into: &Reached<'_>) -> Visit {
         let attributes = Attributes::of(directory.handle, entry.name).tried("stat")?;
         let permissions = Mode::from_raw_mode(attributes.permissions);

@@ -1,7 +1,7 @@
-//! Directory entries straight from `getdents64`, many per call, parsed in place.
+//! Directory entries from `getdents64`, many per call, parsed in place.
 //!
-//! `rustix::fs::RawDir` gives one entry at a time and keeps its buffer: a walk looks through all records of a call
-//! twice, times the call alone, and hands half of them to another thread.
+//! `rustix::fs::RawDir` returns one entry at a time and does not expose its buffer. A walk scans all records of a call
+//! twice, measures the call separately, and hands half of the records to another thread.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd};
@@ -9,9 +9,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use rustix::fs::FileType;
 use rustix::io::{Errno, Result};
 
-/// Room for some three thousand entries: few calls, and still within the second-level cache.
+/// Size of the buffer in bytes: about 3,000 entries, so that few calls are needed and the buffer fits into the L2
+/// cache.
 const CAPACITY: usize = 128 << 10;
-/// Where the fields of `struct linux_dirent64` are.
+/// Offsets of the fields of `struct linux_dirent64`.
 const LENGTH_AT: usize = 16;
 const KIND_AT: usize = 18;
 const NAME_AT: usize = 19;
@@ -27,10 +28,10 @@ impl Default for Dents {
 }
 
 impl Dents {
-    /// The next entries of an open directory; empty at its end.
+    /// Read the next entries of an open directory. Returns an empty slice at its end.
     pub fn read(&mut self, directory: impl AsFd) -> Result<&[u8]> {
         let descriptor = directory.as_fd().as_raw_fd();
-        // SAFETY: the kernel writes at most `len` bytes to a buffer that is ours for that long.
+        // SAFETY: the kernel writes at most `len` bytes to the buffer, which is borrowed mutably during the call.
         let length =
             unsafe { libc::syscall(libc::SYS_getdents64, descriptor, self.0.as_mut_ptr(), self.0.len()) };
         match usize::try_from(length) {
@@ -40,19 +41,20 @@ impl Dents {
     }
 }
 
-/// One entry of a directory.
+/// An entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Its name: any bytes but NUL and slash.
+    /// Name: any bytes except NUL and slash.
     pub name: &'a CStr,
-    /// What it is; `Unknown` on file systems that do not tell.
+    /// File type; `Unknown` if the file system does not report it.
     pub kind: FileType,
-    /// Its inode number, as the directory has it.
+    /// Inode number in the directory entry.
     pub inode: u64,
 }
 
 impl<'a> Entry<'a> {
-    /// The entry at the start of `bytes`, and how long its record is.
+    /// Parse the entry at the start of `bytes`. Returns the entry and the length of its record in bytes; `None` if
+    /// there is no complete record.
     #[inline]
     pub fn parse(bytes: &'a [u8]) -> Option<(Self, usize)> {
         let inode = u64::from_ne_bytes(*bytes.first_chunk()?);
@@ -61,7 +63,7 @@ impl<'a> Entry<'a> {
         Some((Self { name, kind: kind(bytes[KIND_AT]), inode }, length))
     }
 
-    /// Whether this is `.` or `..`.
+    /// Return whether this is `.` or `..`.
     #[inline]
     pub fn is_dot(&self) -> bool {
         matches!(self.name.to_bytes(), b"." | b"..")
@@ -81,7 +83,7 @@ fn kind(code: u8) -> FileType {
     }
 }
 
-/// The entries in a buffer that `Dents::read` filled.
+/// Return the entries in a buffer that [`Dents::read`] filled.
 pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     std::iter::from_fn(move || {
         let (entry, length) = Entry::parse(bytes)?;
@@ -90,7 +92,7 @@ pub fn entries(mut bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     })
 }
 
-/// The entries that may be directories, without looking at the names of the others.
+/// Return the entries that may be directories. The names of other entries are not parsed.
 pub(super) fn possible_directories(mut bytes: &[u8]) -> impl Iterator<Item = Entry<'_>> {
     std::iter::from_fn(move || {
         while let Some(header) = bytes.first_chunk::<NAME_AT>() {

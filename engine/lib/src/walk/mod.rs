@@ -1,7 +1,8 @@
-//! Walking a tree with several threads: directory descriptors, `getdents64`, no link ever followed.
+//! Parallel walk of a tree with directory descriptors and `getdents64`. Below the top directory, no symbolic link is
+//! followed.
 //!
-//! A visitor per thread sees each directory when it is entered, each file, and each directory again
-//! when everything in it is done. One huge directory is shared between all threads.
+//! Each thread has a visitor. A visitor is called when a directory is entered, for each file, and when everything in a
+//! directory is done. The files of a huge directory are shared by all threads.
 
 mod dents;
 mod node;
@@ -26,38 +27,38 @@ use crate::measure::recorder::Recorder;
 use pool::Pool;
 use worker::{Task, Worker};
 
-/// Which directory comes next.
+/// Order in which directories are visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Order {
-    /// The one found last: few directories are open at a time, and files are visited near each other.
+    /// The directory found last: few directories are open at a time, and neighbouring files are visited together.
     #[default]
     Depth,
-    /// The one found first.
+    /// The directory found first.
     Breadth,
 }
 
-/// A directory in which something is visited.
+/// The directory of the visited entry.
 #[derive(Debug, Clone, Copy)]
 pub struct Directory<'a, D> {
-    /// The tree around it.
+    /// Tree of the walk.
     pub tree: &'a Tree,
-    /// Its place in the tree.
+    /// Node of the directory in the tree.
     pub node: &'a Node<D>,
-    /// Its descriptor.
+    /// Open descriptor of the directory.
     pub handle: &'a Handle,
 }
 
-/// What one thread does with the directories and files of a walk.
+/// The work of one thread on the directories and files of a walk.
 pub trait Visitor: Send {
-    /// What is remembered about a directory until everything in it is done.
+    /// Data kept for a directory until everything in it is done.
     type Data: Send + Sync;
 
-    /// Makes what is remembered about the directory at the top.
+    /// Return the data of the top directory. Any error ends the walk.
     fn root(&mut self, tree: &Tree, recorder: &mut Recorder<'_>) -> Visit<Self::Data>;
 
-    /// A directory was opened; `None` leaves it out.
+    /// Process a directory that was opened. Return its data, or `None` to skip it.
     fn enter(
         &mut self,
         parent: &Directory<'_, Self::Data>,
@@ -66,7 +67,7 @@ pub trait Visitor: Send {
         recorder: &mut Recorder<'_>,
     ) -> Visit<Option<Self::Data>>;
 
-    /// Anything that is not a directory.
+    /// Process an entry that is not a directory.
     fn file(
         &mut self,
         directory: &Directory<'_, Self::Data>,
@@ -74,15 +75,15 @@ pub trait Visitor: Send {
         recorder: &mut Recorder<'_>,
     ) -> Visit;
 
-    /// Everything in a directory is done.
+    /// Process the end of a directory: everything in it is done.
     fn leave(&mut self, _tree: &Tree, _node: &Node<Self::Data>, _recorder: &mut Recorder<'_>) -> Visit {
         Ok(())
     }
 }
 
-/// A visitor that looks at files alone and remembers nothing about directories.
+/// A visitor that processes files only and keeps no data for directories.
 pub trait FileVisitor: Send {
-    /// Anything that is not a directory.
+    /// Process an entry that is not a directory.
     fn file(
         &mut self,
         directory: &Directory<'_, ()>,
@@ -119,8 +120,8 @@ impl<V: FileVisitor> Visitor for V {
     }
 }
 
-/// Walks the tree; one visitor for each thread is made by `make`, before anything is measured, and handed
-/// back at the end.
+/// Walk the tree, then call `finish` if it is given. `make` creates one visitor per thread before the measurement
+/// starts. Returns the measurements, the visitors and the errors of single files.
 pub fn walk<V, M, F>(
     phase: &Phase<'_>,
     tree: &Tree,
@@ -148,7 +149,7 @@ where
     Ok((operation, visitors, troubles))
 }
 
-/// What an entry is, asked of the file where the directory does not tell.
+/// Return the file type of an entry. If the directory does not contain it, call `statat`; `Unknown` if that fails.
 fn kind_of(directory: &Arc<Handle>, entry: &Entry<'_>) -> FileType {
     if entry.kind != FileType::Unknown {
         return entry.kind;

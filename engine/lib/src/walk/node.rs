@@ -1,7 +1,7 @@
-//! The directories of a walk that are not over yet, and their descriptors.
+//! The unfinished directories of a walk and their descriptors.
 //!
-//! A descriptor stays open while its directory has work left, as long as there are not too many. A
-//! closed one is opened again from the nearest open ancestor, name by name, never through a link.
+//! A descriptor stays open while its directory has work left, unless too many directories are open. A closed directory
+//! is opened again from the nearest open ancestor, one name at a time, never through a symbolic link.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -16,25 +16,25 @@ use crate::attributes::Attributes;
 use crate::error::Context;
 use crate::sys;
 
-/// The tree that is walked.
+/// The tree of a walk.
 #[derive(Debug)]
 pub struct Tree {
     root: Arc<Handle>,
     path: PathBuf,
-    /// The only file system that is walked; `None` if all are.
+    /// Device number of the only file system to walk; `None` for all.
     file_system: Option<u64>,
     open: Arc<AtomicUsize>,
     budget: usize,
 }
 
-/// An open directory; counted, so that there are never too many.
+/// An open directory. All are counted, so that there are never too many.
 #[derive(Debug)]
 pub struct Handle {
     descriptor: OwnedFd,
     _place: Place,
 }
 
-/// Counts as one open directory while it exists.
+/// A count of one open directory, which is released on drop.
 #[derive(Debug)]
 struct Place(Arc<AtomicUsize>);
 
@@ -50,28 +50,28 @@ impl Drop for Place {
     }
 }
 
-/// A directory in which work is left, with what the visitor remembers about it.
+/// An unfinished directory, with the data of the visitor.
 #[derive(Debug)]
 pub struct Node<D> {
     parent: Option<Arc<Self>>,
     name: Box<CStr>,
     depth: usize,
     handle: Mutex<Option<Arc<Handle>>>,
-    /// Parts of this directory that are not over: its own listing, batches of files, subdirectories.
+    /// Unfinished parts of this directory: its listing, batches of files, subdirectories.
     pub(super) pending: AtomicUsize,
-    /// What the visitor remembers.
+    /// Data of the visitor.
     pub data: D,
 }
 
 impl Tree {
-    /// Opens the directory at the top. A third of the descriptors that the process may have are for
-    /// directories; the rest is for the files in them.
+    /// Open the top directory. A third of the file descriptors that the process may have are for directories, but at
+    /// most 16,384; the rest are for files. Without `cross_mounts`, other file systems are skipped.
     pub fn open(path: &Path, cross_mounts: bool) -> crate::Result<Self> {
         let descriptor = sys::open_root(path).context("open", || path)?;
         Self::over(descriptor, path, cross_mounts)
     }
 
-    /// A tree below a directory that is open.
+    /// Create a tree from a top directory that is already open. `path` is used in messages.
     pub fn over(descriptor: OwnedFd, path: &Path, cross_mounts: bool) -> crate::Result<Self> {
         let device = Attributes::of_open(&descriptor).context("stat", || path)?.id.device;
         let file_system = (!cross_mounts).then_some(device);
@@ -80,33 +80,34 @@ impl Tree {
         Ok(Self { root, path: path.into(), file_system, open, budget: sys::descriptor_budget() })
     }
 
-    /// Whether directories on other file systems are left out.
+    /// Return whether directories on other file systems are skipped.
     pub(super) fn stays_on_one_file_system(&self) -> bool {
         self.file_system.is_some()
     }
 
-    /// Whether a directory lies on a file system that is left out. What the kernel calls a mount was never
-    /// opened; a subvolume of btrfs is none, and tells by its device.
+    /// Return whether an opened directory is on a file system that is skipped. Mount points are not even opened; a
+    /// btrfs subvolume is not a mount point, but has its own device number.
     pub(super) fn leaves_out(&self, opened: &Handle) -> Result<bool> {
         Ok(Some(Attributes::of_open(opened)?.id.device) != self.file_system)
     }
 
-    /// The top directory, open.
+    /// Return the open top directory.
     pub fn root(&self) -> &Arc<Handle> {
         &self.root
     }
 
-    /// The path of the top directory, as the user gave it.
+    /// Return the path of the top directory, as the user gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether so many directories are open that no more should be kept.
+    /// Return whether so many directories are open that no more should be kept open.
     pub(super) fn is_crowded(&self) -> bool {
         self.open.load(Ordering::Relaxed) > self.budget
     }
 
-    /// Opens a directory by its name in another one, and never through a link.
+    /// Open a directory by its name in another one, never through a symbolic link. If only one file system is walked, a
+    /// mount point fails with `EXDEV`.
     pub(super) fn open_child(&self, parent: &Handle, name: &CStr) -> Result<Arc<Handle>> {
         let descriptor = if self.file_system.is_none() {
             sys::open_directory(parent, name)?
@@ -117,8 +118,9 @@ impl Tree {
         Ok(Arc::new(Handle { descriptor, _place: Place(Arc::clone(&self.open)) }))
     }
 
-    /// Opens a directory that belongs to this walk but not to its tree, to be kept; `None` if too many are open.
-    /// Its place is taken before it is opened: several threads that only look would all find the last one free.
+    /// Open a directory that belongs to this walk but not to its tree, and keep it open. Returns `None` if too many
+    /// directories are open. It is counted before it is opened: if several threads only checked the limit first, all
+    /// would exceed it.
     pub fn keep(&self, open: impl FnOnce() -> Result<OwnedFd>) -> Result<Option<Handle>> {
         let more = |open: usize| (open <= self.budget).then_some(open + 1);
         if self.open.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_err() {
@@ -128,7 +130,7 @@ impl Tree {
         Ok(Some(Handle { descriptor: open()?, _place: place }))
     }
 
-    /// The open descriptor of a directory, opened again if it had to be closed.
+    /// Return the open descriptor of a directory. If it was closed, open the directory again.
     pub fn handle<D>(&self, node: &Node<D>) -> Result<Arc<Handle>> {
         let mut closed = Vec::new();
         let mut next = Some(node);
@@ -147,7 +149,7 @@ impl Tree {
         Ok(open)
     }
 
-    /// The path of something in a directory.
+    /// Return the path of a name in a directory, starting with the path of the top directory.
     pub fn path_of<D>(&self, node: &Node<D>, name: &CStr) -> PathBuf {
         let mut path = self.path.clone();
         path.push(OsStr::from_bytes(&node.relative_path()));
@@ -171,27 +173,27 @@ impl<D> Node<D> {
         self.handle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of the descriptor; it closes once nobody is using it.
+    /// Release the descriptor. It is closed when no thread uses it any more.
     pub(super) fn close(&self) {
         self.lock().take();
     }
 
-    /// The directory around it; `None` at the top.
+    /// Return the parent directory; `None` for the top directory.
     pub fn parent(&self) -> Option<&Arc<Self>> {
         self.parent.as_ref()
     }
 
-    /// Its name; empty at the top.
+    /// Return the name; empty for the top directory.
     pub fn name(&self) -> &CStr {
         &self.name
     }
 
-    /// How far below the top it is.
+    /// Return the depth; 0 for the top directory.
     pub fn depth(&self) -> usize {
         self.depth
     }
 
-    /// Its path from the top, in bytes; empty at the top.
+    /// Return the path relative to the top directory, in bytes; empty for the top directory.
     pub fn relative_path(&self) -> Vec<u8> {
         let mut names = Vec::new();
         let mut next = Some(self);
@@ -205,7 +207,7 @@ impl<D> Node<D> {
 }
 
 impl<D> Drop for Node<D> {
-    /// Drops the ancestors one after another: a chain of a hundred thousand must not end the stack.
+    /// Drop the ancestors in a loop: with recursion, a very deep tree would overflow the stack.
     fn drop(&mut self) {
         let mut next = self.parent.take();
         while let Some(mut node) = next.and_then(Arc::into_inner) {

@@ -1,15 +1,15 @@
-//! Work shared between threads: each has its own tasks, without a lock, and gives some away when
-//! another thread is hungry. When all are hungry, the walk is over.
+//! Distribution of work to threads. Each thread has its own tasks, without a lock, and hands some of them to idle
+//! threads. The walk ends when all threads are idle.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// What the threads share.
+/// State shared by all threads.
 #[derive(Debug)]
 pub(super) struct Pool<T> {
     threads: usize,
-    /// Threads that wait, less the tasks that wait for them.
+    /// Number of waiting threads minus the number of tasks in the pool, at least 0.
     hunger: AtomicUsize,
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -28,13 +28,13 @@ impl<T> Pool<T> {
         Self { threads, hunger: AtomicUsize::new(0), state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// Whether some thread has nothing to do and nothing waits for it.
+    /// Return whether a thread is idle and there is no task for it in the pool.
     #[inline]
     pub(super) fn is_hungry(&self) -> bool {
         self.hunger.load(Ordering::Relaxed) > 0
     }
 
-    /// Gives tasks to whoever is hungry.
+    /// Add tasks for idle threads.
     pub(super) fn give(&self, tasks: impl IntoIterator<Item = T>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.tasks.extend(tasks);
@@ -42,7 +42,7 @@ impl<T> Pool<T> {
         if state.tasks.len() > 1 { self.changed.notify_all() } else { self.changed.notify_one() }
     }
 
-    /// Waits for a task; `None` when the walk is over.
+    /// Wait for a task. Returns `None` when the walk is over.
     pub(super) fn take(&self) -> Option<T> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.waiting += 1;
@@ -65,7 +65,7 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Ends the walk for everyone.
+    /// End the walk for all threads.
     pub(super) fn abort(&self) {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).over = true;
         self.changed.notify_all();

@@ -1,4 +1,5 @@
-//! Files and directories that vanished or refused: counted, with a few examples, never fatal.
+//! Files and directories that vanished or could not be accessed. They are counted, with a few examples, and do not end
+//! the walk.
 
 use std::path::Path;
 
@@ -10,12 +11,12 @@ use crate::error::{Error, Kind};
 
 const EXAMPLES: usize = 5;
 
-/// Why a visitor could not do its work on a file.
+/// The reason why a visitor could not process a file.
 #[derive(Debug)]
 pub enum Trouble {
-    /// This file vanished or refused; the walk goes on.
+    /// This file vanished or cannot be accessed: the failed action and the error number. The walk continues.
     File(&'static str, Errno),
-    /// The walk cannot go on.
+    /// An error that ends the walk.
     Fatal(Error),
 }
 
@@ -25,12 +26,12 @@ impl From<Error> for Trouble {
     }
 }
 
-/// What a visitor returns.
+/// Result of a visitor's method.
 pub type Visit<T = ()> = Result<T, Trouble>;
 
-/// Names what was tried on a file, where an error is no more than this file's.
+/// Conversion of system call errors that concern only one file.
 pub trait Tried<T> {
-    /// Turns an error number into trouble with this file.
+    /// Convert an error number into [`Trouble::File`]. `action` is a verb, for messages.
     fn tried(self, action: &'static str) -> Visit<T>;
 }
 
@@ -40,24 +41,24 @@ impl<T> Tried<T> for rustix::io::Result<T> {
     }
 }
 
-/// How many files gave trouble.
+/// Number of files and directories with errors, by class.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Troubles {
-    /// They were there and then they were not.
+    /// Found in a listing, but no longer there (`ENOENT`).
     pub vanished: u64,
-    /// Permission denied.
+    /// Permission denied, or a read-only file system.
     pub denied: u64,
-    /// Anything else.
+    /// Any other error.
     pub failed: u64,
-    /// Directories that were left out because they lie on another file system: no failure.
+    /// Directories skipped because they are on another file system. This is not an error.
     pub other_file_systems: u64,
-    /// The first few, for people.
+    /// Messages of the first few errors.
     #[serde(skip)]
     pub examples: Vec<String>,
 }
 
 impl Troubles {
-    /// Counts one.
+    /// Count an error.
     pub fn add(&mut self, action: &'static str, path: &Path, errno: Errno) {
         match Kind::from(errno) {
             Kind::NotFound => self.vanished += 1,
@@ -69,7 +70,7 @@ impl Troubles {
         }
     }
 
-    /// Adds those of another thread.
+    /// Add the errors of another thread.
     pub fn merge(&mut self, other: Self) {
         self.vanished += other.vanished;
         self.denied += other.denied;
@@ -79,12 +80,12 @@ impl Troubles {
         self.examples.truncate(EXAMPLES);
     }
 
-    /// How many there are.
+    /// Return the number of errors.
     pub fn count(&self) -> u64 {
         self.vanished + self.denied + self.failed
     }
 
-    /// A warning that names the examples, if there is anything to warn of.
+    /// Return a warning with the counts and examples; `None` if there are no errors.
     pub fn warning(&self) -> Option<Warning> {
         let Self { vanished, denied, failed, examples, .. } = self;
         (self.count() > 0).then(|| Warning {

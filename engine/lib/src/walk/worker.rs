@@ -1,4 +1,4 @@
-//! One thread of a walk: takes a task, lists directories, visits files, gives work to the hungry.
+//! One thread of a walk: takes tasks, lists directories, visits files and hands tasks to idle threads.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -16,16 +16,16 @@ use crate::error::{Error, Result};
 use crate::measure::recorder::Recorder;
 use crate::measure::syscall::Syscall;
 
-/// A directory with more subdirectories than this is listed bit by bit, so that memory stays bounded.
+/// Depth-first, the listing of a directory is interrupted after more subdirectories than this, to bound memory use.
 const SUBDIRECTORIES_AT_ONCE: usize = 1024;
 
 /// A part of the walk that any thread can do.
 pub(super) enum Task<D> {
-    /// The directory at the top.
+    /// The top directory.
     Root,
-    /// A directory that was found.
+    /// A subdirectory, by its parent and its name.
     Directory(Arc<Node<D>>, Box<CStr>),
-    /// A directory whose listing goes on where it stopped.
+    /// A directory whose listing was interrupted.
     Continue(Arc<Node<D>>, Arc<Handle>),
     /// Some files of a directory, as the records of its listing.
     Files(Arc<Node<D>>, Arc<Handle>, Vec<u8>),
@@ -77,7 +77,8 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         next.or_else(|| self.pool.take())
     }
 
-    /// Gives away the older half of the tasks: nearest to the top, so the largest.
+    /// Hand the older half of the tasks to idle threads. They are nearest to the top directory and therefore the
+    /// largest.
     fn give_half(&mut self) {
         let half = self.local.len().div_ceil(2);
         self.pool.give(self.local.drain(..half));
@@ -155,7 +156,7 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         }
     }
 
-    /// Lists a directory to its end, or until it has given enough work for now.
+    /// List a directory to its end, or until enough subdirectories are found for now.
     fn list(&mut self, node: &Arc<Node<V::Data>>, handle: &Arc<Handle>) -> Result<()> {
         let mut dents = std::mem::take(&mut self.dents);
         let result = self.list_with(&mut dents, node, handle);
@@ -199,7 +200,7 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         }
     }
 
-    /// Notes the subdirectories for later; returns how many there are.
+    /// Queue the subdirectories for later. Returns their number.
     fn directories(&mut self, node: &Arc<Node<V::Data>>, handle: &Arc<Handle>, bytes: &[u8]) -> usize {
         let before = self.local.len();
         for entry in possible_directories(bytes) {
@@ -212,7 +213,8 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         found
     }
 
-    /// Visits the files among the records; gives away half of the rest whenever a thread is hungry.
+    /// Visit the files among the records. Whenever a thread is idle, hand it half of the tasks or of the remaining
+    /// records.
     fn files(&mut self, node: &Arc<Node<V::Data>>, handle: &Arc<Handle>, records: &[u8]) -> Result<()> {
         let directory = Directory { tree: self.tree, node, handle };
         let mut rest = records;
@@ -234,7 +236,8 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         Ok(())
     }
 
-    /// Gives directories to the hungry, or else the second half of these files; returns what is left.
+    /// Hand half of the tasks to idle threads or, without tasks, the second half of these records. Returns the records
+    /// that remain.
     fn feed<'b>(&mut self, node: &Arc<Node<V::Data>>, handle: &Arc<Handle>, rest: &'b [u8]) -> &'b [u8] {
         if !self.local.is_empty() {
             self.give_half();
@@ -253,7 +256,8 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
         mine
     }
 
-    /// One part of a directory is over; leaves it and those around it that are then over too.
+    /// Finish one part of a directory. If it was the last one, leave the directory, and each ancestor that is then
+    /// finished too.
     fn part_done(&mut self, node: Arc<Node<V::Data>>) -> Result<()> {
         let mut next = Some(node);
         while let Some(node) = next {
@@ -281,7 +285,7 @@ impl<'a, 'r, V: Visitor> Worker<'a, 'r, V> {
     }
 }
 
-/// How far a listing went.
+/// Result of a listing: complete, or interrupted.
 enum Listed {
     Whole,
     Stopped,

@@ -1,4 +1,4 @@
-//! The sums of an analysis, and how they are written.
+//! The totals of an analysis and their JSON form.
 
 use std::hash::Hash;
 
@@ -12,10 +12,10 @@ use crate::names::{self, Extension};
 use crate::walk::Troubles;
 
 const DAY: i64 = 86_400;
-/// The upper bounds of the age classes in days; the last class has none.
+/// Upper bounds of the age classes in days, exclusive. The last class has no upper bound.
 const AGES: [i64; 4] = [1, 7, 30, 365];
 
-/// Files, their bytes, and the bytes allocated for them.
+/// Number of files, and their apparent and allocated size in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Totals {
     files: u64,
@@ -35,7 +35,7 @@ impl Totals {
     }
 }
 
-/// Totals by a key. Neighbours mostly have the same key, so the last one is tried first.
+/// Totals by key. Consecutive files mostly have the same key, so the last key is checked before the map.
 #[derive(Debug)]
 struct Tally<K> {
     places: FastMap<K, usize>,
@@ -80,7 +80,7 @@ impl<K: Copy + Eq + Hash> Tally<K> {
     }
 }
 
-/// What one thread has counted.
+/// The counts of one thread.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     all: Totals,
@@ -145,7 +145,7 @@ impl Counts {
     }
 }
 
-/// Everything that is needed to write the answer.
+/// The data from which the answer is made.
 pub(super) struct Report {
     pub(super) counts: Counts,
     pub(super) branches: Vec<Branch>,
@@ -174,7 +174,8 @@ impl Report {
         })
     }
 
-    /// Each branch with everything below it; a branch is always noted after the one around it.
+    /// Return the totals of each branch with everything below it, without the top directory. A branch always has a
+    /// higher index than its parent.
     fn branch_totals(&self) -> Vec<(Value, Totals)> {
         let mut totals = self.counts.by_branch.clone();
         totals.resize(self.branches.len(), Totals::default());
@@ -188,7 +189,8 @@ impl Report {
         rows.map(|(branch, totals)| (names::to_json(&branch.path), totals)).collect()
     }
 
-    /// The lines with the most bytes, and then by their key, so that the order is always the same.
+    /// Return the first `top` rows in descending order of allocated bytes and number of files, then by key, so that the
+    /// order is deterministic.
     fn list(&self, label: &str, mut lines: Vec<(Value, Totals)>) -> Vec<Value> {
         lines.sort_by_cached_key(|(key, totals)| {
             (std::cmp::Reverse((totals.allocated, totals.files)), key.to_string())

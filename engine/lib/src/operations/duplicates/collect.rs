@@ -1,4 +1,4 @@
-//! The files of a tree, with what is needed to open each again: forty bytes and its name.
+//! The files of a tree and what is needed to open each of them again: 40 bytes and the name per file.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::OwnedFd;
@@ -18,26 +18,26 @@ use crate::memory;
 use crate::sys;
 use crate::walk::{Directory, Entry, Handle, Tree, Tried, Visit, Visitor};
 
-/// What memory runs out for.
+/// Purpose of the memory, for error messages.
 const LIST: &str = "the list of all files";
 
-/// One file.
+/// A file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct File {
     pub(super) size: u64,
     pub(super) id: FileId,
     pub(super) directory: u32,
-    /// Where its name starts.
+    /// Offset of its name in the list of names.
     name: usize,
 }
 
-/// A directory by its name and the one around it.
+/// A directory: the number of its parent and its name.
 struct Branch {
     parent: u32,
     name: Box<CStr>,
 }
 
-/// What all threads share.
+/// State shared by all threads.
 pub(super) struct Shared {
     minimum: u64,
     directories: Mutex<Vec<Branch>>,
@@ -56,7 +56,7 @@ impl Shared {
     }
 }
 
-/// One thread's part.
+/// The visitor of one thread.
 pub(super) struct Collector<'a> {
     shared: &'a Shared,
     files: Vec<File>,
@@ -68,14 +68,14 @@ impl<'a> Collector<'a> {
         Self { shared, files: Vec::new(), names: Vec::new() }
     }
 
-    /// The files and their names.
+    /// Return the files and their names.
     pub(super) fn into_parts(self) -> (Vec<File>, Vec<u8>) {
         (self.files, self.names)
     }
 }
 
 impl Visitor for Collector<'_> {
-    /// The number of the directory.
+    /// Number of the directory.
     type Data = u32;
 
     fn root(&mut self, _tree: &Tree, _recorder: &mut Recorder<'_>) -> Visit<u32> {
@@ -115,7 +115,7 @@ impl Visitor for Collector<'_> {
     }
 }
 
-/// All files that may have duplicates.
+/// The files that may have duplicates.
 pub(super) struct Files {
     tree: Tree,
     directories: Vec<Branch>,
@@ -138,13 +138,13 @@ impl Files {
         Ok(Self { tree, directories, names, list: files })
     }
 
-    /// How long all files are together.
+    /// Return the sum of all file sizes in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.list.iter().map(|file| file.size).sum()
     }
 
-    /// Keeps one name of each file, and only files whose size another one has; returns how many further
-    /// names there were. The files are then in the order of their directories, and of their inodes.
+    /// Keep one name of each file, and only files whose size occurs more than once. Returns the number of further hard
+    /// links. Afterwards, the files are sorted by directory and inode number.
     pub(super) fn keep_same_sizes(&mut self) -> Result<u64> {
         let files = &mut self.list;
         files.sort_unstable_by_key(|file| (file.size, file.id, file.directory, file.name));
@@ -174,7 +174,7 @@ impl Files {
         CStr::from_bytes_until_nul(&self.names[file.name..]).expect("every name was noted with its NUL")
     }
 
-    /// The path of a file from the top.
+    /// Return the path of a file relative to the top directory.
     fn relative_path(&self, file: &File) -> Vec<u8> {
         let mut path = self.directory_path(file.directory);
         path.extend((!path.is_empty()).then_some(b'/'));
@@ -182,20 +182,20 @@ impl Files {
         path
     }
 
-    /// The path of a file, for messages.
+    /// Return the path of a file for messages, starting with the path of the top directory.
     pub(super) fn path(&self, index: u32) -> PathBuf {
         let path = self.relative_path(&self.list[index as usize]);
         self.tree.path().join(OsStr::from_bytes(&path))
     }
 
-    /// These files as a set of the answer.
+    /// Return these files as a set of the answer. Panics if there are none.
     pub(super) fn set(&self, members: &[u32]) -> DuplicateSet {
         let files = members.iter().map(|&index| &self.list[index as usize]);
         let size = self.list[members[0] as usize].size;
         DuplicateSet::new(size, files.map(|file| self.relative_path(file)).collect())
     }
 
-    /// Opens a file; its directory stays open for the next one.
+    /// Open a file for reading. `last` keeps its directory open for the next file.
     pub(super) fn open(&self, last: &mut LastDirectory, index: u32) -> rustix::io::Result<OwnedFd> {
         let file = &self.list[index as usize];
         let directory = match last.0.take() {

@@ -1,8 +1,8 @@
-//! The last sieve: files that are still alike are read side by side and compared byte by byte.
+//! The last step: the remaining candidates are compared byte by byte.
 //!
-//! Each is compared with the first of its group. Large groups are split into several comparisons, and
-//! long files into stretches, so that all threads have work. Files that differ from the first are
-//! parted by full hashes, and then proven in the same way.
+//! Each file is compared with the first file of its group. Large groups are split into several comparisons and long
+//! files into stretches, so that all threads have work. Files that differ from the first are grouped by full hashes and
+//! then compared in the same way.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,18 +21,19 @@ use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::walk::{Tried, Troubles};
 
-/// How many files are compared with the first one at once.
+/// Maximum number of files that are compared with the first file in one task.
 const SIDE_BY_SIDE: usize = 15;
-/// How long a stretch of a file is.
+/// Maximum length of a stretch in bytes.
 const STRETCH: u64 = 32 << 20;
 
-/// The proven sets, and the work it took.
+/// The sets of identical files, and the measured operations.
 pub(super) struct Compared {
     pub(super) sets: Vec<Vec<u32>>,
     pub(super) operations: Vec<Operation>,
 }
 
-/// Compares the files of each group.
+/// Compare the files of each group. Full hashes are computed only if several files of a group differ from its first
+/// file.
 pub(super) fn compare<'a>(
     phase: &impl Fn(&'static str, Bandwidth) -> Result<Phase<'a>>,
     files: &Files,
@@ -57,14 +58,14 @@ pub(super) fn compare<'a>(
     Ok(compared)
 }
 
-/// What became of a file.
+/// Result of the comparison of a file; `gone` if it cannot be read.
 #[derive(Default)]
 struct Fate {
     differs: AtomicBool,
     gone: AtomicBool,
 }
 
-/// A stretch of the first file of a group and of some others.
+/// A comparison of a stretch of the first file of a group with the same stretch of some of the others.
 struct Task {
     first: u32,
     others: Vec<u32>,
@@ -116,7 +117,7 @@ impl<'a> Round<'a> {
         Ok(operation)
     }
 
-    /// Adds the proven sets; returns what is left to be compared with each other.
+    /// Add the sets of identical files to `sets`. Returns the groups that have to be compared again.
     fn finish(self, sets: &mut Vec<Vec<u32>>) -> Vec<Vec<u32>> {
         let mut left = Vec::new();
         for mut group in self.groups {
@@ -191,7 +192,8 @@ impl<'a> Comparer<'a> {
         }
     }
 
-    /// Without their first, the others have to be compared among themselves, in the next round.
+    /// Mark the other files as different, because the first file cannot be read. The next round compares them with each
+    /// other.
     #[expect(clippy::unnecessary_wraps, reason = "it ends a comparison")]
     fn first_is_gone(&self, task: &Task) -> Result<()> {
         for &index in &task.others {
@@ -231,13 +233,13 @@ impl<'a> Comparer<'a> {
     }
 }
 
-/// Closes a file, which is a system call of its own.
+/// Close a file and record the time as a separate system call.
 fn close(file: OwnedFd, recorder: &mut Recorder<'_>) {
     drop(file);
     recorder.lap(Syscall::Close);
 }
 
-/// Compares the files of one group, up to those of one task, for tests.
+/// Run the first task of a comparison of one group, for tests.
 #[cfg(test)]
 pub(super) fn compare_one(files: &Files, group: Vec<u32>, recorder: &mut Recorder<'_>) {
     let round = Round::new(files, vec![group]);

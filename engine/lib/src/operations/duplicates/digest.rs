@@ -1,34 +1,35 @@
-//! Hashes of contents, and the comparison of two pieces: all that is done to contents between system calls.
+//! Hashes of contents and the comparison of two buffers: all work on contents between system calls.
 
 use xxhash_rust::xxh3::{Xxh3, xxh3_128};
 
 use super::Hash;
 
-/// Notes, by the clock of tests, that this takes time.
+/// Advance the clock of the tests by `tests::LONG`, because hashing and comparing take time. Does nothing outside of
+/// tests.
 fn spend() {
     #[cfg(test)]
     crate::measure::clock::fake::spend(tests::LONG);
 }
 
-/// The hash of all of a small file.
+/// Return the BLAKE3 hash of the contents of a small file.
 pub(super) fn whole(contents: &[u8]) -> blake3::Hash {
     spend();
     blake3::hash(contents)
 }
 
-/// The hash of both ends of a file.
+/// Return the XXH3 hash (128 bits) of the head and the tail of a file.
 pub(super) fn ends(contents: &[u8]) -> u128 {
     spend();
     xxh3_128(contents)
 }
 
-/// Whether two pieces are alike.
+/// Return whether two buffers are equal.
 pub(super) fn same(first: &[u8], other: &[u8]) -> bool {
     spend();
     first == other
 }
 
-/// A hash of a whole file, piece by piece.
+/// Incremental hash of a file. An XXH3 hash fills the first 16 bytes of the result, the others are 0.
 pub(super) enum Digest {
     Blake3(Box<blake3::Hasher>),
     Xxh3(Box<Xxh3>),
@@ -63,6 +64,6 @@ impl Digest {
 
 #[cfg(test)]
 pub(super) mod tests {
-    /// How long each of these takes by the clock of tests.
+    /// Time in nanoseconds that each of these functions takes by the clock of the tests.
     pub(in super::super) const LONG: u64 = 1_000_000;
 }

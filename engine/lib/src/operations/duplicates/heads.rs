@@ -1,4 +1,4 @@
-//! The second sieve: the head and the tail of each file, or all of a small one.
+//! The second step: hashes of the head and the tail of each file, or of the whole file if it is small.
 
 use std::os::fd::AsFd;
 
@@ -14,27 +14,27 @@ use crate::memory;
 use crate::walk::{Tried, Trouble, Troubles, Visit};
 use rustix::io::Errno;
 
-/// How much is read at either end of a file.
+/// Bytes read at each end of a file.
 const END: usize = 4 << 10;
-/// A file up to this size is read whole, and its BLAKE3 hash is taken for its contents.
+/// Maximum size in bytes of a file that is read completely and compared by its BLAKE3 hash.
 pub(super) const SMALL: u64 = 16 << 10;
-/// Room for a small file, or for both ends of another.
+/// Size of the buffer in bytes: enough for a small file, or for both ends of a larger one.
 const BUFFER: usize = 16 << 10;
-/// What memory runs out for.
+/// Purpose of the memory, for error messages.
 pub(super) const HASHES: &str = "the hashes of all files";
-/// How many files a thread takes at once.
+/// Number of files that a thread takes from the list at a time.
 const AT_ONCE: usize = 32;
 
-/// What the second sieve leaves.
+/// The groups that remain after the second step.
 pub(super) struct Heads {
-    /// Small files, proven to be alike.
+    /// Groups of small files with identical contents.
     pub(super) settled: Vec<Vec<u32>>,
-    /// Larger files, alike so far.
+    /// Groups of larger files with the same size, head and tail.
     pub(super) alike: Vec<Vec<u32>>,
     pub(super) troubles: Troubles,
 }
 
-/// Hashes heads and tails, and groups the files that are alike in them.
+/// Hash the head and the tail of each file, and group the files by size and hash.
 pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation, Heads)> {
     let share = Share::new(files.list.len(), AT_ONCE);
     let prepare =
@@ -73,7 +73,7 @@ pub(super) fn hash_heads(phase: &Phase<'_>, files: &Files) -> Result<(Operation,
     Ok((operation, Heads { settled: members(small), alike: members(large), troubles }))
 }
 
-/// Counts a file that gave trouble, unless nothing can go on.
+/// Count a file that could not be read. Returns the error if it is fatal.
 pub(super) fn note(
     trouble: Trouble,
     files: &Files,
@@ -125,7 +125,8 @@ impl HeadHasher<'_> {
     }
 }
 
-/// Fills the buffer, and counts what it reads; a file that has become shorter gives trouble.
+/// Fill the buffer with `pread` from `offset` on, and count the bytes. Fails with `ENODATA` if the file has become
+/// shorter.
 pub(super) fn read_at(
     file: impl AsFd,
     mut buffer: &mut [u8],
@@ -146,7 +147,7 @@ pub(super) fn read_at(
     Ok(())
 }
 
-/// Hashes one file, for tests.
+/// Hash one file, for tests.
 #[cfg(test)]
 pub(super) fn hash_one(files: &Files, index: u32, recorder: &mut Recorder<'_>) {
     let (last, buffer) = (LastDirectory::default(), vec![0; BUFFER]);

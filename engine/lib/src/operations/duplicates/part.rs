@@ -1,4 +1,4 @@
-//! Full hashes, to part files that differ from the first of their group.
+//! Full hashes, which divide the files that differ from the first file of their group.
 
 use super::Hash;
 use super::PIECE;
@@ -14,7 +14,7 @@ use crate::measure::syscall::Syscall;
 use crate::memory;
 use crate::walk::{Tried, Troubles, Visit};
 
-/// Parts each group by the full hashes of its files.
+/// Divide each group by the full hashes of its files. A file whose hash is unique in its group is dropped.
 pub(super) fn part(
     phase: &Phase<'_>,
     files: &Files,
@@ -86,7 +86,7 @@ fn hash_file(
     Ok(digest)
 }
 
-/// Hashes one file, for tests.
+/// Hash one file, for tests.
 #[cfg(test)]
 pub(super) fn hash_one(files: &Files, index: u32, hash: Hash, recorder: &mut Recorder<'_>) {
     let (mut last, mut buffer) = (LastDirectory::default(), vec![0; PIECE]);

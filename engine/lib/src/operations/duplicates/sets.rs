@@ -1,5 +1,5 @@
-//! Duplicate sets as the answer writes them, and what they come to. A data set's manifest is made from
-//! the same, so that the two can be held against each other.
+//! Duplicate sets and their totals as written in the answer. The manifest of a data set is made by the same code, so
+//! that both can be compared.
 
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::names;
 use crate::walk::Troubles;
 
-/// Files with the same contents, by their paths from the top.
+/// Files with identical contents, by their paths relative to the top directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DuplicateSet {
     size: u64,
@@ -15,13 +15,13 @@ pub struct DuplicateSet {
 }
 
 impl DuplicateSet {
-    /// A set of files of this size.
+    /// Create a set of files of this size in bytes.
     pub fn new(size: u64, mut paths: Vec<Vec<u8>>) -> Self {
         paths.sort_unstable();
         Self { size, paths }
     }
 
-    /// What could be saved.
+    /// Return the bytes that removing all files but one would save.
     fn redundant_bytes(&self) -> u64 {
         self.size * (self.paths.len() as u64 - 1)
     }
@@ -32,23 +32,24 @@ impl DuplicateSet {
     }
 }
 
-/// What some sets come to.
+/// Totals of duplicate sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetSummary {
-    /// How many sets.
+    /// Number of sets.
     pub sets: u64,
-    /// How many files are in them.
+    /// Number of files in all sets.
     pub duplicate_files: u64,
-    /// How many of those could go.
+    /// Number of files that could be removed, leaving one of each set.
     pub redundant_files: u64,
-    /// What would be saved then.
+    /// Bytes that removing them would save.
     pub redundant_bytes: u64,
-    /// The same for the same sets of paths, in any order; XXH3 of sizes and sorted paths, added up.
+    /// Digest that does not depend on the order of the sets: the sum modulo 2⁶⁴ of the XXH3 hashes (64 bits) of size
+    /// and sorted paths of each set, as 16 hexadecimal digits.
     pub digest: String,
 }
 
 impl SetSummary {
-    /// Adds up.
+    /// Compute the totals of these sets.
     pub fn of(sets: &[DuplicateSet]) -> Self {
         let files: u64 = sets.iter().map(|set| set.paths.len() as u64).sum();
         let hash = |set: &DuplicateSet| {
@@ -66,7 +67,7 @@ impl SetSummary {
         }
     }
 
-    /// The part of an answer or a manifest that is about the sets.
+    /// Return the keys about the sets that an answer and a manifest have in common.
     pub fn value(&self) -> Value {
         json!({
             "sets": self.sets,
@@ -77,7 +78,7 @@ impl SetSummary {
         })
     }
 
-    /// The whole answer, with the most wasteful sets listed.
+    /// Return the complete answer. It lists up to `list` sets with the most redundant bytes.
     pub(super) fn to_json(
         &self,
         sets: &[DuplicateSet],
@@ -97,7 +98,7 @@ impl SetSummary {
     }
 }
 
-/// What was looked at.
+/// Totals of the scanned files; `files` also counts those below the minimum size, `bytes` does not.
 pub(super) struct Scanned {
     pub(super) files: u64,
     pub(super) bytes: u64,

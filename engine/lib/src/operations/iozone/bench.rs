@@ -1,4 +1,4 @@
-//! One test of one file size and record length.
+//! One test with one file size and record length.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,12 +21,12 @@ use crate::{direct, memory, sys};
 const PAGE: usize = 4096;
 const FILLED: usize = 8;
 
-/// What all tests of a point use, made before the first of them: as with IOzone, nothing comes between two
-/// tests that would take a small file out of the processor's cache.
+/// The data that all tests of a point use. They are made before the first test: as with IOzone, nothing happens between
+/// two tests that evicts a small file from the CPU cache.
 pub(super) struct Kit {
-    /// One for each thread.
+    /// One buffer per thread.
     buffers: Vec<Mutex<AlignedBuffer>>,
-    /// The records in the order of the random tests; empty if there is none.
+    /// Numbers of the records in the order of the random tests. Empty if there is no random test.
     order: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ impl Kit {
     }
 }
 
-/// A record of IOzone's data.
+/// Return a buffer with one record of IOzone's data.
 fn filled(record: usize) -> Result<AlignedBuffer> {
     let mut buffer = AlignedBuffer::new(record)?;
     for page in buffer.as_mut().chunks_mut(PAGE) {
@@ -67,14 +67,15 @@ pub(super) struct Bench<'a> {
     one_done: AtomicBool,
 }
 
-/// A thread's file, open at its start, and what it needs to work on it.
+/// A thread's file, open at offset 0, its path and its buffer.
 pub(super) struct Ready<'a> {
     file: OwnedFd,
     path: PathBuf,
     buffer: MutexGuard<'a, AlignedBuffer>,
 }
 
-/// What a thread had done when the first one was done, and how long it took. The file, unless it is closed.
+/// Bytes that a thread had read or written when the first thread finished, and its time in nanoseconds. `file` is
+/// `None` if the test closed the file.
 pub(super) struct Counted {
     pub(super) bytes: u64,
     pub(super) ns: u64,
@@ -148,7 +149,7 @@ impl<'a> Bench<'a> {
             if ended.is_none() && self.one_done.load(Ordering::Relaxed) {
                 self.flush(&ready, recorder)?;
                 ended = Some((bytes, now_ns() - start));
-                // The file has to be whole for the tests to come.
+                // Later tests need the complete file.
                 if self.test != Test::Write {
                     break;
                 }
@@ -181,7 +182,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Does what was left out of the time.
+    /// Call `fsync` on the file if the test did not. Does nothing if the test closed the file.
     pub(super) fn settle(&self, file: Option<(OwnedFd, PathBuf)>) -> Result<()> {
         match file {
             Some((file, path)) if !self.parameters.flush => fsync(&file).context("fsync", || path),
@@ -191,7 +192,7 @@ impl<'a> Bench<'a> {
 }
 
 impl Ready<'_> {
-    /// Reads or writes the next record as a whole.
+    /// Read or write one complete record at the current offset. Fails if the file ends before the end of the record.
     #[inline]
     fn move_record(&mut self, read: bool) -> Result<()> {
         if !read {

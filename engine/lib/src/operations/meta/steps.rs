@@ -1,4 +1,4 @@
-//! What each step does to a file.
+//! The system calls of each step.
 
 use std::ffi::CStr;
 
@@ -12,16 +12,16 @@ use crate::sys;
 use crate::walk::{Dents, entries};
 use crate::workset::{File, Files, WorkSet};
 
-/// What names start with: files, hard links, symbolic links, renamed files, directories.
+/// First letters of the names of files, hard links, symbolic links, renamed files and directories.
 pub(super) const FILE: u8 = b'f';
 const LINK: u8 = b'l';
 const SYMLINK: u8 = b's';
 const RENAMED: u8 = b'r';
 const DIRECTORY: u8 = b'm';
-/// How long `truncate` makes a file.
+/// Size in bytes that `truncate` gives a file.
 const TRUNCATED: u64 = 4096;
 
-/// One step of the work.
+/// A step of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
@@ -34,19 +34,19 @@ pub enum Step {
     Stat,
     /// Change the permissions.
     Chmod,
-    /// Extend it by a hole.
+    /// Extend the file to 4 KiB with a hole.
     Truncate,
-    /// Rename it; the old name is restored afterwards, unmeasured.
+    /// Rename the file; the old name is restored afterwards, not measured.
     Rename,
-    /// Create a hard link; the links are removed afterwards, unmeasured.
+    /// Create a hard link; the links are removed afterwards, not measured.
     Link,
-    /// Create a symbolic link; the links are removed afterwards, unmeasured.
+    /// Create a symbolic link; the links are removed afterwards, not measured.
     Symlink,
-    /// List each directory to its end: one operation for each directory.
+    /// List each directory completely: one operation per directory.
     Readdir,
-    /// Create a directory beside each file.
+    /// Create one directory per file.
     Mkdir,
-    /// Remove those directories.
+    /// Remove the directories that mkdir created.
     Rmdir,
     /// Remove the file.
     Unlink,
@@ -69,7 +69,7 @@ impl Step {
         Self::Unlink,
     ];
 
-    /// As the protocol writes it.
+    /// Return the name used in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -92,7 +92,8 @@ impl Step {
     }
 }
 
-/// Does a step on the share of a worker, whose number, files and room for listings these are.
+/// Run a step on the share of one worker. The tuple contains the number of the worker, its files and its buffer for
+/// directory listings.
 pub(super) fn work(
     set: &WorkSet,
     step: Step,
@@ -119,7 +120,7 @@ pub(super) fn work(
     }
 }
 
-/// Removes what a step has made beside the files, and gives them their names back.
+/// Remove what a step created beside the files. After a rename, restore the names of the files.
 pub(super) fn clean_up(set: &WorkSet, step: Step) -> Result<()> {
     let letter = match step {
         Step::Link => LINK,
@@ -163,8 +164,8 @@ fn stat(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `fchmodat` follows links, and has no flag not to on older kernels; the file is one that was made
-/// exclusively in a directory of ours.
+/// Change the permissions by name. `fchmodat` follows symbolic links, and has no flag to prevent that before Linux 6.6.
+/// This is safe here, because create made the file with `O_EXCL` in a directory of its own.
 fn chmod(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
     let name = file.name(FILE);
     rustix::fs::chmodat(file.directory, name.as_c_str(), Mode::from_raw_mode(0o640), AtFlags::empty())

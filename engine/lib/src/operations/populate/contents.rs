@@ -1,5 +1,5 @@
-//! The bytes of each file: a signature, what makes it unique, then text or random bytes that no other file
-//! has, with the patterns planted in them.
+//! The contents of each file: a signature, a unique line, then text or random bytes that no other file has, with the
+//! patterns inserted. Only a copy has the same contents as its original.
 
 use memchr::memmem::Finder;
 
@@ -10,25 +10,26 @@ use crate::error::{Error, Result};
 use crate::kinds::Kind;
 use crate::random::mix;
 
-/// How much is written at once.
+/// Maximum number of bytes per write.
 pub(super) const PIECE: usize = 1 << 20;
 const LINE: usize = 80;
-/// The least that is random in each block, whatever can be compressed: no two blocks are alike.
+/// Minimum number of random bytes in each block for any compressibility, so that no two blocks are equal.
 const LEAST: usize = 32;
-/// What no pattern holds.
+/// A byte that no pattern contains.
 const BREAK: u8 = b'\n';
 
-/// What all files are made from.
+/// The data from which the contents of all files are made.
 pub(super) struct Contents {
     random: contents::Contents,
     patterns: Vec<Finder<'static>>,
-    /// How much of each block is random; the rest is the same everywhere.
+    /// Number of random bytes in each block. The rest of the block is one constant byte.
     of_each: usize,
     seed: u64,
 }
 
 impl Contents {
-    /// Contents for this plan; a pattern that is part of a signature could not be counted.
+    /// Create the contents for this plan. Fails if a pattern is part of a signature, because the manifest could not
+    /// count such matches.
     pub(super) fn new(plan: &Plan<'_>) -> Result<Self> {
         let spec = plan.spec;
         let patterns: Vec<_> = spec.patterns.iter().map(|one| Finder::new(&one.text).into_owned()).collect();
@@ -46,7 +47,7 @@ impl Contents {
         Ok(Self { random, patterns, of_each: of_each.clamp(LEAST, BLOCK), seed: spec.seed })
     }
 
-    /// Calls `write` with the contents of a file, piece by piece.
+    /// Call `write` with the contents of a file in pieces of up to [`PIECE`] bytes. `buffer` must hold one piece.
     pub(super) fn write<E>(
         &self,
         plan: &Plan<'_>,
@@ -72,8 +73,8 @@ impl Contents {
         Ok(())
     }
 
-    /// Makes a piece without planted patterns, and with none by chance: where there is one, its first byte
-    /// becomes a line's end, as is the last byte of each line of text and of each piece.
+    /// Fill a piece with contents in which no pattern occurs. If one occurs by chance, its first byte is replaced by a
+    /// newline. The last byte of each line of text and of each piece is also a newline.
     fn fill(&self, file: &Planned, offset: u64, piece: &mut [u8]) {
         let (identity, block) = (u64::from(file.identity), offset / BLOCK as u64);
         if TYPES[usize::from(file.kind)].kind == Kind::Text {
@@ -97,7 +98,7 @@ impl Contents {
         }
     }
 
-    /// The signature of the type, and a line that no other file has; returns where that starts.
+    /// Write the signature of the type and a line that no other file has. Returns the offset of that line.
     fn sign(&self, file: &Planned, piece: &mut [u8]) -> usize {
         let signature = TYPES[usize::from(file.kind)].signature;
         let identity = u64::from(file.identity);
@@ -118,7 +119,7 @@ fn planted<'a>(plan: &Plan<'a>, file: &Planned) -> Vec<(u64, &'a [u8])> {
     hits.collect()
 }
 
-/// Writes newline, text, newline at `place` of the file, as far as it lies within this piece.
+/// Write a newline, the text and a newline at the offset `place` of the file, as far as they are inside this piece.
 fn plant(piece: &mut [u8], offset: u64, place: u64, text: &[u8]) {
     let line = [b"\n", text, b"\n"].concat();
     for (byte, at) in line.into_iter().zip(place..) {

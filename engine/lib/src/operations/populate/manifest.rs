@@ -1,4 +1,4 @@
-//! The truth about a data set: what each operation must find in it.
+//! The ground truth of a data set: what each operation must find in it.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::plan::{Plan, TYPES};
 use super::spec::Spec;
 use crate::operations::duplicates::{DuplicateSet, SetSummary};
 
-/// Writes it, with the keys that the answers of the operations have.
+/// Return the manifest, with the same keys as the answers of the operations.
 pub(super) fn manifest(plan: &Plan<'_>, owners: bool) -> Value {
     let bytes: u64 = plan.files.iter().map(|file| file.size).sum();
     json!({

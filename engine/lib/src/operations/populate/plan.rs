@@ -1,5 +1,5 @@
-//! What each file of a data set is: decided one after another, before anything is made, so that it
-//! does not depend on the number of threads.
+//! The plan of a data set: the properties of each file. They are decided sequentially before any file is created, so
+//! that they do not depend on the number of threads.
 
 use super::spec::{Planted, SMALLEST_FILE, Spec};
 use crate::error::Result;
@@ -8,14 +8,14 @@ use crate::memory;
 use crate::random::{Stream, shuffle};
 use crate::room::Need;
 
-/// Keeps the random numbers for one purpose apart from those for another.
+/// Bits that separate the random numbers for different purposes.
 const FOR_ORDER: u64 = 1 << 62;
 const FOR_PATTERNS: u64 = 1 << 61;
 const FOR_TIMES: u64 = 1 << 60;
 const FOR_COPIES: u64 = 1 << 58;
 const DAY: f64 = 86_400.0;
 
-/// A type of file: its share in hundredths, extension, and how its contents start.
+/// A file type: its kind, its extension, the first bytes of its contents, and its share of the files in percent.
 pub(super) struct FileType {
     pub(super) kind: Kind,
     pub(super) extension: &'static str,
@@ -27,7 +27,7 @@ const fn of(kind: Kind, extension: &'static str, signature: &'static [u8], hundr
     FileType { kind, extension, signature, hundredths }
 }
 
-/// The types of file, as a home server might hold them.
+/// All file types, with shares as on a home server.
 pub(super) const TYPES: [FileType; 16] = [
     of(Kind::Text, "txt", b"", 14),
     of(Kind::Text, "csv", b"", 6),
@@ -47,14 +47,14 @@ pub(super) const TYPES: [FileType; 16] = [
     of(Kind::Data, "bin", b"\0", 2),
 ];
 
-/// One file.
+/// The properties of one file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Planned {
     pub(super) size: u64,
-    /// The file whose contents it has: its own number, or that of an earlier one.
+    /// Number of the file whose contents it has: its own number, or that of an earlier file.
     pub(super) identity: u32,
     pub(super) class: u16,
-    /// Which of the types.
+    /// Index in [`TYPES`].
     pub(super) kind: u16,
 }
 
@@ -94,12 +94,12 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// What it takes to make all of it, with so much memory.
+    /// Return the space that all files and directories need, together with `memory` bytes of buffers.
     pub(super) fn need(&self, memory: u64) -> Need {
         let mut need = Need { memory, entries: self.all_directories(), ..Need::default() };
         for (file, index) in self.files.iter().zip(0u32..) {
             need.files(1, file.size);
-            // What is compressed or stored once may take no room at all.
+            // Compressed data and copies that are stored only once may need no space at all.
             let random = if file.identity == index { 1.0 - self.spec.compressibility } else { 0.0 };
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a size")]
             let random = (file.size as f64 * random) as u64;
@@ -108,25 +108,26 @@ impl<'a> Plan<'a> {
         need
     }
 
-    /// How many directories hold files.
+    /// Return the number of directories that contain files.
     pub(super) fn directories(&self) -> u64 {
         (self.files.len() as u64).div_ceil(self.spec.files_per_directory)
     }
 
-    /// How many directories there are in all, with the one at the top.
+    /// Return the number of all directories, including the top directory.
     pub(super) fn all_directories(&self) -> u64 {
         let last = self.directories() - 1;
         1 + (0..self.depth).map(|above| last / self.spec.fanout.pow(above) + 1).sum::<u64>()
     }
 
-    /// The files of one directory.
+    /// Return the numbers of the files in one directory.
     pub(super) fn files_of(&self, directory: u64) -> std::ops::Range<u32> {
         let start = directory * self.spec.files_per_directory;
         let end = (start + self.spec.files_per_directory).min(self.files.len() as u64);
         u32::try_from(start).unwrap_or(u32::MAX)..u32::try_from(end).unwrap_or(u32::MAX)
     }
 
-    /// The directories on the way to this one and itself, each by its path from the top.
+    /// Return the paths of the parents of a directory and of the directory itself, relative to the top directory and
+    /// without it. Parents come first.
     pub(super) fn directory_paths(&self, directory: u64) -> Vec<String> {
         let digit = |above| directory / self.spec.fanout.pow(above) % self.spec.fanout;
         let mut paths: Vec<String> = Vec::new();
@@ -137,29 +138,30 @@ impl<'a> Plan<'a> {
         paths
     }
 
-    /// The name of a file in its directory.
+    /// Return the name of a file in its directory.
     pub(super) fn name(&self, index: u32) -> String {
         format!("f{index:08}.{}", TYPES[usize::from(self.files[index as usize].kind)].extension)
     }
 
-    /// When a file was changed last, and who owns it.
+    /// Return the modification time of a file in seconds since the Unix epoch, and the number of its owner, from 0.
     pub(super) fn time_and_owner(&self, index: u32) -> (i64, u32) {
         let mut stream = Stream::new(self.spec.seed, FOR_TIMES | u64::from(index));
         let (unit, owner) = (stream.unit(), stream.below(u64::from(self.spec.owners.max(1))));
-        // The square: more of the files are young.
+        // The square makes young files more frequent.
         let age = unit * unit * self.spec.maximum_age_days as f64 * DAY;
         #[expect(clippy::cast_possible_truncation, reason = "ages are far below 2^63 seconds")]
         let modified = self.spec.now - age as i64;
         (modified, u32::try_from(owner).unwrap_or(0))
     }
 
-    /// Where in a file a pattern is planted: nowhere, or at as many places as it has hits.
+    /// Return the offsets at which a pattern is inserted into a file: one per hit, or none if the file is not selected
+    /// or too small.
     pub(super) fn places(&self, pattern: usize, file: &Planned) -> Vec<u64> {
         let Planted { text, share, hits } = &self.spec.patterns[pattern];
         let identity = u64::from(file.identity) << 8 | pattern as u64;
         let mut stream = Stream::new(self.spec.seed, FOR_PATTERNS | identity);
         let length = text.len() as u64 + 2;
-        // Each pattern and hit has a stretch of its own, so that none overwrites another.
+        // Each pattern and hit has its own section of the file, so that none overwrites another.
         let patterns = self.spec.patterns.len() as u64;
         let stretch = file.size.saturating_sub(SMALLEST_FILE) / hits / patterns;
         if stream.unit() >= *share || stretch < length {
@@ -170,8 +172,8 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Which files are copies of earlier ones of their class: exactly the share that is asked for, as far as each
-/// class has to start with an original.
+/// Return which files are copies of earlier files of their class. The number of copies is the requested share of all
+/// files, at most all files but the first of each class, which is always an original.
 fn copies(spec: &Spec, classes: &[u16]) -> Result<Vec<bool>> {
     let mut started = vec![false; spec.classes.len()];
     let mut first = memory::room_for::<bool>("the plan of all files", classes.len() as u64)?;
@@ -215,7 +217,7 @@ mod tests {
         for (share, copies) in [(0.0, 0), (0.1, 150), (0.25, 376), (1.0, 1500)] {
             let spec = Spec { scale: 0.003, duplicates: share, ..Spec::default() };
             let plan = Plan::new(&spec).unwrap();
-            // 1350, 150 and 3 files: each class starts with an original.
+            // 1350, 150 and 3 files: the first of each class is an original.
             let found = plan.files.iter().zip(0u32..).filter(|(file, index)| file.identity != *index).count();
             assert_eq!((plan.files.len(), found), (1503, copies), "{share}");
         }

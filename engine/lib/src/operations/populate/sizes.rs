@@ -1,32 +1,33 @@
-//! Sizes of files around a mean, the same on any machine: no logarithm of any libm is asked.
+//! File sizes around a mean. They are the same on any machine, because they come from a table and not from the
+//! logarithm function of a libm.
 
 use serde::{Deserialize, Serialize};
 
 use crate::random::Stream;
 
-/// How sizes lie around their mean.
+/// Distribution of the sizes around their mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Distribution {
-    /// All alike.
+    /// All sizes equal the mean.
     Fixed,
-    /// Anything from half of the mean to one and a half.
+    /// Uniform from 0.5 to 1.5 times the mean.
     Uniform,
-    /// Many smaller ones and a few much larger ones, as in real trees: log-normal with σ = 1, from a
-    /// twentieth of the mean to eleven times the mean.
+    /// Log-normal with σ = 1, from 0.03 to 12 times the mean: many small files and a few much larger ones, as in real
+    /// trees.
     #[default]
     Lognormal,
 }
 
 impl Distribution {
-    /// One size.
+    /// Draw a size in bytes.
     pub(super) fn draw(self, mean: u64, stream: &mut Stream) -> u64 {
         match self {
             Self::Fixed => mean,
             Self::Uniform => mean / 2 + stream.below(mean.max(1)),
             Self::Lognormal => {
                 let quantile = usize::try_from(stream.below(256)).unwrap_or(0);
-                // Between nine and eleven tenths, so that not all sizes are among 256.
+                // A factor from 0.9 to 1.1, so that there are more than 256 different sizes.
                 let factor = (u64::from(LOGNORMAL[quantile]) * (58_982 + stream.below(13_108))) >> 16;
                 u64::try_from((u128::from(mean) * u128::from(factor)) >> 16).unwrap_or(u64::MAX)
             }
@@ -34,8 +35,7 @@ impl Distribution {
     }
 }
 
-/// The middles of 256 equal parts of the log-normal distribution with σ = 1, scaled to a mean of
-/// 65,536.
+/// Medians of 256 parts of equal probability of the log-normal distribution with σ = 1, scaled to a mean of 65,536.
 #[rustfmt::skip]
 const LOGNORMAL: [u32; 256] = [
     2_233, 3_217, 3_872, 4_404, 4_867, 5_286, 5_673, 6_037, 6_381, 6_711, 7_029, 7_336,

@@ -1,4 +1,4 @@
-//! The specification of a data set, as a user writes it.
+//! The specification of a data set, as the user writes it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,27 +9,27 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Spec {
-    /// What everything depends on.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Multiplies the number of files of each class.
+    /// Factor on the number of files of each class.
     pub scale: f64,
     /// The size classes.
     pub classes: Vec<Class>,
-    /// How many files are in a directory.
+    /// Number of files per directory.
     pub files_per_directory: u64,
-    /// How many subdirectories are in a directory; the depth follows from it.
+    /// Number of subdirectories per directory. The depth of the tree follows from it.
     pub fanout: u64,
-    /// Which share of the contents is the same over and over again, from 0 to 1.
+    /// Share of the contents that is compressible, from 0 to 1.
     pub compressibility: f64,
-    /// Which share of the files are exact copies of others, from 0 to 1.
+    /// Share of the files that are exact copies of others, from 0 to 1.
     pub duplicates: f64,
-    /// Texts to be found in the contents.
+    /// Texts that are inserted into the contents.
     pub patterns: Vec<Planted>,
-    /// The time that ages are counted from, in seconds since 1970.
+    /// Time from which ages are computed, in seconds since the Unix epoch.
     pub now: i64,
-    /// The oldest age.
+    /// Maximum age of a file in days.
     pub maximum_age_days: u64,
-    /// How many owners the files have, if root makes them; 0 for whoever makes them.
+    /// Number of owners. Only root can set them; with 0, all files belong to the current user.
     pub owners: u32,
 }
 
@@ -37,26 +37,26 @@ pub struct Spec {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// What they are called.
+    /// Name of the class.
     pub name: String,
-    /// How many there are, at scale 1.
+    /// Number of files at scale 1.
     pub files: u64,
-    /// How long they are on average.
+    /// Mean size in bytes.
     pub mean_bytes: u64,
-    /// How their sizes lie around that.
+    /// Distribution of the sizes around the mean.
     #[serde(default)]
     pub distribution: Distribution,
 }
 
-/// A text that is planted in the contents of some files, on lines of its own.
+/// A text that is inserted into the contents of some files, on lines of its own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Planted {
     /// The text.
     pub text: String,
-    /// In which share of the files, from 0 to 1.
+    /// Share of the files that contain it, from 0 to 1.
     pub share: f64,
-    /// How many times in each.
+    /// Number of occurrences in each of these files.
     #[serde(default = "one")]
     pub hits: u64,
 }
@@ -65,13 +65,13 @@ fn one() -> u64 {
     1
 }
 
-/// A file holds at least its signature and what makes it unique.
+/// Minimum size of a file in bytes: enough for its signature and its unique line.
 pub(super) const SMALLEST_FILE: u64 = 128;
 const SHORTEST_PATTERN: usize = 6;
 const LONGEST_PATTERN: usize = 100;
 
 impl Default for Spec {
-    /// The data set of the file-management study, at scale 1.
+    /// Return the data set of the file-management study at scale 1.
     fn default() -> Self {
         let class = |name: &str, files, mean_bytes| Class {
             name: name.to_owned(),
@@ -100,14 +100,14 @@ impl Default for Spec {
 }
 
 impl Spec {
-    /// How many files of a class there are.
+    /// Return the number of files of a class.
     pub(super) fn files_of(&self, class: &Class) -> u64 {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
         let count = (class.files as f64 * self.scale).round() as u64;
         count
     }
 
-    /// Says what is wrong with it.
+    /// Return an error if a value is out of range.
     pub(super) fn check(&self) -> Result<()> {
         let is_share = |value: f64| (0.0..=1.0).contains(&value);
         let wrong = |message: String| Err(Error::Invalid(message));

@@ -1,4 +1,4 @@
-//! What is looked for: a literal, or a regular expression that never reaches beyond its line.
+//! Search patterns: a literal, or a regular expression whose matches stay within a line.
 
 use memchr::memmem::Finder;
 use regex::bytes::{Regex, RegexBuilder};
@@ -12,18 +12,19 @@ use regex_syntax::hir::Look;
 
 use crate::error::{Error, Result};
 
-/// A pattern that is ready to be looked for.
+/// A compiled pattern.
 #[derive(Debug)]
 pub enum Pattern {
-    /// These very bytes.
+    /// An exact byte string.
     Literal(Box<Finder<'static>>),
-    /// What this describes; `^` and `$` are the ends of a line. The automaton is the same expression, for lines
-    /// that are read piece by piece.
+    /// A regular expression; `^` and `$` match at the start and the end of a line. The automaton is the same
+    /// expression, for lines that are read piece by piece.
     Regex(Regex, Box<DFA>),
 }
 
 impl Pattern {
-    /// Makes a pattern; a literal has to stay within a line and has to be something.
+    /// Compile a pattern. Fails if a literal is empty or contains a newline, or if a regular expression is invalid or
+    /// contains `\A` or `\z`.
     pub fn new(text: &str, regex: bool, ignore_case: bool) -> Result<Self> {
         if !regex && (text.is_empty() || text.contains('\n')) {
             return Err(Error::Invalid(
@@ -41,7 +42,7 @@ impl Pattern {
         Ok(Self::Regex(regex, Box::new(automaton)))
     }
 
-    /// How long a literal is; 0 for a regular expression.
+    /// Return the length of a literal in bytes; 0 for a regular expression.
     pub(super) fn length(&self) -> usize {
         match self {
             Self::Literal(finder) => finder.needle().len(),
@@ -49,7 +50,7 @@ impl Pattern {
         }
     }
 
-    /// What looks at one line piece by piece, for a regular expression.
+    /// Return a searcher for a line that is read piece by piece; `None` for a literal.
     pub(super) fn line(&self) -> Option<Line<'_>> {
         match self {
             Self::Literal(_) => None,
@@ -57,7 +58,7 @@ impl Pattern {
         }
     }
 
-    /// Where the first line with a match has it, at or after `from`.
+    /// Return a position in the first line that has a match, at or after `from`; `None` if there is no such line.
     #[inline]
     pub(super) fn find(&self, haystack: &[u8], from: usize) -> Option<usize> {
         match self {
@@ -67,15 +68,15 @@ impl Pattern {
     }
 }
 
-/// The start of the first match that stays within its line. A leftmost match starts in the first line
-/// that has any; if it runs on beyond that line, the line is asked alone, and then comes the next.
+/// Return a position in the first line that has a match of its own, at or after `from`. A leftmost match starts in the
+/// first line that can have one. If it extends beyond that line, the line is searched alone, and then the next line.
 fn find_within_lines(regex: &Regex, haystack: &[u8], mut from: usize) -> Option<usize> {
     while from <= haystack.len() {
         let found = regex.find_at(haystack, from)?;
         let end =
             memchr::memchr(b'\n', &haystack[found.start()..]).map_or(haystack.len(), |at| found.start() + at);
         if found.end() <= end {
-            // After a last newline there is no further line.
+            // There is no line after a final newline.
             return (found.start() < haystack.len() || !haystack.ends_with(b"\n")).then_some(found.start());
         }
         let start = memchr::memrchr(b'\n', &haystack[..found.start()]).map_or(0, |at| at + 1);
@@ -87,8 +88,8 @@ fn find_within_lines(regex: &Regex, haystack: &[u8], mut from: usize) -> Option<
     None
 }
 
-/// The automaton of an expression; one that asks for the ends of the text is refused, because a file is read
-/// in pieces, and so is what no automaton can do.
+/// Build the automaton of an expression. Fails for `\A` and `\z`, because a file is read in pieces, and for expressions
+/// that no automaton supports.
 fn automaton(text: &str, ignore_case: bool) -> Result<DFA> {
     let wrong = |why: String| Error::Invalid(format!("pattern: {why}"));
     let parsed =
@@ -105,7 +106,7 @@ fn automaton(text: &str, ignore_case: bool) -> Result<DFA> {
     builder.syntax(syntax).thompson(thompson).build(text).map_err(|error| wrong(error.to_string()))
 }
 
-/// A line that is looked at piece by piece: whether it has a match, in memory that does not depend on its length.
+/// Search in a line that is read piece by piece. Its memory does not depend on the length of the line.
 #[derive(Debug)]
 pub(super) struct Line<'a> {
     automaton: &'a DFA,
@@ -119,7 +120,7 @@ impl<'a> Line<'a> {
         Self { automaton, cache: automaton.create_cache(), state: None, matched: false }
     }
 
-    /// At the start of a line.
+    /// Start a line.
     pub(super) fn start(&mut self) -> Result<()> {
         let at = start::Config::new().anchored(Anchored::No).look_behind(Some(b'\n'));
         let state = self.automaton.start_state(&mut self.cache, &at);
@@ -128,17 +129,17 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// Between two lines.
+    /// Discard the current line.
     pub(super) fn forget(&mut self) {
         self.state = None;
     }
 
-    /// Whether a line is under way.
+    /// Return whether a line has been started and has not ended.
     pub(super) fn is_under_way(&self) -> bool {
         self.state.is_some()
     }
 
-    /// A piece of the line.
+    /// Search the next piece of the line.
     pub(super) fn feed(&mut self, piece: &[u8]) -> Result<()> {
         for &byte in piece {
             if self.matched {
@@ -149,8 +150,8 @@ impl<'a> Line<'a> {
         Ok(())
     }
 
-    /// What ends the line is seen, but is no part of it: a match is told one byte late. Returns whether the line
-    /// has one.
+    /// End the line. Returns whether it has a match. The automaton reports a match one byte late; therefore it also
+    /// reads the newline, which is not part of the line.
     pub(super) fn end(&mut self) -> Result<bool> {
         self.feed(b"\n")?;
         self.state = None;

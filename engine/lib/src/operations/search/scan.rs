@@ -1,21 +1,22 @@
-//! Counting the lines with a match in a file that is read piece by piece.
+//! Counting of the matching lines of a file that is read piece by piece.
 
 use super::Pattern;
 use super::pattern::Line;
 use crate::error::Result;
 use crate::memory;
 
-/// How much of a line is waited for before it is looked at piece by piece.
+/// Length in bytes from which an incomplete line is searched piece by piece. A shorter one is searched when it is
+/// complete.
 const LONG_LINE: usize = 64 << 10;
 
-/// The piece of the file that is looked at: what was left over, then what was read.
+/// The part of the file that is in memory: the bytes left over from the last scan, then the bytes read since.
 pub(super) struct Window {
     bytes: Vec<u8>,
     length: usize,
 }
 
 impl Window {
-    /// Room for what is read at once and for what is left over at most.
+    /// Create a window with room for `read_bytes` and for as many bytes as can be left over.
     pub(super) fn new(read_bytes: usize, pattern: &Pattern) -> Result<Self> {
         let left_over = LONG_LINE.max(pattern.length());
         Ok(Self { bytes: memory::zeroed(read_bytes.saturating_add(left_over))?, length: 0 })
@@ -43,13 +44,13 @@ impl Window {
     }
 }
 
-/// Counts the lines with a match in one file after another.
+/// Counter of matching lines, for one file after another.
 pub(super) struct Scanner<'a> {
     pattern: &'a Pattern,
     lines: u64,
-    /// The long line under way, if the pattern is an expression.
+    /// The current long line. `None` if the pattern is a literal.
     line: Option<Line<'a>>,
-    /// The line under way holds the literal, has been counted, and goes on in the next window.
+    /// Whether the current line contains the literal, has been counted, and continues in the next window.
     counted: bool,
 }
 
@@ -58,7 +59,7 @@ impl<'a> Scanner<'a> {
         Self { pattern, lines: 0, line: pattern.line(), counted: false }
     }
 
-    /// A new file.
+    /// Start a new file.
     pub(super) fn start(&mut self) {
         self.lines = 0;
         if let Some(line) = &mut self.line {
@@ -67,12 +68,12 @@ impl<'a> Scanner<'a> {
         self.counted = false;
     }
 
-    /// The lines counted in this file.
+    /// Return the number of matching lines of this file.
     pub(super) fn lines(&self) -> u64 {
         self.lines
     }
 
-    /// Counts in this window and returns how much of it is done with.
+    /// Count the matching lines in this window. Returns the number of bytes that are no longer needed.
     pub(super) fn scan(&mut self, window: &[u8], is_last: bool) -> Result<usize> {
         let start = self.go_on(window, is_last)?;
         let rest = &window[start..];
@@ -88,7 +89,8 @@ impl<'a> Scanner<'a> {
         Ok(start + newline + 1 + self.skippable(&rest[newline + 1..])?)
     }
 
-    /// Goes on with a long line that an expression looks at; returns where it ends.
+    /// Continue a long line for a regular expression. Returns the offset of the next line, or the length of the window
+    /// if the line does not end in it; 0 if there is no long line.
     fn go_on(&mut self, window: &[u8], is_last: bool) -> Result<usize> {
         let Some(line) = self.line.as_mut().filter(|line| line.is_under_way()) else { return Ok(0) };
         let newline = memchr::memchr(b'\n', window);
@@ -99,8 +101,8 @@ impl<'a> Scanner<'a> {
         Ok(newline.map_or(window.len(), |newline| newline + 1))
     }
 
-    /// Deals with the start of a line that does not end in this window, if it is long: returns how much of it
-    /// need not be looked at again.
+    /// Search the start of a line that does not end in this window, if it is long. Returns the number of bytes that
+    /// need not be searched again.
     fn skippable(&mut self, tail: &[u8]) -> Result<usize> {
         if tail.len() < LONG_LINE {
             return Ok(0);
@@ -137,7 +139,7 @@ impl<'a> Scanner<'a> {
 mod tests {
     use super::*;
 
-    /// Counts as the scanner does, with this many bytes per read.
+    /// Count the matching lines as a search does, with a buffer of this size.
     fn scanned(text: &[u8], pattern: &Pattern, read_bytes: usize) -> u64 {
         let mut scanner = Scanner::new(pattern);
         let mut window = Window::new(read_bytes, pattern).unwrap();

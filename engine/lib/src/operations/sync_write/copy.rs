@@ -1,4 +1,4 @@
-//! Copying one regular file.
+//! Copying of one regular file.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,10 +15,10 @@ use crate::measure::syscall::Syscall;
 use crate::sys;
 use crate::walk::{Directory, Entry, Tried, Trouble, Visit};
 
-/// The largest piece that `copy_file_range` is asked for, so that a signal is soon heard.
+/// Maximum number of bytes per `copy_file_range` call, so that a signal is noticed soon.
 const RANGE: usize = 64 << 20;
 
-/// Copies files with a buffer of its own.
+/// Copier of regular files, with its own buffer.
 pub(super) struct Copier<'a> {
     parameters: &'a Parameters,
     buffer: AlignedBuffer,
@@ -29,7 +29,7 @@ impl<'a> Copier<'a> {
         Ok(Self { parameters, buffer: AlignedBuffer::new(parameters.buffer_bytes)? })
     }
 
-    /// Copies a file; false if it is a further name of one copied already.
+    /// Copy a file. Returns false if it is a further name of a file with hard links; that name is created at the end.
     pub(super) fn copy(
         &mut self,
         mirror: &Mirror<'_>,
@@ -55,7 +55,7 @@ impl<'a> Copier<'a> {
         recorder.lap(Syscall::Open);
         let copied = self.fill(&source, &target, &attributes, mirror, &failed, recorder);
         if let Err(trouble) = &copied {
-            // A part of a file looks like a file: nobody shall take it for one, and no link be made to it.
+            // Remove the incomplete file, so that it is not taken for a complete one, and create no links to it.
             let _ = rustix::fs::unlinkat(into, entry.name, AtFlags::empty());
             mirror.links.forget(attributes.id, trouble);
         }
@@ -67,7 +67,7 @@ impl<'a> Copier<'a> {
         Ok(true)
     }
 
-    /// Gives a new file its contents and attributes, and makes them durable if that is asked for.
+    /// Write contents and attributes of a new file, and call `fsync` on it if requested.
     fn fill<F: FnOnce(Errno) -> Trouble>(
         &mut self,
         source: &OwnedFd,
@@ -145,7 +145,8 @@ fn copy_range<F: FnOnce(Errno) -> Trouble>(
     }
 }
 
-/// The end of the run, where no file can be copied like this: an error for each of them would tell no more.
+/// Return a fatal error if no file can be copied with this method, because one error per file would add no information.
+/// Returns `None` for other errors.
 fn unable(method: &str, errno: Errno) -> Option<Trouble> {
     let why = match errno {
         Errno::OPNOTSUPP | Errno::NOTTY | Errno::NOSYS => "the file system does not support it",
@@ -155,8 +156,8 @@ fn unable(method: &str, errno: Errno) -> Option<Trouble> {
     Some(Trouble::Fatal(Error::Invalid(format!("cannot copy with {method}: {why}; use --method read-write"))))
 }
 
-/// Gives a new file what the old one has: owner (as root), permissions and times, in this order,
-/// because a new owner takes away the set-user-ID bit and every change touches the times.
+/// Set owner (as root), permissions and times of a new file. The permissions come after the owner, because `fchown`
+/// clears the set-user-ID bit. They are set only if creation has not set them already, or with `always_permissions`.
 pub(super) fn give_attributes(
     file: impl AsFd,
     attributes: &Attributes,
@@ -175,7 +176,7 @@ pub(super) fn give_attributes(
     rustix::fs::futimens(&file, &times(attributes))
 }
 
-/// The same for what cannot be opened: links, pipes and sockets.
+/// Set the attributes of a file that cannot be opened: a symbolic link, a pipe or a socket.
 pub(super) fn give_attributes_by_name(
     directory: impl AsFd,
     name: &CStr,
@@ -188,8 +189,8 @@ pub(super) fn give_attributes_by_name(
         rustix::fs::chownat(&directory, name, Some(uid), Some(gid), nofollow)?;
     }
     if attributes.kind != FileType::Symlink && attributes.permissions & (mirror.umask | 0o7000) != 0 {
-        // Linux before 6.6 changes permissions by name only through links; the descriptor's own name leads
-        // to what was opened, whatever has taken its place.
+        // Before Linux 6.6, permissions can be changed by name only if symbolic links are followed. The name in
+        // /proc/self/fd always refers to the opened file, even if its own name has been replaced.
         let opened = rustix::fs::openat(&directory, name, OFlags::PATH | sys::OPEN_READ, Mode::empty())?;
         let own = format!("/proc/self/fd/{}", opened.as_raw_fd());
         rustix::fs::chmod(own, Mode::from_raw_mode(attributes.permissions))?;
@@ -197,7 +198,7 @@ pub(super) fn give_attributes_by_name(
     rustix::fs::utimensat(&directory, name, &times(attributes), nofollow)
 }
 
-/// The times, as they are set.
+/// Return the times in the form in which they are set.
 fn times(attributes: &Attributes) -> Timestamps {
     let at = |(seconds, nanoseconds): (i64, u32)| Timespec { tv_sec: seconds, tv_nsec: nanoseconds.into() };
     Timestamps { last_access: at(attributes.accessed), last_modification: at(attributes.modified) }

@@ -1,7 +1,7 @@
-//! Files with several names: the first name is copied, the others become links to it at the end.
+//! Files with several hard links: the first name is copied, the others are created as links at the end.
 //!
-//! Until then the directories around them wait for their permissions and times: a directory that is made
-//! read-only takes no further name, and a new name changes its times.
+//! Until then, the directories that contain them do not get their permissions and times: a read-only directory accepts
+//! no new names, and a new name changes the times of its directory.
 
 use std::ffi::{CStr, OsStr};
 use std::os::fd::OwnedFd;
@@ -21,20 +21,20 @@ use crate::memory;
 use crate::sys;
 use crate::walk::{Node, Trouble, Troubles};
 
-/// The names that were met of files with several.
+/// The names found so far of files with several hard links.
 #[derive(Debug, Default)]
 pub(super) struct Links(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// The first name of each, or why it was not copied.
+    /// First name of each file, or the error that prevented its copy.
     first: FastMap<FileId, Result<PathBuf, Errno>>,
     deferred: Vec<(FileId, PathBuf)>,
-    /// Directories that wait, those within others before them.
+    /// Directories that get their attributes at the end, subdirectories before their parents.
     directories: Vec<(PathBuf, Attributes)>,
 }
 
-/// What became of the further names.
+/// Result of the creation of the links.
 #[derive(Debug, Default)]
 pub(super) struct Linked {
     pub(super) links: u64,
@@ -42,7 +42,8 @@ pub(super) struct Linked {
 }
 
 impl Links {
-    /// Notes a name of a file with several; returns whether it is a further one, which is made at the end.
+    /// Record a name of a file with several hard links, and mark its directory and all parents of it as waiting.
+    /// Returns whether it is a further name, which is created at the end.
     pub(super) fn defer(&self, file: FileId, node: &Node<Place>, name: &CStr) -> Result<bool> {
         let path = path_within(node, name);
         let mut around = Some(node);
@@ -59,14 +60,14 @@ impl Links {
         Ok(true)
     }
 
-    /// The first name was not copied: there is nothing to make links to.
+    /// Record that the first name was not copied, so that no links to it are created.
     pub(super) fn forget(&self, file: FileId, trouble: &Trouble) {
         if let Trouble::File(_, errno) = trouble {
             self.lock().first.entry(file).and_modify(|first| *first = Err(*errno));
         }
     }
 
-    /// Puts a directory off that waits for further names in it, or below it.
+    /// Record a directory that gets its attributes at the end, because links are created in it or below it.
     pub(super) fn put_off(&self, node: &Node<Place>) -> Result<()> {
         let directories = &mut self.lock().directories;
         memory::grow("the list of directories that wait", directories, 1)?;
@@ -74,7 +75,8 @@ impl Links {
         Ok(())
     }
 
-    /// Makes the further names, and gives the directories that waited what they have to have.
+    /// Create the further names, then set the attributes of the directories that wait. A full file system and too many
+    /// open files are errors; other failures are counted.
     pub(super) fn make_deferred(&self, mirror: &Mirror<'_>) -> Result<Linked> {
         let (state, mut linked) = (self.lock(), Linked::default());
         let destination = &mirror.parameters.destination;
@@ -123,7 +125,7 @@ fn finish(mirror: &Mirror<'_>, path: &Path, attributes: &Attributes) -> Result<(
     Ok(())
 }
 
-/// The path of a name, from the top of the tree; of the directory itself without a name.
+/// Return the path of a name relative to the top of the tree; the path of the directory itself if the name is empty.
 pub(super) fn path_within(node: &Node<Place>, name: &CStr) -> PathBuf {
     let mut path = PathBuf::from(OsStr::from_bytes(&node.relative_path()));
     if !name.is_empty() {

@@ -1,4 +1,4 @@
-//! The destination of a mirror, as a whole.
+//! The destination of a mirror as a whole.
 
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -14,23 +14,26 @@ use crate::guard::Target;
 use crate::room::Left;
 use crate::walk::{Node, Tree, Trouble};
 
-/// The destination, shared between all threads.
+/// The destination, shared by all threads.
 pub(super) struct Mirror<'a> {
     pub(super) parameters: &'a Parameters,
     pub(super) target: Target,
     pub(super) root: OwnedFd,
     pub(super) links: Links,
-    /// For what is copied byte by byte; not kept where blocks may be shared or compressed.
+    /// Free space for files that are copied with `read_write`. `None` for other methods and for file systems that may
+    /// share or compress blocks.
     pub(super) room: Option<Left>,
-    /// Permission bits that new files do not get.
+    /// Permission bits that the umask removes from new files.
     pub(super) umask: u32,
-    /// Whether owners can be given away.
+    /// Whether the process can set owners: its effective user is root.
     pub(super) privileged: bool,
 }
 
 impl<'a> Mirror<'a> {
+    /// Create the destination, or open it if it exists.
+    ///
     /// # Errors
-    /// If the destination may not be filled, holds anything, or lies within the source.
+    /// Fails if the destination is not empty, must not be filled, or is inside the source.
     pub(super) fn make(parameters: &'a Parameters, source: &Tree) -> Result<Self> {
         let target = Target::named(&parameters.destination)?;
         if target.is_within(source.root())? {
@@ -49,22 +52,23 @@ impl<'a> Mirror<'a> {
         Ok(Self { parameters, target, root, room, links, umask: umask.as_raw_mode(), privileged })
     }
 
-    /// Makes everything on its file system durable.
+    /// Call `syncfs` on the file system of the destination.
     pub(super) fn sync(&self) -> Result<()> {
         rustix::fs::syncfs(&self.root).context("sync", || &self.parameters.destination)
     }
 
-    /// Makes its own name durable.
+    /// Call `fsync` on the parent of the destination, so that its name is durable.
     pub(super) fn sync_name(&self) -> Result<()> {
         self.target.sync_name().context("sync the directory around", || &self.parameters.destination)
     }
 
-    /// The path of something in the mirror, for messages.
+    /// Return the path of a file in the mirror, for messages.
     fn path_of(&self, node: &Node<Place>, name: &CStr) -> PathBuf {
         self.parameters.destination.join(links::path_within(node, name))
     }
 
-    /// Failures of the destination end the run where more of them would follow.
+    /// Classify an error of the destination. It is fatal if more errors of this kind would follow: no space or too many
+    /// open files.
     pub(super) fn trouble(
         &self,
         action: &'static str,
