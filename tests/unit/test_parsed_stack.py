@@ -1,4 +1,4 @@
-"""mkfs and mount lines of whole stacks: layout, geometry and the study's options together."""
+"""Tests of the mkfs and mount commands of whole stacks: layout, geometry and the study's options combined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def spec(filesystem: str, layout: str = "md-raid5", geometry: str = "default", *
 
 
 def told(filesystem: str, geometry: str, mkfs_options: str = "", **layout_options: Any) -> str:
-    """What mkfs is told of the stripes of a RAID 5 over 4 disks with chunks of 64 KiB."""
+    """Return the mkfs options for the stripes of a RAID 5 of 4 disks, with chunks of 64 KiB by default."""
     wanted = {"disks": 4, "chunk": "64k", **layout_options}
     made = spec(filesystem, geometry=geometry, mkfs_options=mkfs_options, layout_options=wanted)
     parsed_stack(made).check_together()
@@ -32,7 +32,7 @@ def test_by_default_mkfs_is_told_nothing(filesystem: str) -> None:
 
 
 def test_aligned_is_what_the_layout_says() -> None:
-    # Three disks of data: 64 KiB are 16 blocks of 4 KiB, a whole stripe 48.
+    # Three disks hold data: a chunk of 64 KiB has 16 blocks of 4 KiB, a full stripe 48.
     assert told("ext4", "aligned") == "-E stride=16,stripe_width=48"
     assert told("ext3", "aligned", "-b 1024") == "-E stride=64,stripe_width=192"
     assert told("ext2", "aligned", "-b4k", chunk="4k") == "-E stride=1,stripe_width=3"
@@ -65,6 +65,22 @@ def test_btrfs_over_its_own_devices() -> None:
     assert parsed_stack(made).mount_argv(plan, plan.device, "/m") == [
         "mount", "-t", "btrfs", "-o", "noatime,compress=zstd,device=/dev/b", "/dev/a", "/m",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("defaults", "defaults,no_prefetch_block_bitmaps"),
+        ("noatime,data=journal", "noatime,data=journal,no_prefetch_block_bitmaps"),
+        ("prefetch_block_bitmaps", "prefetch_block_bitmaps"),
+        ("no_prefetch_block_bitmaps,noatime", "no_prefetch_block_bitmaps,noatime"),
+    ],
+)
+def test_a_trial_begins_without_work_in_the_background(given: str, used: str) -> None:
+    made = parsed_stack(spec("ext4", mount_options=given))
+    plan = made.layout_plan(["/dev/a"], "c")
+    assert made.mount_argv(plan, "/dev/a", "/m", settled=True)[4] == used
+    assert made.mount_argv(plan, "/dev/a", "/m")[4] == given
 
 
 @pytest.mark.parametrize(

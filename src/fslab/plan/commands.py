@@ -62,7 +62,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
     plan = parsed.layout_plan(devices, "CAMPAIGN")
     discard = parsed.medium.discards(parsed.medium_options)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
-    mount = parsed.mount_argv(plan, plan.device, str(paths.target))
+    mount = parsed.mount_argv(plan, plan.device, str(paths.target), settled=True)
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
         *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),

@@ -62,9 +62,16 @@ class ParsedStack:
         options = " ".join(word for word in words if word)
         return [*self._driver.mkfs_argv(options, device, discard=discard), *plan.members]
 
-    def mount_argv(self, plan: LayoutPlan, device: str, target: str) -> list[str]:
-        options = ",".join(word for word in (self.spec.mount_options, plan.mount_options) if word)
-        return self._driver.mount_argv(options or "defaults", device, target)
+    def mount_argv(self, plan: LayoutPlan, device: str, target: str, *, settled: bool = False) -> list[str]:
+        """Return the mount command line. ``settled``: with options against work in the background after the mount.
+
+        A study that sets the opposite option gets what it asks for.
+        """
+        words = [word for word in (self.spec.mount_options, plan.mount_options) if word]
+        given = set(",".join(words).split(","))
+        if settled and not given & {*self._driver.settled_options, *self._driver.unsettled_options}:
+            words += self._driver.settled_options
+        return self._driver.mount_argv(",".join(words) or "defaults", device, target)
 
     def geometry_options(self, plan: LayoutPlan) -> str:
         """Return the stripe options of mkfs, as on its command line; empty if there are none."""

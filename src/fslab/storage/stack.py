@@ -6,6 +6,7 @@ The ExitStack undoes everything in reverse order, also after errors and signals.
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,8 +86,18 @@ class Stack:
 
     def mount(self) -> None:
         if self.plan and self.device and self.target:
-            argv = parsed_stack(self.spec).mount_argv(self.plan, str(self.device.path), str(self.target))
-            self.workspace.run("mount", argv, failure=MountError)
+            command = partial(
+                parsed_stack(self.spec).mount_argv, self.plan, str(self.device.path), str(self.target)
+            )
+            settled, plain = command(settled=True), command()
+            if settled != plain:
+                try:
+                    self.workspace.run("mount", settled, failure=MountError)
+                except MountError:
+                    pass  # an older kernel does not know the option; any other error occurs again
+                else:
+                    return
+            self.workspace.run("mount", plain, failure=MountError)
 
     def unmount(self) -> bool:
         """Unmount it and keep the device, so that nothing stays cached. Returns False if fslab did not mount it."""

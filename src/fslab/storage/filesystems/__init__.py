@@ -89,6 +89,9 @@ class FileSystem(ABC):
     ``stripe_options``: the words in mkfs options that set stripes (empty: mkfs cannot set stripes).
     ``no_stripe_options``: the options that keep mkfs from detecting stripes itself. ``aligned_min_size_bytes``: with
     stripe options, mkfs refuses smaller devices.
+
+    ``settled_options``: mount options that keep the kernel from working in the background after a mount, which every
+    trial begins with; not used if the study sets one of them or of ``unsettled_options``, or if the kernel knows none.
     """
 
     name: str
@@ -106,6 +109,8 @@ class FileSystem(ABC):
     stripe_options: ClassVar[tuple[str, ...]] = ()
     no_stripe_options: ClassVar[str] = ""
     aligned_min_size_bytes: ClassVar[int] = 0
+    settled_options: ClassVar[tuple[str, ...]] = ()
+    unsettled_options: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
