@@ -28,7 +28,7 @@ from tests import caches
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
 LATE = {"alembic.command", "numpy", "scipy.special", "rich.table", "rich.progress", "typer._adapters"}
 # Modules that only Alembic imports, and that of the first process of a guest.
-NOT_IMPORTED = ("fslab.store.migrations.env", "fslab.store.migrations.versions", "fslab.campaign.inside")
+NOT_IMPORTED = ("fslab.store.migrations.env", "fslab.store.migrations.versions", "fslab.campaign.guest_main")
 
 
 class Starter:

@@ -1,4 +1,4 @@
-"""Campaigns to make pages of: what real fio wrote, with figures worked out by hand around it."""
+"""Campaigns for tests of report pages: recorded output of fio, with made-up metrics whose ratios are easy to see."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cells(*workloads: WorkloadSpec) -> tuple[Cell, ...]:
 
 
 def trial(cell: Cell, block: int, iops: float, **more: Any) -> TrialRecord:
-    """A trial whose tool wrote what fio wrote once (one run of 4k writes at depth 32)."""
+    """Return a trial with the recorded output of one fio run (4 KiB random writes, queue depth 32)."""
     fields: dict[str, Any] = {
         "key": TrialKey(campaign="c1", block=block, seed=block),
         "cell": cell,
@@ -77,8 +77,11 @@ def campaign(planned: tuple[Cell, ...], **more: Any) -> Campaign:
 
 
 def small() -> tuple[Campaign, list[TrialRecord]]:
-    """Two block sizes and a workload of a bad name, 5 trials each; btrfs in doubt, one trial of xfs invalid, one
-    cell failed: 9 cells, 8 with figures."""
+    """Return a campaign of 9 cells, 8 with metrics: 3 stacks with two block sizes and a workload with a hostile name.
+
+    5 trials per cell. All trials of btrfs have a warning, one trial of each xfs cell is invalid. The ninth cell, btrfs
+    with the hostile name, has one failed trial.
+    """
     planned = cells(
         workload("sizes[bs=4k]", bs="4k"),
         workload("sizes[bs=64k]", bs="64k"),
@@ -109,7 +112,7 @@ def small() -> tuple[Campaign, list[TrialRecord]]:
 
 
 def many(workloads: int) -> tuple[Campaign, list[TrialRecord]]:
-    """So many workloads that their sections are packed; 5 trials each."""
+    """Return a campaign with this number of workloads, 3 stacks and 5 trials per cell."""
     planned = cells(
         *(workload(f"w{number}[bs={number + 1}k]", bs=f"{number + 1}k") for number in range(workloads))
     )

@@ -32,7 +32,7 @@ class Opened:
 def browser() -> Iterator[Browser]:
     if CHROMIUM is None:
         pytest.skip("needs chromium: apt-get install chromium")
-    # Chromium's sandbox does not work for root. It only opens files of the tests.
+    # Chromium's sandbox does not work for root. Running without it is acceptable: Chromium opens only pages of tests.
     options = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         found = playwright.chromium.launch(executable_path=CHROMIUM, args=options)

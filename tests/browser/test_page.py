@@ -1,4 +1,4 @@
-"""A report's page in a real browser: every figure drawn with every mark, tables that sort, nothing asked of anybody."""
+"""Tests of a report's page in a real browser: every figure has all its marks, tables sort, nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def drawn(found: Opened) -> Opened:
 
 
 def activate(control: Locator) -> None:
-    """By the keyboard: figures that are drawn as the page scrolls may move a control from under the mouse."""
+    """Activate a control with the keyboard: figures drawn during scrolling can move it away from the mouse pointer."""
     control.focus()
     control.press("Enter")
 
@@ -63,7 +63,10 @@ def test_every_mark_is_drawn(page: Page, html: str, opened: Opener) -> None:
 
 
 def test_counts_worked_out_by_hand(page: Page, html: str, opened: Opener) -> None:
-    """5 trials of 3 stacks; 4 medians are of the sound ones; fio's 11 percentiles from 50 on, for each stack."""
+    """The numbers of marks follow from the campaign: 3 stacks with 5 trials each.
+
+    Each stack has one median and the 11 percentiles from 50 on that fio reports.
+    """
     shown = drawn(opened(html)).page
     marks = shown.evaluate(MARKS, "w-sizes-bs-4k-write-iops")
     assert (marks["trial"], marks["median"]) == (15, 3)
@@ -184,7 +187,7 @@ CLIPPED = """() => {
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_no_text_of_a_figure_is_clipped(html: str, opened: Opener, width: int) -> None:
-    """Five kinds of CPU time: the legend wraps."""
+    """No text of a figure is cut off. The figure of CPU time has so many components that its legend must wrap."""
     shown = opened(html, width=width).page
     shown.add_style_tag(content="section.workload { content-visibility: visible !important }")
     shown.evaluate("fslab.drawAll()")
@@ -195,7 +198,7 @@ def test_no_text_of_a_figure_is_clipped(html: str, opened: Opener, width: int) -
 
 
 def test_fields_over_two_numbers(opened: Opener) -> None:
-    """2 record sizes × 3 file sizes × 3 stacks: the surface of IOzone's users."""
+    """A sweep over two numeric parameters is drawn as fields, like IOzone's surfaces: 2 × 3 sizes × 3 stacks = 18."""
     sizes = [(bs, size) for bs in ("4k", "64k") for size in ("64m", "128m", "1g")]
     works = [campaigns.workload(f"w[bs={bs},size={size}]", bs=bs, size=size) for bs, size in sizes]
     planned = campaigns.cells(*works)
@@ -208,7 +211,7 @@ def test_fields_over_two_numbers(opened: Opener) -> None:
 
 
 def test_two_campaigns_side_by_side(opened: Opener) -> None:
-    """B is A with half the figures of xfs: 3 ratios of 0.5, and the others equal."""
+    """The second campaign has half the xfs values of the first: its 3 xfs ratios are 0.5."""
     first, trials = campaigns.small()
     halved = [
         each.model_copy(update={"metrics": {"write_iops": Value(value=(value or 0) / 2, unit=Unit.IOPS)}})

@@ -1,4 +1,4 @@
-"""``fslab serve`` as it is used: a real server, a real store, a real browser; and what it refuses."""
+"""Tests of ``fslab serve`` with a real server, store and browser: its pages, and the requests that it rejects."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Server:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """Two finished campaigns."""
+    """Return the path of a store with two finished campaigns."""
     path = tmp_path / "store.sqlite"
     with Store.open(str(path)) as opened:
         for number, name in enumerate(("20261120-214900-aaaa", "20261121-214900-bbbb")):
@@ -105,7 +105,7 @@ def test_a_list_a_campaign_and_two_compared(serve: Callable[..., Server], opened
 
 
 def test_a_campaign_that_was_killed_has_no_news(serve: Callable[..., Server], store: Path) -> None:
-    """It says "running" although no process runs it: its page says so and waits for nothing."""
+    """A campaign with the status "running" that no process runs is shown as interrupted. Its events end at once."""
     server = serve()
     with Store.open(str(store)) as opened_store:
         opened_store.set_campaign_status("20261120-214900-aaaa", CampaignStatus.RUNNING)
@@ -117,7 +117,7 @@ def test_a_campaign_that_was_killed_has_no_news(serve: Callable[..., Server], st
 
 
 def test_a_campaign_that_ends_between_two_looks_was_not_killed(store: Path) -> None:
-    """Its status was read while it ran, and its process is gone when that is looked for."""
+    """A campaign that finishes between the read of its status and the check of its process is not "interrupted"."""
     name = "20261120-214900-aaaa"
     with Store.open(str(store)) as opened_store:
         opened_store.set_campaign_status(name, CampaignStatus.RUNNING)
@@ -144,7 +144,7 @@ cache: warm
 def test_a_running_campaign_goes_on_in_the_page(
     serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hold
 ) -> None:
-    """A real campaign, watched from its first trial to its last without loading the page again."""
+    """The page of a running campaign shows its progress, and at the end its results, without being loaded again."""
     (tmp_path / "live.yaml").write_text(STUDY.format(run=hold.run))
     server = serve()
     argv = [str(FSLAB), "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]

@@ -1,4 +1,4 @@
-"""The library, used as the documentation shows it: a real campaign, read as objects and as a table."""
+"""Tests of the Python interface, used as in the documentation: a real campaign, read as objects and as a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole campaign as a user runs it: to its end, killed and resumed, interrupted, out of budget."""
+"""Tests of whole campaigns: run to the end, killed and resumed, interrupted, out of budget."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ cache: warm
 
 @pytest.fixture
 def held(tmp_path: Path, hold: Hold) -> Path:
-    """12 trials, of which 6 wait for the test in their measured run."""
+    """Return a study with 12 trials. 6 of them wait in their measured run until the test releases them."""
     path = tmp_path / "held.yaml"
     path.write_text(HELD.format(run=hold.run))
     return path
@@ -56,7 +56,7 @@ def study(tmp_path: Path) -> Path:
 
 
 def ours(own: Path) -> list[str]:
-    """Journals and images of the test's campaigns that are still there."""
+    """Return the journals and images of the test's campaigns that still exist."""
     return [str(path) for pattern in ("*.img", "*.jsonl") for path in own.rglob(pattern)]
 
 
@@ -65,7 +65,7 @@ def identities(trials: list[dict[str, Any]]) -> Counter[tuple[str, int]]:
 
 
 def planned(trials: list[dict[str, Any]]) -> int:
-    """How many trials are those that the study asks for: others replace invalid ones, on a machine that is not calm."""
+    """Return how many of the trials the study asks for. On a busy machine, others replace invalid ones."""
     return sum(trial["block"] < 3 for trial in trials)
 
 
@@ -97,7 +97,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     for _ in range(3):
         hold.reached(process)
         hold.release()
-    hold.reached(process)  # a tool of ours is at work on a mount
+    hold.reached(process)  # a workload runs on a mounted file system
     campaign = next(path.stem for path in (own_directories / "state").rglob("*.jsonl"))
     assert proc.marked_processes(campaign)
     assert loops_of(campaign)
@@ -138,7 +138,7 @@ def test_clean_undoes_what_a_kill_left(fslab: Fslab, held: Path, hold: Hold, own
 
 
 def is_mounted(own: Path) -> bool:
-    """Whether the test's campaign has its file system mounted."""
+    """Return whether the test's campaign has its file system mounted."""
     journals = {path.stem for path in (own / "state").rglob("*.jsonl")}
     return any(
         mount.target == paths.runtime() / name / "mnt" for mount in mounts.mounted() for name in journals

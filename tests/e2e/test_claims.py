@@ -1,4 +1,4 @@
-"""``fslab claims`` as people meet it: a publication against its own tables, and a campaign that decides claims."""
+"""Tests of ``fslab claims``: a publication is checked against its own tables, and a campaign decides claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import Fslab
 
-# One file system, as it is: whoever runs the tests may measure the directory that they run in.
+# A directory medium: whoever runs the tests can measure it.
 STUDY = """\
 title: larger writes
 media: {here: {type: directory, path: .}}
@@ -60,7 +60,7 @@ def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path:
     assert "of 2 decided" in ran.stderr
     document = json.loads(fslab("claims", "last", "--json").stdout)
     rises, falls = (one["measured"] for one in document["claims"])
-    # On a machine that others load, eight trials may leave both open; never one of them.
+    # On a busy machine, eight trials may leave both claims undecided, but not only one of them.
     assert (rises["verdict"], falls["verdict"]) in {
         ("replicated", "reversed"),
         ("open", "open"),
@@ -87,7 +87,7 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     again = fslab(*command, code=6)
     assert "finished already: campaign " in again.stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page
-    # Another question than the default's is no answer to it.
+    # A later campaign with another number of trials does not replace the finished one.
     fslab("run", "larger.yaml", "--trials", "1")
     assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

@@ -1,4 +1,4 @@
-"""The command line as people meet it: help, plan, lists, mistakes, another user."""
+"""Tests of the command line: help, plan, lists, a run on a directory, exports and mistakes."""
 
 from __future__ import annotations
 
@@ -129,7 +129,8 @@ def test_the_directory_medium_needs_no_root(fslab: Fslab, here: Path, tmp_path: 
     (tmp_path / "precious").write_text("data")
     done = fslab("run", here, "--precision", "5%", "--max-trials", "3")
     assert "store.sqlite" in done.stdout
-    assert "nothing to compare: fewer than two stacks" in done.stderr  # one stack, however often
+    # There is only one stack, so that more trials do not help.
+    assert "nothing to compare: fewer than two stacks" in done.stderr
     assert not list((tmp_path / "data").iterdir())
     assert (tmp_path / "precious").read_text() == "data"
     trials = fslab.trials()
@@ -161,7 +162,7 @@ def test_exports_agree(measured: Fslab) -> None:
     import polars as pl
 
     figures = sum(len(trial["metrics"]) + len(trial["probes"]) for trial in measured.trials())
-    measured("export", "--output", "out.csv")  # as the name says
+    measured("export", "--output", "out.csv")  # the file name gives the format
     measured("export", "--format", "parquet", "--output", "out.parquet")
     assert pl.read_csv(measured.cwd / "out.csv").height == figures
     assert pl.read_parquet(measured.cwd / "out.parquet").height == figures

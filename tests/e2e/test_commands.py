@@ -1,4 +1,7 @@
-"""Commands and files that a study brings itself: allowed, asked for on a terminal, refused else; texts are kept."""
+"""Tests of studies with their own commands and files.
+
+Commands run only if an option or the user on a terminal allows them. The text of files is stored.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def test_commands_are_refused_unless_they_are_allowed(fslab: Fslab, own: Path) -
 
 @pytest.mark.parametrize(("answer", "runs"), [(b"y\n", True), (b"n\n", False), (b"\x04", False)])
 def test_a_terminal_is_asked(fslab: Fslab, own: Path, answer: bytes, runs: bool) -> None:
-    """Ctrl-D is no consent."""
+    """On a terminal, commands run only after the answer y. Ctrl-D means no."""
     master, slave = pty.openpty()
     process = subprocess.Popen(
         [str(FSLAB), "run", "own.yaml"], cwd=own, stdin=slave, stdout=slave, stderr=slave, close_fds=True
@@ -101,7 +104,7 @@ def test_a_file_that_changed_is_told_on_resume_and_its_stored_text_runs(fslab: F
 
 
 def _until(terminal: int, wanted: bytes | None, said: bytes) -> bytes:
-    """What comes from a terminal until ``wanted`` is there, or the other side is closed."""
+    """Return ``said`` and what is read from a terminal until ``wanted`` appears or the other side is closed."""
     deadline = time.monotonic() + LIMIT_S
     while wanted is None or wanted not in said:
         assert time.monotonic() < deadline, said
@@ -109,7 +112,7 @@ def _until(terminal: int, wanted: bytes | None, said: bytes) -> bytes:
             continue
         try:
             piece = os.read(terminal, 65536)
-        except OSError:  # EIO: nobody holds the other side any more
+        except OSError:  # EIO: the other side is closed
             break
         if not piece:
             break

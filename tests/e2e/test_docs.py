@@ -1,4 +1,6 @@
-"""The site builds without a network, refers to nothing outside, and every link in the texts leads somewhere."""
+"""Tests of the documentation: the site builds without a network, its pages load nothing from other sites, and every
+link in the texts leads to a file.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +17,13 @@ from fslab.cli import app
 
 ROOT = Path(__file__).parents[2]
 PARTS = ("Tutorial", "How-to", "Reference", "Explanation")
-MADE = {"commands.md"}  # when the site is built
+MADE = {"commands.md"}  # made when the site is built
 TEXTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
 class Fetched(HTMLParser):
-    """What a browser would fetch by itself."""
+    """Collects the addresses that a browser loads automatically."""
 
     def __init__(self) -> None:
         super().__init__()

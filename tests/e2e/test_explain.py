@@ -1,4 +1,4 @@
-"""Why, as a person asks it: counters, a traced trial that no table sees, an ablation."""
+"""Tests of ``fslab explain``: from counters, with a traced trial outside the campaign, and with an ablation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.e2e.conftest import Fslab
 
-# Small enough for a test, and with an effect that no noise hides: each byte twice.
+# Small, but with an effect larger than any noise: data=journal writes each byte twice.
 STUDY = """
 title: what journalling data costs
 media: {memory: {type: ram, size: 256m}}

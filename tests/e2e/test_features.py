@@ -1,4 +1,4 @@
-"""``fslab features`` and the matrix of ``fslab doctor``, as users run them: root, and somebody else."""
+"""Tests of ``fslab features`` and of the matrix of ``fslab doctor``, as root and as another user."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_what_a_killed_one_left_is_undone(fslab: Fslab) -> None:
 
 
 def of_this_test() -> list[mounts.Mount]:
-    """Mounts of the campaigns whose journals lie in this test's own directories."""
+    """Return the mounts of the campaigns whose journals are in this test's directories."""
     names = [path.stem for path in (paths.state() / "journal").glob("*.jsonl")]
     return [mount for mount in mounts.mounted() if any(name in mount.target.parts for name in names)]
 

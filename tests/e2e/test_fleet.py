@@ -1,4 +1,4 @@
-"""A fleet end to end: real processes in network namespaces, mutual TLS, a real PostgreSQL server, and faults."""
+"""Tests of a fleet: real processes in network namespaces, mutual TLS, a real PostgreSQL server, and faults."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
 
 
 def measured(member: fleet_lab.Member) -> int:
-    """How many trials the machine's own store has."""
+    """Return the number of trials in the machine's own store."""
     path = member.home / "data" / "fslab" / "fleet.sqlite"
     if not path.exists():
         return 0
@@ -65,7 +65,7 @@ def measured(member: fleet_lab.Member) -> int:
 
 
 def check_results(lab: fleet_lab.Lab, run: dict[str, object], trials: int) -> None:
-    """Each machine's campaign is there once, whole, and as its own store has it."""
+    """Check that each machine's campaign is stored once, complete, and equal to the one in the machine's own store."""
     machines = run["machines"]
     assert isinstance(machines, list)
     assert [each["status"] for each in machines] == ["finished"] * len(lab.members), machines
@@ -81,7 +81,10 @@ def check_results(lab: fleet_lab.Lab, run: dict[str, object], trials: int) -> No
 
 
 def test_a_fleet_survives_what_happens_to_it(two: fleet_lab.Lab, study: Path) -> None:
-    """Killed: the measuring process, an agent, a link, both parts of the scheduler, the database; and a cut cable."""
+    """A run completes although processes are killed, the database is stopped and a machine is disconnected.
+
+    Killed: the measuring process, an agent, a link and the scheduler.
+    """
     one, other = two.members
     trials = 8
     for member in two.members:
@@ -100,7 +103,7 @@ def test_a_fleet_survives_what_happens_to_it(two: fleet_lab.Lab, study: Path) ->
     two.cluster.stop()
     one.link("down")
     one.go_on()
-    wait_for(lambda: measured(one) == CELLS * trials)  # without network and database
+    wait_for(lambda: measured(one) == CELLS * trials)  # measured without network and database
     one.link("up")
     two.cluster.start()
     two.start_scheduler()
@@ -128,15 +131,18 @@ except OSError:
 
 
 def heard(lab: fleet_lab.Lab, *certificate: Path) -> int:
-    """How many bytes the scheduler says to who has this certificate, or none."""
+    """Return how many bytes the scheduler first sends to a client with this certificate, or with none."""
     argv = fleet_lab.inside(lab.hub, sys.executable, "-c", PROBE, fleet_lab.HUB, *certificate)
     done = subprocess.run(argv, capture_output=True, text=True, check=True, timeout=LIMIT_S)
     return int(done.stdout)
 
 
 def test_strangers_hear_nothing_and_what_is_not_allowed_is_refused(two: fleet_lab.Lab, study: Path) -> None:
-    """A member hears Dask's first words, a stranger none. What a machine does not allow is not made, and the operator
-    reads why. A run that is cancelled leaves nothing."""
+    """The scheduler sends nothing to a client without a certificate of the fleet.
+
+    A machine refuses a study that it does not allow, and the operator gets the reason. A cancelled run ends on its
+    machine.
+    """
     member = two.members[0].home / "member"
     assert heard(two, member / "fleet.pem", member / "fleet.key") > 0
     assert heard(two) == 0
@@ -184,7 +190,7 @@ def stop_agent(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
         os.kill(process, signal.SIGCONT)
 
 
-# What happens, and what an administrator or systemd does then.
+# Each function causes a fault, and where necessary does what an administrator or systemd does afterwards.
 FAULTS: tuple[Callable[[fleet_lab.Lab, fleet_lab.Member], object], ...] = (
     lambda _, member: member.kill("fslab.fleet.measuring"),
     lambda _, member: member.kill("fslab.fleet.link"),
@@ -198,7 +204,7 @@ FAULTS: tuple[Callable[[fleet_lab.Lab, fleet_lab.Member], object], ...] = (
 
 @pytest.mark.slow
 def test_a_hundred_random_faults(programs: Path, study: Path, tmp_path: Path) -> None:
-    """No trial twice, none lost, the run ends by itself, and every machine is clean."""
+    """No trial is lost or stored twice, the run ends by itself, and nothing is left on the machines."""
     chosen, trials = random.Random(18), 250
     with fleet_lab.lab(programs, tmp_path, 4) as lab:
         run = lab.begin("run", study, "--fleet", "--trials", trials, "--json")

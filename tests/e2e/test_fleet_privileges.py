@@ -1,4 +1,4 @@
-"""What speaks Dask's protocol runs without privileges, where fslab is installed so that all users can read it."""
+"""Tests that the process which speaks Dask's protocol runs without privileges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests.directories import SESSION
 from tests.limits import LIMIT_S
 
-# Alone: a mount namespace holds the mounts of all tests that run when it is made.
+# Alone: a new mount namespace keeps copies of the mounts of all tests that run at that time.
 pytestmark = [pytest.mark.root, pytest.mark.alone]
 
 PROGRAM = """
@@ -42,14 +42,18 @@ assert not made[0].exists()
 
 
 def closed() -> list[Path]:
-    """The directories around fslab and its interpreter that other users cannot pass."""
+    """Return the directories above fslab and its interpreter that other users cannot enter."""
     homes = [Path(sys.executable), Path(sys.executable).resolve(), Path(__file__)]
     around = {parent for home in homes for parent in home.parents}
     return sorted(each for each in around if not each.stat().st_mode & 0o001)
 
 
 def test_a_link_can_do_nothing() -> None:
-    """In a mount namespace where all users can read fslab: an overlay on what is closed to them."""
+    """A link runs as ``nobody``, without groups, capabilities and its parent's environment.
+
+    For this, all users must be able to read fslab. Therefore it runs in a mount namespace, with an overlay on each
+    directory that is closed to them.
+    """
     with tempfile.TemporaryDirectory(prefix=f"{SESSION}{os.getpid()}-", dir="/dev/shm") as name:
         Path(name).chmod(0o711)
         steps = []

@@ -1,4 +1,4 @@
-"""A study in a guest, as a user runs it: to its end, killed, and as another user than root."""
+"""Tests of studies in a guest: run to the end, killed, interrupted, and run by another user than root."""
 
 from __future__ import annotations
 
@@ -117,10 +117,10 @@ def command_of(pid: int) -> str:
 
 
 def compares(home: Path, *words: str) -> str:
-    """Run fslab as another user and check that it left only its results."""
+    """Run fslab as another user, check that it leaves only its results and its cache, and return its output."""
     done = as_nobody(home, "run", *words)
     assert done.returncode == 0, done.stderr
-    kept = (home / ".local/share/fslab", home / ".cache/fslab")  # store and report; what can be made again
+    kept = (home / ".local/share/fslab", home / ".cache/fslab")  # results; cache
     files = [path for path in home.rglob("*") if path.is_file() and path.suffix != ".yaml"]
     assert all(any(path.is_relative_to(place) for place in kept) for path in files)
     return done.stdout

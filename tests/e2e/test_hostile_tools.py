@@ -1,4 +1,4 @@
-"""A tool whose output is a link, a pipe, a flood or nonsense costs its trial, and nothing else."""
+"""Tests of a tool whose output is a link, a FIFO, endless or invalid: its trial fails, and nothing else is affected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.conftest import Fslab
 
 SECRET = "what the tool was never given"
-# By the size that it is asked for; $report is where fio writes its document.
+# The requested size selects the behaviour. $report is the file for fio's JSON document.
 FIO = """#!/bin/bash
 for word; do
   case $word in

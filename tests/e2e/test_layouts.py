@@ -1,4 +1,4 @@
-"""Stripes, mirrors and parity from a study to its results, in a guest whose kernel has them."""
+"""Tests of studies with stripes, mirrors and parity, in a guest whose kernel supports them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_copies_and_parity_are_bytes_on_the_disks_and_stacks_live_on(fslab: Fsla
     fslab("run", "kept.yaml", "-q")
     trials = fslab.trials()
     assert [trial.get("failure") for trial in trials] == [None] * 8
-    # One copy; three disks of which one holds parity; two copies, and two copies.
+    # One copy; three disks with one disk's worth of parity; two copies; two copies.
     expected = {"lvm-stripe": 1.0, "md-raid5": 1.5, "md-raid10": 2.0, "btrfs-raid1": 2.0}
     for layout, amplification in figures(trials):
         assert amplification == pytest.approx(expected[layout], rel=0.05), layout
@@ -89,7 +89,7 @@ def test_ninety_six_stripes_are_built_run_and_gone_within_a_quarter_of_an_hour(
     trials = fslab.trials()
     assert len({str(trial["stack"]) for trial in trials}) == 96
     assert {trial.get("failure") for trial in trials} == {None}
-    # The campaign's own time: campaigns of one user take turns, and others may run meanwhile.
+    # The durations of the trials, not the elapsed time: campaigns of one user take turns, so this one may have waited.
     assert sum(trial["duration_s"] for trial in trials) < 900
     for trial in trials:
         device, options = trial["provenance"]["device"], trial["stack"]["layout_options"]

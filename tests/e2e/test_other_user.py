@@ -1,4 +1,4 @@
-"""As another user than root: what can be measured is, and what cannot says what root would add."""
+"""Tests of fslab as another user than root: it measures what is possible, and says what needs root."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fslab.machine.kinds import REGISTRY
 pytestmark = pytest.mark.root
 
 NOBODY = 65534
-# Whether tracefs and debugfs are mounted differs from machine to machine, and may_read reads them where they are. Other
-# tests' file systems would stay mounted in this namespace after they unmount them.
+# Unmounts tracefs and debugfs: with may_read, nobody could read them on those machines that have them mounted. Unmounts
+# loop devices: other tests could not release a device that this namespace still has mounted.
 OWN_MOUNTS = r"""
 umount -lq /sys/kernel/tracing; umount -lq /sys/kernel/debug
 sed -n 's|^/dev/loop[0-9]* \(\S*\) .*|\1|p' /proc/mounts | while read -r target; do umount -lq "$target"; done
@@ -29,11 +29,14 @@ exec "$@"
 
 
 def as_nobody(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    """Run fslab as `nobody`, who may read this checkout wherever it lies but write only to ``home``."""
+    """Run fslab as ``nobody``, with ``home`` as its home directory and with permission to read all files.
+
+    The permission is needed because this checkout may be in a directory that is closed to other users.
+    """
     setpriv = shutil.which("setpriv")
     if setpriv is None:
         pytest.skip("needs setpriv")
-    # access(2) looks at capabilities only with that bit, and a guest's hostfs asks by access(2).
+    # Without no_setuid_fixup, access(2) ignores the capability. A guest's hostfs uses access(2).
     may_read = (
         "--securebits=+no_setuid_fixup",
         "--inh-caps=+dac_read_search",
@@ -57,7 +60,7 @@ def home(tmp_path: Path) -> Path:
         os.chown(made, NOBODY, NOBODY)
     for parent in path.parents:
         mode = parent.stat().st_mode
-        if parent.is_mount() or mode & stat.S_ISVTX:  # from here on up it is everybody's
+        if parent.is_mount() or mode & stat.S_ISVTX:  # directories from here upwards are open to all users
             break
         parent.chmod(mode | 0o011)
     return path
@@ -97,7 +100,10 @@ def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
 
 
 def test_why_is_told_by_what_there_is(home: Path) -> None:
-    """Fewer statements, and none that is not sure: the disk under a directory is others' as well."""
+    """Without root there are fewer statements.
+
+    The certainty of those based on the whole disk is "coincides", because other programs use the disk too.
+    """
     study = (
         "title: here\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\ntrials: 1\n"
     )

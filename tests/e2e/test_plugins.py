@@ -1,4 +1,4 @@
-"""A plug-in package, built and installed as a user does, is used in a real campaign."""
+"""Tests of a plug-in package that is built and installed as a user does it, and used in a real campaign."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ trials: 1
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the sample is installed: a directory that Python looks in, for this test's processes only."""
+    """Install the sample plug-in for this test's processes only, and return the directory that contains it."""
     uv = ROOT / ".tools/bin/uv"
     found = str(uv) if uv.exists() else shutil.which("uv")
     assert found, "uv is missing: make setup"
@@ -75,7 +75,7 @@ def test_a_campaign_uses_it_and_says_so(fslab: Fslab, installed: Path) -> None:
     assert all("^has_journal" in argv for argv in made)
     assert "Nothing is written to a journal" in fslab("explain", "--all").stdout
 
-    # Without it the results can still be read; measuring goes on with the same version only.
+    # Without the plug-in, the results can still be read. To resume the campaign, the same version is needed.
     with pytest.MonkeyPatch.context() as without:
         without.setenv("FSLAB_PLUGINS", "off")
         assert "ext4-nojournal" in fslab("results", "--all").stdout

@@ -1,4 +1,4 @@
-"""``fslab report`` and the end of ``fslab run``, as a user meets them."""
+"""Tests of ``fslab report``, and of the report that ``fslab run`` makes at its end."""
 
 from __future__ import annotations
 

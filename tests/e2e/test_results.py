@@ -1,4 +1,4 @@
-"""``fslab results`` on a terminal of 80 columns, without colour, in a pipe; a campaign as wide as published ones."""
+"""Tests of ``fslab results`` for a campaign with 48 cells: on a terminal of 80 columns, without colour, in a pipe."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ DOUBT = ValidityWarning(
     kind="cpu_saturated", severity=Severity.DOUBT, message="all CPUs were busy", hint="fewer jobs"
 )
 ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
-# Colours are 30–37, 40–47, 90–97, 100–107 and 38, 48; bold (1), dim (2) and their ends are none.
+# Codes of colours: 30–37, 40–47, 90–97, 100–107, and 38 and 48. Bold (1), dim (2) and their ends are not colours.
 COLOUR = re.compile(r"(?:^|;)(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;|$)")
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Twelve mount variants of three file systems at four workloads, five trials each; some in doubt, some failed."""
+    """Return a store with one campaign: twelve stacks (three file systems), four workloads, five trials each.
+
+    Some trials have warnings. All trials of one cell failed.
+    """
     stacks = [
         StackSpec(name=f"{name}-{number}", medium=DISK, filesystem=name, mount_options=options)
         for name, variants in MOUNTS.items()
@@ -86,7 +89,7 @@ def trial(cell: Cell, number: int, block: int) -> TrialRecord:
 
 
 def on_terminal(store: Path, *options: str, **environment: str) -> str:
-    """What a terminal of 80 columns is sent."""
+    """Return what fslab writes to a terminal of 80 columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 80, 0, 0))
     inherited = {
@@ -117,7 +120,7 @@ def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path) -> No
     plain = ESCAPE.sub("", said)
     assert "\x1b" not in plain
     assert max(map(cell_len, plain.splitlines())) <= 80
-    # Every variant is there, also those that 80 columns have no room for side by side; one cell failed.
+    # All twelve stacks are shown, although 80 columns are too narrow to show them side by side. One cell failed.
     assert plain.count(" IOPS") == 2 * 12 - 1
     assert plain.count("MB/s") == 2 * 12
     assert "No space left on device" in plain

@@ -1,4 +1,4 @@
-"""The shipped studies as a user runs them, at the smallest scale, and what this machine cannot do in them."""
+"""Tests of the shipped studies at the smallest scale, and of stacks that this machine cannot build."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_scale_is_said_in_the_plan_kept_with_the_campaign_and_resumed(fslab: F
     fslab("run", "--resume", code=7)
 
 
-# What makes a whole study fit into seconds: the smallest scale, one trial, a few of its workloads.
+# Settings that make a study short, besides the smallest scale and one trial.
 TINY = {
     "ext-generations": ("--set", "stacks.fs.filesystem=[ext2,ext4]"),
     "loop-vm": (),

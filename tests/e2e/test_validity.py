@@ -1,4 +1,4 @@
-"""Bad trials as a user meets them: kept in the store, left out of comparisons, and said in every view."""
+"""Tests of invalid trials in a campaign: they are stored, not compared, and reported in the results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_invalid_trials_are_kept_and_left_out_in_plain_sight(fslab: Fslab, tmp_p
     assert re.search(
         r"trials are invalid \(short on [^)]+\): the measurement was too short", " ".join(shown.split())
     )
-    # Others replace invalid ones, on a machine that is not calm.
+    # Only the trials that the study asks for. On a busy machine, others replace invalid ones.
     planned = [trial for trial in fslab.trials() if trial["block"] < 2]
     trials = {(trial["workload"]["name"], trial["block"]): trial for trial in planned}
     assert len(trials) == 4

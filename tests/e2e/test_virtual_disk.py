@@ -1,4 +1,4 @@
-"""Campaigns on virtual disks that are killed, or whose servers are: nothing stays, and nothing hangs."""
+"""Tests of campaigns on virtual disks that are killed, or whose servers are killed: nothing is left, nothing hangs."""
 
 from __future__ import annotations
 
@@ -128,12 +128,12 @@ def test_doctor_says_what_the_server_of_a_disk_lacks(fslab: Fslab) -> None:
 
 
 def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool) -> None:
-    """Kill the campaign, or its server, so long after the server came; then clean."""
+    """Kill the campaign (``whole``) or its server, ``wait_s`` seconds after the server has started. Then clean."""
     process = fslab.start("run", study, "--allow-commands", "--budget", "60")
     try:
         wait_for(lambda: servers(own) or process.poll() is not None)
         assert process.poll() is None, process.communicate()
-        select.select([], [], [], wait_s)  # wherever it is by then: each moment is a case
+        select.select([], [], [], wait_s)  # the kill must work at any moment
         for pid in [process.pid] if whole else servers(own):
             os.kill(pid, signal.SIGKILL)
         if not whole:
@@ -153,7 +153,7 @@ def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool)
 def test_fifty_kills_leave_nothing(
     fslab: Fslab, tmp_path: Path, own_directories: Path, window: int, *, whole: bool
 ) -> None:
-    """Five in each window, so that other tests wait for minutes only."""
+    """A case has only five kills, because other tests wait while it runs."""
     study = write(tmp_path / "busy.yaml", json.dumps(BUSY))
     chosen = random.Random(window)
     for _ in range(5):

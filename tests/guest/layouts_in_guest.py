@@ -1,6 +1,6 @@
-"""What the layout tests do inside a guest: device-mapper and md are there, and nothing of the host's can break.
+"""The part of the layout tests that runs inside a guest, which has device-mapper and md and cannot harm the host.
 
-Run as ``python -m tests.guest.layouts_in_guest FUNCTION CAMPAIGN ARGUMENTS``: each function takes and returns plain
+Run as ``python -m tests.guest.layouts_in_guest FUNCTION CAMPAIGN ARGUMENTS``. Each function takes and returns plain
 values, in JSON. Disks are loop devices on sparse files in the guest's memory.
 """
 
@@ -27,13 +27,13 @@ PLACE = Path("/run/disks")
 
 
 def shell(*argv: object) -> str:
-    """Standard output of a command that must succeed."""
+    """Return the standard output of a command that must succeed."""
     return subprocess.run([str(word) for word in argv], check=True, capture_output=True, text=True).stdout
 
 
 @contextmanager
 def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice]]:
-    """Blank disks of the guest's own."""
+    """Yield new blank disks in the guest."""
     PLACE.mkdir(exist_ok=True)
     modules.available("loop", load=True)
     images = [PLACE / f"{prefix}{index}.img" for index in range(count)]
@@ -54,14 +54,14 @@ def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice
 
 @contextmanager
 def site_with(workspace: Workspace, count: int, size: str) -> Iterator[Workspace]:
-    """The workspace with such disks plugged in."""
+    """Yield a copy of the workspace with new blank disks attached."""
     with disks(count, size) as found:
         slots = ["m"] if count == 1 else [f"m-{index}" for index in range(count)]
         yield replace(workspace, attached=dict(zip(slots, found, strict=True)), made=set(), media={})
 
 
 def joined(found: list[StackDevice]) -> list[str]:
-    """What tells that the disks are joined: holders, nodes, active volumes."""
+    """Return the signs that the disks are joined: holders, device nodes, active volumes."""
     seen = [f"{each.path} held" for each in found if holders(each.path)]
     seen += [str(path) for path in Path("/dev").glob("md*") if path.is_block_device()]
     seen += [str(path) for place in ("/dev/md", "/dev/mapper") for path in Path(place).glob("fslab*")]
@@ -72,7 +72,7 @@ def joined(found: list[StackDevice]) -> list[str]:
 
 
 def left(found: list[StackDevice]) -> list[str]:
-    """The same, and signatures on the disks: all but btrfs's, which stays on its own disks as on any single one."""
+    """Return the same, and the signatures on the disks, except those of btrfs, which stay as on a single disk."""
     lines = [line for each in found for line in shell("wipefs", "--noheadings", each.path).splitlines()]
     return [*joined(found), *(line for line in lines if "btrfs" not in line)]
 
@@ -80,12 +80,12 @@ def left(found: list[StackDevice]) -> list[str]:
 def build(
     specs: list[dict[str, Any]], count: int, sizes: list[str], workspace: Workspace
 ) -> list[dict[str, Any]]:
-    """What becomes of each stack, one after the other."""
+    """Test each stack, one after the other, and return what was found."""
     return [_build(spec, count, size, workspace) for spec, size in zip(specs, sizes, strict=True)]
 
 
 def _build(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
-    """Build a stack, write and read a file, look at it, take it down, and look for traces."""
+    """Build a stack, write and read a file, and take the stack down. Return its facts and what is left of it."""
     wanted = StackSpec.model_validate(spec)
     with site_with(workspace, count, size) as here:
         found = list((here.attached or {}).values())
@@ -104,7 +104,7 @@ def _build(spec: dict[str, Any], count: int, size: str, workspace: Workspace) ->
 
 
 def _look(filesystem: str, device: Path) -> dict[str, Any]:
-    """What the file system itself says of stripes."""
+    """Return the stripe sizes in the file system's superblock."""
     if filesystem == "ext4":
         said = shell("dumpe2fs", "-h", device).splitlines()
         return {"stripes": [" ".join(line.split()) for line in said if line.startswith("RAID")]}
@@ -114,7 +114,7 @@ def _look(filesystem: str, device: Path) -> dict[str, Any]:
 
 
 def keep(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
-    """A stack that lives on: taken down and brought up again with its file; the last time without a trace."""
+    """Take a stack down, build it again with its file, and take it down for good. Return what is left each time."""
     wanted = StackSpec.model_validate(spec)
     with site_with(workspace, count, size) as here:
         found = list((here.attached or {}).values())
@@ -133,7 +133,10 @@ def keep(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> d
 
 
 def crash(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
-    """A campaign that dies with its stack up, beside arrays and volumes of others; then it is cleaned, twice."""
+    """Leave a stack in place, as a killed campaign does, beside devices of others. Clean twice.
+
+    Return what was removed, what is left, and whether the devices of others still work.
+    """
     wanted = StackSpec.model_validate(spec)
     with site_with(workspace, count, size) as here, _others() as (names, alive):
         found = list((here.attached or {}).values())
@@ -151,7 +154,10 @@ def crash(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> 
 
 @contextmanager
 def _others() -> Iterator[tuple[list[str], Any]]:
-    """An array and a mapped device that are not ours; whether both are still there and hold their data."""
+    """Make an array and a mapped device that do not belong to fslab.
+
+    Yield their names, and a function that returns whether both still exist with their data.
+    """
     with disks(2, "64m", prefix="other") as (one, two):
         argv = [
             "--run",
@@ -187,7 +193,7 @@ def _others() -> Iterator[tuple[list[str], Any]]:
 
 
 def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
-    """A disk that somebody uses, and one that goes away while a volume is made of it."""
+    """Try to build a stack on two disks, one of them mounted. Return the error, and what is left."""
     wanted = StackSpec.model_validate(spec)
     with site_with(workspace, 2, "200m") as here:
         found = list((here.attached or {}).values())
@@ -209,7 +215,7 @@ def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
 
 
 class NoJournal:
-    """The guest is thrown away."""
+    """A journal that keeps nothing, because the guest is discarded after the test."""
 
     def will_create(self, kind: str, target: str) -> str:
         return f"{kind} {target}"

@@ -1,4 +1,4 @@
-"""Features of file systems that the host's kernel may lack, tried in a guest; declared limits held to what is found."""
+"""Tests of features of file systems that the host's kernel may lack, in a guest. Declared limits match the results."""
 
 from __future__ import annotations
 

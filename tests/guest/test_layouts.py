@@ -1,4 +1,4 @@
-"""LVM and md in a guest, where the kernel has them: every layout comes up, is what was asked, and is gone again."""
+"""Tests of layouts in a guest, whose kernel has LVM and md: each one is built as requested and completely removed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KERNEL_S = [name for name in JOINING if REGISTRY.get(name).undo_kind]
 
 
 def slow(*values: object) -> Any:
-    """Parameters of a test that is left out of the fast ones."""
+    """Return test parameters that are marked slow."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -34,7 +34,7 @@ def spec(
 
 
 def inside(guests: Guests, function: str, **arguments: Any) -> Any:
-    """What a function of ``layouts_in_guest`` answers."""
+    """Return the result of a function of ``layouts_in_guest``."""
     words = json.dumps({key: _plain(value) for key, value in arguments.items()})
     module = ("-m", "tests.guest.layouts_in_guest", function, guests.workspace.campaign, words)
     argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
@@ -51,7 +51,7 @@ def _plain(value: Any) -> Any:
 
 
 def come_up(stacks: list[StackSpec], guests: Guests) -> None:
-    """Each stack comes up on four disks and is gone again, in one guest."""
+    """Check that each stack can be built on four disks and is completely removed, all in one guest."""
     answers = inside(guests, "build", specs=stacks, count=4, sizes=["320m"] * len(stacks))
     for stack, seen in zip(stacks, answers, strict=True):
         assert seen["left"] == [], stack
@@ -71,13 +71,13 @@ def test_every_layout_of_the_kernel_takes_every_file_system(filesystem: str, gue
     come_up([spec(layout, filesystem, disks=4) for layout in KERNEL_S], guests)
 
 
-# Two disks of data in each: chunks of 64 KiB, stripes of 128 KiB. In blocks of 4 KiB: 16 and 32.
+# Each layout has two disks' worth of data: chunks of 64 KiB and stripes of 128 KiB are 16 and 32 blocks of 4 KiB.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("layout", "disks"), [("lvm-stripe", 2), ("md-raid0", 2), ("md-raid5", 3), ("md-raid10", 4)]
 )
 def test_geometry_is_what_was_asked_on_a_real_stripe(layout: str, disks: int, guests: Guests) -> None:
-    # Below 1 GiB mkfs.xfs does not heed what the device says.
+    # Below 1 GiB, mkfs.xfs ignores the geometry of the device.
     sizes = {"ext4": "100m", "xfs": "1100m"}
     expected = {
         ("ext4", Geometry.DEFAULT): (["RAID stride: 16", "RAID stripe width: 32"], {"stripe": "32"}),

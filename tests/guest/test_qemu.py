@@ -1,4 +1,4 @@
-"""Trials in QEMU with this distribution's own kernel, fetched once; emulated where there is no KVM, so slow."""
+"""Tests of trials in QEMU with a kernel of this distribution, which is downloaded once. Slow without KVM."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="session")
 def kernel() -> str:
-    """A distribution's kernel below target/, with its modules."""
+    """Return the path of a distribution's kernel below target/, beside its modules."""
     done = subprocess.run(
         [str(ROOT / "packaging/guest-kernel.sh"), str(ROOT / "target/guest-kernel")],
         capture_output=True, text=True, check=False, timeout=600,

@@ -1,4 +1,4 @@
-"""Trials in User-Mode Linux: what they measure, and what becomes of guests that panic, hang or are killed."""
+"""Tests of trials in User-Mode Linux, and of guests that panic, hang or are killed."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
 
 
 def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:
-    """Their programs and files are inside; one boot serves both."""
+    """The programs and files of these workloads are available in the guest, and one boot is enough for both."""
     mixed = WorkloadSpec(
         name="both", tool="mixed",
         parameters={
@@ -117,7 +117,7 @@ def test_an_error_inside_keeps_its_class(guests: Guests) -> None:
 
 
 def panic(guest: Guest) -> None:
-    with contextlib.suppress(GuestError):  # it answers no more
+    with contextlib.suppress(GuestError):  # it no longer answers
         _mconsole.ask(guest.directory / "uml/mconsole", "sysrq c", timeout_s=1.0)
 
 
@@ -178,7 +178,7 @@ def test_a_disk_is_limited_to_what_the_medium_stands_for(guests: Guests) -> None
     assert record.status in {Status.OK, Status.INVALID}, record.error
     measured = record.metrics["write_iops"].value
     assert measured is not None
-    # A second's worth may be in flight when the clock starts.
+    # Wide bounds: the run takes only 1.2 s, and the kernel throttles in slices of time.
     assert 400 < measured < 600
     assert record.provenance.device["limits"] == {"iops": 500, "bytes_per_s": None}
     assert [each.kind for each in record.validity if each.kind == "emulated_disk"]
@@ -202,7 +202,10 @@ def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> No
 def test_a_guest_that_writes_without_end_meets_the_end_of_what_it_shares(
     guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However seldom somebody looks; and what its root makes there is no device."""
+    """The directory that a guest shares with the host is a tmpfs with a limited size and number of files.
+
+    The limits hold without fslab's periodic check. Device files and set-user-ID bits have no effect in it.
+    """
     monkeypatch.setattr(share, "SIZE_BYTES", 80 << 20)
     monkeypatch.setattr(share, "FILES", 64)
     request = {"do": "command", "argv": ["true"], "timeout_s": 30}

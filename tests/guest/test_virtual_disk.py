@@ -1,4 +1,4 @@
-"""Virtual disks in User-Mode Linux: virtio disks of the server, whose run is in the time of the disk."""
+"""Tests of virtual disks in User-Mode Linux, where the server provides them as virtio disks."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def on_disks(layout: str = "single", disks: int = 1, parameters: Any = None, **o
 
 
 def test_two_hard_disks_get_whole_requests_and_flushes(guests: Guests) -> None:
-    """In one guest after disks of another kind: a driver is bound for a trial, and unbound after it."""
+    """A guest can use disks of both kinds in turn: a driver is bound for a trial, and unbound after it.
+
+    Requests reach the disks as the guest's kernel makes them, not split into small ones.
+    """
     assert trial(guests, cell()).provenance.device["device"] == "ubdb"
     for block in range(2):
         record = trial(guests, on_disks("md-raid0", 2), block)
@@ -53,6 +56,7 @@ def test_faults_begin_with_the_run_of_a_guest(guests: Guests) -> None:
 
 
 def test_a_disk_whose_server_was_killed_costs_one_trial(guests: Guests) -> None:
+    """If the server was killed between two trials, the next trial starts a new one."""
     assert trial(guests, on_disks()).status in {Status.OK, Status.INVALID}
     (server,) = (each for name, each in guests.workspace.media.items() if name.startswith("disk "))
     server.child.process.kill()

@@ -1,4 +1,7 @@
-"""Attacks on real loop devices, mounts and directories: by other users, other processes and bad luck."""
+"""Tests of media, journals and settings under attack, on real loop devices, mounts and directories.
+
+Devices are in use, images and journals are replaced or forged by other users, names are unusual, disks are full.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +91,7 @@ class TestDevicesInUse:
             pause = time.sleep
 
             def leave(seconds: float) -> None:
-                writer.close()  # it goes while it is waited for
+                writer.close()  # while check_unused waits
                 pause(seconds)
 
             monkeypatch.setattr(time, "sleep", leave)
@@ -137,7 +140,7 @@ class TestHostileDirectories:
             up = stack.build(spec(medium="loop"), workspace, undone, slot="m", make=True)
             assert up.device is not None
             assert up.device.facts["backing_filesystem"]
-        # That no loop device is left is seen by the fixture.
+        # The fixture leaves_nothing checks that no loop device is left.
 
     @pytest.mark.parametrize("name", [b"latin1-\xe9", b"form\x0cfeed", "line\u2028separator".encode()])
     def test_another_user_s_mount_and_loop_of_a_strange_name(
@@ -253,7 +256,7 @@ class TestJournals:
 
 
 class TestStoredCampaigns:
-    """A store may be another user's: what it says is checked as a study is."""
+    """A store can come from another user. Therefore its contents are checked like those of a study."""
 
     @pytest.mark.parametrize(
         "more",
@@ -272,7 +275,7 @@ class TestStoredCampaigns:
             pass
 
 
-@pytest.mark.alone  # a setting is the whole machine's
+@pytest.mark.alone  # settings apply to the whole machine
 def test_two_campaigns_do_not_tune_at_once(workspace: Workspace) -> None:
     swappiness = Path("/proc/sys/vm/swappiness")
     found = swappiness.read_text()

@@ -1,4 +1,4 @@
-"""What a workload writes ends at its medium: a memory file system has a size, and no tool outlives its bound."""
+"""Tests that a workload cannot use more memory than its RAM medium provides."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MIB = 1 << 20
 
 
 def test_a_ram_medium_takes_no_more_memory_than_it_says(workspace: Workspace) -> None:
-    """Its memory file system is as large as the image and a little, whatever is written there."""
+    """The tmpfs of the medium is only 4 MiB larger than the image. Further writes to it fail with ENOSPC."""
     ram = MEDIA.get("ram")
     with ExitStack() as undo:
         ram.provide(ram.parse_options({"size": "16m"}), workspace, "slot", undo)

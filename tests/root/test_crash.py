@@ -1,4 +1,4 @@
-"""Crash states of real file systems: nothing is found where nothing is wrong, and everything that is made wrong is."""
+"""Tests of crash states of real file systems: no findings on correct stacks, findings on stacks with a known defect."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ from fslab.system import block_log, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
-# With dioread_nolock, its default, ext4 can commit a rename before the data of the file: zeros (docs/crash.md).
+# dioread_nolock, the default of ext4, allows it to commit a rename before the data of the file. After a cut, the file
+# then contains zeros (docs/crash.md).
 STOCK = {"ext4": "dioread_lock", "xfs": "rw", "btrfs": "rw"}
-# XFS may leave an overwrite in the disk's cache when sync returns (docs/crash.md).
+# On XFS, sync can return while an overwrite is only in the disk's volatile cache (docs/crash.md).
 IN_PLACE = ["--sequence", "overwrite a; fdatasync a; overwrite a; sync"] * 20
 REPLACE = ["--sequence", "write n; rename n over a"] * 12
 
@@ -34,7 +35,7 @@ def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) 
     limits = ("--states", "24", "--length", "2", "--sequences", "100", "--recoveries", "3")
     found = crash(filesystem, *limits, options=options)
     assert found["states"] == 24
-    # After some cuts btrfs has no log to replay, and mounting it writes nothing that could be cut.
+    # After some cuts btrfs has no log to replay. Then its mount writes nothing, and there is no second cut.
     assert found["states_in_recovery"] == 9 or filesystem == "btrfs"
     assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
     assert found["states_damaged"] == 0
@@ -44,20 +45,23 @@ def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) 
 
 
 def stale_after_sync(finding: dict[str, Any]) -> bool:
-    """A block that was there before has its old contents after sync."""
+    """Return whether the finding is an overwrite that was lost although ``sync`` had returned."""
     last = finding["step"] and finding["sequence"][finding["step"] - 1]
     return (finding["kind"], last) == ("data lost", "sync") and "instead of generation" in finding["detail"]
 
 
 def unexplained(found: dict[str, Any], filesystem: str) -> list[dict[str, Any]]:
-    """Broken promises but the one that docs/crash.md has of XFS."""
+    """Return the broken promises, without the known one of XFS (docs/crash.md)."""
     broken = [finding for finding in found["findings"] if finding["broken"]]
     return [finding for finding in broken if filesystem != "xfs" or not stale_after_sync(finding)]
 
 
 @pytest.mark.slow
 def test_sync_on_xfs_may_leave_an_overwrite_in_the_cache_of_the_disk(crash: Any) -> None:
-    """Only where both writes have the same time, that of a tick of the kernel: if anything, then this."""
+    """Every broken promise must be the known one of ``sync`` on XFS (docs/crash.md).
+
+    It depends on timing, so the test also passes without findings.
+    """
     found = crash("xfs", "--states", "120", *IN_PLACE)
     for finding in found["findings"]:
         if finding["broken"]:
@@ -78,12 +82,16 @@ def test_thousands_of_states(crash: Any, filesystem: str) -> None:
     options = STOCK[filesystem]
     found = crash(filesystem, "--states", "3400", "--length", "2", "--sequences", "500", options=options)
     counts = ("states", "promises_kept", "promises_broken", "lost_operations", "states_damaged")
-    print(filesystem, {name: found[name] for name in counts})  # pytest -rP: the figures of docs/crash.md
+    # pytest -rP shows these numbers; docs/crash.md contains them.
+    print(filesystem, {name: found[name] for name in counts})
     assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
 
 
 def test_what_others_have_mounted_is_not_kept_mounted(loop: Callable[[], Path], tmp_path: Path) -> None:
-    """In a namespace of its own, what is unmounted elsewhere would go on. What the process uses it keeps."""
+    """The mount namespace of an examination keeps only those loop mounts that the examination itself uses.
+
+    A copy of another mount would keep its device in use after others have unmounted it.
+    """
     others, used, directory = tmp_path / "others", tmp_path / "used", tmp_path / "directory"
     for target in (others, used):
         device = loop()
@@ -129,7 +137,10 @@ def test_a_file_system_without_barriers_is_found_and_the_state_made_again(crash:
 def test_a_cut_during_a_recovery_without_barriers_is_found_and_the_state_made_again(
     crash: Any, tmp_path: Path
 ) -> None:
-    """The journal is marked as empty before what was replayed is on the disk; the first cut alone broke nothing."""
+    """With ``barrier=0``, ext4 marks its journal as empty before the replayed blocks are on the disk.
+
+    Therefore a second cut, during the recovery, breaks promises that the first cut alone did not break.
+    """
     found = crash("ext4", "--states", "300", "--recoveries", "300", options="barrier=0")
     assert found["states_in_recovery"] > 100
     assert found["states_in_recovery_broken"] > 0
@@ -171,7 +182,10 @@ def test_replacing_without_fsync_keeps_one_of_both_on_ext4(crash: Any) -> None:
 
 @pytest.mark.slow
 def test_unwritten_extents_of_a_replaced_file_may_be_committed_before_its_data(crash: Any) -> None:
-    """Only where a commit comes before the data are written, which depends on time: if anything, then this."""
+    """Every finding must be zeros in a replaced file: the rename was committed before the data (docs/crash.md).
+
+    It depends on timing, so the test also passes without findings.
+    """
     found = crash("ext4", "--states", "60", *REPLACE)
     for finding in found["findings"]:
         assert finding["kind"] == "neither old nor new"

@@ -1,4 +1,4 @@
-"""Applications on a disk that loses power: what they promise is kept, and what is lost is what they say can be."""
+"""Tests of applications on a disk that loses power: which losses are found, and which break a promise."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
 
 @pytest.mark.parametrize(("name", "settings"), [("sqlite", ""), ("maildir", ""), ("git", "")])
 def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> None:
-    """SQLite's default removes its journal without a sync of the directory: the last commit is rolled back."""
+    """A loss that the documentation allows is counted, but is not a broken promise.
+
+    For example, SQLite by default removes its journal without syncing the directory. A cut can then roll back the
+    last commit.
+    """
     found = crash("ext4", "--states", "30", *application(name, settings))
     assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
     assert found["lost_operations"] > 0

@@ -1,4 +1,4 @@
-"""A device that somebody writes to, or that is not proved blank, is refused: whatever its names, wherever its nodes."""
+"""Tests that a device is refused if a process has it open for writing, or if it is not proved to be blank."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ ready()
 
 @contextmanager
 def held(device: Path, tmp_path: Path, how: str, *before: str) -> Iterator[int]:
-    """Another process has the device open by a node of its own, which has no name any more."""
+    """Run a process that holds the device open through its own device node, already removed. Yield its process id."""
     number = device.stat().st_rdev
     argv = [
         *before, sys.executable, "-c", HOLD, how, str(tmp_path / "n"), str(os.major(number)), str(os.minor(number)),
@@ -72,7 +72,7 @@ def held(device: Path, tmp_path: Path, how: str, *before: str) -> Iterator[int]:
 
 @pytest.fixture
 def parted(tmp_path: Path, shell: Any) -> Iterator[Path]:
-    """A loop device with two partitions."""
+    """Yield a loop device with two partitions."""
     image = tmp_path / "parted.img"
     image.write_bytes(bytes(64 * MIB))
     device = Path(shell("losetup", "--find", "--show", image).stdout.strip())
@@ -143,7 +143,7 @@ class TestWriters:
 
 class TestBlank:
     def test_data_between_all_samples_is_found(self, loop: Make) -> None:
-        """40 of each 64 KiB: where the sampling of before never looked."""
+        """The whole device is read, so that data in 40 of each 64 KiB is found."""
         device = loop()
         with device.open("r+b") as node:
             for offset in range(2 * MIB, 62 * MIB, 64 << 10):
@@ -167,9 +167,8 @@ class TestBlank:
     ) -> None:
         device = loop()
         path = stable(device)
-        monkeypatch.setattr(
-            shared, "disk", lambda _: Path("/nothing")
-        )  # else it is refused as somebody's image
+        # Otherwise the device is refused because it is a loop device that fslab did not create.
+        monkeypatch.setattr(shared, "disk", lambda _: Path("/nothing"))
         guard.check_blank(path, [], print)
         monkeypatch.setattr(blank, "LIMIT_S", 0.0)
         blank._proved.clear()
@@ -209,7 +208,7 @@ class TestBlank:
 class TestNames:
     @pytest.fixture
     def cyclic(self, stable: Stable) -> str:
-        """A link in /dev/disk/by-id that leads to itself."""
+        """Return a link in /dev/disk/by-id that points to itself."""
         path = stable(Path("/nothing"))
         Path(path).unlink()
         Path(path).symlink_to(path)

@@ -1,4 +1,4 @@
-"""The disk in software against logs that were altered, askers that hang, full disks, and numbers that no disk has."""
+"""Tests of fslab-disk with damaged logs, clients that hang, full disks, and numbers out of range."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def row(*, offset: int = 0, data: int = 0, length: int = 4096, operation: int = 
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """A log with one write; its data, and the disk before it."""
+    """Return a log with one write. Its data, its names and the base image are beside it."""
     log = tmp_path / "log"
     log.write_bytes(struct.pack("<8sIIQQ32x", b"FSLABDSK", 1, 64, SIZE, 0) + row())
     (tmp_path / "log.data").write_bytes(b"x" * 4096)
@@ -123,7 +123,10 @@ def test_a_state_for_which_there_is_no_room_leaves_nothing(log: Path, small_disk
 
 @pytest.mark.parametrize("data", [True, False])
 def test_a_log_that_lacks_a_write_is_no_log(data: bool, serve: Any, small_disk: Path) -> None:
-    """States made of it would say that the disk lost what it never got."""
+    """After a request could not be logged, the log is marked as incomplete until it is cleared.
+
+    States built from an incomplete log would show losses that did not happen.
+    """
     server = serve("--log", str(small_disk / "log"), *(["--log-data"] if data else ["--timed"]))
     (small_disk / "full").write_bytes(bytes(2 * MIB - 8192))
     with server.disk.open("r+b", buffering=0) as file:
@@ -150,7 +153,7 @@ def test_askers_that_say_nothing_keep_nobody_waiting(serve: Any) -> None:
             more = stack.enter_context(socket.socket(socket.AF_UNIX))
             more.settimeout(LIMIT_S)
             more.connect(str(server.control))
-            with contextlib.suppress(BrokenPipeError):  # who is refused is hung up on
+            with contextlib.suppress(BrokenPipeError):  # the server closes a refused connection
                 more.sendall(b'{"do": "statistics"}\n')
             refused += b"too many connections" in more.makefile("rb").readline()
         assert 30 <= refused <= 40

@@ -1,4 +1,4 @@
-"""The disk in software: ended, killed and cleaned, with and without models."""
+"""Tests of the life cycle of fslab-disk: ended, killed and cleaned, with and without a disk model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ from fslab.system import loops, mounts, proc
 def test_a_dead_server_does_not_hang_the_machine(
     serve: Any, tmp_path: Path, how: signal.Signals | None, options: list[str]
 ) -> None:
-    """Under load: killed (or, None, living on), then cleaned with a file system mounted on it."""
+    """``clean`` removes a disk with a mounted file system under load, and no writer hangs.
+
+    ``how``: the signal that ends the server before; None: the server still runs.
+    """
     server = serve(*options)
     loop = server.attach()
     proc.run(["mkfs.ext4", "-q", "-F", str(loop)])
@@ -36,7 +39,7 @@ def test_a_dead_server_does_not_hang_the_machine(
     )
     try:
         assert writer.stderr is not None
-        select.select([], [], [], 0.05)  # some of it is under way, or not: either is a case
+        select.select([], [], [], 0.05)  # requests are in flight or not: both cases must work
         if how is not None:
             server.process.send_signal(how)
             assert server.process.wait(60) in (0, -signal.SIGKILL)
@@ -93,7 +96,7 @@ def test_a_model_that_is_too_fast_is_refused(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.alone
 def test_fifty_kills_leave_nothing(tmp_path: Path) -> None:
-    """At moments that differ: while it starts to work, works, and answers late."""
+    """The server is killed under load, at random moments. Each time ``clean`` leaves nothing, and no writer hangs."""
     chosen = random.Random(1)
     for number in range(50):
         home = tmp_path / str(number)

@@ -1,4 +1,4 @@
-"""The disk in software: contents, power cuts, faults, log. Nothing here depends on how quick anything is."""
+"""Tests of fslab-disk: contents, power cuts, faults and log. No test depends on the speed of the machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_discard_gives_memory_back(serve: Any) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--timed"]])
 def test_requests_need_not_be_whole_sectors(serve: Any, options: list[str]) -> None:
-    """As a guest's drive on the file itself makes them."""
+    """A guest's drive can use the disk's file directly, so that requests need not consist of whole sectors."""
     server = serve(*options)
     with server.disk.open("r+b", buffering=0) as disk:
         os.pwrite(disk.fileno(), b"x" * 10000, 0)
@@ -164,7 +164,11 @@ def test_the_log_has_every_request(serve: Any, tmp_path: Path) -> None:
 
 
 def test_a_flush_covers_what_was_answered_before(serve: Any, tmp_path: Path) -> None:
-    """Answers are sent early by what their way takes, so that a flush can come before its writes are done."""
+    """A flush counts as arriving after the completion of each write that has been answered.
+
+    Answers are sent early by the round-trip time, so that a flush can arrive before the drive has completed the
+    write.
+    """
     log = tmp_path / "log"
     server = serve("--profile", "ssd-sata", "--log", str(log), "--log-data")
     with server.disk.open("r+b", buffering=0) as disk:
@@ -209,7 +213,10 @@ def test_the_lifeline(serve: Any, tmp_path: Path) -> None:
 
 
 def test_a_control_path_that_is_taken_stays(serve: Any, tmp_path: Path) -> None:
-    """Of another server, or a user's file: nothing is mounted, and nothing is removed."""
+    """If the control path exists, the server mounts nothing and removes nothing.
+
+    Tested with the socket of another server and with a file.
+    """
     server = serve()
     taken = tmp_path / "file"
     taken.write_text("data")
@@ -229,7 +236,7 @@ def test_a_control_path_that_is_taken_stays(serve: Any, tmp_path: Path) -> None:
 
 
 def test_a_server_that_cannot_start_unmounts(tmp_path: Path) -> None:
-    """Too few file descriptors for its threads: the mount has been made by then."""
+    """With too few file descriptors for its threads, the server ends, also after it has mounted. It leaves no mount."""
     mounts = Path("/proc/self/mountinfo")
     for most in range(6, 16):
         argv = [str(BINARY), "serve", str(tmp_path / "disk"), "--control", str(tmp_path / "control")]

@@ -1,4 +1,4 @@
-"""Features tried on real scratch volumes of this host, against what is known of these file systems."""
+"""Tests of features on real scratch volumes of this host: the results match the documentation of the file systems."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def examined(filesystem: str, *only: str, size_bytes: int = SIZE, medium: str = 
         )
 
 
-# From ext4.rst and ext4(5), xfs(5) and mkfs.xfs(8), btrfs(5).
+# Sources: ext4.rst, ext4(5), xfs(5), mkfs.xfs(8), btrfs(5).
 KNOWN = {
     "ext4": {
         "checksums": "no", "compression": "no", "reflink": "no", "snapshots": "no", "acl": "yes", "holes": "yes",

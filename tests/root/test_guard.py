@@ -1,4 +1,4 @@
-"""Attempts to make fslab overwrite something that is not its own. Every one must be refused, and cost nothing."""
+"""Tests that fslab refuses to overwrite devices that it must not use, and does not change them."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ DEVICE = MEDIA.get("device")
 
 @contextmanager
 def untouched(device: Path) -> Iterator[None]:
-    """Every byte of the device is what it was."""
+    """Check that no byte of the device changes."""
     before = device.read_bytes()
     yield
     assert device.read_bytes() == before
 
 
 def refused(path: str, wipe: frozenset[str] = frozenset()) -> str:
-    """Try to use the device as a medium; it must be refused. Returns what was said."""
+    """Check that the device is refused as a medium, and return the message."""
     options = DEVICE.parse_options({"path": path})
     with workspaces.opened(new_id(), wipe) as workspace, ExitStack() as undo:
         with pytest.raises(UnsafeError):
@@ -144,7 +144,7 @@ def test_a_disk_whose_partition_is_mounted_is_refused_even_with_wipe(
     device = Path(shell("losetup", "--find", "--show", "--partscan", image).stdout.strip())
     try:
         part = Path(f"{device}p1")
-        if not part.exists():  # a kernel that reads no DOS tables can still be told
+        if not part.exists():  # a kernel that cannot read DOS tables: add the partition explicitly
             shell("addpart", device, 1, 2048, 40000)
         shell("mkfs.ext4", "-q", part)
         assert "has partitions" in refused(stable(device))

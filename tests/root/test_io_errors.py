@@ -1,4 +1,4 @@
-"""A virtual disk that fails, and what real file systems make of it."""
+"""Tests of ``fslab crash fault``: how real file systems react to errors of a virtual disk."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ Virtual = Callable[..., Path]
 
 @pytest.fixture
 def struck(virtual: Virtual, tmp_path: Path) -> Callable[[str, str], dict[str, Any]]:
-    """The document of one fault on a new file system, which is mounted as before afterwards."""
+    """Return a function that tests one fault on a new file system and returns the JSON document.
+
+    It also checks that the file system is mounted again with the same options and can be written.
+    """
 
     def strike(filesystem: str, fault: str) -> dict[str, Any]:
         directory = virtual(filesystem, "--log", str(tmp_path / "fslab-disk.log"))

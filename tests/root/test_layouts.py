@@ -1,4 +1,6 @@
-"""Layouts on real loop devices: btrfs's own; several disks of a device medium; what this kernel cannot do."""
+"""Tests of layouts on real loop devices: RAID of btrfs, several disks of a device medium, and layouts that this kernel
+lacks.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,7 @@ def cell(wanted: StackSpec, fresh: Fresh = Fresh.TRIAL) -> Cell:
 
 
 def written(wanted: Cell, workspace: Workspace, block: int = 0) -> float:
-    """Device bytes per byte written, of one trial."""
+    """Run a trial and return its write amplification: bytes written to the devices per byte that the workload wrote."""
     record = run_trial(
         wanted, TrialKey(campaign=workspace.campaign, block=block, seed=1), workspace, machine={}
     )
@@ -67,7 +69,10 @@ def workspace() -> Iterator[Workspace]:
 
 @pytest.fixture
 def disks(tmp_path: Path, stable: Callable[[Path], str]) -> Iterator[Disks]:
-    """Blank disks of 140 MiB, somebody's, under stable names."""
+    """Yield a function that makes blank loop devices of 140 MiB and returns their stable names.
+
+    The devices do not belong to fslab.
+    """
     images: list[Path] = []
 
     def make(count: int) -> list[str]:
@@ -89,7 +94,7 @@ def several(paths: list[str]) -> MediumSpec:
 
 
 def test_striped_data_is_written_once_and_mirrored_data_twice(workspace: Workspace) -> None:
-    # Metadata and superblocks come on top: some MiB beside 32 MiB of data.
+    # Metadata and superblocks add some MiB to the 32 MiB of data.
     assert 1.0 <= written(cell(spec("btrfs-raid0", disks=3)), workspace) < 1.7
     assert 2.0 <= written(cell(spec("btrfs-raid1", disks=3)), workspace) < 2.7
 
@@ -109,7 +114,8 @@ def test_profiles_are_those_of_the_layout(workspace: Workspace, shell: Any) -> N
 def test_a_file_system_over_several_disks_lives_on(workspace: Workspace) -> None:
     lasting = cell(spec("btrfs-raid0", disks=2), Fresh.CELL)
     written(lasting, workspace)
-    # The images get other loop devices in the next trial, and the mount is told of each.
+    # Another image takes a loop device, so that the images of the next trial get other devices than before. The mount
+    # must be given the new ones.
     blocker = workspace.images / "fslab-blocker.img"
     blocker.parent.mkdir(parents=True, exist_ok=True)
     blocker.write_bytes(bytes(MIB))
@@ -171,7 +177,7 @@ class TestSeveralDisks:
         options = DEVICE.parse_options({"path": " ".join(paths)})
         named = frozenset(path for path in paths if path != paths[number])
         with workspaces.opened(new_id(), named) as workspace:
-            # A loop device that somebody set up counts as carrying data.
+            # A loop device that fslab did not create counts as a device with data.
             with pytest.raises(UnsafeError, match="fslab did not create") as caught:
                 DEVICE.check(options, workspace, disks=3)
             assert caught.value.where == paths[number]

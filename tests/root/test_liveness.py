@@ -1,4 +1,4 @@
-"""What is told of a campaign at the moment at which it ends."""
+"""Tests of the status of a campaign that is read while the campaign ends."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def test_how_it_ended_is_stored_while_its_process_holds_it(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody ever finds it running without a process."""
+    """The final status is stored before the campaign releases its journal.
+
+    Otherwise another process could find a campaign with the status RUNNING but without a process.
+    """
     campaign = created(store, tmp_path)
     before, opened = [], workspaces.opened
 

@@ -1,4 +1,4 @@
-"""IOzone, bonnie++ and shell loops for real, small, on the file systems that studies compare."""
+"""Tests of IOzone, bonnie++ and shell loops: small real runs on the file systems that studies compare."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def known(record: TrialRecord) -> dict[str, float]:
 def test_iozone_at_a_point(filesystem: str, program: str, workspace: Workspace) -> None:
     record = run(workspace, filesystem, "iozone", {"size": "16m", "record": "64k", "program": program})
     assert len(known(record)) == 6
-    # Which of the two ran stands in the record, and the other does not.
+    # The record names only the program that ran.
     which = {"engine": "fslab-engine", "iozone": "iozone"}
     found = {name for name in which.values() if record.provenance.tools.get(name) is not None}
     assert found == {which[program]}
-    # written, rewritten and written at random, each with an fsync
+    # The file is written, rewritten and written at random, each time with an fsync.
     assert written(record) >= 3 * (16 << 20)
 
 
@@ -75,7 +75,7 @@ def test_iozone_reads_cold_what_was_written_before(program: str, workspace: Work
 def test_iozone_sweeps_the_points_that_were_planned(program: str, workspace: Workspace) -> None:
     given = {"smallest": "32m", "largest": "64m", "largest-record": "16k", "program": program}
     record = run(workspace, "xfs", "iozone", given)
-    # two sizes, three record lengths from 4k on (also of files from 32m on), six tests
+    # 2 sizes, 3 record lengths from 4 KiB on (also for files of 32 MiB and more), 6 tests
     assert len(known(record)) == 36
 
 
@@ -97,7 +97,10 @@ def test_iozone_visits_the_same_records_in_every_run(tmp_path: Path) -> None:
 
 @iozone_is_here
 def test_the_engine_makes_iozones_system_calls(tmp_path: Path) -> None:
-    """What IOzone does with its file, and in which order: only which record comes next is drawn otherwise."""
+    """The engine makes the same system calls as IOzone, in the same order.
+
+    Only the random order of the records differs; all records are visited.
+    """
     own = tmp_path / "fslab-iozone/d0000000000/f0000000000"
     point = ["-s", "64k", "-r", "4k", "-i", "0", "-i", "1", "-i", "2", "-f", str(tmp_path / "f")]
     sizes = ["--size", "64k", "--record", "4k", "--latency", "off"]
@@ -115,7 +118,7 @@ def test_the_engine_makes_iozones_system_calls(tmp_path: Path) -> None:
 
 
 def file_calls(argv: list[str], cwd: Path, name: str) -> list[tuple[list[str], list[int]]]:
-    """Of each time that the file is open for its contents: the system calls, and where they seek to."""
+    """Return the system calls and seek offsets, one item for each time that the file is opened for its contents."""
     trace = ["strace", "-f", "-e", "trace=openat,read,write,lseek,fsync,close", "-e", "signal=none"]
     found: list[tuple[list[str], list[int]]] = []
     descriptor = None
@@ -140,7 +143,7 @@ def file_calls(argv: list[str], cwd: Path, name: str) -> list[tuple[list[str], l
 def test_bonnie(filesystem: str, workspace: Workspace) -> None:
     given = {"size": "32m", "files": 2048, "dirs": 4, "max-size": "1k", "min-size": "1k", "fast": False}
     record = run(workspace, filesystem, "bonnie", given)
-    # 3 MiB byte by byte take more than half a second anywhere; the others may not
+    # bonnie++ reports no rate below 0.5 s. Writing 3 MiB byte by byte takes longer on any machine; other tests may not.
     assert {"putc_bandwidth", "write_latency_max", "seq_create_latency_max"} <= set(known(record))
     assert record.provenance.tools["bonnie++"] is not None
     assert "tool_warning" in [warning.kind for warning in record.validity]
@@ -173,7 +176,7 @@ def test_every_loop(operation: str, workspace: Workspace) -> None:
 
 @pytest.mark.parametrize("operation", ["create", "dd"])
 def test_a_loop_on_a_full_disk(operation: str, workspace: Workspace) -> None:
-    # Too large for the medium on purpose: a study with this would be refused before.
+    # Deliberately too large for the medium. A study with this workload would be refused before its first trial.
     record = run(workspace, "ext4", "shell", {"operation": operation, "files": 400, "size": "1m"})
     assert record.status_text == "failed:no_space"
 

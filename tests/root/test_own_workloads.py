@@ -1,4 +1,4 @@
-"""Commands, job files and mixed loads for real, small, on a file system in memory."""
+"""Tests of commands, job files and mixed loads: small real runs on a RAM disk."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_a_mixed_load_that_runs_too_long_leaves_no_process(workspace: Workspace)
         for key, value in (("tool", "command"), ("run", "sleep 50"))
     }
     found = run(workspace, "mixed", parts, limit_s=1)
-    assert found.status_text == "failed:timed_out"  # and the file system could be unmounted
+    assert found.status_text == "failed:timed_out"  # the file system could be unmounted: no process uses it
 
 
 def test_a_report_of_a_part_is_not_looked_for_through_a_link(workspace: Workspace, tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""Directories that another process exchanges for links while the engine works on them: nothing outside is touched.
+"""Tests of the engine while another process replaces directories with symbolic links: nothing outside is changed.
 
-What is checked holds however the two interleave.
+The assertions hold for every interleaving of the two processes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import pytest
 
 from fslab.system import proc
 
-# RENAME_EXCHANGE (2): at no moment is the name missing. Only what is no link itself, nor below one, is exchanged.
+# RENAME_EXCHANGE (2) is atomic, so that the name always exists. Directories that are links, or below a link, are not
+# exchanged.
 EXCHANGE = """
 import ctypes, itertools, os, sys
 numbers = itertools.count()

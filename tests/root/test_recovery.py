@@ -1,4 +1,4 @@
-"""A real cut of power on a virtual disk, and the file system that comes back."""
+"""Tests of ``fslab crash recover``: power is cut on a virtual disk, and its file system is mounted again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices that share bytes with the one that a study names: what is in use or locked there is so here."""
+"""Tests of devices that share bytes, such as a disk and its partition: if one is in use or locked, so is the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ workloads: {write: {tool: fio, rw: write, size: 1m}}
 
 @pytest.fixture
 def parted(tmp_path: Path, shell: Any) -> Iterator[tuple[Path, Path, Path]]:
-    """A loop device and two partitions of it."""
+    """Yield a loop device and its two partitions."""
     image = tmp_path / "parted.img"
     image.write_bytes(bytes(64 * MIB))
     device = Path(shell("losetup", "--find", "--show", image).stdout.strip())
@@ -71,7 +71,10 @@ def test_nor_are_they_two_disks_of_a_layout(
 def test_a_campaign_on_a_partition_keeps_others_off_the_disk(
     parted: tuple[Path, Path, Path], stable: Stable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the other way round; beside each other there is room for two."""
+    """A claim on a partition blocks the whole disk, and a claim on the disk blocks its partitions.
+
+    A claim on one partition does not block another one.
+    """
     monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)
     disk, first, second = map(stable, parted)
     for one, others in ((first, (disk, first)), (disk, (first, second, disk))):
@@ -91,7 +94,10 @@ def test_a_campaign_on_a_partition_keeps_others_off_the_disk(
 def test_who_sends_commands_to_the_disk_writes_to_it(
     loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by /dev/sg0. Here the number of /dev/full stands for it: a loop device has none."""
+    """A process can write to a disk through a character device such as /dev/sg0, so that counts as use of the disk.
+
+    A loop device has no such device. The test uses the number of /dev/full instead.
+    """
     device, node = loop(), tmp_path / "sg"
     path = stable(device)
     monkeypatch.setattr(shared, "_generic", lambda _: iter(["c1:7"]))

@@ -1,4 +1,4 @@
-"""Real stacks: every file system on loop and ram media is made, mounted as asked, measured on and gone again."""
+"""Tests of real stacks on loop and ram media: every file system is made, mounted with its options, and removed."""
 
 from __future__ import annotations
 
@@ -64,7 +64,10 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
 def test_what_another_mount_namespace_has_is_not_unmounted(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It stays cached, so that a cold read would not be cold."""
+    """A file system that is mounted in another mount namespace cannot be unmounted, and this is an error.
+
+    Its data would stay in the page cache, and a cold read would not be cold.
+    """
     monkeypatch.setattr(mounts, "UNMOUNT_DEADLINE_S", 0.2)
     with ExitStack() as undo:
         up = stack.build(spec(), workspace, undo, slot="m", make=True)
@@ -94,7 +97,7 @@ def test_direct_io_to_the_image_is_verified_not_believed(workspace: Workspace) -
 def test_a_loop_device_that_falls_back_to_buffered_is_reported(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Asking losetup for no direct I/O is what a backing file system without it amounts to.
+    # Without direct I/O requested, losetup does the same as on a backing file system that does not support it.
     real = loops.attach_argv
     monkeypatch.setattr(loops, "attach_argv", lambda image, *, direct, device: real(image, direct=False))
     with ExitStack() as undo:
@@ -109,7 +112,7 @@ def test_the_image_is_written_and_has_no_holes(workspace: Workspace) -> None:
 
 
 def variants() -> list[StackSpec]:
-    """The twelve stacks of the published study, on images just large enough for XFS."""
+    """Return the twelve stacks of the study loop-vm, on images that are just large enough for XFS."""
     smaller = ["media.disk.size=320m", "scale=0.05"]
     return list({cell.stack_id: cell.stack for cell in expand(load.load("loop-vm", smaller))}.values())
 
@@ -230,7 +233,10 @@ def test_a_full_disk_is_noticed_before_and_cleaned_after(
 
 
 def test_a_small_file_system_that_is_nearly_empty_has_room(tmp_path: Path, shell: Any) -> None:
-    """The memory of a small guest, where its reports lie."""
+    """A small file system needs only a small reserve of free space.
+
+    An example is the file system in a guest's memory, which contains the reports.
+    """
     small = tmp_path / "small"
     small.mkdir()
     shell("mount", "-t", "tmpfs", "-o", "size=48m", "fslab-test", small)

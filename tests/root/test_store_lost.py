@@ -1,4 +1,6 @@
-"""A database that goes away under a campaign: waited for, and in the end an error that says how to go on."""
+"""Tests of a database that becomes unavailable during a campaign: writes are retried, and the final error says how to
+resume the campaign.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 class Noting(progress.SilentObserver):
-    """Does something when a trial begins or a note is made."""
+    """Calls a function for each trial that starts and for each note."""
 
     def __init__(
         self, *, at_trial: Callable[[int], None], at_note: Callable[[str], None] = lambda _: None
@@ -54,7 +56,7 @@ class Noting(progress.SilentObserver):
 
 
 def created(store: Store, directory: Path) -> Campaign:
-    """Three trials of a moment each."""
+    """Store a new campaign of three short trials, and return it."""
     study = {
         "title": "t", "trials": 3, "cache": "warm", "media": {"here": {"type": "directory", "path": str(directory)}},
         "stacks": {"s": {"medium": "here"}}, "workloads": {"w": {"tool": "dd", "op": "write", "bs": "4k", "count": 4}},
@@ -96,7 +98,7 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
             campaigns.run_campaign(campaign, store, observer, budget_s=None)
         cluster.start()
         stored = store.campaign(campaign.id)
-        assert stored.status is CampaignStatus.RUNNING  # nobody could tell the store otherwise
+        assert stored.status is CampaignStatus.RUNNING  # the store was unavailable when the campaign ended
         assert as_it_is(stored, store).status is CampaignStatus.INTERRUPTED
         assert store.count(campaign.id) == 1
         resumed = Noting(at_trial=lambda _: None)

@@ -1,4 +1,4 @@
-"""A store that cannot be written is read: on a read-only file system, with its log beside it or without."""
+"""Tests of a store on a read-only file system, with and without its write-ahead log."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def fill(store: Store) -> None:
 def test_a_store_on_a_read_only_file_system(
     small_disk: Path, left: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also what was committed last: the log holds it until it is closed in order."""
+    """All commits can be read, also those that are only in the log because the store was not closed."""
     path = small_disk / "store.sqlite"
     with Store.open(str(small_disk / "open.sqlite")) as store:
         fill(store)
@@ -51,7 +51,7 @@ def test_a_store_on_a_read_only_file_system(
     assert {each.name for each in small_disk.glob("store*")} == {
         f"store.sqlite{end}" for end in ("", *suffixes)
     }
-    temporary = tmp_path / "temporary"  # of this test alone: others open such stores meanwhile
+    temporary = tmp_path / "temporary"  # own directory: other tests open such stores at the same time
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
     proc.run(["mount", "-o", "remount,ro", str(small_disk)])

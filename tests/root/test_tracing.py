@@ -1,4 +1,6 @@
-"""Traced trials on real devices: bytes agree with the block device, metadata is told apart, nothing is left behind."""
+"""Tests of traced trials on real devices: bytes match the block device's counters, metadata is separated from data, and
+nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from fslab.tracing import available, figures
 from fslab.tracing.tracer import Tracer
 
 SYNCED: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m", "io_size": "2m"}
-# With fsync, whether the journal has anything to commit depends on time: on whether mtime's tick passed since the last.
+# Whether fsync has anything to commit depends on a change of mtime, and so on the kernel's timer tick. fdatasync does
+# not commit times.
 WITHOUT_TIMES = {key: value for key, value in SYNCED.items() if key != "fsync"} | {"fdatasync": 1}
 DIRECT: dict[str, Any] = {
     "rw": "randwrite",
@@ -62,14 +65,14 @@ def value(record: TrialRecord, name: str) -> float:
 
 
 def instances() -> set[str]:
-    """Rings of this process: others trace meanwhile."""
+    """Return the names of the trace instances of this process. Other tests trace at the same time."""
     every = (path.name for path in (detached.tracefs() / "instances").iterdir())
     return {name for name in every if name.startswith("fslab-") and name.endswith(f"-{os.getpid()}")}
 
 
 @pytest.mark.parametrize(
     ("filesystem", "mount", "least", "most"),
-    # Shares of metadata seen on Linux 6.18: 0.97, 0.02, 0.02; the bounds leave room for other kernels.
+    # Shares of metadata on Linux 6.18: 0.97, 0.02, 0.02. The bounds allow for other kernels.
     [("btrfs", "defaults", 0.8, 1.0), ("xfs", "defaults", 0.0, 0.2), ("ext4", "data=ordered", 0.0, 0.2)],
 )
 @pytest.mark.parametrize("medium", ["ram", "loop"])
@@ -92,7 +95,8 @@ def test_metadata_of_synced_writes(
 def test_the_journal_of_ext4_is_found_where_it_lies(workspace: Workspace) -> None:
     record = run(workspace, cell("ext4", "data=journal", SYNCED), traced=True)
     journal = value(record, "traced_journal_written_bytes")
-    # jbd2's own averages, off by half a block for each commit at most, agree with the place on the device.
+    # jbd2's averages are rounded down, by less than one block per commit. Within that and 1 MiB, their sum equals the
+    # bytes that were written to the journal's place on the device.
     assert journal == pytest.approx(
         value(record, "journal_bytes"), abs=value(record, "journal_bytes_error") + (1 << 20)
     )
@@ -111,7 +115,7 @@ def test_it_is_noticed_unprompted_whether_direct_was_direct(
     of = cell(filesystem, mount, DIRECT)
     record = run(workspace, of, traced=False)
     assert record.status in {Status.OK, Status.INVALID}
-    # Whatever else this machine does meanwhile: it is not the question here.
+    # Remove warnings about a busy machine: they are not tested here.
     sound = record.model_copy(update={"status": Status.OK, "validity": ()})
     statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound]))
     noticed = "direct-not-honoured" in {statement.mechanism for statement in statements}
@@ -159,7 +163,7 @@ def test_a_trial_on_it_says_less_and_nothing_wrong(uncounted: Path, stable: Call
 def test_without_tracefs_the_counters_still_speak(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As under lockdown: the mount is refused."""
+    """If tracefs cannot be mounted, as with kernel lockdown, the statements that need only counters are still made."""
 
     def refused() -> Path:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
@@ -221,7 +225,10 @@ def test_nothing_is_mounted_by_looking_at_debugfs() -> None:
 
 
 def test_slow_operations_are_held_against_commits(workspace: Workspace) -> None:
-    """On the same clock: a commit of data=journal is what its direct writes go through."""
+    """Slow operations (measured by fio) and commits (traced) are compared on the same clock.
+
+    With ``data=journal``, direct writes are journalled, so that some of them coincide with commits.
+    """
     parameters = {**DIRECT, "size": "64m", "io_size": "128m"}
     record = run(workspace, cell("ext4", "data=journal,commit=1", parameters), traced=True)
     assert value(record, "traced_operations") == 128 << 8
@@ -229,7 +236,7 @@ def test_slow_operations_are_held_against_commits(workspace: Workspace) -> None:
     assert 0 < value(record, "traced_all_in_commits") < 100, (
         "the clocks agree, and commits are not all there is"
     )
-    # Most requests are blocks that go in place; those of the journal are few, and so long that they make the mean.
+    # Most requests write one block in place. The journal's requests are few, but so large that they determine the mean.
     assert value(record, "traced_write_p50") == 4096
     assert value(record, "traced_write_mean") > value(record, "traced_write_p90")
     assert not [name for name in record.raw if name.endswith("_lat.log")], "the log is not kept"

@@ -1,4 +1,4 @@
-"""One real trial at a time: a cell in, a record out, also when the tool fails, hangs or fills the disk."""
+"""Tests of single real trials: a cell gives a record, also if the tool fails, hangs or fills the disk."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_a_file_system_remade_after_an_interruption_is_said(workspace: Workspace
     assert "filesystem_remade" in [warning.kind for warning in record.validity]
 
 
-@pytest.mark.alone  # a setting is the whole machine's
+@pytest.mark.alone  # settings apply to the whole machine
 def test_tuning_is_set_and_put_back(workspace: Workspace) -> None:
     from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Settings on the real kernel: they hold during a trial, come back afterwards, and after a kill."""
+"""Tests of settings on the real kernel: they apply during a trial and are restored afterwards, also after a kill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from fslab.system import sysfs
 HUGE = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 SWAPPINESS = Path("/proc/sys/vm/swappiness")
 
-pytestmark = pytest.mark.alone  # settings are the whole machine's
+pytestmark = pytest.mark.alone  # settings apply to the whole machine
 
 KILLED = """
 import os, signal
@@ -57,7 +57,7 @@ def test_a_device_has_them_while_it_is_used(loop: Callable[[], Path], workspace:
 def test_what_the_kernel_rounds_is_refused_and_put_back(
     loop: Callable[[], Path], workspace: Workspace
 ) -> None:
-    """read_ahead_kb is kept in pages (block/blk-sysfs.c): 5 KiB become 4."""
+    """The kernel stores read_ahead_kb in pages (block/blk-sysfs.c): 5 KiB become 4 KiB."""
     device = loop()
     ahead = queue(device) / "read_ahead_kb"
     before = ahead.read_text()

@@ -1,4 +1,4 @@
-"""Trials that are bad on purpose, on real devices: each is marked as it should be, and the honest one is not."""
+"""Tests of validity with real trials: each deliberate disturbance gives its warning, and a good trial does not."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def of_kind(record: TrialRecord, kind: str) -> list[ValidityWarning]:
 
 @contextmanager
 def hog() -> Iterator[int]:
-    """A program that does nothing but use a CPU, and before all others; its process id. It ends with its parent."""
+    """Run a busy loop at high priority and yield its process id. It also ends if its parent ends."""
     endless = "import os\nos.nice(-15)\nparent = os.getppid()\nprint(flush=True)\nwhile os.getppid() == parent: pass"
     process = subprocess.Popen([sys.executable, "-c", endless], stdout=subprocess.PIPE)
     try:
@@ -68,9 +68,8 @@ def test_a_timed_run_that_is_too_short_is_invalid(
     record = run(workspace, {**READ, "direct": True, "runtime": runtime})
     (warning,) = of_kind(record, "too_short")
     assert warning.severity is severity
-    if (
-        severity is Severity.INVALID
-    ):  # a sound length may be invalid for another reason, on a machine that others use
+    # On a busy machine, the longer run can be invalid for another reason. Its status is not checked.
+    if severity is Severity.INVALID:
         assert record.status is Status.INVALID
 
 
@@ -84,7 +83,7 @@ def test_a_program_that_uses_a_cpu_meanwhile_is_named(workspace: Workspace) -> N
 
 
 def test_reads_that_go_round_in_memory_are_in_doubt(workspace: Workspace) -> None:
-    # fio drops its files from the cache each time that it starts over; this job does not within its second.
+    # fio drops its files from the cache each time that it repeats a job. This job is too long to be repeated.
     round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
     record = run(workspace, round_and_round, Cache.COLD)
     read_bytes = int(record.metrics["read_bandwidth"].value or 0)
@@ -137,7 +136,7 @@ def test_the_rate_of_a_long_run_is_judged(workspace: Workspace) -> None:
 
 @contextmanager
 def stopped(after_s: float, for_s: float) -> Iterator[None]:
-    """Our fio stands still for a while, as if the device did."""
+    """Stop this process's fio for ``for_s`` seconds, ``after_s`` seconds after its start, as if the device stalled."""
     over = threading.Event()
 
     def stop() -> None:
@@ -160,7 +159,7 @@ def stopped(after_s: float, for_s: float) -> Iterator[None]:
 
 
 def _groups_of(program: str) -> set[int]:
-    """Process groups of our own children that run it, not those that only lay its files out."""
+    """Return the process groups of this process's children that run ``program``, but not to lay out files only."""
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
     found = set()
     for child in children:
@@ -181,7 +180,8 @@ def test_a_run_that_stands_still_for_a_while_is_in_doubt(workspace: Workspace) -
 
 
 def test_a_cold_trial_drops_what_is_cached_of_its_own_disk_and_nobody_else_s(workspace: Workspace) -> None:
-    size_bytes = 32 * MIB  # refused to this test: the file by which the machine's caches are dropped
+    # The test is not marked 'alone'. Therefore it fails if it drops all caches of the machine (tests/caches.py).
+    size_bytes = 32 * MIB
     record = run(workspace, {"rw": "read", "bs": "1m", "size": size_bytes}, Cache.COLD)
     assert (record.probes["device_read_bytes"].value or 0) >= size_bytes
     assert not of_kind(record, "cache_not_dropped")

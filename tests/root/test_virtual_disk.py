@@ -1,5 +1,7 @@
-"""Trials on virtual disks: what they are to the file system, what the record says, and how they fail. Nothing here
-depends on how quick anything is."""
+"""Tests of trials on virtual disks: properties of the disks, contents of the record, and failures.
+
+No test depends on the speed of the machine.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ def run(
     medium = MediumSpec(name="m", type="virtual", options={"memory": "64m", "size": "1g", **options})
     stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem, **(layout or {}))
     workload = WorkloadSpec(name="w", tool="fio", parameters=parameters)
-    cell = Cell(stack=stack, workload=workload, cache=Cache.WARM)  # nobody else's caches are dropped
+    cell = Cell(stack=stack, workload=workload, cache=Cache.WARM)  # does not drop the caches of other tests
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )
@@ -126,6 +128,7 @@ def test_a_disk_that_cannot_be_served_in_its_time_is_a_doubt(workspace: Workspac
 
 @pytest.mark.alone
 def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
+    """If the server was killed between two trials, the next trial starts a new one."""
     assert run(workspace, READS, profile="none").status is not Status.FAILED
     server: disk.Server = workspace.media["disk m"]
     server.child.end()
@@ -137,8 +140,11 @@ def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
 
 @pytest.mark.alone
 def test_a_killed_server_that_waits_for_a_disk_is_not_waited_for(workspace: Workspace) -> None:
-    """Its control thread reads a disk that does not answer, as its own does not when the thread that serves it is gone:
-    the process stays, and nothing of it is closed."""
+    """A killed server whose control thread waits for a disk does not end, and its connections stay open.
+
+    Nothing may wait for an answer of such a server. In practice it waits for its own disk, whose serving thread is
+    gone. Here it waits for the disk of another server, which is stopped.
+    """
     options = ["--size", str(1 << 20), "--timed"]
     other, ours = (
         disk.start(workspace.runtime / name, options, mark=workspace.campaign) for name in ("b", "a")
@@ -170,7 +176,7 @@ def asks(server: disk.Server, path: Path) -> None:
 
 
 def states(pid: int) -> list[str]:
-    """Those of a process's threads."""
+    """Return the states of a process's threads, such as D (proc_pid_stat(5))."""
     return [
         path.read_text().rpartition(")")[2].split()[0] for path in Path(f"/proc/{pid}/task").glob("*/stat")
     ]

@@ -1,4 +1,4 @@
-"""SQL of the tests' own, past fslab."""
+"""Runs SQL of tests directly in the database, not through fslab."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from sqlalchemy import NullPool, create_engine
 
 
 def sql(url: str, statement: str) -> list[tuple[Any, ...]]:
-    """What a statement gives, committed."""
+    """Execute and commit a statement. Return its rows."""
     with create_engine(url, poolclass=NullPool).begin() as connection:
         done = connection.exec_driver_sql(statement)
         return [tuple(row) for row in done] if done.returns_rows else []

@@ -1,4 +1,4 @@
-"""Names, notes and deletion of campaigns: the words are the user's own, and nothing else of a campaign changes."""
+"""Tests of names, notes and deletion of campaigns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The store: what goes in comes out, nothing comes in twice, nothing is changed, unknown stays unknown."""
+"""Tests of the store: it returns what was stored, refuses duplicates and changes, and stores unknown values as null."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_trial_comes_back_as_it_was(store: Store) -> None:
     ],
 )
 def test_what_no_trial_has_is_not_read(store: Store, changed: dict[str, Any], fault: str) -> None:
-    """Whoever wrote it: a sum of such times is no number, and a page shows these facts as what they are."""
+    """Records with impossible values are rejected, whoever wrote them: reports add up times and format these facts."""
     store.create_campaign(campaign())
     store.add_trial(trial().model_copy(update=changed))
     with pytest.raises(StoreError, match=fault):
@@ -173,7 +173,7 @@ def test_trial_is_stored_whole_or_not_at_all(store: Store, monkeypatch: pytest.M
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("fslab.store.rows.raw_rows", fail)  # the last thing that is written
+        patched.setattr("fslab.store.rows.raw_rows", fail)  # the raw output is written last
         with pytest.raises(KeyboardInterrupt):
             store.add_trial(trial())
     assert store.finished("c1") == set()
@@ -182,7 +182,7 @@ def test_trial_is_stored_whole_or_not_at_all(store: Store, monkeypatch: pytest.M
 
 
 def test_no_text_is_too_strange_to_be_kept(store: Store) -> None:
-    """A tool's last words, a name in the file system, a note: they need be neither UTF-8 nor free of NUL."""
+    """Error messages, tool output, names and notes can contain NUL bytes and invalid Unicode. They are stored."""
     strange = "end\0of \udcff\ud800 \U0001f4be \u2028\x7f"
     warning = ValidityWarning(
         kind="k", severity=Severity.NOTE, message=strange, hint=strange, data={"said": strange}
@@ -255,7 +255,7 @@ def test_status_can_change_and_nothing_else_does(store: Store) -> None:
     store.set_campaign_status("c1", CampaignStatus.BUDGET_SPENT)
     assert store.campaign() == campaign(status=CampaignStatus.BUDGET_SPENT)
     with pytest.raises(StoreError, match="no campaign 'c'"):
-        store.set_campaign_status("c", CampaignStatus.FINISHED)  # a prefix is for people
+        store.set_campaign_status("c", CampaignStatus.FINISHED)  # requires the full id
 
 
 def test_a_campaign_can_get_more_trials(store: Store) -> None:
@@ -276,7 +276,7 @@ def test_with_a_precision_only_the_most_can_grow() -> None:
     known = campaign(settings={"stopping": {"trials": 5, "precision": 0.05, "max_trials": 20}})
     assert known.extended(max_trials=40).stopping.most == 40
     twice = known.extended(max_trials=40).extended(max_trials=60)
-    # looks go by what was planned before any trial was seen
+    # The interim analyses follow from the maximum that was planned before any trial was seen.
     looks = looks_of(twice.stopping)
     assert looks == looks_of(known.stopping)
     with pytest.raises(ValueError, match="--trials does not apply"):
@@ -329,7 +329,10 @@ def test_mistaken_campaign_gets_advice(store: Store) -> None:
 
 
 def test_only_some_figures_and_the_provenance_of_the_first_block(store: Store) -> None:
-    """What a report of very many trials asks for; warnings stay, for they decide what is compared."""
+    """Reports of very many trials load only some metrics, and provenance only of the first block.
+
+    Warnings are always loaded, because they decide which trials are compared.
+    """
     store.create_campaign(campaign())
     stored = [trial(block) for block in (0, 1)]
     for each in stored:

@@ -1,4 +1,4 @@
-"""The store's database: opened by many at once, migrated once, and never someone else's."""
+"""Tests of the store's database: URLs, settings, concurrent opening, migrations; foreign databases are refused."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def trial(in_campaign: str, block: int) -> TrialRecord:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Of a store in a file, for what only SQLite has."""
+    """Return the path of a store that does not exist yet, for tests of SQLite only."""
     return tmp_path / "another directory" / "store.sqlite"
 
 
@@ -59,7 +59,7 @@ def test_sqlite_keeps_what_was_committed(path: Path) -> None:
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
-    # sqlite.org/pragma.html: synchronous 2 is FULL
+    # sqlite.org/pragma.html: synchronous = 2 is FULL
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 30000}
 
 
@@ -93,7 +93,7 @@ def test_what_is_read_does_not_depend_on_the_server_s_settings(setting: str, clu
 def test_a_database_that_has_not_every_character_takes_no_campaign(
     encoding: str, taken: bool, cluster: Cluster
 ) -> None:
-    """Refused at once, and not when a trial was measured whose text it cannot keep."""
+    """A database whose encoding lacks characters is refused when it is opened, not after a trial was measured."""
     name = f"in_{encoding.lower()}"
     cluster.execute(
         f"CREATE DATABASE {name} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"
@@ -141,7 +141,7 @@ def test_opening_a_current_store_needs_no_alembic(
     store: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.close()
-    monkeypatch.setitem(sys.modules, "fslab.store.migrations", None)  # importing it would fail
+    monkeypatch.setitem(sys.modules, "fslab.store.migrations", None)  # makes importing it fail
     with Store.open(url) as again:
         assert again.campaigns() == []
     with pytest.raises(ImportError):

@@ -1,4 +1,4 @@
-"""Exports: JSON has one object per trial, the rest one row per figure; unknown is null, failures stay."""
+"""Tests of exports: JSON has one object per trial, CSV and Parquet one row per figure or failed trial."""
 
 from __future__ import annotations
 

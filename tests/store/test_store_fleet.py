@@ -1,4 +1,4 @@
-"""A fleet in its store: machines, assignments, leases and what is fenced off; on a real PostgreSQL server."""
+"""Tests of a fleet's store on a real PostgreSQL server: machines, assignments, leases, fencing, schedules, roles."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_machines_are_there_until_they_leave(fleet: FleetStore) -> None:
     fleet.announce(machine())
     (found,) = fleet.machines()
     assert (found.is_online, found.labels) == (True, {"rack": "3"})
-    assert not fleet.forget("lab1")  # it is there
+    assert not fleet.forget("lab1")  # it is online
     fleet.leave(machine())
     assert not fleet.machines()[0].is_online
     assert fleet.forget("lab1")
@@ -72,7 +72,7 @@ def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStor
     held = fleet.take("a", machine())
     assert held is not None
     assert (held.epoch, held.status) == (1, AssignmentStatus.RUNNING)
-    assert fleet.take("b", machine()) is None  # another machine's
+    assert fleet.take("b", machine()) is None  # assigned to another machine
     assert fleet.take("a", machine(identity="two")) is None
     _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = now() - interval '1 second'")
     other = fleet.take("a", machine(identity="two"))
@@ -85,7 +85,7 @@ def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStor
     (ended,) = fleet.assignments(machine="lab1")
     assert (ended.status, ended.message) == (AssignmentStatus.FAILED, "no \\x00 space")
     assert ended.ended is not None
-    assert fleet.take("a", machine(identity="two")) is None  # it is over
+    assert fleet.take("a", machine(identity="two")) is None  # it has ended
 
 
 def test_the_same_machine_takes_up_its_own_again(fleet: FleetStore) -> None:
@@ -123,7 +123,7 @@ def test_a_cancelled_run_is_nobody_s(fleet: FleetStore) -> None:
 
 
 def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -> None:
-    """A machine that was thought dead goes on: nothing of what it sends is stored."""
+    """After another process has taken an assignment, trials of the previous holder are not stored."""
     with Store.open(str(tmp_path / "own.sqlite")) as own:
         made = campaign()
         own.create_campaign(made)
@@ -192,9 +192,7 @@ def test_what_is_due_is_started_once_and_then_the_next_day(fleet: FleetStore) ->
     assert fleet.start_due(lambda due: [assignment(due.name)])
     assert not fleet.start_due(lambda due: [assignment(f"{due.name}-again")])
     found = {each.name: each for each in fleet.schedules()}["nightly"]
-    assert found.next_run == wanted.next_run + timedelta(
-        days=4
-    )  # nights that were missed are not made up for
+    assert found.next_run == wanted.next_run + timedelta(days=4)  # missed starts are not repeated
     assert (found.last_run, found.message) == ("run", None)
     assert [each.id for each in fleet.assignments()] == ["nightly"]
     assert fleet.unschedule("nightly")
@@ -231,7 +229,10 @@ def test_two_schedulers_start_a_night_once(fleet: FleetStore) -> None:
 
 @pytest.fixture
 def roles(cluster: postgresql.Cluster, fleet: FleetStore) -> str:
-    """The URL of the same database, for a role to be named. Roles belong to the server, not to one database."""
+    """Create a measuring and a reading role. Return the database's URL, with {} for one of these two words.
+
+    Roles belong to the server, not to one database: their names contain the database's name.
+    """
     name = fleet.store.path.rpartition("/")[2].partition("?")[0]
     for role in ("measuring", "reading"):
         cluster.execute(f'CREATE ROLE "{role} {name}" LOGIN')

@@ -1,4 +1,4 @@
-"""Old campaigns are deleted, and what must stay stays; on both databases."""
+"""Tests of deleting old campaigns: which are selected, and that deletion requires consent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOW = datetime.now(UTC)
 
 @pytest.fixture
 def filled(store: Store) -> Store:
-    """Ten days of one study on two machines, another study, one with a name and one that runs."""
+    """Store ten days of one study on two machines; and 40 days old: another study, a named and a running campaign."""
     made = [
         campaign(f"{host}-{day}", created=NOW - timedelta(days=day, hours=1), machine={"hostname": host})
         for day in range(10)

@@ -1,4 +1,4 @@
-"""Campaigns copied to another store and checked there: trial for trial the same, whatever the two databases are."""
+"""Tests of copying campaigns between stores, and of checking a store, with SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BLOCKS = 3
 
 @pytest.fixture
 def file(tmp_path: Path) -> Store:
-    """An SQLite store with a campaign of six trials."""
+    """Return an SQLite store with a campaign of six trials."""
     opened = Store.open(str(tmp_path / "source.sqlite"))
     fill(opened, "c1")
     return opened
@@ -130,7 +130,7 @@ def test_damage_is_found_and_said(file: Store, store: Store, url: str, statement
 
 
 def test_what_a_column_does_not_take_is_said_in_a_line(file: Store, tmp_path: Path) -> None:
-    """SQLite keeps a text where a number is to be. The error does not quote all rows that were to be written."""
+    """SQLite can hold text in a numeric column. The error names the value, but not all rows of the transaction."""
     url = f"sqlite:///{file.path}"
     for (trigger,) in sql(url, "SELECT name FROM sqlite_master WHERE type = 'trigger'"):
         sql(url, f"DROP TRIGGER {trigger}")

@@ -1,4 +1,4 @@
-"""A disk offered to guests over vhost-user: what a driver asks for, and what a hostile one sends. As any user."""
+"""Tests of a disk that fslab-disk offers to guests over vhost-user, with normal and hostile drivers. No root needed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
     made = Server(tmp_path, "--unmounted", "--profile", "hdd-7200")
     try:
         assert made.ask("offer", socket=str(tmp_path / "guest"), serial="disk-1") == {"ok": True}
-        made.ask("pace", real=False)  # the model's time is not the point
+        made.ask("pace", real=False)  # the requests need not take the modelled time
         yield made
     finally:
         made.end()
@@ -81,7 +81,7 @@ def test_a_hard_disk_has_no_discard_and_an_ssd_has(connect: Connect, tmp_path: P
 
 
 def test_one_guest_after_another(server: Server, connect: Connect) -> None:
-    """What the first asked for and did not wait for is nobody's answer."""
+    """A guest can connect after another has disconnected. It gets no reply to a request of the first one."""
     first = connect()
     first.begin()
     assert first.request(virtio.WRITE, 0, data=b"x" * PAGE)[0] == virtio.OK
@@ -140,7 +140,7 @@ def test_ranges_that_are_none(connect: Connect, ranges: bytes) -> None:
 
 
 def test_chains_that_are_none(server: Server, connect: Connect) -> None:
-    """Loops, addresses that the guest does not have, no room for a status: each is given back, and nothing more."""
+    """Invalid chains (loops, addresses outside the guest's memory, no room for a status) are returned, not executed."""
     client = connect()
     client.begin()
     away = GUEST_BASE + virtio.MEMORY
@@ -188,7 +188,7 @@ def test_garbage_ends_the_connection_and_not_the_server(server: Server, connect:
 
 
 def test_a_guest_whose_memory_shrinks_costs_its_own_connection(tmp_path: Path) -> None:
-    """Its pages are gone: who touches them gets SIGBUS, and the server of this one guest's disk ends."""
+    """Accessing the removed pages causes SIGBUS. The server process, which serves only this guest, ends."""
     server = Server(tmp_path, "--unmounted", "--profile", "hdd-7200")
     try:
         server.ask("offer", socket=str(tmp_path / "guest"), serial="x")

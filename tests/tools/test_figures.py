@@ -1,4 +1,4 @@
-"""Figures as files: what vl-convert draws of every kind of figure that a page has, in the colours of paper."""
+"""Tests of figures as files: vl-convert draws every figure of a page as SVG and PNG, with the light colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload ``filebench`` with the real engine on plain files."""
+"""Tests of the workload ``filebench`` with the real engine, on plain files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(argv: tuple[str, ...]) -> str:
 
 
 def trial(directory: Path, **raw: Any) -> Reading:
-    """Prepares and runs, as a trial does."""
+    """Prepare and run the workload as a trial does. Return what is read from its output."""
     parameters = FILEBENCH.parse_parameters(raw)
     scratch = directory.parent / f"{directory.name}-scratch"
     scratch.mkdir()

@@ -1,5 +1,8 @@
-"""A stored campaign is resumed as its store says, and the store may be anybody's: nothing is stored, run, formatted or
-written that the user was not shown. None of these comes to a trial; tests/e2e/test_commands.py has one that does."""
+"""Tests of resuming campaigns from a manipulated store: nothing is run or overwritten without the user's consent.
+
+A store can come from anybody. All attempts here are refused before a trial starts; tests/e2e/test_commands.py has a
+case in which a trial runs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 class Altered:
-    """A campaign of one cell, and its store in the hands of somebody else."""
+    """A store with a campaign of one cell, and methods that manipulate it."""
 
     def __init__(self, directory: Path, starter: Starter) -> None:
         self.starter = starter
@@ -46,7 +49,7 @@ class Altered:
             database.execute(statement, values)
 
     def cell(self, change: Change) -> None:
-        """Alter what the store says of the cell, with its id, as who knows the format can."""
+        """Alter the stored cell, and its id to match, as an attacker who knows the format can."""
         spec = self.altered("SELECT spec FROM cells", change)
         self.execute("UPDATE cells SET spec = ?, id = ?", json.dumps(spec), Cell.model_validate(spec).id)
 
@@ -63,7 +66,10 @@ class Altered:
         return altered
 
     def refused(self, *more: str) -> str:
-        """What is said of resuming it with one trial more, in one line; the store stays as it is."""
+        """Resume the campaign with one more trial; check that this is refused and leaves the store unchanged.
+
+        Return the error message in one line.
+        """
         before = self.contents()
         argv = ["fslab", "run", "--resume", "last", "--trials", "2", "--store", str(self.store), *more]
         done = self.starter.run(argv, cwd=self.store.parent, timeout_s=LIMIT_S)
@@ -73,7 +79,7 @@ class Altered:
         return " ".join(done.stderr.split())
 
     def contents(self) -> list[tuple[Any, ...]]:
-        """All that the store holds of campaigns and trials."""
+        """Return all rows of the tables of campaigns, cells and trials."""
         with closing(sqlite3.connect(self.store)) as database:
             tables = ("campaigns", "cells", "trials")
             return [row for table in tables for row in database.execute(f"SELECT * FROM {table}")]
@@ -108,7 +114,7 @@ def test_a_cell_that_does_not_fit_its_id_is_not_measured(altered: Altered) -> No
         ("workload", {"parameters": {}}),
         ("workload", {"tool": "fio", "parameters": {"rw": "write", "size": "1m", "exec_prerun": "touch ran"}}),
         ("workload", {"tool": "command"}),
-        # Files whose text is not stored: what lies there now would be read, and come back in an error.
+        # Files without a stored text: fslab would read the current file, and show its content in an error message.
         ("workload", {"tool": "filebench", "parameters": {"file": "/etc/shadow"}}),
         ("workload", {"tool": "fio", "parameters": {"file": "/etc/shadow"}}),
         ("workload", {"tool": "command", "parameters": {"run": "sh {file}", "file": "/etc/shadow"}}),
@@ -133,7 +139,7 @@ def test_more_trials_are_stored_only_on_the_machine_they_belong_to(altered: Alte
 
 
 def test_a_kernel_of_the_store_s_own_is_a_program_to_be_asked_about(altered: Altered, tmp_path: Path) -> None:
-    """User-Mode Linux is a process: what is called a kernel may be any program."""
+    """A User-Mode Linux kernel runs as a process on the host. Any program could be named as the kernel."""
     kernel = tmp_path / "kernel"
     kernel.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
     kernel.chmod(0o755)
@@ -198,7 +204,7 @@ def test_a_json_column_of_another_kind_is_refused(altered: Altered, value: objec
 
 
 def test_escapes_that_are_no_characters_stay_escapes(altered: Altered) -> None:
-    """JSON can write what UTF-8 cannot: it would stop every report and export."""
+    """JSON can contain lone surrogates. As characters, they could not be written as UTF-8 by any report or export."""
     altered.campaign("machine", lambda machine: machine.update(model="\udcff", kernel="\u00e9"))
     with Store.open(str(altered.store), create=False) as store:
         machine = store.campaign("last").machine

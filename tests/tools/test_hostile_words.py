@@ -1,4 +1,4 @@
-"""A store's words may be anybody's: no verb lets a terminal obey one, or takes one for markup."""
+"""Tests with hostile text in a store: no command prints control characters to a terminal or interprets markup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from fslab.record import TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
-# Sets a terminal's title; C1 and a turned direction; a closing tag that opens none; an emoji's name.
+# Sets the terminal's title; a C1 control and a change of text direction; Rich's markup: a closing tag without an
+# opening one, the name of an emoji, a style.
 EVIL = "\x1b]0;evil\x07 \x9b31m \u202e [/evil] :bomb: [red]"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 KEPT = {"fresh", "cache", "geometry", "unit", "campaign", "status", "severity", "kind", "tool"}
@@ -37,7 +38,7 @@ VERBS = [
 
 
 def hostile(value: Any, key: str = "") -> Any:
-    """The same document with every text in it made hostile, but for those of which only some are read at all."""
+    """Return a copy of a document with EVIL appended to every text, except where only certain values are valid."""
     match value:
         case dict():
             return {name: each if name in KEPT else hostile(each, name) for name, each in value.items()}
@@ -50,7 +51,7 @@ def hostile(value: Any, key: str = "") -> Any:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two campaigns of which every text is hostile."""
+    """Return the path of a store with two campaigns that have hostile text wherever it can be stored."""
     path = tmp_path_factory.mktemp("hostile") / "store.sqlite"
     campaign, trials = campaigns.small()
     machine = {**hostile(campaign.machine), "kernel": "6.18\n\\input{evil}" + EVIL}
@@ -114,7 +115,7 @@ def test_no_word_leaves_a_comment_of_latex(store: Path, starter: Starter, tmp_pa
 
 
 def test_an_export_to_a_terminal_is_text_too(store: Path) -> None:
-    """To a file or a pipe the words go as they are: other programs read them."""
+    """An export to a terminal contains no control characters. Only files and pipes get the text unchanged."""
     ours, theirs = pty.openpty()
     fslab = str(Path(sys.executable).parent / "fslab")
     argv = [fslab, "export", "-f", "csv", "--store", str(store)]

@@ -1,4 +1,4 @@
-"""Each file system's real mkfs on a plain file of its smallest size; what it made is known by blkid."""
+"""Tests of each file system's real mkfs on a plain file: smallest size, switches, versions; checked with blkid."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import proc, tools
 
-# Not in Debian 12: there is nothing to run.
+# Not packaged in Debian 12.
 NOT_PACKAGED = {"bcachefs", "zfs"}
-# What blkid(8) calls it, where that is not its own name.
+# Names of blkid(8) that differ from those of fslab.
 CALLED = {"ntfs3": "ntfs"}
 
 
@@ -34,7 +34,7 @@ def test_the_real_mkfs_makes_it_at_its_smallest_size(name: str, tmp_path: Path) 
     assert found == CALLED.get(name, name)
 
 
-# The largest size in MiB that mkfs refuses; the others would go lower than anybody measures.
+# The largest size in MiB that mkfs refuses. The other file systems can be smaller than is useful to measure.
 @pytest.mark.parametrize(
     ("name", "mib"), [("f2fs", 48), ("jfs", 15), ("nilfs2", 128), ("reiserfs", 32), ("xfs", 299)]
 )

@@ -1,4 +1,4 @@
-"""The one door for processes, with real ones: output, time limits, groups, resource usage."""
+"""Tests of running processes, with real ones: output, time limits, process groups, signals, resource usage."""
 
 from __future__ import annotations
 
@@ -55,7 +55,8 @@ def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
         f"child = os.fork(); open({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
         "time.sleep(1000)\n"
     )
-    for limit_s in (1.0, 10.0, 100.0):  # on a busy machine a second may be over before both are there
+    # On a busy machine, both processes may need more than a second to start.
+    for limit_s in (1.0, 10.0, 100.0):
         with pytest.raises(ToolTimeoutError, match="time_limit"):
             proc.run([PYTHON, "-c", code], timeout_s=limit_s)
         found = pids.read_text().split() if pids.exists() else []
@@ -90,7 +91,7 @@ def test_an_exception_while_waiting_ends_the_child(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It arrives when the process exists and nothing knows it yet."""
+    """A signal that arrives before Popen has returned still ends the new process."""
     started: list[int] = []
 
     class Interrupted(subprocess.Popen[bytes]):
@@ -128,7 +129,10 @@ def test_our_own_handlers_are_not_installed_by_importing() -> None:
 
 
 def test_every_signal_that_ends_a_program_is_caught() -> None:
-    """signal(7): terminates by default. Left out: faults of its own, SIGKILL, and what Python ignores."""
+    """Signals that terminate a process by default (signal(7)) are caught.
+
+    Exceptions: SIGKILL, signals of the program's own faults, and signals that Python ignores.
+    """
     own = {
         signal.SIGSEGV,
         signal.SIGBUS,

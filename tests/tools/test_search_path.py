@@ -1,4 +1,4 @@
-"""Programs of others' directories are not run: with real directories, owners and processes."""
+"""Tests of the search path with real directories, owners and processes: which directories' programs are not run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """One of ours, with a program."""
+    """Return a directory of the current user, with a program."""
     made = tmp_path / "bin"
     made.mkdir(mode=0o755)
     (made / NAME).write_text("#!/bin/sh\necho ran\n")
@@ -26,7 +26,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *entries: object) -> bool:
-    """Whether the program is found by these entries of PATH; looked up and run alike."""
+    """Return whether the program is found with these entries of PATH. Looking it up and running it must agree."""
     monkeypatch.setenv("PATH", ":".join(map(str, (*entries, "/usr/bin", "/bin"))))
     try:
         assert proc.run([NAME]).stdout == "ran\n"
@@ -64,7 +64,7 @@ def test_nor_is_one_that_others_can_write_to(directory: Path, monkeypatch: pytes
 def test_nor_one_below_a_directory_that_others_can_write_to(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """There they can put another one in its place, but for one with the sticky bit."""
+    """Users who can write to the parent directory can replace the directory, unless the parent has the sticky bit."""
     directory.parent.chmod(0o777)
     assert not found(monkeypatch, directory)
     directory.parent.chmod(0o1777)

@@ -1,4 +1,4 @@
-"""Programs that are started with standard streams closed: no file of theirs is what they print into."""
+"""Tests of programs started with closed standard streams: they never print into a file that they opened themselves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fslab.store.store import Store
 
 FSLAB = BINARY.with_name("fslab")
 CLOSED = [(0,), (1,), (0, 2), (0, 1, 2)]
-# What the descriptors are once main() has begun, told by another one.
+# Writes to the descriptor in argv[1] where descriptors 0 to 2 point when main() runs, and what using them gives.
 LOOK = """
 import os, sys
 from unittest import mock
@@ -61,7 +61,7 @@ def test_every_way_to_print(words: str, closed: str) -> None:
 
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 def test_output_that_does_not_fit_is_an_error(unbuffered: str, tmp_path: Path) -> None:
-    """The limit of a file's size (``ulimit -f``) cuts a write short, as a disk does that gets full."""
+    """The limit of the file size (``ulimit -f``) makes a write incomplete, as a disk does that becomes full."""
     file = tmp_path / "schema.json"
     with file.open("wb") as target:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""System calls that Python lacks, on files of the file system that the tests lie on."""
+"""Tests of system calls that Python lacks, on the file system of the temporary directory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_fallocate_punches_and_refuses(tmp_path: Path) -> None:
         syscalls.fallocate(descriptor, Fallocate.PUNCH_HOLE | Fallocate.KEEP_SIZE, 0, 8192)
         assert os.pread(descriptor, 8193, 0) == bytes(8192) + b"x"
         with pytest.raises(OSError, match="fallocate"):
-            syscalls.fallocate(descriptor, Fallocate.PUNCH_HOLE, 0, 4096)  # only with KEEP_SIZE: fallocate(2)
+            syscalls.fallocate(descriptor, Fallocate.PUNCH_HOLE, 0, 4096)  # fallocate(2): requires KEEP_SIZE
     finally:
         os.close(descriptor)
 
@@ -62,7 +62,7 @@ def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_what_fails_when_tried_is_unsupported_with_the_kernel_s_own_word() -> None:
-    # proc(5) takes no new files at all: what it answers is not what was foreseen, and is passed on.
+    # In proc(5) no file can be created. This error is not an expected one, so the kernel's message is shown.
     needs = Needs(abilities=frozenset({Ability.DIRECT_WRITES}))
     with pytest.raises(
         UnsupportedError, match=r"needs direct writes, which fails on proc here \(No such file"

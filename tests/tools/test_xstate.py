@@ -1,4 +1,4 @@
-"""The library between User-Mode Linux and the host: built once by a bare compiler, then taken from the user's cache."""
+"""Tests of the library that is preloaded into User-Mode Linux: it is built once, then taken from the user's cache."""
 
 from __future__ import annotations
 

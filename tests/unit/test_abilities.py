@@ -1,4 +1,4 @@
-"""What a workload needs against what a file system cannot do: the reasons, worked out by hand."""
+"""Tests of abilities: whether a file system can run a workload, and the reason why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which two stacks an ablation is about, where more than two are compared."""
+"""Tests of ablations: which two stacks are chosen if more than two were measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attacks that need no root: hostile study files, damaged journals, races played in slow motion."""
+"""Tests of attacks that need no root: hostile study files, damaged journals, simulated race conditions."""
 
 from __future__ import annotations
 
@@ -151,7 +151,8 @@ def test_a_loop_device_that_got_another_image_meanwhile_stays(
 ) -> None:
     device, image = tmp_path / "loop7", tmp_path / "ours.img"
     device.touch()
-    answers = iter([[device], [], [], []])  # ours when looked at, somebody else's when it is held open
+    # The device has our image when it is found, and another one once it is open.
+    answers = iter([[device], [], [], []])
     started: list[list[str]] = []
     monkeypatch.setattr(loops, "attached_to", lambda _: next(answers))
     monkeypatch.setattr(proc, "run", lambda argv, **_: started.append(argv))
@@ -191,7 +192,7 @@ def test_a_word_with_a_nul_character_fails_the_trial_only() -> None:
 
 
 class TestNamesTakenMeanwhile:
-    """Between our look and our making it, somebody makes a file of the name: it stays theirs."""
+    """Another process creates a file after fslab found its name free. fslab must neither use nor change this file."""
 
     def test_a_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(os.path, "lexists", lambda _: False)

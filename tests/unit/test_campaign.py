@@ -1,4 +1,4 @@
-"""The journal survives what a crash does to it; the ledger knows when to give up."""
+"""Tests of the journal after crashes, of the trial history (which cells are given up), and of campaign ids."""
 
 from __future__ import annotations
 

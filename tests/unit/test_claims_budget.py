@@ -1,4 +1,4 @@
-"""What a budget pays for, and what a study with claims does by default."""
+"""Tests of budgets and defaults of studies with claims: blocks, stopping rule, margin, known limits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ claims:
 def test_the_error_is_spent_over_the_blocks_that_the_budget_reaches() -> None:
     assert blocks_of(CELLS, 8 * BLOCK_S) == 8
     assert spread_over_budget(RULE, CELLS, 8 * BLOCK_S).planned_most == 20
-    assert spread_over_budget(RULE, CELLS, 100 * BLOCK_S).planned_most == 40  # no more than there are
+    assert spread_over_budget(RULE, CELLS, 100 * BLOCK_S).planned_most == 40  # max_trials
     assert spread_over_budget(RULE, CELLS, 1.0).planned_most == 6
     assert spread_over_budget(RULE, CELLS, None) is RULE
     other = StoppingRule(trials=4, precision=0.1)

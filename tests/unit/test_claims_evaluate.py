@@ -1,4 +1,4 @@
-"""Verdicts of trials on claims, with intervals worked out by hand (see ``claimed.NOISE``)."""
+"""Tests of verdicts on claims. The intervals were calculated by hand (see ``claimed.NOISE``)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,10 @@ def test_an_interval_decides(that: str, verdict: ClaimVerdict) -> None:
 
 
 def test_a_verdict_that_autocorrelation_could_make_is_told() -> None:
-    """1.9195 to 2.0839 lies above 1.9; √3 times as wide it is 1.8626 to 2.1475."""
+    """The interval 1.9195 to 2.0839 is above 1.9, but the answer says that this requires independent trials.
+
+    An interval that allows for an autocorrelation of 0.5 is √3 times as wide on logarithms, 1.8626 to 2.1475.
+    """
     assert [2 * exp(sign * HALF * 3**0.5) for sign in (-1, 1)] == pytest.approx([1.8626, 2.1475], abs=1e-4)
     near = answer(claim("xfs / ext4 >= 1.9"), TWICE)
     assert near.verdict is ClaimVerdict.REPLICATED
@@ -62,7 +65,10 @@ def test_the_interval_is_told() -> None:
 
 
 def test_parts_that_are_not_replicated_share_the_error() -> None:
-    """2.1 lies outside the 95 % interval (to 2.0839), but not outside that of 97.5 % (to 2.1108)."""
+    """With two parts that are not replicated, each is tested at 97.5 %.
+
+    2.1 is above the 95 % interval, which ends at 2.0839, but inside the 97.5 % interval, which ends at 2.1108.
+    """
     assert 2 * exp(HALF_975) == pytest.approx(2.1108, abs=1e-4)
     open_too = "xfs / ext4 >= 2.07"
     found = answer(claim("xfs / ext4 >= 2.1", open_too), TWICE)
@@ -73,7 +79,7 @@ def test_parts_that_are_not_replicated_share_the_error() -> None:
 
 
 def test_a_part_that_is_replicated_leaves_its_share_of_the_error() -> None:
-    """Alone 2.1 differs at 95 %, and so it does beside any number of directions that are replicated."""
+    """A part that fails is tested at 95 % if all other parts are replicated, however many they are."""
     for beside in ((), ("xfs > ext4",), ("xfs > ext4", "xfs / ext4 >= 1.5", "xfs / ext4 >= 1.2")):
         found = answer(claim("xfs / ext4 >= 2.1", *beside), TWICE)
         assert found.verdict is ClaimVerdict.DIFFERS
@@ -83,12 +89,12 @@ def test_a_part_that_is_replicated_leaves_its_share_of_the_error() -> None:
 @pytest.mark.parametrize(
     ("ratio", "margin", "verdict"),
     [
-        (1.05, 0.10, ClaimVerdict.REPLICATED),  # from 1.0077 on: better by any amount
+        (1.05, 0.10, ClaimVerdict.REPLICATED),  # 1.0077 to 1.0940: above 1, so the size does not matter
         (1.04, 0.10, ClaimVerdict.TIE),  # 0.998 to 1.0836
         (0.96, 0.10, ClaimVerdict.TIE),  # 0.9214 to 1.0003, above 1/1.1
         (0.94, 0.10, ClaimVerdict.REVERSED),  # 0.9022 to 0.9794
         (1.04, 0.05, ClaimVerdict.OPEN),
-        (0.94, 0.15, ClaimVerdict.TIE),  # worse for certain, and by less than is of interest
+        (0.94, 0.15, ClaimVerdict.TIE),  # significantly worse, but within the margin
     ],
 )
 def test_an_order_is_replicated_a_tie_reversed_or_open(
@@ -113,18 +119,21 @@ def test_direction_and_size_are_judged_apart() -> None:
 
 
 def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
-    """1.92 to 2.08 is within 10 % of 2: nobody wants to know. Beyond 1.9 ± 2 % it is noise."""
+    """The interval 1.92 to 2.08 is within the margin of 10 % of the limit 2: more trials are pointless.
+
+    It is not within 5 % of 1.93: there, the reason is noise, and the time that is still needed is estimated.
+    """
     limit = answer(claim("xfs / ext4 >= 2"), TWICE)
     assert (limit.verdict, limit.reason, limit.more_s) == (ClaimVerdict.OPEN, OpenReason.AT_LIMIT, None)
     assert limit.findings[0].further is None
     noise = answer(claim("xfs / ext4 >= 1.93"), TWICE, margin=0.05)
     assert (noise.verdict, noise.reason) == (ClaimVerdict.OPEN, OpenReason.NOISE)
-    # Each trial takes a second, and a block is a trial of both.
+    # A block has one trial of each of the two cells, and a trial takes 1 s.
     assert noise.more_s == pytest.approx(2.0 * (noise.findings[0].further or 0))
 
 
 def test_the_first_part_that_fails_is_what_an_open_claim_waits_for() -> None:
-    """Of two open parts the one that seems to fail decides alone: the other's trials are not counted."""
+    """If one of two open parts seems to fail, the claim needs only the trials of this part: one failed part decides."""
     values = [*TWICE, (BTRFS, noisy(203.0))]
     found = answer(claim("xfs / ext4 >= 1.93", "btrfs / ext4 in 2.06..3"), values, margin=0.01)
     seems_held, failing = found.findings
@@ -134,7 +143,8 @@ def test_the_first_part_that_fails_is_what_an_open_claim_waits_for() -> None:
 
 
 def test_holding_needs_no_correction() -> None:
-    held = answer(claim("xfs / ext4 >= 1.9", "xfs > ext4"), TWICE)  # at 97.5 % it would begin at 1.895
+    # At 97.5 %, the interval would start at 1.895.
+    held = answer(claim("xfs / ext4 >= 1.9", "xfs > ext4"), TWICE)
     assert held.verdict is ClaimVerdict.REPLICATED
 
 
@@ -162,7 +172,10 @@ def test_an_overall_ratio_is_the_geometric_mean() -> None:
 
 
 def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:
-    """One pair each: at 97.5 % both. 2/1.1, less and more the sum of both half-widths."""
+    """Each file system has one pair of variants, so both pairs have 97.5 % intervals.
+
+    The ratio of the spreads is 2 / 1.1. On logarithms, its half-width is the sum of both half-widths.
+    """
     values = [
         (EXT4, noisy(200.0)), (cell("ext4", mount="noatime"), steady(100.0)),
         (XFS, noisy(110.0)), (cell("xfs", mount="noatime"), steady(100.0)),
@@ -179,7 +192,7 @@ def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:
 
 
 def test_noise_alone_is_no_spread() -> None:
-    """Both vary by noise only: one of them 3 times as noisy is not shown to vary more."""
+    """The variants of both file systems differ only by noise. Three times as much noise is not a larger spread."""
     loud = [100 * exp(3 * each) for each in (-0.03, 0.01, -0.01, 0.03)]
     values = [
         (EXT4, loud), (cell("ext4", mount="noatime"), steady(100.0)),
@@ -189,7 +202,7 @@ def test_noise_alone_is_no_spread() -> None:
 
 
 def test_a_figure_itself_is_judged_in_its_unit() -> None:
-    values = [(EXT4, noisy(4500.0))]  # ns: 4.319 to 4.689 µs
+    values = [(EXT4, noisy(4500.0))]  # in ns; the interval is 4.319 to 4.689 µs
     assert (
         answer(claim("ext4 in 4us..5us", metric="clat_mean"), values, "write_clat_mean").verdict
         is ClaimVerdict.REPLICATED
@@ -207,7 +220,7 @@ def test_two_trials_decide_nothing() -> None:
 
 
 def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
-    """Each has three trials, but both have them in blocks 1 and 2 only: not "3 trials; 3 are needed"."""
+    """Each cell has three trials, but they share only two blocks: the answer must not say "3 trials; 3 are needed"."""
     sides = [trials(EXT4, steady(100.0))[:3], trials(XFS, noisy(200.0))[1:]]
     judge = Evaluator(trials=Trials(records=[record for side in sides for record in side]))
     (part,), _ = parts(claim("xfs > ext4"), [EXT4, XFS])

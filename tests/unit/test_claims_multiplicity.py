@@ -1,4 +1,4 @@
-"""All claims of a study together: Benjamini & Hochberg's levels, worked out by hand from t quantiles."""
+"""Tests of the correction for the number of claims (Benjamini & Hochberg). Limits by hand, from t quantiles."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.trials import Trials
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
-# Of four differences with the spread of ``claimed.NOISE``, half-widths at 97.5 %, 98.33 % and 95 %.
+# Half-widths for four differences with the spread of ``claimed.NOISE``, at 95 %, 97.5 % and 98.33 %.
 HALF, HALF_975, HALF_9833 = 0.041085, 0.053919, 0.062733
 
 
@@ -33,7 +33,10 @@ def test_where_every_claim_is_decided_none_is_corrected() -> None:
 
 
 def test_each_open_claim_takes_its_share_of_the_error_away() -> None:
-    """btrfs and ext4 are open. One verdict of two is given at 2.5 %: 1.8950 on, so that >= 1.91 is open as well."""
+    """With one verdict on two claims, the error is 2.5 %, and the interval starts at 1.8950.
+
+    The claim on btrfs and ext4 is open. Therefore ``>= 1.91`` is open too, and ``>= 1.89`` is replicated.
+    """
     near, open_one = judged("xfs / ext4 >= 1.91", "btrfs > ext4")
     assert (near.verdict, open_one.verdict) == (ClaimVerdict.OPEN, ClaimVerdict.OPEN)
     clear, _ = judged("xfs / ext4 >= 1.89", "btrfs > ext4")
@@ -42,7 +45,10 @@ def test_each_open_claim_takes_its_share_of_the_error_away() -> None:
 
 
 def test_verdicts_support_each_other() -> None:
-    """Two of three are given at 3.33 %, alone each would be at 1.67 %: 1.8784 on."""
+    """With one verdict on three claims, the error is 1.67 %, and the interval starts at 1.8784: ``>= 1.885`` is open.
+
+    With a second verdict, the error is 3.33 %, and ``>= 1.885`` is replicated.
+    """
     one, _, _ = judged("xfs / ext4 >= 1.885", "btrfs > ext4", "btrfs / ext4 > 1.001")
     assert one.verdict is ClaimVerdict.OPEN
     two, other, _ = judged("xfs / ext4 >= 1.885", "xfs / ext4 >= 1.5", "btrfs > ext4")

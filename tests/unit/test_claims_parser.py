@@ -1,4 +1,4 @@
-"""The language of claims: what each form means, and every mistake with its column."""
+"""Tests of the language of claims: the meaning of each form, and the column of each mistake."""
 
 from __future__ import annotations
 
@@ -140,4 +140,4 @@ def test_whatever_is_written_is_read_or_refused_with_a_column(text: str) -> None
     try:
         assert parse(text).text == " ".join(text.split())
     except Misread as misread:
-        assert 1 <= misread.column <= len(text) + 1  # noqa: PT017 - or it is read
+        assert 1 <= misread.column <= len(text) + 1  # noqa: PT017 - other texts are parsed

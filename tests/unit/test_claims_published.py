@@ -1,4 +1,4 @@
-"""What publications' own figures say of their claims: lists worked out by hand from their tables."""
+"""Tests of claims against the published figures. The expected verdicts were derived by hand from the tables."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def verdicts(study_id: str) -> dict[str, ClaimVerdict]:
 
 
 def test_ext_generations_contradicts_six_of_its_own_claims() -> None:
-    """Table III at 512 KB: ext3 428 > XFS 373 (1), ext4 354 < ext3 (6a). IV: ext4 17.64 < XFS 18.48 (2b). V at
-    2048 KB: ext4 283 > XFS 251 (3c). VI: ext3 26.88 > XFS 23.52 (4a), ext2 18.48 > ext4 16.8 (6c). All others are as
-    the tables have them.
+    """The tables contradict these claims (MB/s, at 512 KB if not stated otherwise); all other claims hold.
+
+    Table III: ext3 428 > XFS 373 (claim 1), ext4 354 < ext3 428 (6a). IV: ext4 17.64 < XFS 18.48 (2b). V at 2048 KB:
+    ext4 283 > XFS 251 (3c). VI: ext3 26.88 > XFS 23.52 (4a), ext2 18.48 > ext4 16.8 (6c).
     """  # fmt: skip
     found = verdicts("ext-generations")
     against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
@@ -53,15 +54,18 @@ def test_the_figures_that_contradict_are_named() -> None:
     answer = found["1"].published
     assert answer is not None
     assert "xfs / ext3 is 0.871, not > 1 (filebench-seqread-512k, table III)" in answer.words
-    # 8 parts: at 512 KB only ext3 is ahead of XFS (373); at 2048 KB (512) ext3, ext4 and btrfs are.
+    # Of 8 parts, 4 are contradicted. At 512 KB only ext3 is faster than XFS; at 2048 KB ext3, ext4 and btrfs are.
     against = [one.what for one in answer.findings if one.verdict is ClaimVerdict.CONTRADICTED]
     assert sorted(against) == ["xfs / btrfs", "xfs / ext3", "xfs / ext3", "xfs / ext4"]
 
 
 def test_loop_vm_contradicts_itself_between_its_tables() -> None:
-    """IV has random writes of ext4 at 127k and of XFS at 379k IOPS, VI at 428k and 420k (3, 13b); reads of btrfs are
-    ahead of ext4's in IV and behind in VI (4a). btrfs with dd: reads of 868, 451 and 682 MB/s are not stable (7c).
-    sysbench writes 8054 MiB/s, 1.12 times fio's 7.57 GB/s (8a).
+    """The tables contradict these claims; claim 2 is unknown, because its figures are not printed.
+
+    Random writes of ext4 and XFS: 127k and 379k IOPS in table IV, 428k and 420k in VI (claims 3, 13b). Random reads of
+    btrfs are faster than those of ext4 in IV and slower in VI (4a). Reads of btrfs with dd, 868, 451 and 682 MB/s,
+    differ by more than 50 % (7c). sysbench writes 8054 MiB/s on ext4, only 1.12 times the 7.57 GB/s of fio (8a). On the
+    geometric mean of the printed bandwidths, XFS is faster than ext4 (13a).
     """  # fmt: skip
     found = verdicts("loop-vm")
     against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
@@ -84,7 +88,7 @@ def test_tables_are_kept_apart() -> None:
 
 
 def test_an_overall_claim_is_the_mean_over_all_printed() -> None:
-    """ext2 is last on the geometric mean over eight tests, with 512 and 2048 KB."""
+    """The ratio of claim 6d is the geometric mean over all eight printed figures: four tests, two I/O sizes."""
     text = shipped.figures("ext-generations.csv")
     assert text is not None
     rows = list(csv.DictReader(StringIO(text)))
@@ -100,9 +104,11 @@ def test_an_overall_claim_is_the_mean_over_all_printed() -> None:
 
 
 def test_stable_can_be_read_in_two_ways() -> None:
-    """7c: reads differ by 868 ÷ 451 = 1.92. 7d: those of XFS by 2458 ÷ 453 = 5.43, of ext4 by 10.7; writes by 1.39,
-    XFS's by 6.64, ext4's by 504 ÷ 161 = 3.13. So btrfs varies least, by 0.444 of ext4's in writes. 7a: ext4's reads
-    gain 10.69 and its writes 3.02.
+    """btrfs varies by more than 50 % (claim 7c is contradicted), but less than the others (claim 7d holds).
+
+    Largest ÷ smallest bandwidth of btrfs, XFS and ext4 with dd: 868 ÷ 451 = 1.92, 2458 ÷ 453 = 5.43 and 10.7 for reads;
+    1.39, 6.64 and 504 ÷ 161 = 3.13 for writes. The spread of btrfs is at most 0.444 of another one (ext4, writes).
+    Claim 7a: from 4k to 1m, reads of ext4 gain a factor of 10.69 and writes 3.02.
     """  # fmt: skip
     found, _ = of_study("loop-vm")
     least, larger = found["7d"].published, found["7a"].published
@@ -121,7 +127,7 @@ def test_where_nothing_is_printed_nothing_is_said(study_id: str) -> None:
 
 
 def test_nas_file_management_prints_little() -> None:
-    """8500 of 10500 files/s: ext4 is 23.5 % ahead, not 18 % (1b); 8300 of 10700: 28.9 %, not 22 % (1c)."""
+    """Claim 1b: 10500 is 23.5 % above 8500 files/s, not 18 %. Claim 1c: 10700 is 28.9 % above 8300, not 22 %."""
     found = verdicts("nas-file-management")
     assert {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED} == {"1b", "1c"}
     assert found["1a"] is ClaimVerdict.IN_PART

@@ -1,4 +1,4 @@
-"""Where the time that is left goes, with costs and efforts that can be added up by hand."""
+"""Tests of how the remaining time is divided among open claims, with costs that can be added up by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def cost(cell: str) -> float:
 
 
 def test_the_cheapest_are_taken_until_the_time_is_full() -> None:
-    """10 s and 30 s fit into 45 s; 40 s do not fit beside them, but would alone: that claim waits."""
+    """The claims of 10 s and 30 s fit into 45 s. The claim of 40 s would fit alone, but not with them: it waits."""
     claims = [
         candidate("dear", {"c": 4}),
         candidate("cheap", {"a": 10}),
@@ -27,7 +27,7 @@ def test_the_cheapest_are_taken_until_the_time_is_full() -> None:
     found = pursue(claims, cost, 45.0)
     assert (found.pursued, found.waiting, found.given_up) == (["cheap", "next"], ["dear"], [])
     assert found.cells == {"a", "b"}
-    assert found.seconds == 30.0  # ten of the twenty trials of a are paid for
+    assert found.seconds == 30.0  # not 40 s: "cheap" pays for ten of the twenty trials of cell a
 
 
 def test_without_a_limit_all_are_taken() -> None:
@@ -41,7 +41,7 @@ def test_what_takes_more_than_is_left_alone_is_given_up() -> None:
 
 
 def test_a_forecast_from_few_blocks_gives_up_late() -> None:
-    """100 s with 50 s left: from 40 blocks that is too much (60 s), from 4 blocks not (150 s)."""
+    """With 50 s left, a claim of 100 s is given up after 40 blocks (limit 60 s), but not after 4 (limit 150 s)."""
     cheap = candidate("cheap", {"a": 10})
     assert pursue([candidate("dear", {"c": 10}, seen=4), cheap], cost, 50.0).waiting == ["dear"]
     assert pursue([candidate("dear", {"c": 10}, seen=40), cheap], cost, 50.0).given_up == ["dear"]

@@ -1,4 +1,4 @@
-"""The replication page: what a reader of the publication wants of each claim, with nothing made up."""
+"""Tests of the replication page: rows, conditions, summary, cost, and the mechanisms of failed claims."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_the_page_keeps_text_as_text() -> None:
     assert "<b>x</b>" not in text
     assert "&lt;b&gt;x&lt;/b&gt;" in text
     assert summary(made()) in text
-    assert text.count("<tr>") == 1 + 3 + 1 + 1  # heads and rows of both tables
+    assert text.count("<tr>") == 1 + 3 + 1 + 1  # header and rows of the two tables
     assert "src=" not in text
 
 
@@ -86,7 +86,7 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
 
 
 def test_time_is_told_by_stage() -> None:
-    """Two trials of 3 s, a second apart: 2 s of each are the run, half a second is mkfs."""
+    """Two trials of 3 s with 1 s between them: 2 s of each are the run, and 0.5 s is mkfs."""
     commands = (
         Command(stage="mkfs", argv=("mkfs",), duration_s=0.5), Command(stage="run", argv=("fio",), duration_s=2.0),
         Command(stage="prepare", argv=("cp",)),
@@ -131,7 +131,7 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     known = [said("cow", "w", "btrfs defaults", 9), said("log", "other", "xfs defaults", 8)]
     known += [said("barriers", "w", "ext4 defaults", 7), said("log", "w", "xfs defaults", 6)]
     monkeypatch.setattr(explanations, "notable", lambda _: known)
-    (reason,) = explanations.of_claims(verdicts, [])  # both are about the same two cells
+    (reason,) = explanations.of_claims(verdicts, [])  # one for both claims: they compare the same two cells
     assert (reason.claim, reason.where, reason.text) == (
         "3",
         "w on ext4 defaults",

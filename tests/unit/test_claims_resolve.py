@@ -1,4 +1,4 @@
-"""What claims come down to among the cells of a study."""
+"""Tests of how claims are resolved: which cells of a study their parts compare."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def test_a_region_is_below_or_above_memory() -> None:
     below, above = claim("xfs > ext4 for size < memory"), claim("xfs > ext4 for size > memory")
     assert [part.where for part in parts(below, made, 8 << 30)[0]] == ["w[size=1g]"]
     assert [part.where for part in parts(above, made, 8 << 30)[0]] == ["w[size=64g]"]
-    assert parts(below, made)[0] == []  # nobody knows
+    assert parts(below, made)[0] == []  # the size of the memory is unknown
 
 
 def test_nothing_is_compared_with_itself() -> None:

@@ -1,4 +1,4 @@
-"""Trials are spent where claims are open, also after a crash, and nowhere else."""
+"""Tests of the schedule of a campaign for claims: open claims get trials, and a resumed campaign plans the same."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ WRITES = {"ext4": 100.0, "xfs": 104.0, "btrfs": 30.0}
 
 
 def value(of: Cell, block: int) -> float:
-    """ext4 and xfs are 4 % apart, with 4 % of noise; reads are all alike."""
+    """Return a value with 4 % noise. Writes of ext4 and xfs differ by 4 %; all reads have the same level."""
     middle = WRITES[of.stack.name] if of.workload.name == "w" else 100.0
     return middle * exp(random.Random(f"{of.stack.name}{of.workload.name}{block}").gauss(0, 0.04))
 
@@ -38,7 +38,7 @@ def record(of: Cell, block: int, made: Callable[[Cell, int], float]) -> TrialRec
 def finished(
     *claims: Claim, made: Callable[[Cell, int], float] = value
 ) -> tuple[dict[str, int], InterimResult]:
-    """How many trials each cell got, and the last look."""
+    """Run a campaign to its end. Return the number of planned trials by cell, and the last interim result."""
     schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims)
     records: dict[tuple[str, int], TrialRecord] = {}
     while True:
@@ -79,7 +79,7 @@ def test_what_a_resumed_campaign_plans_is_the_same() -> None:
 
 
 def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:
-    """All but the first trial of xfs are invalid: nothing is known of the ratio, and that is no reason to give up."""
+    """All trials of xfs but the first are invalid, so the ratio is unknown: the claim must not be given up yet."""
     of = claim("xfs > ext4", on="w")
     schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(of,), budget_s=100.0)
     records = [record(each, block, value) for block, each in schedule.trials]
@@ -97,7 +97,7 @@ def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:
 
 
 def test_a_claim_beyond_the_budget_is_given_up_and_its_time_goes_to_others() -> None:
-    """xfs is 8 % ahead, give or take 4 %; that it is so to within 0.1 % takes thousands of trials."""
+    """xfs is 8 % faster, and its values scatter by ± 4 %. To show the 8 % to within 0.1 % takes thousands of trials."""
 
     def turning(of: Cell, block: int) -> float:
         return {"ext4": 100.0, "xfs": 108.0 * exp((0.04 + block / 1e4) * (-1) ** block)}.get(

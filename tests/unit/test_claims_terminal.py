@@ -1,4 +1,4 @@
-"""What ``fslab claims`` shows fits its terminal and can be read without colour."""
+"""Tests of the output of ``fslab claims``: its text without colour, its tables and its width."""
 
 from __future__ import annotations
 
@@ -87,13 +87,16 @@ def test_a_table_shows_printed_and_measured_multiples() -> None:
     terminal.show_tables(made(), Console(file=out, width=80))
     lines = out.getvalue()
     assert [cell.printed for cell in table.lines[0].cells] == [1.0, 0.8, 1.2]
-    # Half of log(2.0839/1.9195) is 4.1 %.
+    # The interval is 1.9195 to 2.0839; half of log(2.0839 / 1.9195) is 4.1 %.
     assert "2.00 ±4%" in lines
     assert "not possible" in lines
 
 
 def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
-    """Only XFS is printed of w: no multiple of ext4 is, but both are measured. Nothing of v is measured."""
+    """For ``w``, only the figure of XFS is printed. There is no printed ratio to ext4, but the measured one is shown.
+
+    ``v`` was not measured and has no ratio.
+    """
     text = CSV.splitlines()[0] + "\nII,w,xfs,defaults,iops,1/s,40\nII,v,ext4,defaults,iops,1/s,50\n"
     scope = Scope(cells=(EXT4, XFS, cell("ext4", "v")))
     judge = Evaluator(trials=Trials(records=[*trials(EXT4, steady(100.0)), *trials(XFS, noisy(200.0))]))
@@ -109,7 +112,7 @@ def test_a_ratio_without_an_interval_is_marked() -> None:
     cells = (
         TableCell(printed=1.0, measured=1.0),
         TableCell(printed=2.0, measured=1.5, why="1 trial"),
-        TableCell(printed=2.0, measured=2.0, low=0.4, high=10.0),  # 5 times less to 5 times more: not ±161 %
+        TableCell(printed=2.0, measured=2.0, low=0.4, high=10.0),  # 2 ÷ 5 to 2 × 5: not ±161 %
     )
     line = TableLine(workload="w", metric="iops", cells=cells)
     table = PublishedTable(name="I", stacks=("ext4", "xfs", "f2fs"), reference="ext4", lines=(line,))

@@ -1,4 +1,4 @@
-"""Two sets of results side by side: what is said of each line, and how it looks."""
+"""Tests of the comparison of two sets of results: the verdict of each line, and the table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ class TestLines:
             LineOutcome.WORSE, "12 % slower", LineOutcome.BETTER, "20 % faster",
         )  # fmt: skip
         assert rate.ratio == pytest.approx(0.88)
-        # Five against five: the third smallest of 25 quotients is 0.88·0.99/1.02 (after 0.98/1.02, 0.98/1.01).
+        # For samples of 5 and 5, the interval starts at the third smallest of the 25 quotients: 0.88·0.99/1.02 (after
+        # 0.88·0.98/1.02 and 0.88·0.98/1.01).
         assert rate.interval is not None
         assert rate.interval.low == pytest.approx(0.88 * 0.99 / 1.02)
         # Disjoint samples of 5: p = 2 / C(10, 5); two lines, so Holm doubles it.
@@ -49,7 +50,7 @@ class TestLines:
         assert 0.01 < line.detectable < 0.1
 
     def test_many_comparisons_make_a_difference_a_maybe(self) -> None:
-        """4 against 4, p = 2 / C(8, 4) = 0.029: alone it counts, among three it does not."""
+        """With 4 trials on each side, p = 2 / C(8, 4) = 0.029: significant alone, but not as one of three."""
         names = ("x", "y", "z")
         cells = [cell(workload=name) for name in names]
         a = [trial for each in cells for trial in trials(each, around(100)[:4])]
@@ -68,7 +69,10 @@ class TestLines:
         ]  # fmt: skip
 
     def test_side_by_side_blocks_cancel_drift(self) -> None:
-        """Every block is slower than the one before, B always by 10 %: only pairs can show that."""
+        """Each block is slower than the one before, and in each block B is 10 % slower than A.
+
+        Only a paired comparison detects the difference.
+        """
         ext4, xfs = cell("ext4"), cell("xfs")
         drift = [100 * 0.7**block for block in range(6)]
         a = trials(
@@ -91,7 +95,8 @@ class TestLines:
         means = compared(a, b).means
         assert [(mean.block_size, mean.of) for mean in means] == [("1m", 2), ("4k", 2)]
         assert [mean.ratio for mean in means] == [pytest.approx(sqrt(3.6)), pytest.approx(1.0)]
-        # Each of the two intervals at 97.5 % or more; both lie between the extremes of all quotients.
+        # It combines an interval of each workload, at 97.5 % or more. Each is between the smallest and the largest
+        # quotient of two trials; the factors 2.0 and 0.5 cancel.
         interval = means[1].interval
         assert interval is not None
         assert interval.coverage >= 0.95
@@ -129,7 +134,7 @@ medians of the usable trials (± half their range, if the terminal is wide
 
 
 def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
-    """Blocks side by side: the quotients are 1.2, 1.3, 2.19, 2.22 and 2.25, their mean on logarithms is 1.76."""
+    """The quotients of the blocks, 1.2, 1.3, 2.19, 2.22 and 2.25, have the geometric mean 1.76, but the median 2.19."""
     one = cell()
     first, second = trials(one, [100.0] * 5), trials(one, [120.0, 130.0, 219.0, 222.0, 225.0], "b")
     found = compared(first, second, paired=True)
@@ -158,7 +163,10 @@ def test_what_holds_only_for_independent_trials_is_told() -> None:
 
 
 def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them() -> None:
-    """Trials within a night agree to 2 %, nights differ by 20 %: single nights lie, four against four do not."""
+    """Values differ by 2 % within a night, but by 20 % between nights.
+
+    Comparing two single nights shows a difference that does not exist. Comparing four with four nights does not.
+    """
     nights = {"a": (100.0, 80.0, 95.0, 85.0), "b": (84.0, 99.0, 79.0, 96.0)}
     sides = {
         side: [
@@ -173,7 +181,7 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
     (line,) = compare_results(a, b, metrics_of=metrics_of).lines
     assert (line.a.values, line.b.values) == (nights["a"], nights["b"])
     assert (line.outcome, line.sampled) == (LineOutcome.NOT_DETECTED, "campaigns")
-    # 4 against 4 at 97.1 %: from the smallest to the largest quotient.
+    # With 4 campaigns on each side, the interval from the smallest to the largest quotient covers 97.1 %.
     assert line.interval is not None
     assert line.interval.low == pytest.approx(79 / 100)
     assert line.interval.high == pytest.approx(99 / 80)

@@ -1,4 +1,4 @@
-"""Which cells are partners, and which differences of facts keep two sets of results from being compared."""
+"""Tests of which cells are compared with each other, and of the facts whose differences prevent a comparison."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TestPartners:
         found = match([same, changed, lonely], [other, same], MatchedBy.STACK)
         assert [(each.a, each.b) for each in found.partners] == [(same, same), (changed, other)]
         assert [str(each) for each in found.partners[0].differences] == []
-        # The governor is a fact of the machine, and told as that.
+        # The governor is not listed here: it is compared as a fact of the machine.
         assert [str(each) for each in found.partners[1].differences] == [
             "parameters.bs: 4k → 64k", "tuning.vm.laptop_mode: – → 1",
         ]  # fmt: skip
@@ -67,7 +67,7 @@ class TestPartners:
 
 class TestFacts:
     def differing(self, *allowed: str, **facts: Any) -> tuple[list[str], list[str]]:
-        """All that differs, and what of it refuses."""
+        """Return the names of the facts that differ, and of those that prevent the comparison."""
         one = cell()
         found = compared(trials(one, around(1)), trials(one, around(1), "b", **facts), allowed=allowed)
         return [each.fact for each in found.differences], [each.fact for each in refused(found)]
@@ -92,7 +92,10 @@ class TestFacts:
 
     @pytest.mark.parametrize("size", [480 << 20, 15 << 29, 3 << 29])
     def test_a_little_less_memory_is_the_same(self, size: int) -> None:
-        """Of a guest a few hundred KiB from boot to boot; also where rounding would tell the two apart."""
+        """The memory of a guest changes by a few hundred KiB from boot to boot.
+
+        This is not a difference, even if the two sizes are rounded differently.
+        """
         a = trials(cell(), around(1), memory_bytes=size - (192 << 10))
         assert compared(a, trials(cell(), around(1), "b", memory_bytes=size + (192 << 10))).differences == ()
         assert refused(compared(a, trials(cell(), around(1), "b", memory_bytes=size // 2)))
@@ -129,7 +132,7 @@ class TestFacts:
         assert not refused(compared(a, b, allowed=["kernel"]))
 
     def test_what_a_study_sets_stands_for_what_was_found(self) -> None:
-        """B found another governor, but both measured with the one that the study set."""
+        """The machines had different governors before, but both measured with the governor that the study set."""
         tuned = cell(tuning={"cpu_governor": "performance", "vm.dirty_bytes": "1048576"})
         a = trials(tuned, around(1), governor="powersave", dirty_ratio=20)
         b = trials(tuned, around(1), "b", governor="schedutil", dirty_ratio=10)
@@ -151,7 +154,7 @@ class TestFacts:
         ]  # fmt: skip
         assert {each.fact for each in refused(compared(a, b))} == {"fio", "device.model"}
         assert {each.fact for each in refused(compared(a, b, allowed=["tools"]))} == {"device.model"}
-        # Two stacks of one campaign lie on devices of their own.
+        # Two stacks of one campaign have different devices: these are not compared.
         stacks = compare_results(
             Results.of_trials("A", a), Results.of_trials("B", b), by=MatchedBy.WORKLOAD, metrics_of=metrics_of
         )

@@ -1,4 +1,4 @@
-"""The conclusion of a report: who is best, whether that is certain, what to do; on one screen of any width."""
+"""Tests of the conclusion of a report: which stack is best, how certain this is, what to do; on one screen."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def measured(
     planned: Sequence[Cell], middle: Mapping[str, float], *, noise: float = 0.01, blocks: int = 5,
     metrics: Sequence[Metric] = (IOPS,), validity: Sequence[ValidityWarning] = (),
 ) -> list[TrialRecord]:  # fmt: skip
-    """Trials around a middle by file system, with normal noise of its own in each."""
+    """Return trials with values around ``middle``, given by file system, with normally distributed noise."""
     draw = random.Random(1)
 
     def value(cell: Cell, metric: Metric) -> float:
@@ -67,7 +67,7 @@ def told(found: Report, width: int = 80) -> str:
 
 
 def sparse(stacks_each: int = 4, works: int = 16) -> Report:
-    """Twelve stacks and 32 metrics; every other workload runs on three of the stacks only."""
+    """Return a report with twelve stacks and 32 metrics. Every other workload runs on only three of the stacks."""
     options = ["defaults", *(f"noatime,commit={number}" for number in range(1, stacks_each))]
     stacks = [
         StackSpec(name=f"{name} {mount}", medium=MEDIUM, filesystem=name, mount_options=mount)
@@ -144,7 +144,7 @@ def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
 
 @pytest.mark.parametrize("noise", [0.01, 0.4])
 def test_a_disturbed_machine_leaves_the_answer_on_one_screen(noise: float) -> None:
-    """Seven metrics, each trial with six kinds of warnings whose remedies are long: one or two lines each."""
+    """There are seven metrics, and six kinds of warnings with long remedies. Each warning gets one or two lines."""
     works = [WorkloadSpec(name=f"sequential-{number}", tool="fio") for number in range(7)]
     planned = cells((EXT4, XFS, BTRFS), *works)
     hint = (
@@ -166,7 +166,7 @@ def test_a_disturbed_machine_leaves_the_answer_on_one_screen(noise: float) -> No
 
 
 def test_what_holds_most_often_comes_first_and_the_total_is_said_once() -> None:
-    """btrfs is behind in each of four; xfs and ext4 are alike in three."""
+    """btrfs is slower in all four metrics; xfs and ext4 are indistinguishable in three of them."""
     works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(4)]
     planned = cells((EXT4, XFS, BTRFS), *works)
     alike = measured(planned, {"ext4": 1.0, "xfs": 1.0, "btrfs": 0.5}, noise=0.02)
@@ -180,7 +180,7 @@ def test_what_holds_most_often_comes_first_and_the_total_is_said_once() -> None:
 
 @pytest.mark.parametrize("width", [40, 80, 200])
 def test_what_is_invalid_says_how_many_at_any_width(width: int) -> None:
-    """The first clause of a warning stands for it where there is no room for more."""
+    """If there is no room for the whole warning, its first clause is shown, which contains the number of trials."""
     warning = ValidityWarning(kind="cache_served", severity=Severity.INVALID, message="m", hint="look")
     planned = cells((EXT4, XFS), RANDOM)
     trials = measured(planned, {"ext4": 1.0, "xfs": 2.0})

@@ -1,5 +1,5 @@
-"""Crash consistency without a disk: the model of operations against a real directory, and the oracle on what is made by
-hand."""
+"""Tests of crash consistency without a disk: the model of operations against a real directory, and the oracle on
+contents made by hand."""
 
 from __future__ import annotations
 
@@ -45,7 +45,10 @@ def history(*steps: str, done: int, begun: int | None = None, given: Promises | 
 
 
 def seen(number: int, *generations: int, block: int = 0, attribute: int | None = 1) -> Seen:
-    """A file; what a sequence begins with has an extended attribute in ``a``."""
+    """Return a file with blocks of these generations, from block ``block`` on.
+
+    Only inode 1, which is ``a`` at first, has an extended attribute. ``attribute``: its generation.
+    """
     value = contents.attribute(0, 1, attribute) if number == 1 and attribute is not None else None
     places = (Place(sequence=0, inode=number, block=block + at) for at in range(len(generations)))
     stamped = zip(places, generations, strict=True)
@@ -125,7 +128,10 @@ def test_what_was_durable_before_stays() -> None:
 
 
 def test_a_write_with_o_sync_promises_its_own_block_and_no_other() -> None:
-    """An append before it is still delayed: POSIX promises the data of the write, and what is needed to read it."""
+    """A write with O_SYNC makes only its own data durable, and what is needed to read it (POSIX).
+
+    The block of an earlier append may be missing, contain zeros, or contain the appended data.
+    """
     past = history("append a", "overwrite a with O_SYNC", done=2)
     assert (
         judged(past, a=seen(1, 3, 1))
@@ -186,7 +192,7 @@ def test_an_extended_attribute_is_promised_by_fsync_and_not_by_fdatasync() -> No
 
 
 def test_a_removed_attribute_does_not_come_again() -> None:
-    """fstests generic/066: once a bug of btrfs."""
+    """A removed attribute that reappears was a bug of btrfs (fstests generic/066)."""
     old, none = seen(1, 1, 1), seen(1, 1, 1, attribute=None)
     past = history("removexattr a", "fsync a", done=2)
     assert judged(past, a=none) == []
@@ -233,7 +239,7 @@ def test_a_renamed_file_has_one_of_its_names() -> None:
 
 @pytest.mark.parametrize(("journal", "broken"), [(True, True), (False, False)])
 def test_an_inode_that_another_file_has_taken(journal: bool, broken: bool) -> None:
-    """Without a journal the old name may be on the disk, and in its inode the new file."""
+    """Without a journal, the old name may still be on the disk when its inode already contains the new file."""
     given = promises("ext2", journal=journal)
     link = Seen(kind="symlink", target="b")
     assert judged(history("unlink a", "symlink a s", done=2, given=given), a=link) == [(Kind.NEITHER, broken)]
@@ -268,7 +274,7 @@ def test_a_state_of_no_name() -> None:
 
 
 def log(*marks: str | None) -> pl.DataFrame:
-    """Marks, and a write and a flush where there is none."""
+    """Return a disk log with the given marks. None stands for a write and a flush."""
     rows: list[dict[str, Any]] = []
     for mark in marks:
         kinds = ["mark"] if mark else ["write", "flush"]

@@ -1,4 +1,4 @@
-"""Applications before a power cut: each does what it says on a real directory, and what is missing is found."""
+"""Tests of the applications of crash tests: transactions in a real directory, lost and damaged ones, and promises."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_half_a_transaction_is_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("settings", "durable", "consistent"),
     [
-        ("", False, True),  # a journal whose removal is not synced rolls the last commit back
+        ("", False, True),  # if the removal of the journal was not synced, SQLite rolls the last commit back
         ("synchronous=extra", True, True),
         ("journal_mode=wal", True, True),
         ("journal_mode=wal,synchronous=normal", False, True),

@@ -1,4 +1,4 @@
-"""One crash state: what does not come again when it is examined once more is not found."""
+"""Tests of the judge of a crash state: a finding counts only if a second examination finds it again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Builder:
 
 
 class Examiner:
-    """What each examination finds of the file system as a whole."""
+    """An examiner whose examinations find these kinds, one argument for each examination."""
 
     def __init__(self, *findings: Iterable[Kind]) -> None:
         self.each = iter(findings)

@@ -1,4 +1,4 @@
-"""Recordings of broken promises: what is kept, what goes, and what is made of one that somebody changed."""
+"""Tests of kept recordings of broken promises: which are kept and removed, and how changed ones are refused."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def keep(home: Path, tmp_path: Path) -> Callable[[int], str]:
 
 
 def test_only_recordings_go(keep: Callable[[int], str], home: Path, tmp_path: Path) -> None:
-    """The directory of recordings can be any that was named."""
+    """Old recordings are removed, but no other files: the caller can name any directory for the recordings."""
     home.mkdir(parents=True)
     theirs = [home / f"theirs-{number}" for number in range(kept.MOST)] + [home / "0a1b2c3d"]
     for place in theirs:

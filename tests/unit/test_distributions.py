@@ -1,4 +1,4 @@
-"""Package names and install commands by distribution."""
+"""Tests of package names and install commands by distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What doctor says of file systems and layouts on machines: each missing thing once. Entries by hand."""
+"""Tests of the table of ``fslab doctor``: what each machine lacks for file systems and layouts, each item once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Shares of a ratio: worked out by hand on powers of two."""
+"""Tests of how a ratio is attributed to mechanisms. Powers of two, so that the shares can be calculated by hand."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def blocks(value: float, n: int = 5) -> dict[int, float]:
 
 
 def test_independent_mechanisms_multiply() -> None:
-    # off alone a doubles and b quadruples, together eightfold; the other stack is 16 times as fast
+    # without a 2 times as fast, without b 4 times, without both 8 times; the other stack is 16 times as fast
     found = attribute({NONE: blocks(1), A: blocks(2), B: blocks(4), AB: blocks(8)}, blocks(16))
     assert found is not None
     assert found.complete
@@ -25,7 +25,7 @@ def test_independent_mechanisms_multiply() -> None:
 
 
 def test_mechanisms_that_do_the_same_share_it() -> None:
-    # either alone gives all of the 16: each has a half of the logarithm, 4
+    # switching off either one gives the whole factor of 16: each has half of the logarithm, a factor of 4
     found = attribute({NONE: blocks(1), A: blocks(16), B: blocks(16), AB: blocks(16)}, blocks(16))
     assert found is not None
     assert found.shares["a"].factor == pytest.approx(4)

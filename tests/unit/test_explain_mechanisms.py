@@ -1,4 +1,4 @@
-"""Mechanisms: none speaks without its evidence; what each says of recorded figures; what its switch makes of a cell."""
+"""Tests of mechanisms: explanations need evidence, their text for given figures, and the cells that switches make."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_a_feature_that_is_off_is_not_on() -> None:
 
 
 def test_writes_of_btrfs_with_fsync() -> None:
-    # 2048 writes of 4 KiB; the device got 34 times that, 4096 flushes: two for each
+    # 2048 writes of 4 KiB, 8 MiB in total. The device received 34 times as much, and 4096 flushes: two for each write.
     figures = {
         "device_written_bytes_flushed": 34.0 * 8 * MIB, "write_amplification": 34.0, "device_flushes": 4096.0,
         "btrfs_metadata_copies": 2.0, "file_extents_before": 2.0, "file_extents": 2050.0,
@@ -145,7 +145,8 @@ def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:
     ("filesystem", "mount", "commits", "window_s", "interval_s"),
     [
         ("ext4", "defaults", 1, 1.3, None),
-        ("ext4", "defaults", 3, 1.3, None),  # due, and those of the flush
+        # One of the 3 was due when the run began, the others are from the flush at its end.
+        ("ext4", "defaults", 3, 1.3, None),
         ("ext4", "defaults", 12, 60.0, None),
         ("btrfs", "defaults", 12, 60.0, 30),
         ("ext4", "commit=1", 12, 10.0, None),
@@ -299,7 +300,7 @@ def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,
         off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
     )  # fmt: skip
-    # lower is better: 8 s against 2 s, 4 s without the journal
+    # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal
     found = ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95)
     assert found is not None
     assert found.ratio.factor == pytest.approx(4)

@@ -1,4 +1,4 @@
-"""Facts from trees that look like machines: a laptop, a guest that tells nearly nothing, this machine's own."""
+"""Tests of the facts of a machine, read from trees of files: a laptop, and a guest that shows almost nothing."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_laptop_tells_its_settings(laptop: Path) -> None:
         "governor": "performance, powersave", "turbo": True, "smt": True, "transparent_hugepage": "madvise",
         "clocksource": "hpet", "vendor": "LENOVO", "firmware": "N1", "numa_nodes": 1, "hypervisor": False,
         "virtualisation": None, "mitigations": {"meltdown": "Mitigation: PTI"},
-        "images_filesystem": None,  # of another machine's tree our own mounts say nothing
+        "images_filesystem": None,  # the mounts of this machine are not those of the tree
     }  # fmt: skip
     assert {name: found[name] for name in told} == told
 

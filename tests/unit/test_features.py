@@ -1,4 +1,4 @@
-"""The table of features, and the parts of trying that need no file system. Expected values by hand."""
+"""Tests of the table of features, and of the parts of feature tests that need no file system."""
 
 from __future__ import annotations
 

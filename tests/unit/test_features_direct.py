@@ -1,4 +1,4 @@
-"""Whether direct writes leave dirty pages, told by a counter of the whole machine: others write meanwhile."""
+"""Tests of the detection of dirty pages after direct writes. Its counter includes pages of other processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fslab.features import _direct
 
 
 def told(monkeypatch: pytest.MonkeyPatch, *, dirty: bool, others: Callable[[], int]) -> bool:
-    """What is found where each try finds its own pages and those of others."""
+    """Return the result if each try counts its own pages (if ``dirty``) and those of other processes (``others``)."""
     clock = iter(range(10_000))
     monkeypatch.setattr("time.monotonic", lambda: next(clock) / 100)
     monkeypatch.setattr(_direct, "_dirtied", lambda *_: others() + (_direct.DIRTY_PAGES if dirty else 0))
@@ -26,7 +26,7 @@ def test_nobody_else_writes(dirty: bool, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("dirty", [False, True])
 def test_others_write_for_long_and_then_rest(dirty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twelve tries in a row once fell into such a time, and direct writes were reported to be impossible."""
+    """Other processes can write for longer than a fixed number of tries, which would then report dirty pages."""
     loads = iter([5000] * 60)
     assert told(monkeypatch, dirty=dirty, others=lambda: next(loads, 0)) is dirty
 

@@ -1,4 +1,4 @@
-"""Every file system's options → argv, and options → message. The real mkfs is in tests/root."""
+"""Tests of the command lines of all file systems, and of refused options. tests/root runs the real mkfs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_contract_is_kept(name: str) -> None:
     assert argv[-2] in {"/dev/x", "fslab-x"}
 
 
-# What each mkfs is told when it must not discard, and when it may; the others never discard.
+# The options of each mkfs without and with discard. The mkfs programs that are not listed have no such option.
 DISCARDS = {
     "btrfs": ("-K", None), "xfs": ("-K", None), "nilfs2": ("-K", None), "bcachefs": (None, "--discard"),
     "reiser4": (None, "-d"), "f2fs": ("-t 0", "-t 1"),
@@ -216,7 +216,7 @@ def test_no_option_of_any_file_system_takes_the_machine_down(name: str, value: s
 
 @pytest.mark.parametrize("name", ALL)
 def test_no_driver_declares_what_the_rule_refuses(name: str) -> None:
-    """So that the nearest known value is never one that is refused next."""
+    """A message that suggests the nearest declared value must not suggest one that is refused."""
     declared = " ".join(f"{option}={form}" for option, form in REGISTRY.get(name).mount_options.items())
     assert not {"panic", "reboot"} & set(declared.replace("|", "=").replace(" ", "=").split("="))
 

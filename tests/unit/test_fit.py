@@ -1,4 +1,4 @@
-"""Sentences shortened to the lines that a terminal has room for."""
+"""Tests of sentences that are shortened to the width of a terminal."""
 
 from fslab.report.fit import fitted, lines_of
 

@@ -1,4 +1,4 @@
-"""One study on several machines: ratios within each, their combination, what coincides; on real stores."""
+"""Tests of one study on several machines: ratios within each, their combination, and facts that coincide."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WORK = WorkloadSpec(name="commit", tool="fio", parameters={"bs": "4k"})
 
 
 def cells(path: str = "/dev/sdb") -> tuple[Cell, Cell]:
-    """Two stacks on a disk that is called otherwise on each machine."""
+    """Return cells of two stacks. ``path``: the path of the disk, which differs from machine to machine."""
     medium = MediumSpec(name="disk", type="device", options={"path": path})
     one, two = (
         Cell(stack=StackSpec(name=name, medium=medium, filesystem=name), workload=WORK)
@@ -46,7 +46,7 @@ def campaign(
     machine: str, ratio: float, *, number: int = 0, noise: float = 0.01, level: float = 100.0, blocks: int = 6,
     planned: Sequence[Cell] | None = None, **facts: Any,
 ) -> tuple[Campaign, list[TrialRecord]]:  # fmt: skip
-    """A campaign in which XFS is ``ratio`` times as quick as ext4, whatever the machine's own level and its drift."""
+    """Return a campaign in which XFS is ``ratio`` times as fast as ext4, at any level of the machine and with drift."""
     chosen, name = random.Random(f"{machine} {number}"), f"{machine}-{number}"
     known = {"hostname": machine, "kernel": "6.1", "cpu": "A", **facts}
     own = tuple(planned or cells(f"/dev/disk/by-id/{machine}"))
@@ -83,7 +83,7 @@ def lines(found: Fleet, *, each: bool = False) -> list[str]:
 
 
 def shown(found: Fleet) -> str:
-    """All of it as one line: where lines are folded does not matter."""
+    """Return the whole output as one line, so that line breaks do not matter."""
     return " ".join(" ".join(lines(found)).split())
 
 
@@ -112,7 +112,7 @@ def test_ratios_within_machines_are_combined_and_tell_of_another_one() -> None:
     text = shown(found)
     assert "xfs 1.50 × ext4" in text
     assert "on another machine: better there too; machines differ by ± 5" in text
-    assert text.count("lab3") == 1  # in the first line
+    assert text.count("lab3") == 1  # only in the list of machines
     assert any(line.startswith("    lab3  1.4") for line in lines(found, each=True))
 
 
@@ -187,7 +187,7 @@ def test_machines_of_one_kind_and_name_are_distinguished_by_their_ids() -> None:
 
 
 def test_another_study_of_the_same_name_is_not_taken_for_it() -> None:
-    """Somebody changed the block size on one machine: its cells are no one else's."""
+    """On one machine, the study has another block size. Its cells are not combined with those of the others."""
     changed = tuple(
         cell.model_copy(update={"workload": WORK.model_copy(update={"parameters": {"bs": "64k"}})})
         for cell in cells()
@@ -213,7 +213,10 @@ def test_figures_that_have_no_ratio_or_no_noise_leave_a_machine_out_and_that_is_
 
 
 def test_a_fact_that_changed_meanwhile_goes_with_nothing() -> None:
-    """Measured on 6.1, updated, and measured once more on 6.12: the ratio is of both."""
+    """Half of the machines changed from kernel 6.1 to 6.12 between two campaigns.
+
+    The ratio of such a machine is from both kernels, so it cannot coincide with one of them.
+    """
     measured = []
     for number in range(8):
         ratio = 1.2 + 0.4 * (number % 2)

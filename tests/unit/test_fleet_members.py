@@ -1,4 +1,4 @@
-"""Who belongs to a fleet, and what its studies may do on a machine: invitations, certificates, worker.toml."""
+"""Tests of the members of a fleet and of what studies may do on them: invitations, certificates, worker.toml."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def fleet(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def server(fleet: Path) -> Iterator[tuple[str, int]]:
-    """A fleet's enrolment, on the loopback."""
+    """Run the enrolment server of a fleet on the loopback interface. Yields its address."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         made = enrolment.EnrolmentServer(
             directory=fleet, scheduler="bench:8786", store="postgresql+psycopg://db/f", tell=lambda _: None
@@ -94,7 +94,7 @@ def test_an_invitation_is_for_so_many_machines_and_for_a_time(
 
 
 def test_a_stranger_gets_no_word(fleet: Path, server: tuple[str, int], tmp_path: Path) -> None:
-    """Who answers in the fleet's place has another certificate: the secret of the invitation is not said."""
+    """If the server's certificate does not match the invitation, the machine stops before it sends the secret."""
     other = tmp_path / "other"
     certificates.make_authority(other, "stranger")
     token = invitations.invite(other, valid_s=60, machines=1)
@@ -137,7 +137,10 @@ def test_the_enrolment_survives_what_strangers_say(
 def test_an_answer_that_is_no_membership(
     fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
-    """Of a fleet with the right certificate, as another version may give it: nothing is written."""
+    """Even a server with the right certificate can send an invalid answer, for example one of another version.
+
+    Then joining fails, and no file is written.
+    """
     token = invitations.invite(fleet, valid_s=60, machines=1)
     read = enrolment._read
     monkeypatch.setattr(enrolment, "_read", lambda connection: (read(connection), answer)[1])
@@ -155,7 +158,7 @@ def test_an_answer_that_is_no_membership(
 def test_a_link_that_cannot_be_started_is_started_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As on a full disk: the agent goes on."""
+    """If the link cannot be started, for example on a full disk, the agent continues and tries again later."""
     said: list[str] = []
 
     def full(*_: object) -> None:
@@ -175,7 +178,7 @@ def test_a_link_that_cannot_be_started_is_started_later(
 
 
 def test_a_confined_program_has_a_limit_of_memory() -> None:
-    """Whoever has a certificate can run code in it: that must not take the memory of what is measured."""
+    """Anyone with a certificate of the fleet can run code in it, which must not use up the memory of the machine."""
     code = "from fslab.fleet import confined; confined.limit_itself(1 << 30); bytearray(2 << 30)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert told.stderr.endswith("MemoryError\n"), told.stderr
@@ -253,7 +256,7 @@ REFUSED: dict[str, tuple[dict[str, str], str, dict[str, Any]]] = {
 
 
 def changed(replaced: dict[str, str]) -> Any:
-    """The cells of the study with other words."""
+    """Return the cells of STUDY with parts of its text replaced."""
     text = STUDY
     for old, new in replaced.items():
         text = text.replace(old, new)
@@ -272,7 +275,7 @@ def test_what_a_study_may_not_do_unless_the_machine_allows_it(name: str) -> None
 
 @pytest.mark.parametrize("path", ["boot", "home", "srv", "a b", ".", "..", "~", "/boot"])
 def test_an_image_lies_nowhere_else_whatever_its_path_looks_like(path: str) -> None:
-    """A relative path is one of the agent's own directory, which is /."""
+    """Without allowed directories, every image is refused, also with a relative path: the agent's directory is /."""
     with pytest.raises(UnsafeError, match="directories"):
         permission.check(Allowed(), changed({RAM: f"{{type: loop, path: '{path}', size: 64m}}"}))
 
@@ -381,7 +384,7 @@ def test_what_is_no_time_between_runs(text: str) -> None:
 def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have been any program: links to what is ours are removed, and what they lead to stays."""
+    """The program is untrusted. Links that it left in its directory are removed, but not their targets."""
     monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / "fslab"))
     ours = tmp_path / "ours"
     ours.mkdir()
@@ -407,7 +410,10 @@ def test_a_link_may_ask_for_anything(asked: bytes) -> None:
 
 
 def test_the_authority_is_not_the_scheduler_s(fleet: Path) -> None:
-    """Who gets into the process that speaks Dask's protocol has a member's certificate: no machine joins by it."""
+    """The process that speaks Dask's protocol has its own certificate and no authority key.
+
+    Thus nobody who takes over this process can admit machines to the fleet.
+    """
     mine = certificates.Credentials(directory=certificates.scheduler_directory(fleet))
     assert mine.complete
     assert certificates.fingerprint(mine.certificate) != certificates.fingerprint(fleet / "fleet.pem")

@@ -1,4 +1,4 @@
-"""What a plan foresees is what a run refuses: one answer to both."""
+"""Tests that ``fslab plan`` predicts what ``fslab run`` refuses, with the same reasons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ workloads: {w: {tool: fio, rw: write, bs: 1m, size: 64m, direct: true}}
 
 @pytest.fixture(autouse=True)
 def no_f2fs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which file systems this kernel has is not the matter here; memory is as it is."""
+    """Report f2fs alone as missing, whatever this kernel supports, and the user as root. The memory is not changed."""
 
     def missing(name: str, spec: object) -> tuple[Need, ...]:
         return (Need(what="Linux has no f2fs"),) if name == "f2fs" else ()
@@ -49,7 +49,8 @@ def test_a_file_system_that_the_kernel_lacks_is_foreseen(tmp_path: Path) -> None
 def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "available_bytes", lambda: 20 << 30)  # else it is another one at each look
+    # The real value changes between the two calls.
+    monkeypatch.setattr(memory, "available_bytes", lambda: 20 << 30)
     planned = cells("900t")
     _, refused = feasibility.foresee(planned, tmp_path)
     (told,) = refused

@@ -1,4 +1,4 @@
-"""What fails a build, what is unsure, and the verb with its refusals and exit codes, on a real store."""
+"""Tests of the gate, which decides whether a change fails a build, and of refusals and errors of ``fslab compare``."""
 
 from __future__ import annotations
 
@@ -48,14 +48,17 @@ class TestGate:
         assert self.judged([0.90, 1.0]).fails[0].workload == "w0"
 
     def test_a_small_certain_slowdown_does_not_fail(self) -> None:
-        """4 % less with ± 2 %: certainly slower, but the interval (0.93 …) reaches 5 %."""
+        """B is significantly slower, but only by 4 %. The interval starts at 0.93.
+
+        This does not rule out a slowdown of 5 % (unsure), but it rules out 10 % (clear).
+        """
         assert self.counts(self.judged([0.96])) == (0, 0, 1)
         assert self.counts(self.judged([0.96], slower=0.10)) == (0, 1, 0)
 
     def test_too_few_trials_are_unsure_and_it_says_how_many_would_do(self) -> None:
         verdict = self.judged([0.5, 1.0], values=3)
         assert self.counts(verdict) == (0, 0, 2)
-        # Two comparisons: 2 / C(2n, n) ≤ 0.025 needs n = 5 (2/252).
+        # With two comparisons, 2 / C(2n, n) must be at most 0.025: n = 5 (2 / 252).
         assert verdict.needed == 5
 
     def test_what_worked_and_now_fails_is_no_pass(self) -> None:
@@ -72,7 +75,7 @@ class TestGate:
         ]
         verdict = gate.judge(compared(good, b), slower=0.05, different=False)
         assert [line.workload for line in verdict.fails] == ["broken"]
-        assert [line.workload for line in verdict.unsure] == ["invalid"]  # of a machine that was disturbed
+        assert [line.workload for line in verdict.unsure] == ["invalid"]  # invalid trials are not failures
         assert gate.failed_words(verdict, 0.05) == (
             "1 of 3 comparisons are slower by 5.0 % or more, or failed in B: "
             "broken on ext4, write_iops: failed in B"
@@ -105,7 +108,7 @@ class TestGate:
 
 
 class TestCommand:
-    """The verb itself, on a real store; what is printed is not looked at here."""
+    """``fslab compare`` with a real store. The printed text is not checked."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> str:
@@ -139,7 +142,7 @@ class TestCommand:
         self.run(store, force=True)
 
     def test_the_gate_s_codes(self, store: str) -> None:
-        # Better in no direction (another tool's metric): different, never slower.
+        # The second campaign is 10 % slower than the first, and the third is equal to the second.
         with pytest.raises(RegressionError, match="1 of 1 comparisons differ"):
             self.run(store, "20261120", "20261121", different=True)
         self.run(store, "last~1", "last", different=True, force=True)
@@ -189,7 +192,7 @@ class TestCommand:
 
 
 class TestErrorRates:
-    """Twelve lines of log-normal figures, a limit of 5 %: how often builds fail that should not, and should."""
+    """How often the gate fails with and without a slowdown: twelve lines of log-normal figures, a limit of 5 %."""
 
     RUNS = 300
 
@@ -209,7 +212,7 @@ class TestErrorRates:
         )
 
     def share(self, slowdown: float, *, trials: int, scatter: float) -> float:
-        """Of runs in which the gate fails; with a slowdown, fails for the slow line."""
+        """Return the share of runs in which the gate fails; with a slowdown, in which it fails for the slow line."""
         failed = 0
         for seed in range(self.RUNS):
             fails = self.judged(slowdown, trials=trials, scatter=scatter, seed=seed).fails
@@ -217,7 +220,7 @@ class TestErrorRates:
         return failed / self.RUNS
 
     def test_false_alarms_are_few(self) -> None:
-        # 5 % and three standard errors of 300 runs, 1.3 % each.
+        # 5 %, and three standard errors of 1.26 % each (300 runs).
         assert self.share(0.0, trials=8, scatter=0.05) <= 0.05 + 3 * 0.0126
 
     def test_regressions_are_found(self) -> None:
@@ -225,7 +228,7 @@ class TestErrorRates:
         assert self.share(0.15, trials=8, scatter=0.05) >= 0.9
 
     def test_too_few_trials_for_twelve_lines_are_said_to_be(self) -> None:
-        """2 / C(2n, n) ≤ 0.05 / 12 needs n = 6 (2 / 924)."""
+        """With twelve lines, 2 / C(2n, n) must be at most 0.05 / 12: n = 6 (2 / 924)."""
         verdict = self.judged(0.5, trials=5, scatter=0.01, seed=1)
         assert not verdict.fails
         assert [each.workload for each in verdict.unsure] == ["w0"]

@@ -1,4 +1,4 @@
-"""One word for one thing: what the glossary's terms replace stands in no string, no text and no help."""
+"""Tests that code, documents and help use the terms of the glossary, and not the words that these replace."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fslab.cli import app
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = (ROOT / "docs/glossary.md").read_text()
-# What is not written, and the field's word for it.
+# The words that must not be used, as patterns, with the term to use instead.
 INSTEAD = {
     r"cannot be told apart|no difference (was )?seen|told apart": "indistinguishable",
     r"unsound|\bsound (trial|figure|value)s?\b|\b(is|are|were|be) sound\b": "usable",
@@ -38,7 +38,7 @@ MODULES = sorted((ROOT / "src/fslab").rglob("*.py"))
 
 
 def strings(path: Path) -> list[tuple[str, str]]:
-    """Every text of a module: messages, help, docstrings."""
+    """Return the place and the text of each string of a module: messages, help, docstrings."""
     where = path.relative_to(ROOT)
     return [
         (f"{where}:{node.lineno}", " ".join(node.value.split()))
@@ -56,13 +56,13 @@ def helps() -> list[tuple[str, str]]:
 
 
 def prose(path: Path) -> tuple[str, str]:
-    """A document without what it quotes from code."""
+    """Return the name and the text of a document, without quoted code."""
     return str(path.relative_to(ROOT)), " ".join(re.sub(r"`[^`]*`", "", path.read_text()).split())
 
 
 @cache
 def written() -> list[tuple[str, str]]:
-    """Where each text stands, and the text: of the code, of the documents, of the help."""
+    """Return the place and the text of everything that is checked: code, documents, help."""
     return [each for path in MODULES for each in strings(path)] + list(map(prose, TEXTS)) + helps()
 
 

@@ -1,4 +1,4 @@
-"""What a guest puts into the directory it shares leads the host nowhere: links, pipes, floods, forged replies."""
+"""Tests of attacks by a guest on the host: links and pipes in the shared directory, floods, forged replies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fslab.system import untrusted_files
 
 
 class Alive:
-    """A guest's process that runs on."""
+    """The process of a guest. It never ends."""
 
     pid = 0
 
@@ -39,11 +39,11 @@ class Alive:
         return None
 
     def end(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
 
 class Said(Guest):
-    """A guest that says what the test says."""
+    """A guest whose messages come from the test. It always answers pings."""
 
     def plug(self, drive: Drive) -> Disk:
         raise NotImplementedError
@@ -121,7 +121,10 @@ def test_a_flood_of_lines_ends_with_the_deadline(guest: tuple[Said, socket.socke
 def test_a_guest_that_runs_no_program_any_more_has_hung(
     guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its kernel still answers. While it boots it need not say anything."""
+    """A guest that was ready and then sends nothing has hung, even if its kernel still answers.
+
+    While it boots, a guest may be silent for longer.
+    """
     made, theirs = guest
     monkeypatch.setattr(waiting, "SILENT_LIMIT_S", 0.5)
     monkeypatch.setattr(waiting, "BOOT_LIMIT_S", 1.5)
@@ -137,7 +140,7 @@ def test_a_guest_that_runs_no_program_any_more_has_hung(
 def test_what_a_guest_said_while_fslab_was_stopped_counts(
     guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by Ctrl-Z: the time is over, and all has arrived."""
+    """If a time limit passed while fslab was stopped (Ctrl-Z), a reply that arrived meanwhile is still read."""
     made, theirs = guest
     theirs.sendall(b"ready\n")
     made.wait_ready()
@@ -162,10 +165,10 @@ def test_a_guest_that_shows_that_it_is_alive_may_take_its_time(
 def test_a_guest_that_fills_what_it_shares_is_ended(
     guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also while it talks without a pause."""
+    """A guest that fills the shared directory is stopped, even if it sends messages all the time."""
     made, theirs = guest
     theirs.sendall(b"done 7\n")
-    monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)  # as if all were full
+    monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)  # makes the file system count as full
     monkeypatch.setattr(images, "RESERVE_SHARE", 0.5)
     with pytest.raises(GuestError, match=r"the guest was stopped, .* free"):
         made.ask({"do": "trial"}, timeout_s=LIMIT_S)
@@ -262,7 +265,10 @@ def test_a_reply_that_is_none_costs_the_trial_alone() -> None:
 def test_a_forged_bug_costs_the_trial_alone(
     guest: tuple[Said, socket.socket], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever is root in a guest writes its replies. What is to be done about a bug is in its traceback."""
+    """Root in a guest can forge a reply that reports a bug. Such a reply fails only its trial, and the guest is ended.
+
+    The trial's error contains the end of the traceback.
+    """
     forged = {"bug": "x" * 100_000 + "ZeroDivisionError: forged"}
     made, _ = guest
     monkeypatch.setattr(made, "ask", lambda *_, **__: forged)

@@ -1,4 +1,4 @@
-"""A study over time: levels and their changes, what changed with them, what is left out; on real stores."""
+"""Tests of the history of a study: changes of level, facts that changed at the same time, and what is left out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ CELL = Cell(
     workload=WorkloadSpec(name="commit", tool="fio", parameters={"bs": "4k"}),
 )
 STEPS = (0.98, 0.99, 1.0, 1.01, 1.02)
-# Twelve nights: six on one level and six 12 % below it, each night a little off.
+# Twelve nights: six on one level, then six on a level that is 12 % lower. Each night differs slightly from its level.
 OFF = (1.0, 1.003, 0.998, 1.001, 0.997, 1.002)
 LEVELS = [100.0 * off for off in OFF] + [88.0 * off for off in OFF]
 
@@ -127,7 +127,7 @@ def test_other_machines_and_other_contents_are_left_out() -> None:
     found = told(past)
     assert [point.median for point in found.series[0].points] == [3, 4]
     assert (found.elsewhere, found.former) == (1, 1)
-    # A longer time limit is the same measurement.
+    # A cell with another time limit is the same measurement.
     patient = CELL.model_copy(update={"time_limit_s": 1200.0})
     found = told([night(0, 1, cells=[patient]), night(1, 2)])
     assert [point.median for point in found.series[0].points] == [1, 2]
@@ -187,7 +187,7 @@ class TestCommand:
 
 
 class TestMachines:
-    """One study on several machines: what changed on which."""
+    """One study on two machines: the level changes on one of them."""
 
     @pytest.fixture
     def store(self, tmp_path: Path) -> str:
@@ -211,7 +211,7 @@ class TestMachines:
             verb(None, None, None, None, "lab3", store)
 
     def test_changes_of_all(self, store: str) -> None:
-        """Headline figures alone are shown; here is one that is none, so that none is found by the command."""
+        """The changes of all machines are listed together, with their facts. The page escapes the names of machines."""
         with Store.open(store) as opened:
             found = [histories.of_study(opened, "nightly", metrics=["write_iops"], machine=name)
                      for name in ("<lab2>", "lab1")]  # fmt: skip

@@ -1,4 +1,4 @@
-"""A stack, a workload and a cell are what they consist of: other names make no other results."""
+"""Tests of the identity of cells: comparisons and histories match cells by their content, then by their names."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_renamed_stack_is_compared() -> None:
 
 
 def test_content_goes_before_names() -> None:
-    """B calls with noatime what A called without, and the other way round."""
+    """Cells are matched by content before names. Campaign B uses the names of A's two stacks the other way round."""
     plain = cell("ext4")
     noatime = plain.model_copy(update={"stack": plain.stack.model_copy(update={"mount_options": "noatime"})})
     a = [*trials(renamed(plain, "x"), around(100.0)), *trials(renamed(noatime, "y"), around(300.0))]

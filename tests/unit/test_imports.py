@@ -1,4 +1,4 @@
-"""Imports go one way; registered files know only their contract; one door for processes; one for SQL."""
+"""Tests of the structure of the source: which package may import which, where processes are started and SQL is used."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ WORDS = {
     "abilities",
     "scaling",
 }
-# What each package may import of ours, beside the words above and itself.
+# The other packages of fslab that each package may import. A package that is not in WORDS may also import itself and
+# WORDS (stats: STATS).
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
@@ -43,7 +44,7 @@ ALLOWED: dict[str, set[str]] = {
     "system": set(),
     "stats": set(),
     "storage": {"system"},
-    # The facts that workloads and probes hand over are declared there; it judges and touches nothing.
+    # Declares the facts that workloads and probes provide. Reads nothing from the machine.
     "validity": {"stats"},
     "applications": {"storage", "system"},
     "workloads": {"applications", "faults", "system", "validity"},
@@ -52,7 +53,7 @@ ALLOWED: dict[str, set[str]] = {
     "tracing": {"system"},
     "explain": {"analysis", "stats", "workloads"},
     "crash": {"applications", "probes", "storage", "system", "validity"},
-    # Of power cuts: stamped contents, and what the kernel is asked of a file system.
+    # From crash: file contents with stamps, and the description of the file system under test.
     "faults": {"crash", "storage", "system"},
     "machine": {"system", "storage"},
     "feasibility": {"machine", "probes", "storage", "system", "validity", "workloads"},
@@ -60,11 +61,11 @@ ALLOWED: dict[str, set[str]] = {
     "study": {"claims", "machine", "storage", "validity", "workloads"},
     "plan": {"feasibility", "machine", "study", "storage", "workloads"},
     "store": {"claims", "system"},
-    # Of the machine only what facts mean.
+    # From machine: only the facts about machines and their differences.
     "analysis": {"machine", "stats", "workloads"},
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
     "serve": {"api", "report", "store", "system"},
-    # Of many machines: on each it is what the command line is on one.
+    # Does on each of many machines what cli does on one.
     "fleet": {
         "api", "campaign", "claims", "feasibility", "machine", "plan", "storage", "store", "study", "system",
         "workloads",
@@ -88,9 +89,9 @@ ALLOWED: dict[str, set[str]] = {
     "__main__": {"cli", "system"},
 }  # fmt: skip
 STATS = {"units"}
-# Class names that may exist more than once.
+# Maximum number of class names that are used more than once.
 SAME_NAMES = 8
-# Lines that one registered file may have. A tool's file also holds the reading of its output.
+# Maximum number of lines of a registered file. The file of a tool also contains the parser of its output.
 REGISTERED = {
     "storage/filesystems": 120,
     "storage/layouts": 120,
@@ -116,7 +117,7 @@ def modules() -> list[Path]:
 
 
 def imports(path: Path) -> list[str]:
-    """Dotted names of everything of ours that a file imports, also inside functions."""
+    """Return the dotted names of everything that a file imports, also inside functions."""
     found = []
     for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
@@ -197,7 +198,7 @@ def test_only_the_store_speaks_sql() -> None:
 
 
 def test_one_class_name_means_one_thing() -> None:
-    """In all of the source: a name that exists twice has to be read with its module to be understood."""
+    """A reader needs the module to understand a class name that exists twice. Therefore few such names are allowed."""
     homes: dict[str, list[str]] = defaultdict(list)
     for path in modules():
         for node in ast.walk(parsed(path)):
@@ -212,7 +213,7 @@ def is_private(name: str) -> bool:
 
 
 def used_attributes(tree: ast.AST) -> Iterator[str]:
-    """Dotted names that are read of imported modules: ``module._name``."""
+    """Yield the dotted names of attributes of imported names, for example ``fslab.a.module._name``."""
     known = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
         for node in ast.walk(tree)
@@ -225,7 +226,7 @@ def used_attributes(tree: ast.AST) -> Iterator[str]:
 
 
 def foreign_private_names(path: Path) -> Iterator[str]:
-    """What a file uses of other packages although its name begins with ``_``."""
+    """Yield the private names (``_name``) of other packages that a file uses."""
     here = path.relative_to(SOURCE).parent.parts
     for dotted in [*imports(path), *used_attributes(parsed(path))]:
         parts = dotted.split(".")
@@ -238,8 +239,8 @@ def test_no_package_uses_what_is_private_to_another() -> None:
     assert [found for path in modules() for found in foreign_private_names(path)] == []
 
 
-# Who may parse the options of a medium, a layout or a workload: the study, while it is read, and the two homes of the
-# parsed forms, which everybody else asks.
+# Besides the package ``study``, only these files may parse the options of a medium, a layout or a workload. All other
+# code gets the parsed options from them.
 PARSERS = {"storage/parsed_stack.py", "workloads/__init__.py"}
 
 
@@ -264,7 +265,7 @@ def test_the_plan_and_the_study_touch_nothing() -> None:
 
 
 def _at_run_time(path: Path) -> set[str]:
-    """What a file of ours imports when it runs: types for annotations do not count."""
+    """Return what a file imports from fslab at run time; imports under TYPE_CHECKING do not count."""
     tree = parsed(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
@@ -280,7 +281,8 @@ def _at_run_time(path: Path) -> set[str]:
 
 PUBLIC = {"api", "cli", "fleet", "__version__", "load", "open_store"}
 PRINTING = re.compile(r"fslab\.(report|claims)\.(\w*terminal|fit)\b")
-# What files of the command line still take from below the library, counted: lower this, never raise it.
+# Number of packages that files of the command line import directly instead of through fslab.api, counted per file.
+# Must never be raised.
 STILL_BELOW = 72
 
 

@@ -1,4 +1,4 @@
-"""The files that a study names belong to its cells: their text is stored, and is what runs and what is compared."""
+"""Tests of files that a study names: a cell contains their text, which is stored, run and compared."""
 
 from __future__ import annotations
 

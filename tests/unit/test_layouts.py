@@ -1,4 +1,4 @@
-"""Every layout's options → commands, room and refusals. Real ones are built in tests/root and tests/guest."""
+"""Tests of layouts: commands, usable space and refused options. Tests in tests/root and tests/guest build real ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan(name: str, campaign: str = "c1", **options: Any) -> LayoutPlan:
 
 
 def lines(argvs: tuple[tuple[str, ...], ...]) -> list[str]:
-    """The command lines, LVM's without its configuration."""
+    """Return the command lines, without the configuration of LVM."""
     return [re.sub(r"--config .*? --yes", "--yes", " ".join(argv)) for argv in argvs]
 
 
@@ -179,7 +179,7 @@ def test_room_of_disks_of_160_mib(name: str, disks: int | None, expected: int) -
     [("md-raid0", 3, 3), ("md-raid1", 3, 1), ("md-raid5", 3, 2), ("md-raid10", 4, 2)],
 )
 def test_room_of_arrays_is_at_most_what_mdadm_gave(name: str, disks: int, shares: int) -> None:
-    # mdadm 4.2 made 159 MiB of each disk of 160 MiB usable.
+    # With mdadm 4.2, 159 MiB of each disk of 160 MiB were usable.
     layout = REGISTRY.get(name)
     usable = layout.usable_bytes(layout.parse_options({"disks": disks}), 160 * MIB)
     assert shares * 158 * MIB <= usable <= shares * 159 * MIB

@@ -1,4 +1,4 @@
-"""Machines without booting one: what a kernel's lists say, which machine can build a stack, names in a matrix."""
+"""Tests of machines without booting a guest: lists of modules, initramfs, choice of a machine, studies, disk models."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from fslab.system.throttle import Limit
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    """A modules directory with the forms that kmod writes."""
+    """Return a modules directory with files in the formats that kmod writes."""
     made = tmp_path / "6.1.9-test"
     (made / "kernel/net").mkdir(parents=True)
     (made / "modules.builtin").write_text("kernel/fs/ext4/ext4.ko\nkernel/drivers/virtio/virtio_pci.ko\n")
@@ -54,7 +54,7 @@ def test_the_newest_kernel_is_told_by_numbers(tmp_path: Path) -> None:
     for release in ("6.9.0-1", "6.12.0-1", "6.12.0-rc1"):
         (tmp_path / release).mkdir()
         (tmp_path / release / "modules.dep").write_text("")
-    (tmp_path / "7.0.0").mkdir()  # without a list of its modules
+    (tmp_path / "7.0.0").mkdir()  # ignored, because it has no modules.dep
     newest = modules.newest(tmp_path)
     assert newest is not None
     assert newest.name == "6.12.0-1"
@@ -69,7 +69,7 @@ def test_modules_are_loaded_after_what_they_need(directory: Path) -> None:
 
 
 def entries(archive: bytes) -> dict[str, tuple[int, bytes]]:
-    """What a cpio archive holds, read by its documentation: name → mode and content."""
+    """Return name → mode and content of a cpio archive. Parses it as the format's documentation describes."""
     found: dict[str, tuple[int, bytes]] = {}
     at = 0
     while True:
@@ -124,7 +124,8 @@ def stack(filesystem: str = "f2fs", **changes: object) -> StackSpec:
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> dict[str, Kernel]:
-    """A host with ext4 only, a UML with f2fs and dm, no QEMU; everything run by root."""
+    """Simulate three machines, used by root: a host with ext4 only, a User-Mode Linux guest that also has f2fs and
+    device-mapper, and QEMU, which is not installed. Return the kernels."""
     found = {
         "host": Kernel(release="6.18", filesystems=frozenset({"ext4"}), modules=frozenset()),
         "uml": Kernel(
@@ -283,7 +284,7 @@ def test_only_a_library_that_nobody_else_can_have_written_is_loaded(
     kept.chmod(mode)
     kept.parent.chmod(place_mode)
     assert _xstate.available() is checked_contents
-    if checked_contents:  # without a compiler
+    if checked_contents:  # copied from the cache, because there is no compiler
         assert _xstate.install(tmp_path) == "./xstate.so"
         assert (tmp_path / "xstate.so").read_bytes() == b"library"
 
@@ -303,7 +304,8 @@ def test_a_kernel_that_was_named_and_is_not_there_is_not_to_be_installed(tmp_pat
 def test_a_guest_without_modprobe_would_have_no_modules(
     machine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A small image of a distribution has no kmod: what is a module then seems to be missing in the kernel."""
+    """Small distribution images lack kmod. Without modprobe, loadable modules would seem to be missing in the kernel,
+    so modprobe is reported as missing, with the package to install."""
     kind = REGISTRY.get(machine)
     assert "kmod" in {tool.package for tool in kind.tools}
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Whose turn it is, and that who waits is told: with real processes and a lock that the test holds."""
+"""Tests of the machine lock: a campaign that waits for it reports who holds it. Uses real locks and processes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ with machine_lock.held(workspace, None):
 
 
 class NoJournal:
-    """Nothing is made."""
+    """A journal that fails the test if anything is created."""
 
     def will_create(self, kind: str, target: str) -> str:
         raise AssertionError(kind + target)
@@ -54,7 +54,7 @@ class NoJournal:
 
 @dataclass
 class Told:
-    """Lets the turn go the second time that it is told: before, nobody can get it."""
+    """A waiter that calls ``let_go`` at the second report of waiting. Until then, the lock stays held."""
 
     let_go: Callable[[], object]
     whom: list[str] = field(default_factory=list)
@@ -123,7 +123,7 @@ def test_nobody_is_told_of_a_turn_that_is_free_and_no_note_stays(
 
 
 class Clock:
-    """Seconds that pass only when the test says so."""
+    """A clock that advances only when the test changes ``now``."""
 
     now = 0.0
 
@@ -132,7 +132,7 @@ class Clock:
 
 
 class Watcher:
-    """Takes the place of what shows progress, of the store and of the guests: a trial lasts 10 s."""
+    """Replaces the observer, the store and the guests. A trial takes 10 s on ``clock``."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -154,7 +154,7 @@ class Watcher:
 
 
 def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten trials of 10 s each fit into 100 s, although each waits for 50 s."""
+    """A budget of 100 s is enough for ten trials of 10 s, although each waits 50 s for the lock."""
     clock = Clock()
     watcher: Any = Watcher(clock)
     stack = StackSpec(name="ext4", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")

@@ -1,4 +1,4 @@
-"""The matrix of a running campaign: it fills in, names who is ahead, and fits its terminal."""
+"""Tests of the matrix of a running campaign: it fills as trials end, names the leader, and fits the terminal."""
 
 from __future__ import annotations
 
@@ -54,14 +54,15 @@ def shown(matrix: Matrix, width: int = 120, height: int = 40) -> list[str]:
 
 
 def test_it_fills_in() -> None:
-    """Medians of 100, 110 and 120 and of 200, 222 and 238 thousand: half their range is 9 % of each."""
+    """Each trial updates median, spread and leader. After three trials, half the range is 9 % of the median: 10k of
+    110k and 19k of 222k."""
     planned = cells(2, 2)
     matrix = Matrix(cells=planned, stopping=StoppingRule(trials=4))
     assert not any("IOPS" in line for line in shown(matrix))
     matrix.enter(trial(planned[0], 0, 100_000))
     matrix.enter(trial(planned[1], 0, 200_000))
     (row,) = [line for line in shown(matrix) if line.startswith("work0")]
-    assert "×" not in row  # one of each is too few for an interval
+    assert "×" not in row  # one trial of each cell is too few for an interval
     for block, (first, second) in enumerate(((110_000, 222_000), (120_000, 238_000)), start=1):
         matrix.enter(trial(planned[0], block, first))
         matrix.enter(trial(planned[1], block, second))
@@ -110,7 +111,8 @@ def test_a_failure_is_named() -> None:
 
 
 def test_it_fits_and_shows_where_it_is() -> None:
-    """9 stacks in 80 columns: two columns of twenty, and how many more; 30 workloads in 20 lines: 12 of them."""
+    """The table fits and contains the cell that is running. In 80 columns there is room for 2 of 9 stacks, and for the
+    number of the others (+7). In 20 lines there is room for 12 of 30 workloads."""
     planned = cells(9, 30)
     matrix = Matrix(cells=planned, stopping=StoppingRule(trials=4), running=planned[20 * 9 + 5].id)
     lines = shown(matrix, width=80, height=20)

@@ -1,6 +1,6 @@
-"""Whatever mkfs options fslab lets through: the device stays the only operand, and no option takes it for its value.
+"""Tests of accepted mkfs options: the device remains the only operand, and no option takes it as its value.
 
-The command lines are read as getopt_long(3) reads them. Attacks are sequences of words that a study can hold.
+The command lines are parsed as getopt_long(3) parses them. An attack is a sequence of words that a study can contain.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fslab.storage.filesystems import REGISTRY
 
 DEVICE = "/dev/the-device"
-# What each driver itself puts on the command line, beside what it lets through.
+# The options that each driver itself adds to the accepted ones.
 OWN: Mapping[str, Mapping[str, str]] = {
     **{name: {"-F": "", "-q": ""} for name in ("ext2", "ext3", "ext4")},
     "xfs": {"-f": "", "-q": "", "-K": ""},
@@ -54,7 +54,8 @@ WORDS = [
 
 
 def operands(words: list[str], flags: Mapping[str, str]) -> list[str]:
-    """What getopt_long leaves over; ValueError for an option that there is not, or one without its value."""
+    """Return the operands that getopt_long finds. ValueError for an unknown option, and for a missing or unexpected
+    value."""
     left: list[str] = []
     rest = list(words)
     while rest:
@@ -77,7 +78,7 @@ def operands(words: list[str], flags: Mapping[str, str]) -> list[str]:
 
 
 def attacks(name: str) -> st.SearchStrategy[str]:
-    """Words from the file system's flags, those of others, and values that look like flags."""
+    """Generate options from the file system's flags, flags of other file systems, and values that look like flags."""
     flags = sorted(REGISTRY.get(name).mkfs_flags)
     word = st.one_of(
         st.sampled_from(flags),

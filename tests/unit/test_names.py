@@ -1,4 +1,4 @@
-"""Names that become paths, environments and locks: one rule, wherever they are read."""
+"""Tests of names that become paths, environments and locks: one rule applies wherever they are read."""
 
 from __future__ import annotations
 
@@ -132,7 +132,8 @@ def test_a_medium_that_varies_in_long_values_has_a_short_name() -> None:
 
 
 def test_names_and_messages_do_not_command_the_terminal() -> None:
-    """A file of somebody else's could set the clipboard (OSC 52), or hide what stands above."""
+    """Spaces replace control characters. A file from another user could otherwise set the clipboard (OSC 52), or hide
+    earlier output."""
     evil, harmless = "a\x1b]52;c;eA==\x07\x9b2Jb\r\tc\n", "a ]52;c;eA==  2Jb \tc\n"
     medium = MediumSpec(name="m", type="ram")
     key = TrialKey(campaign="c1", block=0, seed=7)

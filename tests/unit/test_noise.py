@@ -1,4 +1,4 @@
-"""The noise of a campaign: which cells show how much a comparison varies."""
+"""Tests of the noise of a campaign: from which cells the variation of a comparison is estimated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that a user asked for are there whole or not at all; nobody else's links are followed."""
+"""Tests of output files: they are replaced completely or not at all, and links of other users are not followed."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_standard_output_by_its_name(shell: str, tmp_path: Path) -> None:
 def test_where_nothing_can_be_renamed_over_a_file_it_is_written_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a file that is mounted into a container: nothing can be renamed over it."""
+    """A file that is mounted into a container cannot be replaced by rename(2) (EBUSY); it is overwritten instead."""
     file = tmp_path / "report.html"
     file.write_text("old and longer")
 

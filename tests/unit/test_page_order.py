@@ -1,4 +1,4 @@
-"""The figure of all trials in their order: what happens to the points of a large campaign."""
+"""Tests of the figure of all trials over time: how the points of a large campaign are combined."""
 
 from fslab.report.figures.order import OrderPoint
 from fslab.report.page import assemble

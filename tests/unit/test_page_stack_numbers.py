@@ -1,4 +1,4 @@
-"""Stacks that differ in numbers: what is a number of them, and the figures over it."""
+"""Tests of stacks that differ only in numbers: which options count as numbers, and the figures over them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fslab.report.page import stack_numbers, sweeps
 
 
 def logged(filesystem: str, profile: str, options: str) -> StackSpec:
-    """A stack on a modelled disk."""
+    """Return a stack on a modelled disk; ``options`` are for mkfs."""
     medium = MediumSpec(name=profile, type="virtual", options={"profile": profile, "size": "16g"})
     return StackSpec(
         name=f"{filesystem} {options} {profile}", medium=medium, filesystem=filesystem, mkfs_options=options
@@ -27,7 +27,7 @@ def test_numbers_among_parameters(value: Scalar, expected: float | None) -> None
 
 
 def test_sizes_of_a_log_on_two_disks() -> None:
-    """Numbers in what mkfs is told: a curve for each disk, a figure for each option."""
+    """Each numeric mkfs option gets a figure with one curve per disk. btrfs has no such option here, and no figure."""
     disks = ("hdd-7200", "ssd-sata")
     cells: Middles = []
     for profile in disks:

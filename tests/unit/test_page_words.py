@@ -1,4 +1,4 @@
-"""What a page says first, which numbers it draws a figure over, and how tables are written for a paper."""
+"""Tests of the HTML page: conclusion, heat map, figures over numbers, limits of size; and of tables for papers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ Middles = list[tuple[StackSpec, WorkloadSpec, float]]
 
 
 def made(middles: Middles, title: str = "T") -> tuple[Report, Campaign, list[TrialRecord]]:
-    """A report of five trials of each cell around its middle; workloads called ``sync`` have a latency."""
+    """Return the report, campaign and trials: five trials of each cell, with its middle as the median. Workloads named
+    ``sync`` measure a latency, others IOPS."""
     cells = [Cell(stack=stack, workload=work) for stack, work, _ in middles]
     trials = []
     for cell, (_, work, middle) in zip(cells, middles, strict=True):
@@ -74,7 +75,10 @@ def work(name: str, **parameters: Scalar) -> WorkloadSpec:
 
 
 def test_a_page_concludes_as_a_terminal_does() -> None:
-    """random: xfs is 2 × ext4. sync: ext4 takes a quarter of xfs' time. same: nobody is ahead."""
+    """The page and the terminal give the same conclusion and warnings.
+
+    random: xfs has twice the IOPS of ext4. sync: the latency of ext4 is a quarter of that of xfs. same: both are equal.
+    """
     ext4, xfs = stack("ext4"), stack("xfs")
     report, campaign, trials = made([
         (ext4, work("random"), 1000), (xfs, work("random"), 2000), (ext4, work("sync"), 100),
@@ -109,7 +113,7 @@ def test_single_trials_get_no_colour() -> None:
 
 
 def test_a_heat_map_says_what_to_take() -> None:
-    """Shares of the best: 500 of 2000 is 0.25; for a latency the smallest is 1."""
+    """A tile shows the share of the best: 500 of 2000 IOPS is 0.25. For a latency, the smallest value has share 1."""
     ext4, xfs = stack("ext4"), stack("xfs")
     report, _, _ = made([
         (ext4, work("random"), 500), (xfs, work("random"), 2000), (ext4, work("sync"), 100), (xfs, work("sync"), 400),
@@ -135,7 +139,8 @@ def test_a_heat_map_recommends_nothing_where_nothing_is_decided() -> None:
 
 
 def test_figures_over_what_varies() -> None:
-    """threads: one number, a sweep; two sizes: a field; a number beside a word: no figure at all."""
+    """Workloads that vary in one number (t) get a curve, in two numbers (z) a surface. If a word varies as well (m),
+    there is no figure."""
     ext4 = stack("ext4")
     cells: Middles = [
         (ext4, work(f"t[threads={count}]", threads=count), 100.0 * count) for count in (1, 2, 4)
@@ -160,7 +165,7 @@ def test_disks_by_chunk() -> None:
 
 
 def test_a_file_system_keeps_its_colour() -> None:
-    """The ones on most machines have colours of their own, whoever else is there."""
+    """Each of the most common file systems has its own colour, whatever other file systems are in the report."""
     names = ["ext4", "xfs", "btrfs", "f2fs", "ext3", "ext2", "jfs", "nilfs2"]
     all_of_them = palette.slots(names)
     assert sorted(all_of_them.values()) == list(range(8))
@@ -169,7 +174,7 @@ def test_a_file_system_keeps_its_colour() -> None:
 
 
 def contrast(one: str, other: str) -> float:
-    """Of two colours, by WCAG 2.1 (relative luminance)."""
+    """Return the contrast ratio of two colours, as WCAG 2.1 defines it by relative luminance."""
 
     def luminance(colour: str) -> float:
         parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
@@ -182,7 +187,7 @@ def contrast(one: str, other: str) -> float:
 
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_stand_off_their_page(dark: bool) -> None:
-    """Text 4.5:1, marks 3:1 (WCAG 2.1, 1.4.3 and 1.4.11); black on white is 21:1."""
+    """Contrast is at least 4.5:1 for text and 3:1 for marks (WCAG 2.1, 1.4.3 and 1.4.11). Black on white is 21:1."""
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
     colours = palette.variables(dark=dark)
     assert contrast(colours["ink"], colours["paper"]) >= 7
@@ -193,7 +198,7 @@ def test_colours_stand_off_their_page(dark: bool) -> None:
 
 
 def test_what_a_study_does_not_ask_is_blank() -> None:
-    """xfs does both, ext4 one of them."""
+    """The study runs workload a on both stacks, and workload b on xfs only."""
     a, b = work("a"), work("b")
     report, _, _ = made([(stack("ext4"), a, 1000), (stack("xfs"), a, 2000), (stack("xfs"), b, 500)])
     ids = {each.name: each.id for each in report.stacks}
@@ -244,7 +249,7 @@ def test_raw_output_has_room_or_says_that_it_has_none() -> None:
 def test_a_rate_without_a_course_has_no_panel(
     monkeypatch: pytest.MonkeyPatch, values: tuple[float, ...], drawn: bool
 ) -> None:
-    """A run of one interval is a point: its panel would be empty."""
+    """A rate needs two intervals for a line. With fewer, its panel would be empty and is not drawn."""
     _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
 
     def seen(label: str, _: object) -> observed.ObservedFigures:
@@ -258,7 +263,8 @@ def test_a_rate_without_a_course_has_no_panel(
 
 
 def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten trials, each with a text that 10 bytes do not hold; a page of at most nine is brief."""
+    """The page states how many tool outputs do not fit: here ten, with room for 10 bytes. If a campaign has more trials
+    or metrics than BRIEF_FROM, the page also states which parts are omitted, and why."""
     _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
     command = Command(stage="run", argv=("fio",))
     filled = [

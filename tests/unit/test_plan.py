@@ -1,4 +1,4 @@
-"""A plan is pure, complete and the same every time: cells, order, commands, room and time."""
+"""Tests of plans: cells, order, commands, space and time. A plan is complete, reproducible and without side effects."""
 
 from __future__ import annotations
 
@@ -78,18 +78,18 @@ def test_blocks_and_seeds_give_different_orders() -> None:
         for seed in range(5)
         for block in range(20)
     }
-    assert len(orders) > 95  # of 100 draws among 40320 orders
+    assert len(orders) > 95  # 100 draws from 8! = 40320 orders, of which a few may be equal
 
 
 def test_no_position_belongs_to_a_cell() -> None:
     cells = [cell(number) for number in range(4)]
     first = Counter(each.stack.name for at, each in order(cells, 400, 1)[::4])
-    # Binomial(400, 1/4): mean 100, standard deviation 8.7; 60 to 140 is more than four of them.
+    # Binomial(400, 1/4): mean 100, standard deviation 8.7; 60 and 140 are more than four of them away.
     assert all(60 < first[each.stack.name] < 140 for each in cells)
 
 
 def test_the_order_is_the_same_on_every_machine_and_python() -> None:
-    # Drawn once with Python 3.11. A change here would give resumed campaigns another order.
+    # Computed once with Python 3.11. If this order changed, resumed campaigns would continue in another order.
     ordered = order([cell(number) for number in range(5)], 2, 1)
     assert [(block, each.stack.name) for block, each in ordered] == [
         (0, "s3"),
@@ -198,7 +198,7 @@ def test_a_plan_survives_json() -> None:
 
 @pytest.mark.parametrize("study_id", shipped.ids())
 def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id: str) -> None:
-    load(study_id)  # imports every entry it needs, and those may read files
+    load(study_id)  # imports the registered files that it needs, which may read files
     seen: list[tuple[str, Any]] = []
     watching = True
 
@@ -206,7 +206,7 @@ def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id
         if watching and event.partition(".")[0] in {"open", "subprocess", "os", "socket", "shutil", "fcntl"}:
             seen.append((event, args))
 
-    sys.addaudithook(watch)  # cannot be taken off again, only silenced
+    sys.addaudithook(watch)  # cannot be removed, only made inactive
     try:
         make_plan(load(study_id), images=Path("/images"), runtime=Path("/run/x"))
     finally:
@@ -214,5 +214,5 @@ def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id
     # ruamel.yaml looks for plug-ins in its own package each time.
     allowed = (str(Path(shipped.__file__).parents[1]), str(Path(ruamel.yaml.__file__).parent))
     foreign = [(event, args) for event, args in seen if not str(args[0]).startswith(allowed)]
-    assert any(event == "open" for event, _ in seen)  # the study's own file: the hook does see
+    assert any(event == "open" for event, _ in seen)  # the study's own file, so the hook works
     assert foreign == []

@@ -1,4 +1,4 @@
-"""Plug-ins: found by metadata alone, refused where unsafe or ambiguous, and never able to break the rest."""
+"""Tests of plug-ins: found by metadata alone, refused if unsafe or ambiguous; a broken one does not affect others."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Install = Callable[..., Path]
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
-    """Installs a package of one module with one entry point into a directory on ``sys.path``."""
+    """Return a function that installs a package of one module with one entry point into a directory on ``sys.path``."""
     site, modules = tmp_path / "site", []
     site.mkdir()
     zoo = tmp_path / "built_in" / "plugzoo"

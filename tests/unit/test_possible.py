@@ -1,4 +1,4 @@
-"""Which cells are not possible, and why, before anything is made."""
+"""Tests of cells that are not possible: they are refused with the reason before anything is created."""
 
 from __future__ import annotations
 

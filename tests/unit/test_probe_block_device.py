@@ -1,4 +1,7 @@
-"""Counters recorded on Linux 6.18 around a dd of 64 MiB to ext4 on a loop device."""
+"""Tests of the block device probe, on synthetic counters and on counters of Linux 6.18.
+
+The latter were recorded around a dd of 64 MiB on ext4 on a loop device.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,7 @@ def work(read: int | None = 0, written: int | None = 0, *, direct: bool = False,
 
 
 def machine(root: Path, counters: dict[str, str], *, partition_of: str | None = None) -> Target:
-    """A /sys with these devices, and their stat files."""
+    """Create a /sys with the stat files of these devices. Return a target that uses them."""
     links = root / "class/block"
     links.mkdir(parents=True, exist_ok=True)
     for name, text in counters.items():
@@ -53,7 +56,7 @@ def taken(tmp_path: Path, scenario: str) -> dict[SnapshotMoment, Snapshot]:
 
 
 def doubts(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
-    """What the rules say of it, and of nothing else."""
+    """Return the warnings that the rules give for this finding alone."""
     done = WorkFacts(
         read_bytes=meanwhile.read_bytes, written_bytes=meanwhile.written_bytes, direct=meanwhile.direct
     )
@@ -112,8 +115,8 @@ def test_reads_that_the_device_did_not_serve_are_invalid(tmp_path: Path, direct:
     [
         work(read=64 * MIB, cold=False),  # warm reads are meant to be cached
         work(read=64 * MIB, written=64 * MIB),  # may read what it has just written
-        work(read=64 * MIB, written=None),  # may have written, for all we know
-        work(read=MIB),  # too little to tell
+        work(read=64 * MIB, written=None),  # may have written: the amount is unknown
+        work(read=MIB),  # too little for a warning
         work(read=None),
     ],
 )

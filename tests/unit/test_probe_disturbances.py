@@ -1,4 +1,4 @@
-"""Probes of what disturbs a run, on trees made up here: clock, pressure, throttling, other programs."""
+"""Tests of probes for disturbances, on synthetic /proc and /sys trees: clock, pressure, throttling, other programs."""
 
 from __future__ import annotations
 
@@ -39,13 +39,14 @@ def clocks(real_s: float, monotonic_s: float, boot_s: float, source: str | None 
 
 
 def test_clocks_are_read_as_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A task that is preempted between two of them was not asleep."""
+    """If the task is preempted between two readings, the delay must not look like a suspended machine. Therefore the
+    clocks are read again."""
     now_ns, calls = 10**12, 0
 
     def preempted_at_times(clock: int) -> int:
         nonlocal now_ns, calls
         calls += 1
-        # 16 ms go by in the middle of each of the first three attempts.
+        # 16 ms pass between two readings of each of the first three attempts.
         now_ns += 16_000_000 if calls in {2, 7, 12} else 500
         return (
             now_ns
@@ -56,7 +57,7 @@ def test_clocks_are_read_as_of_one_moment(tmp_path: Path, monkeypatch: pytest.Mo
     taken = REGISTRY.get("clock").snapshot(target(tmp_path))
     assert abs(taken["boot_ns"] - taken["monotonic_ns"] - 10**15) < 2000
     assert abs(taken["real_ns"] - taken["monotonic_ns"] - 10**18) < 2000
-    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: calls)  # never undisturbed: it ends all the same
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda _: calls)  # clocks that do not advance
     assert REGISTRY.get("clock").snapshot(target(tmp_path))["boot_ns"] == calls
 
 
@@ -64,9 +65,9 @@ def test_clocks_are_read_as_of_one_moment(tmp_path: Path, monkeypatch: pytest.Mo
     ("end", "step_s", "suspended_s"),
     [
         (clocks(1010, 20, 30), 0.0, 0.0),
-        (clocks(1013.5, 20, 30), 3.5, 0.0),  # the wall clock was put forward
+        (clocks(1013.5, 20, 30), 3.5, 0.0),  # the wall clock was set forward
         (clocks(1008, 20, 30), -2.0, 0.0),
-        (clocks(1017, 20, 37), 0.0, 7.0),  # asleep for 7 s: the wall clock went on as well
+        (clocks(1017, 20, 37), 0.0, 7.0),  # suspended for 7 s, in which the wall clock advanced too
     ],
 )
 def test_clocks_that_go_apart(end: Snapshot, step_s: float, suspended_s: float) -> None:
@@ -83,9 +84,7 @@ def test_the_name_of_the_clock_source(tmp_path: Path) -> None:
     (directory / "current_clocksource").write_text("kvm-clock\n")
     taken = probe.snapshot(target(tmp_path))
     assert taken["source"] == "kvm-clock"
-    assert (
-        min(taken["boot_ns"], taken["monotonic_ns"]) > 0
-    )  # as of one moment, but for what reading them takes
+    assert min(taken["boot_ns"], taken["monotonic_ns"]) > 0
     assert derive("clock", clocks(1, 1, 1, None), clocks(2, 2, 2, None)).texts == {"clocksource": ()}
 
 
@@ -104,7 +103,7 @@ def test_shares_of_the_time_that_tasks_waited(tmp_path: Path) -> None:
     before = {**pressure(tmp_path, 1_000_000, 5_000_000, 700_000), "now_us": 100}
     end = {**pressure(tmp_path, 1_500_000, 6_900_000, 1_000_000), "now_us": 2_000_100}
     found = derive("pressure", before, end)
-    # of 2 s: 0.5 s for a CPU, 1.9 s for I/O, 0.3 s of it all of them
+    # In 2 s, some tasks waited for a CPU for 0.5 s and for I/O for 1.9 s; for 0.3 s of this, all tasks waited for I/O.
     assert values(found) == {"pressure_cpu_some": 25.0, "pressure_io_some": 95.0, "pressure_io_full": 15.0}
     assert {value.unit for value in found.values.values()} == {Unit.PERCENT}
 
@@ -115,7 +114,7 @@ def test_a_kernel_without_pressure_tells_nothing(tmp_path: Path) -> None:
 
 
 def test_pressure_that_opens_but_cannot_be_read_tells_nothing(tmp_path: Path) -> None:
-    (tmp_path / "pressure/cpu").mkdir(parents=True)  # reading a directory fails, too: EISDIR
+    (tmp_path / "pressure/cpu").mkdir(parents=True)  # a directory cannot be read either (EISDIR)
     taken = REGISTRY.get("pressure").snapshot(target(tmp_path))
     assert set(taken) == {"now_us"}
 
@@ -174,14 +173,14 @@ def test_time_of_other_programs_and_who_they_are() -> None:
     end = programs(
         process(10, "init", (5, 5, 0, 0)),
         process(20, "kworker/0:1", (900, 0, 0, 0), flags=kernel),
-        # cc1 had 40 ticks before, used 20 more, ended and was waited for
+        # cc1 had used 40 ticks before; it used 20 more and ended, and make waited for it
         process(30, "make (all)", (12, 0, 160, 0)),
         process(40, "hog", (50, 30, 0, 0), started=77),
         now_s=4.0,
     )
     found = derive("foreign-cpu", before, end)
-    # 2 of make, 20 of cc1, 80 of hog: 102 of the 800 ticks that two CPUs have in 4 s
-    # and 800 ticks of kernel threads
+    # 2 of make, 20 of cc1 and 80 of hog are 102 of the 800 ticks that two CPUs have in 4 s. Kernel threads used
+    # another 800.
     assert found.values == {
         "foreign_cpu": Value(value=12.75, unit=Unit.PERCENT),
         "kernel_threads_cpu": Value(value=8.0, unit=Unit.SECONDS),
@@ -190,7 +189,8 @@ def test_time_of_other_programs_and_who_they_are() -> None:
 
 
 def test_what_a_child_used_before_is_nobody_s_work_meanwhile() -> None:
-    """A shell waits for a program that ran for an hour, through a parent that ended with it."""
+    """When a process ends, all its CPU time is added to the process that waits for it. Time from before the run is
+    subtracted again: here an hour of ``long``, which reaches ``sh`` through ``timeout``."""
     before = programs(
         process(10, "sh", (1, 0, 0, 0)), process(11, "timeout", (1, 0, 0, 0), parent=10),
         process(12, "long", (360_000, 0, 0, 0), parent=11), process(13, "hog", (0, 0, 0, 0)), now_s=0.0,
@@ -214,7 +214,7 @@ def test_our_own_process_is_left_out(tmp_path: Path) -> None:
     for pid in (os.getpid(), 4711):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "stat").write_bytes(process(pid, "x", (1, 1, 0, 0)))
-    (tmp_path / "4712").mkdir()  # has ended meanwhile
+    (tmp_path / "4712").mkdir()  # has ended: no stat file
     (tmp_path / "self").mkdir()
     taken = REGISTRY.get("foreign-cpu").snapshot(target(tmp_path))
     assert set(taken["lines"]) == {4711}
@@ -233,6 +233,6 @@ def test_the_reference_loop_reads_something(tmp_path: Path) -> None:
 
 
 def test_what_noise_costs_is_known_from_normal_theory() -> None:
-    """2·(2.8·0.16/log 1.1)² + 1 = 45.2; three are the fewest."""
+    """2·(2.8·0.16/log 1.1)² + 1 = 45.2. The minimum is three trials."""
     assert reference.trials_for(0.1, 0.16) == 45
     assert reference.trials_for(0.1, 0.03) == 3

@@ -1,4 +1,7 @@
-"""Probes of ext4, jbd2, XFS and btrfs on files as Linux 6.18 writes them; sums and differences worked out by hand."""
+"""Tests of the probes of ext4, jbd2, XFS, btrfs, extents and loop devices, on files in the format of Linux 6.18.
+
+The expected sums and differences were computed by hand.
+"""
 
 from __future__ import annotations
 
@@ -128,7 +131,8 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
 
 
 def test_a_hole_breaks_no_piece_but_another_place_does() -> None:
-    # offset, place, length: the second follows after a hole of the same length on the device; the third does not
+    # (offset, address, length). Before the second extent, file and device have a gap of the same length, so it belongs
+    # to the same piece. The third is at another place.
     assert _pieces([(0, 1000, 100), (200, 1200, 50), (250, 9000, 10)]) == 2
     assert _pieces([(0, 5, 1)]) == 1
     assert _pieces([]) == 0

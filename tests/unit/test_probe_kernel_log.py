@@ -1,4 +1,7 @@
-"""Records of /dev/kmsg of Linux 6.18: errors provoked on ext4, XFS, btrfs and a loop device."""
+"""Tests of the kernel log probe and its rules, on records of /dev/kmsg of Linux 6.18.
+
+The recorded errors were provoked on ext4, XFS, btrfs and a loop device.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def own_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def found(
     tmp_path: Path, before: str, after: str, devices: tuple[str, ...] = ("loop0",)
 ) -> tuple[ValidityWarning, ...]:
-    """What the rules say of the lines that came in between."""
+    """Return the warnings that the rules give for the lines logged between the snapshots."""
     taken = {
         SnapshotMoment.BEFORE: snapshot(tmp_path / "kmsg", before, devices),
         SnapshotMoment.FLUSHED: snapshot(tmp_path / "kmsg", before + after, devices),
@@ -101,7 +104,7 @@ def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("devices", [("loop5",), ()])
 def test_another_loop_device_is_a_doubt_only(tmp_path: Path, devices: tuple[str, ...]) -> None:
-    """A trial on tmpfs has no device."""
+    """An error of a loop device that does not belong to the trial is a warning only. A trial on tmpfs has no device."""
     (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices)
     assert warning.severity is Severity.DOUBT
 
@@ -129,7 +132,7 @@ def test_a_log_that_was_empty_is_watched_too(tmp_path: Path) -> None:
 
 def test_a_log_that_may_not_be_read_tells_nothing(tmp_path: Path) -> None:
     target = Target(devices=("loop0",), filesystem="ext4", directory=Path("/mnt/x"))
-    probe = KernelLog()  # a probe of its own: the registry's may have its log open
+    probe = KernelLog()  # not the registry's probe, which may already have the log open
     taken = {moment: probe.snapshot(target) for moment in probe.moments}
     assert taken[SnapshotMoment.BEFORE]["log"] is None
     assert probe.derive(taken, WORK) == ProbeFinding(values={})

@@ -1,4 +1,4 @@
-"""CPU, tool and vmstat probes on files recorded on Linux 6.18 with two CPUs."""
+"""Tests of the CPU, tool and vmstat probes, on synthetic files and on files of Linux 6.18 with two CPUs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def cpu(tmp_path: Path, before: str, end: str) -> ProbeFinding:
 
 
 def doubts(found: ProbeFinding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
-    """What the rules say of it, and of nothing else."""
+    """Return the warnings that the rules give for this finding alone."""
     done = WorkFacts(written_bytes=work.written_bytes, direct=work.direct)
     return judge(TrialFacts(work=done, cold=True, figures=found.values, texts=found.texts, cpus=2))
 
@@ -139,7 +139,7 @@ def test_pages_and_kibibytes_become_bytes(tmp_path: Path) -> None:
         "page_cache_dirtied_bytes": Value(value=16445 * 4096, unit=Unit.BYTES),  # 39354811 - 39338366
         "page_cache_written_bytes": Value(value=16404 * 4096, unit=Unit.BYTES),  # 38971373 - 38954969
         "major_faults": Value(value=0, unit=Unit.COUNT),
-        "cache_drops": Value(value=None, unit=Unit.COUNT),  # not among the lines that were kept
+        "cache_drops": Value(value=None, unit=Unit.COUNT),  # missing in the recorded files
     }
 
 
@@ -182,7 +182,8 @@ def test_direct_writes_that_dirty_the_page_cache_are_in_doubt(
 
 
 def test_idle_time_of_the_tool_s_start_does_not_hide_saturation(tmp_path: Path) -> None:
-    # Two CPUs, 200 ticks in 1 s of which 0.7 s measured: 30 idle ticks fit into the 0.3 s of one idle CPU.
+    # Two CPUs have 200 ticks in 1 s, of which 0.7 s are measured. In the other 0.3 s one CPU is expected to be idle,
+    # which explains all 30 idle ticks.
     end = "cpu 1085 20 585 8030 100 10 30 5 700 0\ncpu0 1\ncpu1 0\nintr 5\n"
     probe = REGISTRY.get("cpu")
     taken = {

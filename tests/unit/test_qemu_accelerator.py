@@ -1,4 +1,4 @@
-"""What is remembered of KVM: used if it is what was written, else found out again."""
+"""Tests of the cached accelerator of QEMU: a valid entry is used; otherwise KVM is tested again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROGRAM = "/nowhere/qemu"
 
 @pytest.fixture
 def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The cache's file, on a machine with /dev/kvm whose guests do not boot with it."""
+    """Return the path of the cache file, on a machine with /dev/kvm whose guests do not boot with KVM."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(os, "access", lambda *_: True)
     monkeypatch.setattr(_qemu_command, "_boots", lambda _: False)

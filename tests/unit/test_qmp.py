@@ -1,4 +1,4 @@
-"""QEMU's machine protocol: which reply belongs to which command."""
+"""Tests of the QEMU monitor: which reply belongs to which command."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fslab.machine.kinds._qmp import Monitor
 
 
 class Qemu(threading.Thread):
-    """Answers each command with its name, except those in ``slow``, which it answers before the next command."""
+    """Replies to each command with its name. Delays the reply to a command in ``slow`` until the next command."""
 
     def __init__(self, line: socket.socket, slow: set[str]) -> None:
         super().__init__(daemon=True)

@@ -1,4 +1,4 @@
-"""How quiet the machine is, in words: for a plan with the time that it takes, and for the trials of a campaign."""
+"""Tests of the sentence that states how quiet the machine is: for a plan, and for the trials of a campaign."""
 
 from math import exp
 
@@ -11,7 +11,7 @@ from fslab.units import Unit
 
 
 def beside(rate: float) -> TrialRecord:
-    """A trial with the loop at this rate."""
+    """Return a trial in which the reference loop ran at this rate."""
     (record,) = trials(cell(), [1.0])
     loop = Value(value=rate, unit=Unit.OPERATIONS_PER_SECOND)
     return record.model_copy(update={"probes": {"reference_rate": loop}})
@@ -28,7 +28,7 @@ def test_the_trials_of_a_campaign_tell_it_from_five_on_and_look_back_on_thirty()
     for number in range(4):
         rates.enter(beside(exp(number)))
     assert rates.words() is None
-    for number in range(30):  # one in two by ± 10 % of the logarithm, after those that were far apart
+    for number in range(30):  # ± 0.1 in the logarithm; they replace the first four, which differ more
         rates.enter(beside(exp(0.1 * (-1) ** number)))
     assert "varies by 10 % here" in (rates.words() or "")
 

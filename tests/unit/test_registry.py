@@ -1,4 +1,4 @@
-"""Registered files: found by name, one entry each, no duplicates; the nearest name for a wrong one."""
+"""Tests of registries: entries are found by file name, one per file; for a wrong name, the nearest is suggested."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Animal(ABC):
 
 @pytest.fixture
 def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A package of entries in a new directory, importable as ``zoo``."""
+    """Return a new, empty package of entries, importable as ``zoo``."""
     package = tmp_path / "zoo"
     package.mkdir()
     (package / "__init__.py").write_text("")

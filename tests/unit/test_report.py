@@ -1,4 +1,4 @@
-"""A report as a whole: what is counted, compared and noted, and how it looks at a fixed width."""
+"""Tests of reports as a whole: what is counted, compared and noted, and the output at a fixed width."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def shown(found: Report, width: int = 80, *, notes: bool = False) -> str:
 
 @pytest.fixture
 def quick() -> Report:
-    """ext4, xfs and btrfs; btrfs in doubt in one workload and failing in the other."""
+    """Return a report of ext4, xfs and btrfs. btrfs has warnings in one workload and fails in the other."""
     planned = cells((EXT4, XFS, BTRFS), RANDOM, SYNCED)
     trials = five(planned[0], {IOPS: 61700}) + five(planned[1], {IOPS: 119_000})
     trials += five(planned[2], {IOPS: 61800}, validity=(warning(Severity.DOUBT),))
@@ -144,7 +144,7 @@ def test_a_campaign_that_repeats_until_it_is_sure_tells_the_least_and_the_most()
     trials.append(trial(planned[2], 0, {}, status=Status.UNSUPPORTED, error="no btrfs here"))
     settings = {"stopping": {"trials": 5, "precision": 0.05, "max_trials": 40}}
     found = report(planned, trials, status=CampaignStatus.BUDGET_SPENT, settings=settings)
-    # two cells with 5 to 40 trials each, and one that is stored once
+    # two cells with 5 to 40 trials each, and one that is unsupported and therefore has a single trial
     assert (found.counts.planned, found.counts.planned_most, found.counts.stored) == (11, 81, 11)
     assert (
         "budget spent: 11 trials are stored, of 11 to 81 (as many as needed); finish it with: "
@@ -206,7 +206,7 @@ campaign 20261120-k3f · 2026-11-20 21:49 UTC · 20 trials: 20 usable"""
 
 @pytest.mark.parametrize("width", [80, 250])
 def test_names_with_brackets_are_shown_as_they_are(width: int) -> None:
-    """Rich takes ``[chunk=64k]`` for a colour, and fails at ``[/x]``."""
+    """Unescaped, Rich parses ``[chunk=64k]`` as a style, and ``[/x]`` causes an error."""
     medium = MediumSpec(name="m", type="ram")
     stacks = [StackSpec(name=f"[{chunk}k] [/x]", medium=medium, filesystem="xfs", mkfs_options=f"-d [su={chunk}k]")
               for chunk in (4, 64)]  # fmt: skip
@@ -258,7 +258,7 @@ def test_no_line_is_wider_than_the_terminal_and_no_value_is_lost(quick: Report, 
 
 @pytest.mark.parametrize("width", [40, 60, 80, 200])
 def test_numbers_of_notes_stand_beside_their_figure(width: int) -> None:
-    """Four kinds of warnings on each of twelve long stacks: never a line of note numbers only."""
+    """No line consists of note numbers only, even with four kinds of warnings on each of twelve long stacks."""
     stacks = [
         StackSpec(name=f"{name}-{mount}", medium=MEDIUM, filesystem=name, mount_options=mount)
         for name in ("ext4", "xfs", "btrfs")

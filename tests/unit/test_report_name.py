@@ -1,4 +1,4 @@
-"""A report is not written to a file whose name promises another format."""
+"""Tests of the file name of a report: an ending that belongs to another format is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Speed beside safety: who is quick and breaks promises is told, and drawn."""
+"""Tests of speed and safety in a report: a fast stack that breaks promises is named in a warning and in a figure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SPEED = {"ext4": 200.0, "xfs": 100.0, "btrfs": 50.0}
 
 @pytest.fixture
 def found(monkeypatch: pytest.MonkeyPatch) -> Report:
-    """ext4 is quickest, and loses what it promised; xfs and btrfs lose only what nobody promised."""
+    """Return a report in which ext4 is fastest but breaks promises. xfs and btrfs lose only operations that no promise
+    covers."""
     monkeypatch.setitem(reports.METRICS, "cuts", (BROKEN, LOST))
     planned = cells((EXT4, XFS, BTRFS), RANDOM, CUTS)
     trials = []

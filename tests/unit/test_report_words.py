@@ -1,4 +1,4 @@
-"""Sentences and labels of a report, and which comparison earns which mark."""
+"""Tests of the sentences, labels and marks of a report."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from fslab.units import Direction
 
 HIGHER, LOWER, NEITHER = Direction.HIGHER, Direction.LOWER, Direction.NEITHER
 BEST, MAYBE, NONE = Mark.BEST, Mark.MAYBE_BEST, Mark.NONE
-# Five quotients of NOISY and FLAT: logarithms −0.02 … 0.02, mean 0, standard error √(0.001/4/5) = 0.00707; times
-# t(0.975; 4) = 2.776 that is ± 0.01963, so factors of 0.9806 and 1.0198 about the ratio.
+# The logarithms of the five quotients of NOISY and FLAT are −0.02 … 0.02: mean 0, standard error √(0.001/4/5) =
+# 0.00707. The interval is t(0.975; 4) = 2.776 standard errors, ± 0.01963: the ratio times 0.9806 and 1.0198.
 NOISY = tuple(100 * exp(x / 100) for x in (-2, -1, 0, 1, 2))
 FLAT = (100.0,) * 5
 
@@ -60,7 +60,7 @@ def test_clear_winner_is_best_and_told_as_multiples_of_the_others() -> None:
 
 
 def test_a_ratio_that_is_far_from_that_of_the_medians_is_explained() -> None:
-    # ln of 1.2, 1.3, 2.19, 2.22, 2.25: mean 0.5674, standard deviation 0.3167, times 2.776/√5 = 1.2415: ± 0.3932
+    # ln of 1.2, 1.3, 2.19, 2.22, 2.25: mean 0.5674, standard deviation 0.3167, × 2.776/√5 = 1.2415 is ± 0.3932
     found = outcome(HIGHER, xfs=(120.0, 130.0, 219.0, 222.0, 225.0), ext4=FLAT)
     said = words(found, HIGHER)
     assert said.startswith("xfs 1.76 × ext4 (1.19–2.61); ")
@@ -86,7 +86,7 @@ def test_against_a_baseline_each_is_told_as_a_part_of_it() -> None:
 def test_tie_shares_the_mark_and_tells_what_could_have_been_seen() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
     assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
-    # Half-width 0.01963 is t(0.975; 4) = 2.776 estimated errors; 80 % take 4.678: e^0.0331 − 1 = 3.4 %
+    # The half-width 0.01963 is t(0.975; 4) = 2.776 standard errors. A power of 80 % needs 4.678: e^0.0331 − 1 = 3.4 %.
     tied = "xfs and ext4 indistinguishable: 0.98–1.02 ×, > 3.4 % detectable"
     assert words(found, HIGHER) == f"xfs 2.00 × btrfs (1.96–2.04); {tied}"
 
@@ -112,7 +112,7 @@ def test_many_ties_are_told_as_one() -> None:
 
 
 def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() -> None:
-    # 1.03 × 1.02⁻¹ … 1.02: an interval √3 times as wide holds 1
+    # The interval is 1.03 × 1.0198⁻¹ … 1.0198. One that is √3 times as wide contains 1.
     found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT)
     assert words(found, HIGHER) == (
         "xfs 1.03 × ext4 (1.01–1.05); this difference holds only if trials are independent, which needs 20 "
@@ -142,7 +142,10 @@ def test_zero_has_no_ratio_and_no_crash() -> None:
 
 
 def test_counts_of_which_some_are_none_are_told_by_how_many_more() -> None:
-    """Differences 8, 9, 10, 9: mean 9; Poisson's error √(9/4) = 1.5, times t(0.975; 3) = 3.182 is 4.77."""
+    """If some counts are 0, the difference is reported, because there is no ratio.
+
+    The differences 8, 9, 10, 9 have mean 9 and Poisson standard error √(9/4) = 1.5; × t(0.975; 3) = 3.182 is 4.77.
+    """
     many = {"ext4": (8.0, 9.0, 10.0, 9.0), "xfs": (0.0,) * 4, "btrfs": (0.0, 1.0, 0.0, 0.0)}
     found = outcome(LOWER, counts=True, **many)
     assert (found.leader, found.marks) == ("xfs", {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE})
@@ -188,8 +191,9 @@ def test_stacks_on_unlike_machines_are_never_compared() -> None:
 
 
 def test_holm_is_told_where_it_changes_something() -> None:
-    # 1.022: log 0.0218 over 0.00707 is t = 3.08 with 4 degrees of freedom, p = 0.037 alone; 1.022/0.999: t = 3.22,
-    # p = 0.032. Holm doubles the smaller of the two, after that of ext4 and btrfs (ranks, 2/252): 0.064.
+    # xfs and ext4: ln 1.022 = 0.0218, divided by 0.00707, is t = 3.08 with 4 degrees of freedom, p = 0.037. xfs and
+    # btrfs: 1.022/0.999, t = 3.22, p = 0.032. ext4 and btrfs: rank sums, p = 2/252, the smallest of the three. Holm
+    # multiplies the second smallest by 2: 0.064.
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=times(0.999))
     assert [item.verdict for item in found.comparisons] == [
         ComparisonVerdict.DIFFERS,

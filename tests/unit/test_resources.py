@@ -1,4 +1,7 @@
-"""What a campaign needs is added up before anything is made; tools go before fslab when memory is gone all the same."""
+"""Tests of limits on space and memory: the needs of a campaign are added up before anything is created.
+
+If memory runs out nevertheless, the kernel kills the tools before fslab.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ GIB = 1 << 30
 
 
 class NoJournal:
-    """Nothing is made."""
+    """A journal that fails the test if anything is created."""
 
     def will_create(self, kind: str, target: str) -> str:
         raise AssertionError(kind + target)
@@ -37,7 +40,7 @@ def workspace(tmp_path: Path) -> Workspace:
 
 @pytest.fixture
 def eight(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine with 8 GiB available, of which three quarters may be taken."""
+    """Simulate 8 GiB of available memory, of which three quarters may be used."""
     monkeypatch.setattr(memory, "available_bytes", lambda: 8 * GIB)
 
 
@@ -121,7 +124,7 @@ class TestMemory:
     def test_what_lies_in_memory_file_systems_fits_into_them(
         self, workspace: Workspace, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The memory of a User-Mode Linux guest is a file there, beside its images."""
+        """The memory of a User-Mode Linux guest is a file in such a file system, like the guest's images."""
         most = max(free(place) for place in memory._places())
         monkeypatch.setattr(memory, "available_bytes", lambda: 100 * most)
         share = str(most * 6 // 10)
@@ -151,7 +154,7 @@ class TestDisks:
     def test_files_in_a_directory_count_the_largest_beside_the_images(
         self, workspace: Workspace, tmp_path: Path
     ) -> None:
-        """One trial runs at a time, and its files go with it."""
+        """One trial runs at a time, and its files are removed after it. Therefore only the largest trial counts."""
         here = {"path": str(tmp_path)}
         cells = [
             cell("a", "directory", "1g", options=here), cell("b", "directory", "3g", options=here),
@@ -163,7 +166,8 @@ class TestDisks:
 
 
 def test_a_control_group_has_less_than_the_machine(tmp_path: Path) -> None:
-    """4 GiB available, of which the group above ours may take 1 GiB; 300 MiB are taken, 100 MiB of it cache."""
+    """The machine has 4 GiB available, but the parent control group is limited to 1 GiB. It uses 300 MiB, of which
+    100 MiB are cache that the kernel can reclaim."""
     for place, text in {
         "proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n",
         "proc/self/cgroup": "0::/a.slice/b.scope\n",
@@ -183,7 +187,8 @@ def test_a_control_group_has_less_than_the_machine(tmp_path: Path) -> None:
 def test_a_workload_that_fills_what_others_share_is_ended(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its size may be known to nobody before: it runs for ever otherwise."""
+    """Free space is checked while a workload runs, because it is not always known in advance how much it writes. The
+    program here does not end by itself."""
     monkeypatch.setattr(proc, "LOOK_EVERY_S", 0.01)
     stack = StackSpec(name="here", medium=MediumSpec(name="m", type="directory", options={"path": "."}))
     up = Stack(workspace=workspace, spec=stack, work=Path.cwd(), filesystem="x")
@@ -208,7 +213,7 @@ def test_what_a_tool_prints_or_fills_between_two_looks_is_bounded() -> None:
 def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
     workspace: Workspace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A part of a mix prints into the runtime directory, and so does whoever writes a report."""
+    """Tools write reports, and parts of a mix their output, into the runtime directory, which has no size limit."""
     stack = StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
     up = Stack(workspace=workspace, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path)
     up.look()
@@ -239,7 +244,7 @@ AT_ONCE = {"threads", "numjobs", "nthreads", "iodepth", "seekers"}
 
 @pytest.mark.parametrize("name", WORKLOADS.names())
 def test_what_works_at_once_has_a_bound(name: str) -> None:
-    """A million threads take every process id of the machine."""
+    """A million threads would use up all process ids of the machine."""
     fields = WORKLOADS.get(name).Parameters.model_fields
     for field in AT_ONCE & fields.keys():
         most = [limit.le for limit in fields[field].metadata if hasattr(limit, "le")]

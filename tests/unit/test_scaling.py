@@ -1,4 +1,4 @@
-"""Amounts shrink in proportion, in the steps that tools take, and not below their floors; by hand."""
+"""Tests of scaling workloads: amounts change in proportion, in units that tools accept, not below their minimum."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ MIB = 1 << 20
     [
         ("2g", 0.5, 1, 1, "1g"),
         ("512M", 0.05, 1, 1, "26m"),  # 25.6 MiB
-        ("64m", 0.1, 1, 1, "6552k"),  # 6.4 MiB = 1638.4 pages: 1638 of 4 KiB
-        ("1g", 0.05, 1, 3 * MIB, "54m"),  # 51.2 MiB, in threes
+        ("64m", 0.1, 1, 1, "6552k"),  # 6.4 MiB = 1638.4 pages of 4 KiB: 1638
+        ("1g", 0.05, 1, 3 * MIB, "54m"),  # 51.2 MiB, in multiples of 3 MiB
         ("1g", 0.01, 1, MIB, "11m"),  # 10.24 MiB, in whole MiB
-        ("1g", 0.01, 1, 64 << 10, "10496k"),  # 163.84 times 64 KiB: 164
+        ("1g", 0.01, 1, 64 << 10, "10496k"),  # 163.84 × 64 KiB: 164
         ("1g", 0.001, 16 * MIB, 1, "16m"),
-        ("8m", 0.001, 16 * MIB, 1, "8m"),  # less was written: it stays
+        ("8m", 0.001, 16 * MIB, 1, "8m"),  # already below the minimum: unchanged
         ("64g", 2, 1, 1, "128g"),
     ],
 )
@@ -49,10 +49,10 @@ def test_a_size_never_falls_below_its_floor_nor_grows_much(size: int, factor: fl
     assert after <= max(size * factor, min(least, size)) + MIB
 
 
-# Each tool's own words for what it does at full size and at a twentieth.
+# A tool, its parameters at full size, and those that change at a twentieth.
 FULL: list[tuple[str, dict[str, Scalar], dict[str, Scalar]]] = [
     ("fio", {"rw": "randwrite", "size": "1g", "runtime": "30s"}, {"size": "51m", "runtime": "1500ms"}),
-    ("fio", {"rw": "write", "size": "64m", "bs": "1m"}, {"size": "16m"}),  # 3.2 MiB: 16 requests at least
+    ("fio", {"rw": "write", "size": "64m", "bs": "1m"}, {"size": "16m"}),  # not 3.2 MiB: at least 16 requests
     ("dd", {"op": "write", "bs": "64k", "count": 16_384}, {"count": 819}),
     ("sysbench", {"file-test-mode": "rndwr", "file-total-size": "1G"}, {"file-total-size": "52m", "time": 1}),
     ("shell", {"operation": "touch"}, {"files": 500}),

@@ -1,4 +1,4 @@
-"""Which trials a campaign runs: blocks until the comparisons are settled, and the same ones after a crash."""
+"""Tests of the schedule: which trials run until all comparisons are settled, and the same ones after a crash."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def record(cell: Cell, block: int, value: float | None) -> TrialRecord:
 
 
 def finished(stopping: StoppingRule, value_of: ValueOf, *, killed_after: int | None = None) -> Schedule:
-    """Run a campaign of made-up values to its end; ``killed_after``: begin anew once, with so many trials stored."""
+    """Run a campaign with values of ``value_of`` to its end. ``killed_after``: restart once after this many trials."""
     records: list[TrialRecord] = []
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
     while True:
@@ -70,7 +70,7 @@ def noise(cell: Cell, block: int, sigma: float) -> float:
 
 
 def wide(cell: Cell, block: int) -> float:
-    """btrfs far behind; ext4 and xfs 3 % apart, with 3 % of noise."""
+    """Return values with 3 % noise: btrfs is far slower, ext4 and xfs differ by 3 %."""
     return {"ext4": 100.0, "xfs": 103.0, "btrfs": 30.0}[cell.stack.name] * noise(cell, block, 0.03)
 
 
@@ -113,7 +113,7 @@ def test_a_campaign_that_was_killed_goes_on_as_it_would_have() -> None:
 def test_a_campaign_that_is_resumed_knows_how_much_was_planned() -> None:
     stopping = StoppingRule(trials=5, precision=0.01)
     whole = finished(stopping, wide)
-    assert len(whole.trials) > 3 * 8  # so that looks have been passed after five and six blocks
+    assert len(whole.trials) > 3 * 8  # so that there were looks after five and six blocks
     records = [record(cell, block, wide(cell, block)) for block, cell in whole.trials]
     for stored in range(len(records)):
         again = Schedule(cells=CELLS, stopping=stopping, seed=1)
@@ -135,7 +135,7 @@ def test_a_stack_that_always_fails_is_not_waited_for() -> None:
 
 
 def test_a_stack_whose_partner_was_given_up_gets_no_trials_for_nothing() -> None:
-    """btrfs fails from its fourth trial on: ext4 and xfs, which are settled, would repeat up to 40 times for it."""
+    """btrfs fails from its fourth trial on. ext4 and xfs are settled, and get no more trials to compare with it."""
     schedule = finished(
         StoppingRule(trials=5, precision=0.05),
         lambda c, b: None if c.stack.name == "btrfs" and b >= 3 else 100.0 * noise(c, b, 0.003),
@@ -144,7 +144,7 @@ def test_a_stack_whose_partner_was_given_up_gets_no_trials_for_nothing() -> None
 
 
 def faint(cell: Cell, block: int) -> float:
-    """ext4 and xfs 4 % apart and quiet, but no more from the sixth block on; btrfs between them, with much noise."""
+    """Return values in which xfs is 4 % above ext4 in the first five blocks, then 10 % below it; btrfs is noisy."""
     ahead = 1.04 if block < 5 else 0.9
     if cell.stack.name == "btrfs":
         return 1.02 * noise(cell, block, 0.2)
@@ -152,7 +152,7 @@ def faint(cell: Cell, block: int) -> float:
 
 
 def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> None:
-    """The trials that btrfs still needs are xfs's and ext4's too; the table will show all of them."""
+    """ext4 and xfs get more trials because btrfs needs them. Their comparison uses all trials and can be open again."""
     stopping = StoppingRule(trials=5, precision=0.01, max_trials=12)
     records = [record(cell, block, faint(cell, block)) for block in range(12) for cell in CELLS]
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
@@ -174,7 +174,10 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
 
 
 def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> None:
-    """Seven stacks, 21 pairs: who is best is learnt from the same trials, so that 6 are not the whole family."""
+    """The correction for multiple comparisons includes all 21 pairs of seven stacks, not only the 6 with the best.
+
+    The best stack is selected with the same trials.
+    """
     cells = tuple(
         Cell(stack=StackSpec(name=f"s{number}", medium=RAM, filesystem="xfs"), workload=WORKLOAD)
         for number in range(7)
@@ -187,7 +190,7 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
         for cell in cells
     ]
     asked = list(questions(cells, records, stopping))
-    assert len(asked) == 6  # each against the best
+    assert len(asked) == 6  # each stack compared with the best
     group = next(groups(cells, records))
     row = row_pairs(
         samples_of(group, metrics_of(group)[0]), Direction.HIGHER, coverage=0.95, looks=looks_of(stopping)
@@ -195,7 +198,7 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     held = {frozenset((pair.a, pair.b)) for pair in row.pairs if row.holds(pair)}
     stacks = {cell.id: cell.stack_id for cell in cells}
     settled = {frozenset(stacks[cell] for cell in each.cells) for each in asked if each.settled}
-    assert len(settled) == 5  # the sixth would be settled too if only these six were corrected for
+    assert len(settled) == 5  # if only these six were corrected for, all would be settled
     assert settled <= held
 
 
@@ -213,7 +216,7 @@ def test_what_is_not_possible_here_is_never_planned_and_nothing_waits_for_it() -
     whole = Schedule(cells=CELLS, stopping=stopping, seed=1)
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1, without=frozenset({xfs.id}))
     assert len(schedule.trials) == 8
-    # The others keep their places.
+    # The order of the other trials is unchanged.
     assert schedule.trials == [(block, cell) for block, cell in whole.trials if cell != xfs]
     records = [record(cell, block, 100.0 if cell is CELLS[0] else 200.0) for block, cell in schedule.trials]
     seen = schedule.look(records)
@@ -236,7 +239,10 @@ def run_with_invalid(
     known: Sequence[TrialRecord] = (),
     most: int | None = None,
 ) -> tuple[Schedule, list[TrialRecord]]:
-    """Run a fixed number of trials to its end; ``bad`` ones are invalid. ``most``: stop after so many."""
+    """Run a campaign with a fixed number of trials to its end; trials are invalid where ``bad`` returns True.
+
+    ``known``: trials that are stored already. ``most``: stop as soon as this many are stored.
+    """
     records = list(known)
     schedule = Schedule(cells=CELLS, stopping=StoppingRule(trials=trials), seed=1)
     schedule.catch_up(records)

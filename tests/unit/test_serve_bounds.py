@@ -1,4 +1,4 @@
-"""A server under a thousand requests, half requests and listeners, over real sockets; nothing here is timed."""
+"""Tests of the server's limits over real sockets: many or incomplete requests, listeners. Speed is not tested."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-GIVE_UP_S = 120.0  # a failure, not a measure
+GIVE_UP_S = 120.0  # only failing tests reach it
 
 Connect = Callable[[], socket.socket]
 
 
 @pytest.fixture
 def released() -> Iterator[threading.Event]:
-    """Until it is set, campaigns seem to run: what listens to them listens on."""
+    """Return an event. Until it is set, all campaigns count as running, so that listeners stay connected."""
     event = threading.Event()
     yield event
     event.set()
@@ -39,7 +39,7 @@ def released() -> Iterator[threading.Event]:
 
 @pytest.fixture
 def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
-    """Connections to a server of its own, with a store of one campaign."""
+    """Yield a function that connects to the test's own server, which has a store with one campaign."""
     url = str(tmp_path / "store.sqlite")
     with Store.open(url) as store:
         store.create_campaign(
@@ -76,7 +76,7 @@ def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
 
 
 def answer(connection: socket.socket) -> bytes:
-    """All that is said until it is closed."""
+    """Return everything that the server sends until it closes the connection."""
     parts = []
     while part := connection.recv(1 << 16):
         parts.append(part)
@@ -88,7 +88,7 @@ def code(connection: socket.socket) -> int:
 
 
 def answered(connect: Connect) -> int:
-    """The code of one request more; what came before may be in the way for a moment."""
+    """Return the status code of one more request. Repeat it on 503: earlier connections can still be open."""
     for _ in range(1000):
         connection = connect()
         connection.sendall(GET)
@@ -111,17 +111,20 @@ def test_a_thousand_requests_at_once_are_all_answered(connect: Connect) -> None:
 
 
 def test_what_never_becomes_a_request_is_ended(connect: Connect, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also what comes byte by byte, on a connection that had an answer, or with a body that never ends."""
+    """Connections without a complete request are closed.
+
+    Among them: bytes that arrive one by one, a second request on the same connection, an incomplete body.
+    """
     monkeypatch.setattr(bounds, "HEADER_LIMIT_S", 0.2)
     silent, begun, second, body = (connect() for _ in range(4))
     begun.sendall(b"GET / HTTP/1.1\r\nHost:")
     second.sendall(GET.replace(b"close", b"keep-alive") + b"GET /")
     body.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\nx")
     for connection in (silent, begun, second, body):
-        answer(connection)  # returns: it was closed
+        answer(connection)  # returns only if the connection was closed
     dripping = connect()
     with pytest.raises(OSError, match=r"reset|[Bb]roken pipe"):
-        for _ in range(5000):  # it is closed whatever still comes, long before the header is too large
+        for _ in range(5000):  # closed because of the time, long before the header is too large
             dripping.sendall(b"x")
             time.sleep(0.01)
     assert answered(connect) == 200
@@ -148,7 +151,7 @@ def test_two_hosts_are_none(connect: Connect) -> None:
 
 
 def test_a_text_of_the_store_has_nothing_that_a_terminal_obeys(connect: Connect, tmp_path: Path) -> None:
-    """curl prints it as it is."""
+    """Error messages contain no control characters from the store: curl prints them unchanged to the terminal."""
     with closing(sqlite3.connect(tmp_path / "store.sqlite")) as store, store:
         store.execute(f"UPDATE {schema.VERSION_TABLE} SET version_num = '9\x1b[31m'")
     with connect() as asking, asking.makefile("rb") as answer:

@@ -1,4 +1,4 @@
-"""Who a server answers: names it has, tokens it gave. Pure."""
+"""Tests of the server's access control: which Host headers and tokens are accepted."""
 
 from __future__ import annotations
 

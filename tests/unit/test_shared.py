@@ -1,4 +1,4 @@
-"""Which devices share bytes, on trees of sysfs as the kernel lays them out (Documentation/ABI/testing/sysfs-block)."""
+"""Tests of which devices share storage, with trees like the kernel's sysfs (Documentation/ABI/testing/sysfs-block)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,10 @@ def test_a_partition_and_those_that_overlap_it(tree: Tree) -> None:
 
 
 def test_a_volume_is_written_through_all_that_it_lies_on(tree: Tree) -> None:
-    """LVM on an md array of a partition and a whole disk. What lies beside it does not matter."""
+    """A logical volume on an md array of a partition and a disk shares storage with all of them.
+
+    It does not share storage with another volume of the array or another partition of the disk.
+    """
     one, other = tree.disk("sda", "8:0"), tree.disk("sdb", "8:16")
     part = tree.part(one, 1, "8:1", 0, 100)
     tree.part(one, 2, "8:2", 100, 100)
@@ -74,7 +77,10 @@ def test_a_volume_is_written_through_all_that_it_lies_on(tree: Tree) -> None:
 
 
 def test_a_disk_by_another_path(tree: Tree) -> None:
-    """Two paths to one disk without multipathd: what is mounted by one is overwritten by the other."""
+    """Two paths to one disk share its storage: without multipathd, the disk has two names.
+
+    Writing to one of them overwrites what is mounted under the other.
+    """
     one, same = tree.disk("sda", "8:0", "naa.5000c500"), tree.disk("sdb", "8:16", "naa.5000c500")
     tree.disk("sdc", "8:32", "naa.5000c501")
     tree.disk("sdd", "8:48")

@@ -1,4 +1,4 @@
-"""Change points and steadiness: planted changes are found where they are, and few where there are none."""
+"""Tests of change points and steadiness: known changes are found at their place, and false ones are rare."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def test_a_step_is_found_where_it_is() -> None:
     (found,) = change_points(values)
     assert (found.index, found.before, found.after) == (6, 100.25, 112.25)
     assert found.ratio == pytest.approx(112.25 / 100.25)
-    # of the C(12, 6) ways to deal out the low ranks, four put them in a stretch (the first six, the last, the middle,
-    # or all but the middle), and nothing else reaches as much: 4/924
+    # There are C(12, 6) = 924 ways to place the six low ranks. In four of them the statistic is as large as here: the
+    # low ranks are the first six, the last six, the middle six, or all but the middle six.
     assert found.p_value == pytest.approx(4 / 924, abs=0.004)
 
 
@@ -44,7 +44,7 @@ def test_one_odd_value_is_no_change() -> None:
 def test_too_few_or_no_numbers_are_no_change() -> None:
     assert change_points([]) == ()
     assert change_points([1.0, 1.0, 1.0, 9.0, 9.0]) == ()
-    assert change_points([1.0, 1.1, 1.2, 9.0, 9.1, 9.2]) == ()  # 20 orders: nothing is rarer than 1 in 10
+    assert change_points([1.0, 1.1, 1.2, 9.0, 9.1, 9.2]) == ()  # p is at least 2/20
     assert change_points([1.0] * 9 + [nan]) == ()
 
 
@@ -75,9 +75,9 @@ def test_a_rate_that_halves_when_the_buffer_is_full() -> None:
     generator = random.Random(6)
     levels = [100.0] * 40 + [50.0] * 60
     found = steadiness([level + generator.gauss(0, 3) for level in levels])
-    # 16 batches of 6, the first 4 samples left out: 36 of 96 samples before the change, 6 batches
+    # 16 batches of 6 samples, without the first 4 samples. 36 of these 96 samples are before the change: 6 batches.
     assert [change.index for change in found.changes] == [6]
-    assert found.largest_shift == pytest.approx(0.5 / 0.5, abs=0.05)  # 50 of a median of 50
+    assert found.largest_shift == pytest.approx(0.5 / 0.5, abs=0.05)  # 50, relative to the median of 50
     assert found.trend is not None
     assert found.trend.change is not None
     assert found.trend.change < 0

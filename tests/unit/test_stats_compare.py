@@ -1,4 +1,4 @@
-"""Ratios of two samples: published worked examples, tables, simulation, and the laws that ratios obey."""
+"""Tests of the ratio of two samples: published examples and tables, simulation, and general properties of ratios."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate, compare_ratio, holm, lower_tail, pairs_needed
 
-# Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26
-# weeks. Their answers, and those of R's coin::wilcox_test on it: difference 0.305, 95 % interval
-# -0.15 … 0.76, exact two-sided p 0.2544 (one-sided 0.1272).
+# Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26 weeks. Results in
+# the book and of R's coin::wilcox_test: difference 0.305, 95 % interval -0.15 … 0.76, exact two-sided p 0.2544
+# (one-sided 0.1272).
 AT_TERM = [0.80, 0.83, 1.89, 1.04, 1.45, 1.38, 1.91, 1.64, 0.73, 1.46]
 EARLY = [1.15, 0.88, 0.90, 0.74, 1.21]
 
@@ -28,7 +28,7 @@ def ends(estimate: RatioEstimate) -> tuple[float, float]:
 
 
 def test_published_example_of_hollander_and_wolfe() -> None:
-    # the published example is of a difference: a ratio of exponentials is its exponential
+    # The published result is a difference. The ratio of exponentials is the exponential of the difference.
     found = compare_ratio([exp(value) for value in AT_TERM], [exp(value) for value in EARLY])
     assert found.ratio is not None
     assert log(found.ratio) == pytest.approx(0.305)
@@ -37,8 +37,8 @@ def test_published_example_of_hollander_and_wolfe() -> None:
     assert found.differs is False
 
 
-# Largest U that is significant at 5 % two-sided: the critical values of Mann & Whitney's statistic as
-# printed in every table of it (Siegel & Castellan 1988, table J; Milton, JASA 59 (1964) 925).
+# The largest U that is significant at 5 % two-sided: published critical values of the Mann–Whitney statistic (Siegel &
+# Castellan 1988, table J; Milton, JASA 59 (1964) 925).
 @pytest.mark.parametrize(
     ("a", "b", "critical"),
     [(4, 4, 0), (5, 5, 2), (5, 10, 8), (6, 6, 5), (7, 7, 8), (8, 8, 13), (10, 10, 23), (20, 20, 127)],
@@ -56,7 +56,7 @@ def test_distribution_of_u_is_that_of_all_arrangements() -> None:
 
 
 def test_five_against_five_by_hand() -> None:
-    # quotients upwards: 20/14, 21/14, 20/13 …, downwards: 24/10, 23/10, 22/10 …
+    # Quotients in ascending order: 20/14, 21/14, 20/13 …; in descending order: 24/10, 23/10, 22/10 …
     found = compare_ratio([20.0, 21.0, 22.0, 23.0, 24.0], [10.0, 11.0, 12.0, 13.0, 14.0])
     assert found.interval is not None
     assert found.interval.coverage == pytest.approx(1 - 2 * 4 / 252)
@@ -149,7 +149,7 @@ def test_stated_coverage_is_the_simulated_one() -> None:
 
 
 def test_holm_by_hand() -> None:
-    # in order 0.005·4, 0.01·3, 0.03·2, then 0.04·1, which may not be smaller than the one before
+    # In ascending order: 0.005·4, 0.01·3, 0.03·2, and 0.04·1, which is raised to the value before it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 

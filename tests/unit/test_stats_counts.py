@@ -1,4 +1,4 @@
-"""How many more of what is counted, where there may be none."""
+"""Tests of comparing counts of events, some of which are 0, by their difference."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,11 @@ def compared(a: Sequence[float], b: Sequence[float]) -> RatioEstimate:
 
 
 def test_by_hand() -> None:
-    """Differences 8, 12, 10: mean 10, s = 2; Poisson counts of 12 events a block have √12. t = 4.303."""
+    """The differences 8, 12, 10 have the mean 10 and s = 2.
+
+    Poisson counts with 12 events per block (both samples together) have s = √12, which is larger and therefore used.
+    The standard error is √12/√3 = 2, and t(0.975; 2) is 4.303.
+    """
     found = compared([9, 13, 11], [1, 1, 1])
     assert found.more == pytest.approx(10)
     assert found.more_interval is not None

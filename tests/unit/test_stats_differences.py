@@ -1,4 +1,4 @@
-"""Differences by block: intervals that agree with their tests, and what autocorrelation and skewness do to them."""
+"""Tests of differences by block: intervals agree with their tests, also with autocorrelation and skewness."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def false_differences(samples: Floats) -> float:
 
 
 def series(rho: float, blocks: int, *, seed: int = 13, rounds: int = ROUNDS) -> Floats:
-    """AR(1) with standard deviation 1."""
+    """Return AR(1) series with standard deviation 1, one per row."""
     noise = np.random.default_rng(seed).standard_normal((rounds, blocks))
     for block in range(1, blocks):
         noise[:, block] = rho * noise[:, block - 1] + np.sqrt(1 - rho**2) * noise[:, block]
@@ -41,7 +41,7 @@ def series(rho: float, blocks: int, *, seed: int = 13, rounds: int = ROUNDS) -> 
 
 
 def bimodal(blocks: int, share: float) -> Floats:
-    """One cell quiet, the other with a ``share`` of its trials on a lower level; the means are equal."""
+    """Return differences of two cells with equal means; one of them has a ``share`` of its trials at a lower level."""
     rng = np.random.default_rng(round(100 * share))
     levels = np.where(rng.random((ROUNDS, blocks)) < share, share - 1, share)
     return 0.1 * rng.standard_normal((ROUNDS, blocks)) - levels
@@ -68,12 +68,12 @@ def test_independent_trials_pay_little() -> None:
 
 
 def test_widening_by_hand() -> None:
-    # 20 values, ten of 1 and then ten of -1: 18 products of 1 and one of -1, over 20, is 0.85; less the bias,
-    # (20·0.85 + 1)/16 is above 1 and counts as 1, so the largest: √(1.85/0.15)
+    # Ten values of 1, then ten of -1: 18 products are 1 and one is -1, so lag 1 is 17/20 = 0.85. Corrected for the
+    # bias, (20·0.85 + 1)/16 is above 1 and counts as 1. Widening uses at most 0.85: √(1.85/0.15).
     stair = np.array([[1.0] * 10 + [-1.0] * 10])
     assert autocorrelation(stair)[0] == 1
     assert widening(stair)[0] == pytest.approx(np.sqrt(1.85 / 0.15))
-    # by turns: as far below 0 as it can be, which never narrows
+    # Alternating values have a negative autocorrelation. It does not make intervals narrower.
     assert widening(np.array([[1.0, -1.0] * 10]))[0] == 1
     assert widening(np.zeros((1, 30)))[0] == 1
     assert [widening(stair[:, :size])[0] for size in (2, 4, 5)] == [1, 1, 1]
@@ -86,7 +86,7 @@ def test_fewer_than_twenty_blocks_are_widened_for_what_is_beyond_chance_only() -
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5])
 def test_the_estimate_has_no_bias_to_speak_of(rho: float) -> None:
-    # plain, it would be 0.05 to 0.15 too small at 20 (Kendall 1954: (1 + 4ρ)/n)
+    # Without correction, it would be 0.05 to 0.15 too small for 20 blocks (Kendall 1954: (1 + 4ρ)/n).
     assert autocorrelation(series(rho, 20)).mean() == pytest.approx(rho, abs=0.03)
 
 
@@ -101,7 +101,7 @@ def test_signed_ranks_alone_would_see_one() -> None:
 
 
 def test_symmetric_outliers_are_still_left_to_signed_ranks() -> None:
-    """One trial in ten is on another level, in either cell: a mean would need half as many blocks again."""
+    """If one trial in ten is at another level in both cells, signed ranks are used: a mean needs 50 % more blocks."""
     rng = np.random.default_rng(4)
     a, b = (rng.standard_normal((ROUNDS, 30)) - 6 * (rng.random((ROUNDS, 30)) < 0.1) for _ in range(2))
     found, (_, low, high, _) = located(a - b), signed_rank_interval(a - b, 0.95)
@@ -111,7 +111,7 @@ def test_symmetric_outliers_are_still_left_to_signed_ranks() -> None:
 
 def test_asymmetry_by_hand() -> None:
     assert not asymmetric(np.array([[-3.0, -1.0, 0.0, 1.0, 3.0]]))[0]  # mean and median are 0
-    # median 0, mean 1, mean distance 1: √5/(0.7555·1.2533) is 2.36
+    # Median 0, mean 1, mean distance from the median 1: √5/(0.7555·1.2533) = 2.36.
     assert asymmetric(np.array([[0.0, 0.0, 0.0, 0.0, 5.0]]))[0]
 
 
@@ -143,7 +143,7 @@ def test_interval_and_test_agree(blocks: int, seed: int, shift: float, coverage:
 
 
 def test_samples_do_not_touch_each_other() -> None:
-    """The simulation passes thousands of rows where a comparison passes one."""
+    """A row's result does not depend on the other rows. The simulation passes thousands of rows, a comparison one."""
     samples = np.concatenate([series(0.5, 25, rounds=30), bimodal(25, 0.3)[:30]])
     together = located(samples)
     for row, sample in enumerate(samples):

@@ -1,4 +1,4 @@
-"""What comparisons have come to, and which cells still need trials."""
+"""Tests of the states of comparisons, and of which comparisons need more trials."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def nothing(reason: Reason) -> RatioEstimate:
     [
         (1.01, 1.30, ComparisonState.A_LARGER),
         (0.70, 0.99, ComparisonState.B_LARGER),
-        (1.01, 1.02, ComparisonState.A_LARGER),  # decided comes before equivalent
+        (1.01, 1.02, ComparisonState.A_LARGER),  # decided takes precedence over equivalent
         (0.97, 1.04, ComparisonState.EQUIVALENT),
         (0.953, 1.049, ComparisonState.EQUIVALENT),  # 1/1.05 is 0.952
         (0.99, 1.08, ComparisonState.PRECISE),  # log(1.08/0.99)/2 is 0.0435, log 1.05 is 0.0488
         (0.99, 1.10, ComparisonState.OPEN),  # log(1.10/0.99)/2 is 0.0527
-        (1.0, 1.2, ComparisonState.OPEN),  # 1 itself is not left out
+        (1.0, 1.2, ComparisonState.OPEN),  # the interval contains 1
     ],
 )
 def test_states(low: float, high: float, state: ComparisonState) -> None:
@@ -63,15 +63,15 @@ def test_a_difference_counts_when_it_holds_together_with_the_others() -> None:
     clear = Compared(cells=("xfs", "ext4"), estimate=estimate(1.2, 1.5, p_value=0.001))
     faint = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.01, 1.5, p_value=0.04, n=20))
     equal = Compared(cells=("ext4", "btrfs"), estimate=estimate(0.98, 1.02, p_value=0.9))
-    # of three, Holm makes 0.04 into 2·0.04: seen alone, not together
+    # Holm's correction for three comparisons makes 0.04 into 2·0.04: significant alone, but not together.
     assert settled([clear, faint, equal], goal=Goal.DECIDED, precision=0.05) == [True, False, True]
     assert settled([faint], goal=Goal.DECIDED, precision=0.05) == [True]
 
 
 def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
-    # log 1.5 is 0.405 and log 1.2 is 0.182: 0.294 ± 0.112; √3 times as wide is ± 0.193
+    # log 1.5 = 0.405 and log 1.2 = 0.182: 0.294 ± 0.112, and √3 times as wide ± 0.193, which still excludes 0
     clear = estimate(1.2, 1.5, p_value=0.001, n=5)
-    # 0.208 ± 0.198: √3 times as wide is ± 0.343
+    # 0.208 ± 0.198, and √3 times as wide ± 0.343, which contains 0
     faint = estimate(1.01, 1.5, p_value=0.04, n=19)
     assert not clear.rests_on_independence
     assert faint.rests_on_independence
@@ -79,7 +79,7 @@ def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
     assert settled([Compared(cells=("a", "b"), estimate=clear)], goal=Goal.DECIDED, precision=0.05) == [True]
     assert settled([Compared(cells=("a", "b"), estimate=faint)], goal=Goal.DECIDED, precision=0.05) == [False]
     assert expected_needed(faint, precision=0.05, goal=Goal.DECIDED, looks=Looks(first=5)) == 20 - 19
-    # an interval that is as wide already is not made wider
+    # An interval that is already √3 times as wide is not widened again.
     assert not replace(faint, widening=1.7321).rests_on_independence
 
 
@@ -108,8 +108,8 @@ def test_what_has_no_ratio_does_not_ask_for_more() -> None:
 
 
 def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:
-    # half-width 0.1 of ten; t of 9 is 2.2622. 33 values: t of 32 is 2.0369, 2.0369/√33 = 0.35458 <
-    # 2.2622/√10/2 = 0.35768; 32 values: t of 31 is 2.0395, 2.0395/√32 = 0.36054, too wide
+    # Half-width 0.1 with 10 values; t of 9 is 2.2622. Half of that width needs t/√n of at most 2.2622/√10/2 = 0.35768.
+    # 33 values: 2.0369/√33 = 0.35458. 32 values: 2.0395/√32 = 0.36054, too wide.
     wide = estimate(1 / 1.1051709, 1.1051709)
     assert wide.half_width == pytest.approx(0.1)
     assert expected_needed(wide, precision=0.0512711) == 33 - 10
@@ -118,7 +118,7 @@ def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:
 
 
 def test_what_is_clearly_apart_takes_less_to_decide_than_to_measure() -> None:
-    apart = estimate(0.98, 1.3, n=6)  # 1.129: log is 0.121, half-width 0.141
+    apart = estimate(0.98, 1.3, n=6)  # ratio 1.129: logarithm 0.121, half-width 0.141
     decided = expected_needed(apart, precision=0.02, goal=Goal.DECIDED)
     precise = expected_needed(apart, precision=0.02)
     assert decided is not None
@@ -129,7 +129,7 @@ def test_what_is_clearly_apart_takes_less_to_decide_than_to_measure() -> None:
 
 def test_what_cannot_be_told_is_unknown() -> None:
     assert expected_needed(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is None
-    assert expected_needed(estimate(0.5, 2.0), precision=1e-6) is None  # beyond a million
+    assert expected_needed(estimate(0.5, 2.0), precision=1e-6) is None  # more than a million blocks
 
 
 def test_half_width_is_that_of_the_logarithm() -> None:

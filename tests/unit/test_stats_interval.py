@@ -1,4 +1,4 @@
-"""Medians and their order-statistic intervals, against tables and against simulation."""
+"""Tests of medians and their order-statistic intervals, against published tables and simulation."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def test_median_of_even_number_is_mean_of_middle_two() -> None:
     assert median([4.0, 1.0, 3.0, 10.0]) == 3.5
 
 
-# Ranks and coverages of the usual table of 95 % intervals (Le Boudec, Performance Evaluation of Computer
-# and Communication Systems, 2010, table A.1, symmetric rows); coverages are sums of binomials over 2^n:
-# n=10: 1 - 2(1+10)/1024; n=20: 1 - 2·21700/1048576.
+# Ranks and coverages of 95 % intervals (Le Boudec, Performance Evaluation of Computer and Communication Systems, 2010,
+# table A.1, symmetric rows). The coverages are sums of binomial coefficients over 2^n: 1 - 2(1+10)/1024 for n = 10,
+# 1 - 2·21700/1048576 for n = 20.
 @pytest.mark.parametrize(
     ("size", "rank", "coverage"),
     [(6, 1, 0.96875), (7, 1, 0.984375), (10, 2, 0.978515625), (20, 6, 1 - 43400 / 1048576)],
@@ -79,7 +79,7 @@ def test_stated_coverage_is_the_simulated_one() -> None:
         found = median_interval([generator.expovariate(1.0) for _ in range(9)]).interval
         assert found is not None
         hits += found.low <= 0.6931471805599453 <= found.high
-    # n=9: 1 - 2(1+9)/512 = 0.9609; the standard error of the simulation is 0.0014
+    # n = 9: 1 - 2(1+9)/512 = 0.9609. The standard error of the simulation is 0.0014.
     assert rank_coverage(9, 2) == 1 - 20 / 512
     assert hits / rounds == pytest.approx(1 - 20 / 512, abs=0.006)
 

@@ -1,4 +1,4 @@
-"""Moderated variances: what other cells of a group add to a comparison of few blocks."""
+"""Tests of moderated variances: how other cells of a group contribute to a comparison of few blocks."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -89,7 +89,7 @@ def test_small_workloads_show_the_noise_together(spread: float, low: float, high
     "cells",
     [
         [],
-        [{0: 1.0, 1: 2.0, 2: number * 4.0} for number in range(5)],  # two pairs at once
+        [{0: 1.0, 1: 2.0, 2: number * 4.0} for number in range(5)],  # only two pairs without a common cell
         [{0: 1.0, 1: 2.0}] * 9,  # too few blocks
         [{0: 1.0, 1: 1.0, 2: 1.0}] * 9,  # no noise
         [{each: 1.0, each + 20: 2.0, each + 40: 3.0} for each in range(9)],  # no common block
@@ -118,7 +118,7 @@ def test_the_inverse_of_the_trigamma_function(value: float) -> None:
 
 @pytest.mark.parametrize(("spread", "most"), [(0.0, 0.06), (0.6, 0.075)])
 def test_equal_cells_seldom_differ(spread: float, most: float) -> None:
-    """Of the intervals at 95 % of equal cells; ``spread``: how unequal the noise of the cells is."""
+    """About 5 % of the 95 % intervals of equal cells show a difference. ``spread``: how unequal the cells' noise is."""
     random = np.random.default_rng(4)
     wrong = count = 0
     for _ in range(60):

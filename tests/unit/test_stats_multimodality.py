@@ -1,4 +1,4 @@
-"""The dip: known values, its law on uniform samples, and what it must not call two modes."""
+"""Tests of the dip test for several modes: known values, p-values of uniform samples, and samples with one mode."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fslab.stats import Reason
 from fslab.stats.multimodality import dip, dip_statistic
 
-# statfaculty of R's diptest, from Hartigan & Hartigan 1985: dip 0.0595238, p 0.10
+# The data set statfaculty of R's diptest, from Hartigan & Hartigan 1985: dip 0.0595238, p 0.10.
 FACULTY = [
     30, 33, 35, 36, 37, 37, 39, 39, 39, 39, 39, 40, 40, 40, 40, 41, 42, 43, 43, 43, 44, 44, 45, 45, 46, 47, 47, 48,
     48, 48, 49, 50, 50, 51, 52, 52, 53, 53, 53, 53, 53, 54, 54, 57, 57, 59, 60, 60, 60, 61, 61, 61, 61, 62, 62, 62,
@@ -30,7 +30,7 @@ def test_evenly_spaced_values_dip_least() -> None:
 
 def test_two_points_dip_most() -> None:
     assert dip_statistic([0.0] * 4 + [1.0] * 4) == pytest.approx(1 / 4)
-    # the smaller of two clumps has 2 of 8 values: half of that share
+    # The smaller group has 2 of 8 values; the dip is half of this share.
     assert dip_statistic([0.0] * 6 + [1.0] * 2) == pytest.approx(1 / 8)
 
 

@@ -1,4 +1,4 @@
-"""Ratios by block: published data, what makes which method, and that blocks cancel drift."""
+"""Tests of ratios by block: published data, which method is used when, and that blocks cancel drift."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def blocks(*values: float) -> dict[int, float]:
 
 
 def test_published_example_of_student() -> None:
-    # at 99 % ten signed ranks are too coarse, so it is t; a ratio of exponentials is a difference
+    # t is used: ten signed ranks are too coarse at 99 %. The logarithm of the ratio is the published difference.
     found = compare_blocks(
         blocks(*(exp(value) for value in DEXTRO)), blocks(*(exp(value) for value in LAEVO)), coverage=0.99
     )
@@ -36,7 +36,7 @@ def test_published_example_of_student() -> None:
     assert found.interval is not None
     assert log(found.ratio) == pytest.approx(-1.58)
     assert found.p_value == pytest.approx(0.00283, abs=5e-6)
-    # the error is 1.58/4.0621 and t of 9 at 99 % is 3.2498
+    # The standard error is 1.58/4.0621, and t of 9 at 99 % is 3.2498.
     assert log(found.interval.low) == pytest.approx(-1.58 - 3.2498 * 1.58 / 4.0621, abs=1e-4)
     assert log(found.interval.high) == pytest.approx(-1.58 + 3.2498 * 1.58 / 4.0621, abs=1e-4)
 
@@ -47,13 +47,13 @@ def test_ten_symmetric_blocks_make_signed_ranks() -> None:
     )
     assert found.method is ComparisonMethod.SIGNED_RANK
     assert found.interval is not None
-    # 8 is the critical value of ten: P(T ≤ 8) is 25/1024
+    # The critical value for ten is 8: P(T ≤ 8) = 25/1024.
     assert found.interval.coverage == pytest.approx(1 - 50 / 1024)
     assert found.differs is True
 
 
 def test_ten_uneven_blocks_are_no_narrower_than_t() -> None:
-    """One patient of the ten gained 4.6 hours: mean 1.58, median 1.3."""
+    """One difference of 4.6 makes the sample asymmetric (mean 1.58, median 1.3): its interval contains that of t."""
     found = compare_blocks(
         blocks(*(exp(value) for value in DEXTRO)), blocks(*(exp(value) for value in LAEVO))
     )
@@ -61,7 +61,7 @@ def test_ten_uneven_blocks_are_no_narrower_than_t() -> None:
     assert found.ratio is not None
     assert found.interval is not None
     assert log(found.ratio) == pytest.approx(-1.58)
-    # t of 9 at 95 % is 2.2622; signed ranks alone give -2.35 to -0.95, skewness adds on the longer side
+    # t of 9 at 95 % is 2.2622. Signed ranks alone give -2.35 to -0.95; the skewness correction extends the lower end.
     assert log(found.interval.low) < -1.58 - 2.2622 * 1.58 / 4.0621 + 1e-4
     assert log(found.interval.high) == pytest.approx(-1.58 + 2.2622 * 1.58 / 4.0621, abs=1e-4)
     assert found.differs is True
@@ -72,7 +72,7 @@ def test_only_blocks_that_both_have_count() -> None:
     b = {0: 1.0, 1: 1.1, 2: 1.0, 3: 1.2, 8: 0.001}
     found = compare_blocks(a, b)
     assert (found.n_a, found.n_b, found.method) == (4, 4, ComparisonMethod.PAIRED_T)
-    # quotients 2, 2, 2.1, 1.9167: the odd values of blocks 7 and 8 do not move it
+    # The quotients are 2, 2, 2.1 and 1.9167. The outliers in blocks 7 and 8 have no effect.
     assert found.ratio == pytest.approx((2 * 2 * 2.1 * 2.3 / 1.2) ** 0.25)
 
 
@@ -93,7 +93,7 @@ def test_two_blocks_are_too_few() -> None:
 
 
 def test_three_blocks_give_an_interval() -> None:
-    """Differences −0.01, 0, 0.01: standard error 0.01/√3, times t(0.975; 2) = 4.3027 that is 0.02484."""
+    """The differences are −0.01, 0 and 0.01: 0.01/√3 (standard error) × 4.3027 (t(0.975; 2)) = 0.02484."""
     found = compare_blocks({0: exp(-0.01), 1: 1.0, 2: exp(0.01)}, {0: 1.0, 1: 1.0, 2: 1.0})
     assert found.method is ComparisonMethod.PAIRED_T
     assert found.half_width == pytest.approx(0.02484, abs=1e-5)
@@ -106,11 +106,11 @@ def test_three_equal_quotients_are_too_few() -> None:
 
 
 def test_a_metric_coarser_than_its_noise_is_no_certainty() -> None:
-    # five quotients of exactly 1: t would say 1.00 to 1.00
+    # Five quotients of exactly 1: the interval of t would be 1.00 to 1.00.
     five = compare_blocks(blocks(*[8.0] * 5), blocks(*[8.0] * 5))
     assert five.method is ComparisonMethod.RANK_SUM
     four = compare_blocks(blocks(*[8.0] * 4), blocks(*[8.0] * 4), coverage=0.98)
-    assert (four.interval, four.needed) == (None, 5)  # 5 against 5 unpaired; signed ranks take 7
+    assert (four.interval, four.needed) == (None, 5)  # unpaired, 5 and 5 are enough; signed ranks need 7
     eight = compare_blocks(blocks(*[8.0] * 8), blocks(*[8.0] * 8), coverage=0.98)
     assert eight.method is ComparisonMethod.SIGNED_RANK
 
@@ -145,7 +145,7 @@ def test_the_other_way_round_everything_is_inverted(a: dict[int, float], b: dict
 
 
 def test_blocks_cancel_what_drifts() -> None:
-    """A device that loses 5 % a block: by blocks the ratio is narrow and true, unpaired it is wide."""
+    """On a device that becomes 5 % slower with each block, the paired interval is narrow and covers the true ratio."""
     generator = random.Random(20261121)
     narrower, covered, rounds = 0, 0, 1000
     for _ in range(rounds):
@@ -163,6 +163,6 @@ def test_blocks_cancel_what_drifts() -> None:
 
 
 def test_a_single_common_block_is_not_called_too_coarse() -> None:
-    """Of one difference nobody can tell whether all are equal: three blocks are enough, as for any other."""
+    """A single difference does not show that most differences are equal, so 3 blocks are needed as usual."""
     found = compare_blocks({0: 1.0}, {0: 2.0, 1: 2.1}, coverage=0.9868)
     assert (found.interval, found.needed) == (None, 3)

@@ -1,4 +1,4 @@
-"""What a comparison without a difference would have shown, and what it rules out."""
+"""Tests of statistical power: which difference a comparison would detect, and which it excludes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,16 @@ def estimate(low: float, high: float, *, n: int, method: ComparisonMethod) -> Ra
 
 
 def test_with_the_spread_known_it_is_the_textbook_formula() -> None:
-    # Cohen 1988, section 2.3: (1.95996 + 0.84162) standard errors for 80 % at 5 %
+    # Cohen 1988, section 2.3: 1.95996 + 0.84162 standard errors for a power of 80 % at 5 %.
     assert noncentrality(1_000_000, 0.05, 0.8) == pytest.approx(1.95996 + 0.84162, abs=1e-4)
 
 
 @pytest.mark.parametrize(("freedom", "error"), [(2, 0.05), (3, 0.05), (4, 0.05), (4, 0.0095), (19, 0.01)])
 def test_two_experiments_of_one_kind_agree_with_it(freedom: int, error: float) -> None:
-    """One estimates the standard error, another is to see the difference: 200,000 of each, drawn here."""
+    """A simulation agrees with the formula: one experiment estimates the standard error, another tests the difference.
+
+    Both are repeated 200,000 times.
+    """
     rng, count = np.random.default_rng(freedom), 200_000
     told, other = (np.sqrt(rng.chisquare(freedom, count) / freedom) for _ in range(2))
     shift = noncentrality(freedom, error, 0.8) * told
@@ -39,10 +42,10 @@ def test_two_experiments_of_one_kind_agree_with_it(freedom: int, error: float) -
 
 
 def test_it_is_that_many_estimated_standard_errors() -> None:
-    # 5 blocks: t of 4 is 2.7764 at 95 % (printed tables), so the standard error is 0.1/2.7764
+    # 5 blocks: t of 4 at 95 % is 2.7764, so the standard error is 0.1/2.7764.
     found = detectable(estimate(exp(-0.1), exp(0.1), n=5, method=ComparisonMethod.PAIRED_T))
     assert found == pytest.approx(expm1(0.1 * noncentrality(4, 0.05, 0.8) / 2.7764), abs=1e-5)
-    # unpaired 5 and 5 have 8 degrees of freedom: 2.3060
+    # Unpaired samples of 5 and 5 have 8 degrees of freedom: t is 2.3060.
     found = detectable(estimate(exp(-0.1), exp(0.1), n=5, method=ComparisonMethod.RANK_SUM))
     assert found == pytest.approx(expm1(0.1 * noncentrality(8, 0.05, 0.8) / 2.3060), abs=1e-5)
 
@@ -72,7 +75,7 @@ def test_the_far_end_is_ruled_out() -> None:
     [(3, None), (4, None), (5, None), (8, None), (20, None), (5, Looks(first=5)), (12, Looks(first=5))],
 )
 def test_the_promise_is_kept(size: int, looks: Looks | None) -> None:
-    """Each campaign on equal cells says what it would have seen; another, whose cells are so far apart, is asked."""
+    """A difference of the size that ``detectable`` returns for a first campaign is shown by 80 % of other campaigns."""
     rng, rounds, seen = np.random.default_rng(size), 1500, 0
 
     def look(ratio: float) -> RatioEstimate:

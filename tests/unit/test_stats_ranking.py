@@ -1,4 +1,4 @@
-"""Places, and ties that are not transitive."""
+"""Tests of ranking stacks, with ties that are not transitive."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_circle_is_one_place() -> None:
 
 
 def test_the_comparison_decides_not_the_value() -> None:
-    # by blocks ext4 is ahead, though its median is behind
+    # The comparison by block shows ext4 ahead, although its median is lower.
     places = rank({"xfs": 101.0, "ext4": 100.0}, {("xfs", "ext4"): "ext4"}, better=Direction.HIGHER)
     assert describe(places) == "1. ext4 · 2. xfs"
 

@@ -1,4 +1,4 @@
-"""What is made here and what scipy makes of the same values: equal to 1e-12."""
+"""Tests of fslab's statistics against scipy: results agree to a relative 1e-12."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking again and again: the schedule, the levels, and by simulation that looks together are honest."""
+"""Tests of interim analyses: their schedule and levels, and by simulation the error rate over all looks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_the_schedule_grows_by_a_quarter_with_looks_at_twenty_and_at_the_end() -
     assert [looks.next_after(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 5, 8, 8, 10]
     assert [Looks(first=6, growth=2).at(number) for number in range(5)] == [6, 12, 20, 40, 80]
     assert [Looks(most=10).at(number) for number in range(6)] == [4, 5, 6, 8, 10, 12]
-    # no error is spent on looks that can see nothing
+    # There are no looks before 4 blocks: they would spend error, but could show nothing.
     assert [Looks(first=1).at(number) for number in range(3)] == [4, 5, 6]
     assert Looks(first=1).coverage_at(4) == Looks(first=4).coverage_at(4)
 
@@ -45,7 +45,7 @@ def test_what_is_no_schedule_is_refused(wrong: dict[str, float]) -> None:
 def test_the_error_spent_grows_with_the_blocks() -> None:
     assert LOOKS.coverage_at(5) == pytest.approx(1 - 0.05 * 0.9 * 5 / 40)
     assert LOOKS.coverage_at(3) == LOOKS.coverage_at(5)
-    assert LOOKS.coverage_at(7) == LOOKS.coverage_at(8)  # a look out of turn takes the place of the next one
+    assert LOOKS.coverage_at(7) == LOOKS.coverage_at(8)  # an unscheduled look replaces the next one
 
 
 def test_a_single_look_has_nearly_all_of_it() -> None:
@@ -54,7 +54,7 @@ def test_a_single_look_has_nearly_all_of_it() -> None:
 
 @pytest.mark.parametrize(("most", "size"), [(40, 31), (40, 40), (20, 39)])
 def test_normal_sums_leave_the_levels_as_often_as_is_spent(most: int, size: int) -> None:
-    """With known variance the levels are exact; also of looks that go on beyond what was planned."""
+    """If the variance is known, the error rate is exactly what was spent, also for looks beyond the planned maximum."""
     looks, rounds = Looks(first=5, most=most), 40_000
     sizes = [looks.at(number) for number in range(20) if looks.at(number) <= size]
     sums = np.cumsum(np.random.default_rng(most).standard_normal((rounds, size)), axis=1)
@@ -68,7 +68,10 @@ def test_normal_sums_leave_the_levels_as_often_as_is_spent(most: int, size: int)
 
 
 def test_hard_cases_are_decided_nearly_as_often_as_by_so_many_fixed_trials() -> None:
-    """20 % noise, ratio 1.10: looks that spend most of their error early decide a half of what fixed trials do."""
+    """With 20 % noise and a ratio of 1.10, looks show more than 75 % as many differences as a fixed number of trials.
+
+    Looks that spend most of their error early would show only half as many.
+    """
     rng, rounds = np.random.default_rng(15), 2000
     samples = np.log(1.1) + 0.2 * np.sqrt(2) * rng.standard_normal((rounds, MOST))
     sizes = [LOOKS.at(number) for number in range(20) if LOOKS.at(number) <= MOST]
@@ -114,7 +117,7 @@ def test_a_look_is_a_comparison_at_its_level() -> None:
 
 def test_blocks_count_with_those_in_which_a_trial_failed() -> None:
     a = {0: 1.0, 1: 1.1, 3: 1.2, 4: 1.0, 7: 1.3}
-    # block 7 is the eighth: the third look
+    # Block 7 is the eighth block: the third look.
     b = {block: value * (1 + block / 100) for block, value in a.items()}
     found = compare_at_look(a, b, looks=LOOKS)
     assert found.interval is not None
@@ -148,7 +151,10 @@ def cells(
 
 @pytest.mark.parametrize("shape", [normal, bimodal])
 def test_all_looks_together_cover_the_truth(shape: object) -> None:
-    """Nobody stops here: every look up to 40 blocks must hold. Docs/methods.md has the larger simulation."""
+    """Without stopping, the intervals of all looks up to 40 blocks cover the true ratio in about 95 % of campaigns.
+
+    docs/methods.md has a larger simulation.
+    """
     generator, rounds, held = random.Random(2026), 700, 0
     sizes = [*(size for number in range(12) if (size := LOOKS.at(number)) < MOST), MOST]
     for _ in range(rounds):
@@ -160,12 +166,12 @@ def test_all_looks_together_cover_the_truth(shape: object) -> None:
             for size in sizes
         ]
         held += all(interval is None or interval.low <= 1.5 <= interval.high for interval in intervals)
-    # what is spent up to 40 blocks is 4.5 %, and 4.7 % for t; the standard error is 0.8 %
+    # The error that is spent up to 40 blocks is 4.5 %, for t 4.7 %. The standard error of the simulation is 0.8 %.
     assert held / rounds >= 0.94
 
 
 def trials_until(goal: Goal, ratio: float, spread: float) -> tuple[float, float]:
-    """Mean number of trials that it takes, and how often the interval at the end misses."""
+    """Return the mean number of blocks until the goal is reached, and how often the last interval misses the ratio."""
     generator, used, missed = random.Random(f"{goal} {ratio} {spread}"), [], []
     for _ in range(150):
         a, b = cells(generator, ratio, spread, normal)
@@ -186,7 +192,7 @@ def trials_until(goal: Goal, ratio: float, spread: float) -> tuple[float, float]
 def test_a_quiet_comparison_ends_early_and_a_noisy_one_gets_what_it_needs() -> None:
     quiet, missed_quiet = trials_until(Goal.DECIDED, 1.2, 0.01)
     noisy, missed_noisy = trials_until(Goal.DECIDED, 1.2, 0.15)
-    assert quiet == 5  # half of the usual ten
+    assert quiet == 5  # the first look
     assert 10 < noisy < MOST
     assert max(missed_quiet, missed_noisy) <= 0.06 + 0.04  # two standard errors of 150 rounds
 

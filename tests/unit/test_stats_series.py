@@ -1,4 +1,4 @@
-"""Trend and autocorrelation: worked by hand, exact where small, and right as often as they claim."""
+"""Tests of trend and autocorrelation: values calculated by hand, and error rates by simulation."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from fslab.stats.series import autocorrelation, midranks, trend
 
 def test_five_rising_values() -> None:
     found = trend([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert found.p_value == pytest.approx(2 / 120)  # one order of 5! rises, one falls
+    assert found.p_value == pytest.approx(2 / 120)  # of 5! orders, one rises and one falls
     assert found.slope == 1.0
     assert found.change == pytest.approx(4 / 3)
 
 
 def test_one_inversion() -> None:
-    # of 5! orders 1 has none and 4 have one inversion
+    # Of 5! orders, 1 has no inversion and 4 have one.
     assert trend([1.0, 2.0, 3.0, 5.0, 4.0]).p_value == pytest.approx(2 * 5 / 120)
 
 
 def test_ties_by_hand() -> None:
-    # score 4; variance (4·3·13 - 2·2·1·9)/18 = 120/18; continuity takes 1 from the score
+    # Score 4; variance (4·3·13 - 2·2·1·9)/18 = 120/18. The continuity correction subtracts 1 from the score.
     found = trend([1.0, 1.0, 2.0, 2.0])
     assert found.p_value == pytest.approx(erfc(3 / sqrt(120 / 18) / sqrt(2)))
     assert found.slope == pytest.approx((1 / 3 + 1 / 2) / 2)  # slopes 0, 0, 1/3, 1/2, 1/2, 1
@@ -74,7 +74,7 @@ def test_backwards_the_trend_is_the_opposite(values: list[float]) -> None:
 
 def test_eight_rising_values_resemble_each_other() -> None:
     found = autocorrelation([float(value) for value in range(8)])
-    # ranks less their mean: -3.5 … 3.5. Neighbours' products add up to 26.25, squares to 42
+    # Ranks minus their mean: -3.5 … 3.5. The products of neighbours add up to 26.25, the squares to 42.
     assert found.lag1 == pytest.approx(26.25 / 42)
     assert found.p_value is not None
     assert found.p_value < 0.001

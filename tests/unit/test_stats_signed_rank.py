@@ -1,4 +1,4 @@
-"""The signed-rank interval: a published example, printed tables, enumeration, and what symmetry demands."""
+"""Tests of the signed-rank interval: a published example and table, enumeration, and symmetry."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from fslab.stats.differences import signed_rank_interval, signed_rank_p, walsh_averages
 from fslab.stats.signed_rank import lower_tails, signed_rank_cut
 
-# Hollander & Wolfe 1999, table 3.1 (Hamilton depression scale before and after tranquilizer therapy). Their
-# answers: T+ = 40, one-sided p 0.0195 (so 0.0391 two-sided), estimate 0.46, 96.1 % interval 0.010 … 0.786.
+# Hollander & Wolfe 1999, table 3.1 (Hamilton depression scale before and after tranquilizer therapy). Their results:
+# T+ = 40, one-sided p 0.0195 (so 0.0391 two-sided), estimate 0.46, 96.1 % interval 0.010 … 0.786.
 BEFORE = [1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30]
 AFTER = [0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29]
 
@@ -29,7 +29,7 @@ def test_published_example_of_hollander_and_wolfe() -> None:
     assert coverage == pytest.approx(0.961, abs=5e-4)
 
 
-# Largest T significant at 5 % two-sided, as printed in every table of it (Siegel & Castellan 1988, table H).
+# The largest T that is significant at 5 % two-sided (published tables, such as Siegel & Castellan 1988, table H).
 @pytest.mark.parametrize(
     ("size", "critical"), [(6, 0), (7, 2), (8, 3), (9, 5), (10, 8), (15, 25), (20, 52), (25, 89)]
 )
@@ -45,7 +45,7 @@ def test_distribution_is_that_of_all_signs() -> None:
 
 
 def test_far_tails_keep_their_accuracy() -> None:
-    # one order of signs of 2^300 has T = 0, one each 1 and 2, and two 3
+    # Of 2^300 combinations of signs, one each has T = 0, 1 and 2, and two have T = 3.
     assert lower_tails(300)[:4] == pytest.approx([1 / 2**300, 2 / 2**300, 3 / 2**300, 5 / 2**300], rel=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Student's t and the beta distribution, against closed forms and printed tables."""
+"""Tests of Student's t and the beta distribution, against closed forms and published tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import stdtr
 from fslab.stats.student import beta_tail, mean_and_error, two_sided_quantile
 
 
-# Any printed table of t; two-sided probability, degrees of freedom, value.
+# Two-sided probability, degrees of freedom and quantile, from published tables of t.
 @pytest.mark.parametrize(
     ("probability", "freedom", "value"),
     [(0.05, 4, 2.776), (0.05, 9, 2.262), (0.01, 4, 4.604), (0.01, 9, 3.250), (0.001, 3, 12.924), (0.05, 1, 12.706)],
@@ -39,11 +39,11 @@ def test_what_is_no_probability_is_refused(probability: float) -> None:
 
 def test_beta_by_hand() -> None:
     assert beta_tail(1, 1, 0.3) == pytest.approx(0.3)  # uniform
-    assert beta_tail(2, 1, 0.3) == pytest.approx(0.09)  # the larger of two
+    assert beta_tail(2, 1, 0.3) == pytest.approx(0.09)  # the larger of two uniform values
     assert beta_tail(5, 5, 0.5) == pytest.approx(0.5)  # symmetric
 
 
 def test_mean_and_error_by_hand() -> None:
-    # deviations -1, 0, 1: s² = 2/2, so s/√3
+    # Deviations -1, 0, 1: s² = 2/2, and the standard error is s/√3.
     assert mean_and_error([1.0, 2.0, 3.0]) == pytest.approx((2.0, 1 / sqrt(3)))
     assert mean_and_error([4.0]) == (4.0, inf)

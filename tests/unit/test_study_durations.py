@@ -1,4 +1,4 @@
-"""A workload that is known to take days is refused before anything is made, unless the study allows it the time."""
+"""Tests of expected durations: a study with a workload that takes days is refused, unless its time limit allows it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_run_time_beyond_all_bounds_is_a_mistake_at_its_line() -> None:
 
 
 def test_more_files_than_bytes_are_a_mistake() -> None:
-    """fio aborts on them."""
+    """fio aborts if a file would get less than one byte."""
     with pytest.raises(StudyError, match=r"workloads\.w\.nrfiles: .* less than one byte"):
         load_text(STUDY.format(keys="tool: fio, rw: read, size: 1m, nrfiles: 999999999"), "t.yaml")
 
@@ -82,7 +82,10 @@ def test_shipped_studies_are_never_that_long() -> None:
 
 
 def test_what_options_make_of_a_size() -> None:
-    """By fio's documentation: io_size replaces size, loops repeat it, number_ios ends it; each by hand."""
+    """As documented by fio, ``io_size`` replaces the size, ``loops`` multiplies it, and ``number_ios`` limits it.
+
+    ``rate``, ``rate_iops``, ``thinktime`` and ``startdelay`` add time.
+    """
     size = 64 << 10
     assert moved_bytes({}, size) == size
     assert moved_bytes({"io_size": "1m", "loops": "3"}, size) == 3 << 20

@@ -1,4 +1,4 @@
-"""Layouts, geometry and several disks in a study: what combines to what, and what is wrong in which line."""
+"""Tests of layouts, geometry and several disks in a study: how they combine, and the messages about mistakes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ stacks:
 
 
 def mistakes(stack: str) -> str:
-    """What is said of a stack in line 8, without the place."""
+    """Return the message about the mistake in ``stack``, which is in line 8, without its location."""
     with pytest.raises(StudyError) as caught:
         load_text(HEAD + stack + "\n", "s.yaml")
     (said,) = caught.value.what.splitlines()[1:]

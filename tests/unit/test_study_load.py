@@ -1,4 +1,4 @@
-"""Loading a good study: what was written is in the model, overrides apply, and its text makes it again."""
+"""Tests of loading valid studies: every key is read, overrides apply, and the stored text gives the same study."""
 
 from __future__ import annotations
 

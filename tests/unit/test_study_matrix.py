@@ -1,4 +1,4 @@
-"""Lists become combinations: all of them, once, in the order written, under names that tell them apart."""
+"""Tests of combinations of lists: each occurs once, in the order of the study, with a unique name."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ AXES = st.dictionaries(KEYS, st.lists(VALUES, min_size=1, max_size=4, unique_by=
 
 
 def study(**changes: Any) -> str:
-    """A study as YAML text."""
+    """Return a study as YAML text. ``changes`` replace its top-level keys."""
     written = {
         "title": "t",
         "media": {"fast": {"type": "ram", "size": "1g"}, "slow": {"type": "loop", "size": ["2g", "4g"]}},

@@ -1,4 +1,4 @@
-"""Every mistake of a study is reported, at its line, with what was probably meant."""
+"""Tests of mistakes in studies: each is reported with its line, and with a suggestion where possible."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ tuning: {vm.swappiness: 1}
 
 
 def mistakes(text: str, *overrides: str) -> list[str]:
-    """The messages, without the file's name before the line."""
+    """Return the messages about mistakes, without the file's name before the line number."""
     with pytest.raises(StudyError) as caught:
         load_text(text, "s.yaml", overrides)
     heading, *lines = caught.value.what.splitlines()
@@ -65,7 +65,7 @@ def mistakes(text: str, *overrides: str) -> list[str]:
 
 
 def changed(*replacements: tuple[str, str]) -> str:
-    """The good study with something changed; the change must apply."""
+    """Return the text of the valid study with replacements. Each text to replace must exist."""
     text = GOOD
     for old, new in replacements:
         assert old in text

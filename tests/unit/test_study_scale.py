@@ -1,4 +1,4 @@
-"""A study at a scale: lists, floors of media, what stays, what is said of it."""
+"""Tests of scaled studies: which values are scaled, minimum sizes, what stays unchanged, and what the plan reports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def study(*overrides: str, text: str = TEXT) -> Study:
 
 def test_lists_shrink_value_by_value_and_what_becomes_the_same_is_one() -> None:
     found = study()
-    # 1 MiB is IOzone's floor here, so that 1m and 2m fall together; 51.2 MiB in whole MiB.
+    # The minimum for IOzone is 1 MiB here, so that 1m and 2m become the same. 51.2 MiB is rounded to whole MiB.
     assert found.workloads["sweep"].parameters["size"] == ("1m", "51m")
     assert found.workloads["sweep"].parameters["record"] == ("64k", "1m")
     names = {cell.workload.name for cell in expand(found)}
@@ -43,7 +43,7 @@ def test_lists_shrink_value_by_value_and_what_becomes_the_same_is_one() -> None:
 
 
 def test_a_size_fits_every_record_length_that_it_is_combined_with() -> None:
-    # 10.24 MiB: 64k would take 10496k, 1m takes 11m, which holds for both.
+    # 10.24 MiB is rounded to 11m: a multiple of both record lengths. For 64k alone, it would be 10496k.
     found = study("scale=0.01")
     assert found.workloads["sweep"].parameters["size"] == ("1m", "11m")
 
@@ -58,7 +58,7 @@ def test_media_shrink_but_hold_their_file_systems_and_files() -> None:
 
 
 def test_a_disk_is_never_too_small_for_the_files_on_it() -> None:
-    # 8 GiB of files × 1.5 + 96 MiB for the file system + 8 MiB for the layout.
+    # 1.5 × 8 GiB of files + 96 MiB for the file system + 8 MiB for the layout.
     text = TEXT.replace("size: 40g", "size: 9g")
     found = study("workloads.timed.size=8g", text=text)
     assert found.media["d"].options["size"] == ("12392m",)
@@ -112,14 +112,14 @@ def test_a_published_study_is_possible_at_every_scale(name: str, factor: str) ->
 
 
 def test_the_published_studies_have_their_cells() -> None:
-    """Counted on the publications' pages."""
+    """The studies have as many cells as the publications have measurements, counted there."""
     counts = {name: Counter(cell.workload.name for cell in expand(load(name))) for name in shipped.ids()}
     loop = counts["loop-vm"]
     assert loop["fio-randwrite-4k-qd32"] == 12, "mount variants"
     assert loop["dd-write-4k"] == loop["database-70-30-2-threads"] == 3
     assert counts["multi-disk"] == {
         "bonnie": 3 + 2 * 3 * (4 + 3)
-    }  # one disk; 2-5 disks, 3 more chunks, each manager
+    }  # one disk; each manager: 2 to 5 disks, 3 more chunks
     assert counts["nas-file-management"].total() == 7 * 4 * 3
     assert counts["ext-generations"]["filebench-seqread-512k"] == 5
     assert counts["iozone-ssd-hdd"]["iozone-large"] == 4 * 2

@@ -1,4 +1,4 @@
-"""The generated schema and document agree with what loading accepts, and the document in docs/ is current."""
+"""Tests of the generated schema and document: they agree with what loading accepts; docs/study-file.md is current."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_the_document_has_every_key_with_a_description() -> None:
     for model in models:
         for key, info in keys_of(model).items():
             if key in {"options", "parameters", "files"} or key.endswith("_text"):
-                continue  # hold the entry's own keys, and texts of files
+                continue  # contain the entry's own keys, or texts of files
             assert info.description, f"{model.__name__}.{key} needs a description"
             assert f"| `{key}` |" in text
     for name in (*MEDIA.names(), *LAYOUTS.names(), *WORKLOADS.names(), *FILESYSTEMS.names()):

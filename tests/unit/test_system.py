@@ -1,4 +1,4 @@
-"""Reading of what the kernel says: mountinfo, sysfs, swaps. From texts, never from this machine."""
+"""Tests of the system layer on recorded texts: mountinfo, sysfs, swaps, processes, facts; errors; signal handling."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fslab.storage import guard
 from fslab.store.database import translated
 from fslab.system import loops, mounts, proc, signals, sysfs, tools
 
-# Recorded on Linux 6.18: root, a tmpfs on a path with a space and a backslash, a btrfs on a loop device.
+# Recorded on Linux 6.18: the root file system, tmpfs at a path with a space and a backslash, btrfs on a loop device.
 MOUNTINFO = r"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
 41 23 0:35 / /tmp/my\040disk\134x rw,relatime - tmpfs fslab\040test rw,size=102400k
 44 23 0:50 / /run/fslab/c/mnt rw,noatime shared:5 - btrfs /dev/loop0 rw,compress=zstd:3,space_cache=v2
@@ -165,7 +165,7 @@ def test_errors_say_what_where_and_what_to_do() -> None:
 
 
 class TestSignals:
-    """The handler, called as the kernel would; no signal is sent and nothing is installed."""
+    """Tests of the signal handler, called directly: no signal is sent, and no handler is installed."""
 
     @pytest.fixture(autouse=True)
     def calm(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,10 @@ class TestSignals:
         signals._handle(2, None)
 
     def test_a_signal_that_was_lost_does_not_stop_the_next_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Python ignores what is raised in a callback of a weak reference."""
+        """If the first exception is lost, a signal after AGAIN_S raises again.
+
+        Python ignores exceptions in callbacks of weak references.
+        """
         with pytest.raises(InterruptedBySignal):
             signals._handle(15, None)
         late = time.monotonic() + signals.AGAIN_S + 1
@@ -191,7 +194,7 @@ class TestSignals:
     def test_nothing_that_handles_errors_takes_a_signal_for_one(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """The version of a tool is asked for in a trial, and an error there means that it has none."""
+        """Code that handles any error of a tool, such as the query of its version, does not catch an interruption."""
 
         def interrupted(*_: object, **__: object) -> None:
             raise InterruptedBySignal(15)
@@ -203,7 +206,7 @@ class TestSignals:
         assert not issubclass(InterruptedBySignal, Exception)
 
     def test_a_signal_that_an_error_replaced_comes_out_again(self) -> None:
-        """A driver that cannot give its connection back says so, in place of what interrupted it."""
+        """An interruption is raised even if the database driver raised another error because of it."""
 
         def interrupted() -> None:
             try:
@@ -222,7 +225,8 @@ class TestSignals:
 
         with pytest.raises(InterruptedBySignal), signals.kept():
             swallowed()
-        with pytest.raises(ValueError, match="mine"), signals.kept():  # it came before: what undoes may fail
+        # A signal from before the block does not replace an error in the block: clean-up can fail.
+        with pytest.raises(ValueError, match="mine"), signals.kept():
             raise ValueError("mine")
 
     def test_only_the_main_thread_leaves_by_a_signal(self) -> None:

@@ -1,4 +1,4 @@
-"""Reading traces: lines as Linux 6.18 prints them, histograms as its documentation shows them; counted by hand."""
+"""Tests of reading traces: lines as Linux 6.18 prints them, histograms as documented. Expected values by hand."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_what_withdraws_a_trace() -> None:
 
 
 def test_where_xfs_keeps_its_log(tmp_path: Path) -> None:
-    # 4 KiB blocks, groups of 1000 blocks (2^10 addresses each): block 6 of group 2 is block 2006, sector 16048
+    # 4 KiB blocks in groups of 1000 blocks (2^10 addresses each): block 6 of group 2 is block 2006, at sector 16048.
     head = bytearray(4096)
     head[:4] = b"XFSB"
     struct.pack_into(">Q", head, 48, (2 << 10) + 6)

@@ -1,4 +1,4 @@
-"""Slow operations against commits: shares worked out by hand, and when nothing may be said."""
+"""Tests of slow operations that coincide with commits: shares calculated by hand, and samples that are too small."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ COMMITS = [(10.0, 10.1), (20.0, 20.05), (20.04, 20.1)]
 
 
 def operations(count: int, slow_at: list[float]) -> list[tuple[float, float]]:
-    """Quick ones from second 30 on, outside every commit, and slow ones that end at ``slow_at``."""
+    """Return fast operations from second 30 on, outside every commit, and slow ones that end at ``slow_at``."""
     quick = [(30 + index / 1000, 1e-4) for index in range(count - len(slow_at))]
     return quick + [(end, 0.05) for end in slow_at]
 
 
 def test_shares_of_slow_and_of_all() -> None:
-    # 32 slow ones of 32 000: 24 within a commit, 8 before the first one.
+    # 32 of 32 000 operations are slow: 24 during a commit, 8 before the first commit.
     found = slow_operations.coincidence(COMMITS, operations(32_000, [10.09] * 12 + [20.12] * 12 + [9.0] * 8))
     assert found is not None
     assert (found.count, found.slow, found.threshold_s) == (32_000, 32, 0.05)
@@ -25,7 +25,10 @@ def test_shares_of_slow_and_of_all() -> None:
 
 
 def test_long_operations_meet_a_commit_by_chance() -> None:
-    """One of 1 ms every 100 ms for 10 s: of windows of 50 ms (and the millisecond of the log) about 52 % meet one."""
+    """With a commit of 1 ms every 100 ms, about 52 % of operations of 50 ms overlap one by chance.
+
+    (50 ms + 1 ms + the log's resolution of 1 ms) / 100 ms.
+    """
     commits = [(index / 10, index / 10 + 0.001) for index in range(101)]
     quick = [(index / 3000, 1e-6) for index in range(30_001)]
     found = slow_operations.coincidence(commits, [*quick, *((index / 3, 0.05) for index in range(1, 31))])
@@ -53,14 +56,14 @@ def test_thirty_slow_ones_are_the_least() -> None:
     ],
 )  # fmt: skip
 def test_what_overlaps_a_commit(end: float, latency: float, inside: bool) -> None:
-    """The log tells the end in whole milliseconds, so an operation may have ended up to one later."""
+    """The log has the end in whole milliseconds, so an operation can have ended up to 1 ms later."""
     found = slow_operations.coincidence(COMMITS, [(end, latency)] * 30_000)
     assert found is not None
     assert found.share_all == float(inside)
 
 
 def test_fio_s_log() -> None:
-    """Lines of fio 3.33 with log_alternate_epoch_clock_id=1."""
+    """Lines of fio 3.33 with log_alternate_epoch_clock_id=1 are read as end and latency in seconds."""
     text = "19161452, 1211684, 1, 4096, 0\n19161453, 1185353, 0, 4096, 0\n"
     assert [*slow_operations.logged(text.splitlines())] == [
         (19161.452, 0.001211684),

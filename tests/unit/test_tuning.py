@@ -1,4 +1,4 @@
-"""Settings: what is written where, that it is seen to hold, that what was found comes back; and timers' commands."""
+"""Tests of tuning: which file each setting is written to, that it is checked and later restored; systemd timers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fslab.system import memory, proc
 
 @dataclass
 class Noted:
-    """A journal that only remembers."""
+    """A journal in memory."""
 
     pending: list[tuple[str, str]] = field(default_factory=list)
 
@@ -31,7 +31,7 @@ class Noted:
 
 @pytest.fixture
 def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Settings in files that look like the kernel's."""
+    """Return a directory with files that look like the kernel's settings, and use them instead of the kernel's."""
     (tmp_path / "proc/vm").mkdir(parents=True)
     for name, value in {
         "swappiness": "60",
@@ -124,7 +124,7 @@ def test_settings_are_made_and_put_back_in_reverse_order(tree: Path) -> None:
 def test_a_value_that_does_not_hold_is_refused_and_put_back(
     tree: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As read_ahead_kb, which the kernel rounds down to whole pages."""
+    """The kernel changes some values, such as read_ahead_kb, which it rounds down to whole pages."""
     swappiness, real = tree / "proc/vm/swappiness", _settings.held
     monkeypatch.setattr(_settings, "held", lambda path: "4" if path.read_text() == "5" else real(path))
     with (
@@ -182,7 +182,7 @@ def test_what_a_journal_may_have_written_again(path: str, ours: bool) -> None:
 
 
 class TestTimers:
-    """Against a systemctl that answers here: what would be run."""
+    """Tests of timers with a simulated systemctl: which commands would run."""
 
     @pytest.fixture
     def ran(self, monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
@@ -243,7 +243,7 @@ class TestTimers:
 
 
 class TestBounds:
-    """What a study may set, whatever the kernel would take."""
+    """Tests of the limits of what a study can set, which are narrower than those of the kernel."""
 
     @pytest.mark.parametrize("name", tunables.NAMES)
     @pytest.mark.parametrize(
@@ -268,7 +268,7 @@ class TestBounds:
             tunables.check(name, "1")
 
     def test_an_amount_of_memory_is_a_share_of_what_there_is(self) -> None:
-        """A quarter of a million kB are taken of 64 GiB and not of 1 GiB, where 65536 kB are a sixteenth."""
+        """The limit depends on the machine's memory: of 1 GiB, 65536 kB (a sixteenth) are allowed, of 64 GiB more."""
         tunables.check("vm.min_free_kbytes", "262144", memory_bytes=64 << 30)
         tunables.check("vm.min_free_kbytes", "65536", memory_bytes=1 << 30)
         with pytest.raises(ValueError, match="at most 65536, 6% of this machine's memory"):
@@ -279,7 +279,7 @@ class TestBounds:
     def test_what_a_store_holds_is_checked_again_before_anything_is_written(
         self, tree: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        """A campaign that is resumed comes from its store, not from a study that was just read."""
+        """A resumed campaign takes its settings from the store, not from a study that has just been checked."""
         monkeypatch.setattr(memory, "total_bytes", lambda: 1 << 30)
         (tree / "proc/vm/min_free_kbytes").write_text("67584")
         for settings in ({"vm.min_free_kbytes": "99999999"}, {"vm.swappiness": "10", "cpu_governor": "../x"}):

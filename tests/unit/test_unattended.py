@@ -1,4 +1,4 @@
-"""Studies that run one after the other: what fails leaves the others, an interruption ends all."""
+"""Tests of running several studies: if one fails, the others still run; an interruption ends all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TERMS = RunConditions(agree=lambda _: None)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> tuple[list[str], list[str]]:
-    """Studies that came to their end, and those that failed; the second of three raises."""
+    """Run three studies, of which the second raises ``error``. Return those that finished and the failures."""
     done: list[str] = []
 
     def measured(name: str, *_: Any) -> str:

@@ -1,4 +1,4 @@
-"""Quantities: what people write is read exactly, what is printed has three digits and a unit."""
+"""Tests of sizes, durations and units: input is read exactly, values are printed with three digits and a unit."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_every_value_of_every_unit_prints(value: float, unit: Unit) -> None:
 
 
 def test_one_grammar_for_every_size() -> None:
-    """Every key of a registered entry that holds a size takes what any other takes."""
+    """All keys for a size, of all media, layouts and workloads, accept the same notations."""
     sized = [
         (entry.name, key, entry.Options if hasattr(entry, "Options") else entry.Parameters)
         for registry in (MEDIA, LAYOUTS, WORKLOADS)

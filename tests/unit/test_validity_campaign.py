@@ -1,4 +1,4 @@
-"""Rules on the values of all trials together, on series made up here."""
+"""Tests of the validity rules for all trials of a campaign together, with synthetic series."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_calm_trials_are_no_reason_for_doubt() -> None:
 
 def test_all_becoming_slower_is_drift_and_of_the_whole_campaign() -> None:
     slower = [100.0, 98.0, 96.0, 93.0, 90.0]
-    latency = [10.0, 10.2, 10.5, 10.9, 11.3]  # lower is better, and it rises
+    latency = [10.0, 10.2, 10.5, 10.9, 11.3]  # lower is better, so this becomes worse
     (found,) = judge((series(slower), series(latency, stack="xfs", better=Direction.LOWER)))
     assert (found.warning.kind, found.warning.severity, found.series) == ("drift", Severity.NOTE, None)
     assert found.warning.data["change"] < -0.05
@@ -60,7 +60,7 @@ def test_one_cell_that_is_still_repeated_is_not_the_machine() -> None:
     falling = [100.0, 98.0, 96.0, 93.0, 90.0, 87.0, 85.0, 82.0]
     others = [series([100.0, 101.0, 99.5, 100.2, 100.1], stack=name) for name in ("xfs", "btrfs")]
     assert "drift" not in kinds(series(falling), *others)
-    assert "drift" in kinds(series(falling))  # where it is all that there is
+    assert "drift" in kinds(series(falling))  # if it is the only cell
 
 
 def test_drift_that_does_not_matter_is_not_told() -> None:
@@ -71,7 +71,7 @@ def test_drift_that_does_not_matter_is_not_told() -> None:
 def test_two_groups_of_trials() -> None:
     low = [100.0 + 0.1 * step for step in range(10)]
     high = [150.0 + 0.1 * step for step in range(10)]
-    # alternating in no regular way, so that neighbours do not resemble each other
+    # In irregular order, so that there is no autocorrelation.
     mixed = [low[0], high[0], high[1], low[1], high[2], low[2], low[3], high[3], low[4], high[4],
              high[5], low[5], low[6], high[6], high[7], low[7], high[8], low[8], high[9], low[9]]  # fmt: skip
     (found,) = judge((series(mixed), series(CALM, stack="xfs")))

@@ -1,4 +1,4 @@
-"""Each rule on facts just inside and just outside its limit; a rule that lacks what it needs says nothing."""
+"""Tests of the validity rules for a trial, with values on both sides of each limit; without its data, no rule warns."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def facts(work: WorkFacts | None = None, *, cold: bool = True, **more: Any) -> T
 
 
 def only(kind: str, given: TrialFacts) -> ValidityWarning:
-    """The one warning of this kind, and the only one there is."""
+    """Return the only warning, which must be of this kind."""
     (warning,) = judge(given)
     assert warning.kind == kind
     return warning
@@ -51,7 +51,7 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
     assert rule.severity in Severity
     sources = "".join(path.read_text() for path in Path(probes.__file__).parent.glob("*.py"))
     for needed in rule.needs:
-        written = [f'"{needed}"', f'f"{needed.partition("_")[0]}_{{name}}"']  # one probe makes its names
+        written = [f'"{needed}"', f'f"{needed.partition("_")[0]}_{{name}}"']  # one probe composes its names
         assert any(each in sources for each in written), f"no probe has {needed}"
 
 
@@ -59,12 +59,12 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
     ("measured_s", "asked_s", "expected"),
     [
         (0.94, 1.0, [("too_short", INVALID)]),
-        (0.96, 1.0, [("too_short", NOTE)]),  # 1 s, as near as a tool keeps to it
+        (0.96, 1.0, [("too_short", NOTE)]),  # 1 s, within the accuracy of a tool
         (8.9, 10.0, [("too_short", INVALID)]),  # ended early
         (9.1, 10.0, [("too_short", NOTE)]),
         (29.9, 29.9, [("too_short", NOTE)]),
         (30.0, 30.0, []),
-        (0.5, None, [("too_short", DOUBT)]),  # of a set amount the time is the outcome
+        (0.5, None, [("too_short", DOUBT)]),  # the amount of work is fixed; the time is the result
         (1.0, None, [("too_short", NOTE)]),
         (31.0, None, []),
         (None, 10.0, []),
@@ -125,7 +125,7 @@ def test_what_the_tool_did_wrong_or_warns_of() -> None:
 def read(
     size: int, moved: int, device: float | None, *, direct: bool = False, written: int | None = 0
 ) -> TrialFacts:
-    """Cold reads of ``moved`` bytes in ``size`` bytes of files, on a machine with 1 GiB."""
+    """Return facts of cold reads: ``moved`` bytes in total, of files of ``size`` bytes, on a machine with 1 GiB."""
     work = WorkFacts(read_bytes=moved, written_bytes=written, direct=direct, working_set_bytes=size)
     return facts(work, figures=figures(device_read_bytes=device), memory_bytes=GIB)
 
@@ -136,14 +136,14 @@ def read(
         (read(64 * MIB, 64 * MIB, 64 * MIB), []),
         (read(64 * MIB, 64 * MIB, MIB), []),
         (read(64 * MIB, 64 * MIB, MIB - 1), [("cache_served", INVALID)]),
-        (read(512 * MIB, 512 * MIB, 5 * MIB), [("cache_served", INVALID)]),  # less than a hundredth
+        (read(512 * MIB, 512 * MIB, 5 * MIB), [("cache_served", INVALID)]),  # less than 1 %
         (read(512 * MIB, 512 * MIB, 6 * MIB), []),
-        (read(15 * MIB, 15 * MIB, 0), []),  # too little to tell
+        (read(15 * MIB, 15 * MIB, 0), []),  # too little to judge
         (read(64 * MIB, 64 * MIB, None), []),
-        (read(64 * MIB, 64 * MIB, 0, written=None), []),  # may have written, for all we know
+        (read(64 * MIB, 64 * MIB, 0, written=None), []),  # may have read what it wrote itself
         (read(64 * MIB, 64 * MIB, 31 * MIB, direct=True), [("cache_served", INVALID)]),
         (read(64 * MIB, 64 * MIB, 32 * MIB, direct=True), []),
-        # read ten times over: each byte came from the device once
+        # Each byte was read ten times, but only once from the device.
         (read(64 * MIB, 640 * MIB, 64 * MIB), [("fits_in_memory", DOUBT)]),
         (read(64 * MIB, 100 * MIB, 64 * MIB), [("fits_in_memory", NOTE)]),
         (read(64 * MIB, 100 * MIB, 90 * MIB), []),
@@ -160,7 +160,7 @@ def test_reads_from_caches(given: TrialFacts, expected: list[tuple[str, Severity
     [
         (True, 1, 64 * MIB, []),
         (False, 1, 64 * MIB, [("fits_in_memory", DOUBT)]),
-        (True, 10, 64 * MIB, [("fits_in_memory", DOUBT)]),  # a final fsync writes the last pass only
+        (True, 10, 64 * MIB, [("fits_in_memory", DOUBT)]),  # a final fsync writes only the last pass
         (True, 10, 640 * MIB, []),  # an fsync after each write
     ],
 )
@@ -223,7 +223,7 @@ def test_another_clock_source() -> None:
 
 
 def steps(*levels: float) -> Rate:
-    """Eight seconds in stretches of equal length, with a little that goes up and down."""
+    """Return a rate over 8 s: each level for the same time, with small variation."""
     each = 40 // len(levels)
     values = [level * (1 + 0.01 * (index * 7 % 5 - 2)) for level in levels for index in range(each)]
     return Rate(what="bandwidth", interval_s=0.2, values=tuple(values))
@@ -233,10 +233,10 @@ def steps(*levels: float) -> Rate:
     ("rate", "changed"),
     [
         (steps(100.0), False),
-        (steps(100.0, 110.0), False),  # a tenth is within what a steady state allows
+        (steps(100.0, 110.0), False),  # 10 % is within the limit of a steady state
         (steps(100.0, 60.0), True),
         (steps(*(100.0 - 5 * step for step in range(10))), True),  # a slope of 45 %
-        (Rate(what="bandwidth", interval_s=0.2, values=(100.0, 50.0) * 5), False),  # too short to tell
+        (Rate(what="bandwidth", interval_s=0.2, values=(100.0, 50.0) * 5), False),  # too few values to judge
     ],
 )
 def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) -> None:
@@ -248,7 +248,7 @@ def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) ->
 
 def test_a_step_is_as_large_as_its_levels_are_apart() -> None:
     (warning,) = judge(facts(WorkFacts(measured_s=40.0, rates=(steps(100.0, 60.0),))))
-    # 16 pairs: the first 8 of 40 values are left out, so most are near 60, and so is the median: 40 / 60
+    # The first 8 of 40 values are left out. Most of the other 16 pairs are near 60, and so is the median: 40 / 60.
     assert warning.data["shift"] == pytest.approx(40 / 60, abs=0.02)
 
 

@@ -1,4 +1,4 @@
-"""Virtual disks: profiles, faults as they are written, the options of each disk, memory. Starts no disk."""
+"""Tests of virtual disks: profiles, the syntax of faults, each disk's options, memory. No disk is started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recorded with bonnie++ 2.00a (Debian 12) on Linux 6.18, ext4 on a loop device."""
+"""Tests of the workload ``bonnie``, with output of bonnie++ 2.00a (Debian 12, Linux 6.18, ext4 on a loop device)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_figures_are_where_bonnie_puts_them() -> None:
     assert (found.metrics["seq_create_rate"], found.metrics["seq_create_cpu"]) == (29280.0, 22.0)
     assert found.metrics["seq_create_latency_max"] == 12112e3
     assert found.metrics["random_delete_latency_max"] == 15908e3
-    # 1048576 KiB / 140366 KiB/s, 16384 files / 29280 files/s
+    # 1048576 KiB / (140366 KiB/s); 16384 files / (29280 files/s)
     assert found.parts_s["write"] == pytest.approx(7.470299, rel=1e-6)
     assert found.parts_s["seq_create"] == pytest.approx(0.559563, rel=1e-5)
     assert found.flushed
@@ -68,7 +68,7 @@ def test_fsync_of_each_file() -> None:
     assert found.metrics["seq_delete_rate"] == 2060.0
     assert found.metrics["random_create_rate"] == 731.0
     assert found.metrics["random_delete_rate"] == 451.0
-    # printed in ms from 0.1 s on
+    # bonnie++ prints latencies from 0.1 s on in ms.
     assert found.metrics["random_delete_latency_max"] == 180e6
     # 102400 / 451
     assert found.parts_s["random_delete"] == pytest.approx(227.0510, rel=1e-6)
@@ -79,7 +79,7 @@ def test_byte_by_byte() -> None:
     assert (found.metrics["putc_bandwidth"], found.metrics["putc_cpu"]) == (2863 * 1024, 67.0)
     assert (found.metrics["getc_bandwidth"], found.metrics["getc_cpu"]) == (3043 * 1024, 50.0)
     assert (found.metrics["putc_latency_max"], found.metrics["getc_latency_max"]) == (9876e3, 9378e3)
-    # of 3 MiB, as bonnie.h has it
+    # bonnie++ reads and writes 3 MiB byte by byte (bonnie.h).
     assert found.parts_s["putc"] == pytest.approx(3072 / 2863)
 
 
@@ -94,7 +94,7 @@ def test_files_alone_have_no_figures_of_a_large_one() -> None:
 def test_bytes_are_unknown_where_they_are_drawn() -> None:
     assert reading("too-fast", size="16m", fast=False).written_bytes is None
     alone = reading("too-fast", size="16m", fast=False, seeks=0)
-    # written, rewritten, 3 MiB by bytes; read as often
+    # 16 MiB written, 16 MiB rewritten, 3 MiB byte by byte; as much is read.
     assert alone.written_bytes == alone.read_bytes == 35 * 1048576
     drawn = reading("files", **{"files": 16384, "max-size": "4k"})
     assert (drawn.read_bytes, drawn.written_bytes) == (None, None)
@@ -104,7 +104,7 @@ def test_full_disks() -> None:
     parameters = BONNIE.parse_parameters({"size": "64m"})
     with pytest.raises(NoSpaceError):
         BONNIE.read(parameters, failed("enospc"))
-    # of small files bonnie++ does not say why they could not be made
+    # bonnie++ does not report why small files could not be created.
     with pytest.raises(ToolOutputError, match="Can't create file"):
         BONNIE.read(parameters, failed("enospc-files"))
 
@@ -199,9 +199,9 @@ def test_mistakes(raw: dict[str, Any], message: str) -> None:
 
 def test_room_time_and_needs() -> None:
     both = BONNIE.parse_parameters({"size": "64m", "files": 102400, "dirs": 1000, "direct": True})
-    # 102400 x 1 KiB of inodes and 1000 directories of 4 KiB are more than 64 MiB
+    # 102400 × 1 KiB of inodes and 1000 directories of 4 KiB need more space than the file of 64 MiB.
     assert BONNIE.space_bytes(both) == 104857600 + 4096000
-    # 4 x 64 MiB at 200 MB/s, 3 s before the seeks, 6 x 102400 files at 15 000/s
+    # 4 × 64 MiB at 200 MB/s, 3 s before the seeks, 6 × 102400 files at 15 000/s.
     assert BONNIE.expected_s(both) == pytest.approx(1.34217728 + 3 + 40.96)
     assert BONNIE.needs(both).abilities == {Ability.DIRECT_WRITES}
     assert BONNIE.needs(both).largest_file_bytes == 67108864

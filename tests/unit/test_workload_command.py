@@ -1,4 +1,4 @@
-"""A command of the user's own: words, placeholders, metrics, and that nobody runs one unasked."""
+"""Tests of the workload ``command``: its words, placeholders and metrics; commands need the user's consent."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_a_command_cannot_hide_itself_from_who_is_asked(capsys: pytest.CaptureFi
     hidden = {
         **harmless.workload.parameters,
         "run": "rm x \x1b[2K\x1b[1A \u202e",
-    }  # of a store: no study has it
+    }  # only a manipulated store can contain this
     cells = [
         harmless.model_copy(update={"workload": harmless.workload.model_copy(update={"parameters": hidden})})
     ]

@@ -1,4 +1,4 @@
-"""The workload crash: what is run, and what its document means."""
+"""Tests of the workload ``crash``: which command is run, and how its output is read."""
 
 import json
 from pathlib import Path
@@ -32,7 +32,8 @@ def reading(document: dict[str, Any], stderr: str = "") -> Reading:
 
 
 def test_what_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "/state")  # a tool has an environment of its own
+    # Tools do not inherit XDG_STATE_HOME, so its directory is passed as an option.
+    monkeypatch.setenv("XDG_STATE_HOME", "/state")
     parameters = CRASH.parse_parameters({"length": 2, "states": 50, "sector": "512"})
     run = CRASH.commands(parameters, JOB).run
     assert run[:4] == ("fslab", "crash", "test", "/mnt/x")

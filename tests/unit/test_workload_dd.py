@@ -1,4 +1,4 @@
-"""Recorded with dd of coreutils 9.1."""
+"""Tests of the workload ``dd``, with output of dd of coreutils 9.1."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def recorded(name: str) -> str:
 
 def test_a_write() -> None:
     found = reading(recorded("write-1m"), op="write", bs="1M", count=512)
-    # 536870912 bytes in 1.76451 s; dd itself says 304 MB/s
+    # 536870912 bytes in 1.76451 s; dd reports 304 MB/s.
     assert found.metrics == {"write_bandwidth": pytest.approx(304260623, rel=1e-8)}
     assert (found.read_bytes, found.written_bytes, found.measured_s) == (0, 536870912, 1.76451)
     assert not found.direct

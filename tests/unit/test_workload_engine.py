@@ -1,4 +1,4 @@
-"""The protocol's golden documents, and documents recorded with fslab-engine 0.1.0."""
+"""Tests of the workload ``engine``, with golden documents of the protocol and output of fslab-engine 0.1.0."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reading(text: str, **raw: Any) -> Reading:
 
 
 def changed(**changes: Any) -> str:
-    """The golden document, with other values for some of its keys."""
+    """Return the golden document as text, with ``changes`` of its keys."""
     return json.dumps({**json.loads((PROTOCOL / "small-files.json").read_text()), **changes})
 
 
@@ -186,7 +186,7 @@ def test_headlines(operations: str, headline: tuple[str, ...]) -> None:
 
 def test_estimates() -> None:
     parameters = ENGINE.parse_parameters({"files": 1000, "size": "5k", "dirs": 2})
-    # two blocks and an inode each, and two directories
+    # Two blocks and an inode per file, and two directories.
     assert ENGINE.space_bytes(parameters) == 1000 * (8192 + 1024) + 2 * 4096
     slow = ENGINE.parse_parameters({"files": 1000, "fsync": True})
     assert ENGINE.expected_s(slow) > ENGINE.expected_s(parameters)

@@ -1,4 +1,4 @@
-"""Operations on synthetic trees, by the protocol's golden documents: right answers, wrong ones, commands."""
+"""Tests of the engine's operations on synthetic trees, with golden documents: correct and wrong answers, commands."""
 
 from __future__ import annotations
 

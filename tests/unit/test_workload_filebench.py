@@ -1,4 +1,4 @@
-"""The protocol's golden document of ``fslab-engine wml``, and what a study may say of it."""
+"""Tests of the workload ``filebench``, with the golden document of ``fslab-engine wml``."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_figures_of_a_run() -> None:
 
 def test_a_write_without_an_fsync_may_not_have_reached_the_device() -> None:
     golden = document()
-    assert reading(json.dumps(golden)).flushed is True  # varmail syncs whatever it appends
+    assert reading(json.dumps(golden)).flushed is True  # varmail calls fsync after every append
     for flowop in golden["answer"]["runs"][0]["flowops"]:
         if flowop["name"] == "fsyncreply":
             flowop["count"] //= 2
@@ -122,7 +122,7 @@ def test_a_script_and_a_file() -> None:
         ({"personality": "varmail", "file": "/x.f", "file_text": ""}, "not personality and file"),
         ({"personality": "varmial"}, "varmail"),
         ({"file": "x.f", "file_text": "", "personality": "oltp"}, "not personality and file"),
-        ({"personality": "oltp", "set": "filesize=>64m"}, "'>64m' is not a size"),  # asked for by a plan
+        ({"personality": "oltp", "set": "filesize=>64m"}, "'>64m' is not a size"),  # the plan needs this size
         ({"file": "/etc/shadow"}, "the text of 'file: /etc/shadow' is missing"),
         ({"personality": "varmail", "digest": DIGEST}, "'digest' needs 'file'"),
         ({"personality": "varmail", "set": "nfiles"}, "'nfiles' is not name=value"),
@@ -141,7 +141,7 @@ def test_room_and_time() -> None:
         parameters = FILEBENCH.parse_parameters(raw)
         return FILEBENCH.space_bytes(parameters), FILEBENCH.expected_s(parameters)
 
-    # 100 files of 4 KiB with a block and an inode of 1 KiB each, three times over; 409600 B at 400 MB/s.
+    # 3 × 100 files of 4 KiB, each with another block and an inode of 1 KiB. 100 files at 20,000/s, 400 KiB at 400 MB/s.
     room, seconds = about(personality="varmail", nfiles=100, meanfilesize="4k", runtime=10)
     assert room == 3 * 100 * (4096 + 4096 + 1024)
     assert seconds == pytest.approx(10 + 0.005 + 0.001024)

@@ -1,4 +1,4 @@
-"""Recorded with fio 3.33 on Linux 6.18, ext4 on a loop device."""
+"""Tests of the workload ``fio``, with output of fio 3.33 (Linux 6.18, ext4 on a loop device) and of other versions."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_both_directions_of_two_jobs_are_reported_as_one_group() -> None:
 def test_a_buffered_write_is_measured_to_the_end_of_its_fsync() -> None:
     found = reading("write-1m-buffered", rw="write", bs="1m", size="512m")
     assert found.measured_s == 3.476
-    # 536870912 bytes in 3.476 s; fio cuts to whole bytes
+    # 536870912 bytes in 3.476 s; fio rounds down to whole bytes.
     assert found.metrics["write_bandwidth"] == 154450780.0
     assert found.metrics["write_slat_mean"] is None  # psync submits and completes in one call
     assert not found.direct
@@ -152,7 +152,7 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
     found = FIO.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=3.0))
     (rate,) = found.rates
     assert (rate.what, rate.interval_s) == ("bandwidth", 0.2)
-    # KiB/s of two jobs, reads and writes; the second interval ended at 401 ms in one job and 400 in the other
+    # KiB/s: reads and writes of two jobs. The second interval ended at 401 ms in one job and at 400 ms in the other.
     kib = [
         34720 + 35940 + 34600 + 36920,
         41320 + 42460 + 41400 + 41480,
@@ -166,14 +166,14 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
     ("lines", "kib"),
     [
         (["200, 10, 0, 0, 0", "400, 12, 0, 0, 0"], [10, 12]),
-        # two jobs: what the second one has no time for any more is left out
+        # Two jobs: an interval that the second job did not reach is left out.
         (["200, 10, 0, 0, 0", "400, 12, 0, 0, 0", "600, 13, 0, 0, 0", "200, 20, 0, 0, 0", "401, 21, 0, 0, 0"],
          [30, 33]),
-        # nothing moved between 400 and 800 ms, and no reads before 200 ms
+        # Nothing was transferred between 400 and 800 ms, and nothing was read before 200 ms.
         (["200, 7, 1, 0, 0", "400, 10, 0, 0, 0", "400, 5, 1, 0, 0", "1000, 8, 0, 0, 0"], [7, 15, 0, 0, 8]),
-        # fio was late: 659 and 909 ms stand for the intervals up to 600, 800 and 1000 ms
+        # fio was late: the entries at 659 and 909 ms are for the intervals that end at 600, 800 and 1000 ms.
         (["200, 10, 0, 0, 0", "402, 11, 0, 0, 0", "659, 12, 0, 0, 0", "909, 13, 0, 0, 0"], [10, 11, 12, 13, 13]),
-        # 620 and 690 ms both lie nearest to 600 ms
+        # For both 620 and 690 ms, the nearest end of an interval is 600 ms.
         (["200, 10, 0, 0, 0", "400, 10, 0, 0, 0", "620, 12, 0, 0, 0", "690, 13, 0, 0, 0"], [10, 10, 12]),
     ],
 )  # fmt: skip
@@ -287,7 +287,7 @@ def test_estimates() -> None:
     timed = FIO.parse_parameters({"rw": "randread", "size": "300m", "numjobs": 2, "runtime": "10s"})
     assert FIO.space_bytes(timed) == 600 * 1024 * 1024
     assert 10 < FIO.expected_s(timed) < 15
-    # 4 KiB at the guessed 20,000 a second: 1 GiB takes 13 s
+    # 1 GiB takes 13 s at the estimated 20,000 requests of 4 KiB per second.
     assert 13 < FIO.expected_s(FIO.parse_parameters({"rw": "write", "size": "1g"})) < 15
 
 
@@ -303,7 +303,7 @@ VERSIONS = GOLDEN.with_name("fio-versions")
 
 @pytest.mark.parametrize("version", ["3.1", "3.16", "3.28", "3.36", "3.41"])
 def test_documents_of_other_versions(version: str) -> None:
-    """Their form differs (see the README beside them); their figures are the same."""
+    """The same result is read from documents of several fio versions, whose format differs (README.md next to them)."""
     parameters = FIO.parse_parameters(
         {"rw": "randrw", "size": "4000k", "iodepth": 4, "direct": True, "fsync": 100, "ioengine": "libaio"}
     )
@@ -332,7 +332,7 @@ def test_documents_of_other_versions(version: str) -> None:
 
 
 def test_a_synchronous_engine_submits_in_no_time_of_its_own() -> None:
-    """Old versions write zeros, and count no samples."""
+    """A synchronous engine has no submission latency. Old versions of fio write 0 for it, without a sample count."""
     document = json.loads((VERSIONS / "fio-3.1.json").read_text())
     document["jobs"][0]["write"]["slat_ns"] = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0}
     found = FIO.read(FIO.parse_parameters({"rw": "randwrite", "size": "4000k"}), output(json.dumps(document)))

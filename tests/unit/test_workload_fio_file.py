@@ -1,4 +1,4 @@
-"""A job file of fio: what is understood of it, and what of it fio never gets to see."""
+"""Tests of fio job files: which jobs are read from them, and which options are refused."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Tests of the parameters of the workload ``fio``: their consequences, and the messages about mistakes."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -15,7 +17,7 @@ LEAST = {"rw": "read", "size": "1g"}
 
 
 def mistakes(**raw: Any) -> dict[str, str]:
-    """The mistakes that fslab finds, by key."""
+    """Return the mistakes that fslab finds, by key."""
     with pytest.raises(ValidationError) as caught:
         FioParameters.model_validate(raw)
     return {str(found["loc"][0]): found["msg"] for found in caught.value.errors()}

@@ -1,4 +1,4 @@
-"""The workload io-errors: what is run, and what its document means."""
+"""Tests of the workload ``io-errors``: which command is run, and how its output is read."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Recorded with IOzone 3.489 on Linux 6.18, ext4 on a loop device."""
+"""Tests of the workload ``iozone``, with output of IOzone 3.489 (Linux 6.18, ext4 on a loop device)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run_of(**raw: Any) -> str:
 
 def test_all_six_tests_of_one_point() -> None:
     found = reading("all-64m-64k", size="64m", record="64k")
-    # printed in kB/s of 1024 bytes
+    # IOzone prints kB/s of 1024 bytes.
     assert found.metrics == {
         "write_bandwidth": 1049770 * 1024,
         "rewrite_bandwidth": 1325512 * 1024,
@@ -77,7 +77,7 @@ def test_a_sweep_has_a_figure_of_each_point() -> None:
     assert found.metrics["write_bandwidth_16m_16k"] == 1004967 * 1024
     assert found.metrics["reread_bandwidth_16m_32k"] == 1599995 * 1024
     assert found.metrics["random_write_bandwidth_64m_64k"] == 807123 * 1024
-    # three record lengths, half of six tests, 16 + 32 + 64 MiB
+    # Three record lengths, three of the six tests, 16 + 32 + 64 MiB.
     assert found.read_bytes == found.written_bytes == 3 * 3 * 112 * 1048576
     assert set(found.parts_s) == {
         f"{test}_64m_64k" for test in ("write", "rewrite", "read", "reread", "random_read", "random_write")
@@ -89,7 +89,7 @@ def test_processes_are_summed_by_iozone() -> None:
     assert found.metrics["write_bandwidth"] == pytest.approx(664153.38 * 1024)
     assert found.metrics["reread_bandwidth"] == pytest.approx(10054650.00 * 1024)
     assert found.metrics["random_write_bandwidth"] == pytest.approx(584121.75 * 1024)
-    # the first process that is done ends the count of the others
+    # When the first process has finished, the others no longer count what they transfer.
     assert (found.read_bytes, found.written_bytes, found.measured_s) == (None, None, None)
     assert found.working_set_bytes == 33554432
 
@@ -151,7 +151,7 @@ def test_commands_of_a_sweep() -> None:
 
 
 def test_points_are_those_that_iozone_visits() -> None:
-    # seen of `iozone -a -n 4k -g 32k -y 4k`, in kB
+    # Recorded from `iozone -a -n 4k -g 32k -y 4k`, in KiB.
     parameters = IOZONE.parse_parameters({"smallest": "4k", "largest": "32k"})
     assert [(size // 1024, record // 1024) for size, record in parameters.points] == [
         (4, 4), (8, 4), (8, 8), (16, 4), (16, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32),
@@ -215,7 +215,7 @@ def test_mistakes(raw: dict[str, Any], message: str) -> None:
 def test_room_time_and_needs() -> None:
     parameters = IOZONE.parse_parameters({"size": "64m", "tests": 1, "threads": 2, "direct": True})
     assert IOZONE.space_bytes(parameters) == 134217728
-    # laid out, read, read again: 3 x 128 MiB at 200 MB/s, and 3.4 s of sleep each
+    # Written, read, read again: 3 × 128 MiB at 200 MB/s, with a pause of 3.4 s each.
     assert IOZONE.expected_s(parameters) == pytest.approx(2.01326592 + 10.2)
     assert IOZONE.needs(parameters).abilities == {Ability.DIRECT_READS, Ability.DIRECT_WRITES}
     sweep = IOZONE.parse_parameters(SWEEP)
@@ -246,7 +246,7 @@ def test_the_engine_reads_what_it_wrote_before() -> None:
 
 
 def test_what_the_engine_tells() -> None:
-    """Of its golden document, which its own tests write: two threads, 256k in records of 4k and 64k."""
+    """Metrics are read from the golden document of the engine's tests: two threads, 256 KiB, records of 4 and 8 KiB."""
     text = (Path(__file__).parents[2] / "engine/golden/iozone.json").read_text()
     raw = {"program": "engine", "smallest": "256k", "largest": "256k"}
     records = {"smallest-record": "4k", "largest-record": "8k"}

@@ -1,4 +1,4 @@
-"""Several workloads at once: parts, their commands in their directories, their figures under their names."""
+"""Tests of the workload ``mixed``: parts that run at the same time, their commands, directories and metrics."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_figures_of_each_part_and_how_long_they_ran_together() -> None:
     assert set(reading.metrics) == {metric.name for metric in MIXED.metrics(parameters)}
     assert reading.messages == ("part 'b' ended after 500 ms, but the longest part ran for 2 s",)
     assert reading.parts_s == {"a": 2.0, "b": 0.5}
-    assert reading.written_bytes is None  # a command does not say what it wrote
+    assert reading.written_bytes is None  # unknown for a command
     assert MIXED.headline(parameters) == ("a_write_bandwidth", "b_time")
 
 
@@ -69,7 +69,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
         assert (found.passes, found.depth, found.parts_s) == (3.0, shallow, {"a x": 0.5})
         assert found.promises_broken == ("a: lost",)
         unset = {each.name for each in fields(found) if getattr(found, each.name) == _default(each)}
-        assert unset == {"asked_s"}  # each tool is asked for a time of its own
+        assert unset == {"asked_s"}  # each part has its own requested time
 
 
 def _default(fact: Field[Any]) -> Any:

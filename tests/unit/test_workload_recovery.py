@@ -1,4 +1,4 @@
-"""The workload recovery: what is run, and what its document means."""
+"""Tests of the workload ``recovery``: which command is run, and how its output is read."""
 
 import json
 from pathlib import Path

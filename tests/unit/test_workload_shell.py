@@ -1,4 +1,4 @@
-"""Shell loops: what is run, and that a loop which did not come to its end yields nothing."""
+"""Tests of the workload ``shell``: which loops are run, and that a loop that ended early has no metrics."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_rate_is_that_of_the_whole_loop() -> None:
 def test_reads_and_lines() -> None:
     found = reading("10\n", operation="cat", files=10, size="1k")
     assert (found.read_bytes, found.written_bytes, found.flushed) == (10240, 0, None)
-    # ten lines of "line N" and two of "line NN", each with its end
+    # Ten lines "line N" and two lines "line NN", each with a newline.
     assert reading("12\n", operation="echo", files=12).written_bytes == 10 * 7 + 2 * 8
     assert reading("12\n", operation="mkdir", files=12).written_bytes == 0
     assert reading("12\n", operation="touch", files=12, sync=True).flushed is True
@@ -46,7 +46,7 @@ def test_a_loop_that_ended_early_has_no_figures(stdout: str) -> None:
 
 
 def test_a_full_disk_is_its_own_failure() -> None:
-    # said by coreutils 9.1
+    # The message of coreutils 9.1.
     with pytest.raises(NoSpaceError):
         reading(
             "", stderr="head: error writing 'standard output': No space left on device\n", operation="create"
@@ -97,7 +97,7 @@ def test_mistakes(raw: dict[str, Any], message: str) -> None:
 
 def test_room_and_time() -> None:
     small = SHELL.parse_parameters({"operation": "delete", "files": 600, "size": "5k"})
-    # two blocks and an inode each; made and deleted at 600 processes a second
+    # Two blocks and an inode per file; created and deleted at 600 processes per second.
     assert SHELL.space_bytes(small) == 600 * (8192 + 1024)
     assert SHELL.expected_s(small) == pytest.approx(2.0)
     assert SHELL.space_bytes(SHELL.parse_parameters({"operation": "mkdir", "files": 10})) == 10 * 5120

@@ -1,4 +1,4 @@
-"""Recorded with sysbench 1.0.20 on Linux 6.18, ext4 on a loop device."""
+"""Tests of the workload ``sysbench``, with output of sysbench 1.0.20 (Linux 6.18, ext4 on a loop device)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_reads_and_writes_are_kept_apart() -> None:
         "read_bandwidth": pytest.approx(420317921.28),
         "write_bandwidth": pytest.approx(280211947.52),
         "fsync_rate": 1716.26,
-        # 1985.38 ms of 44614 requests
+        # 1985.38 ms for 44614 requests.
         "latency_mean": pytest.approx(44501.28, abs=0.01),
         "latency_p95": 10000.0,
         "latency_max": 6210000.0,
@@ -59,7 +59,7 @@ def test_a_number_of_events_is_a_set_amount() -> None:
         "seqwr-events-short",
         **{"file-test-mode": "seqwr", "file-total-size": "16M", "file-num": 1, "events": 1024},
     )
-    # every 100th request is an fsync of the one file: 1014 writes and 10 fsyncs, and one more at the end
+    # Every 100th request is an fsync of the only file: 1014 writes and 10 fsyncs, and one more fsync at the end.
     assert found.written_bytes == 1014 * 16384
     assert found.asked_s is None
 
@@ -74,7 +74,7 @@ def test_fsync_after_each_write_is_part_of_the_write() -> None:
     )  # fmt: skip
     assert found.written_bytes == 3497 * 16384
     assert found.metrics["fsync_rate"] == 3491.94
-    # 996.97 ms of 3497 requests
+    # 996.97 ms for 3497 requests.
     assert found.metrics["latency_mean"] == pytest.approx(285092.94, abs=0.01)
 
 
@@ -108,7 +108,7 @@ def test_any_other_fatal_message_is_told() -> None:
         ({"file-fsync-end": False, "file-extra-flags": "direct,dsync"}, True),
         ({"file-fsync-end": False, "file-extra-flags": "sync"}, True),
         ({"file-fsync-end": False, "file-extra-flags": "direct"}, False),
-        # stores to a mapping are not writes, and O_SYNC is about writes: open(2)
+        # Stores to a mapping are not writes, and O_SYNC applies only to writes (open(2)).
         ({"file-fsync-end": False, "file-extra-flags": "sync", "file-io-mode": "mmap"}, False),
     ],
 )

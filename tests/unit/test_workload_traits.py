@@ -1,4 +1,4 @@
-"""What workloads do is said by themselves: nobody else names a tool or guesses at its parameters."""
+"""Tests of workload traits: each workload describes itself; other modules do not depend on tools or parameters."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def test_requests_syncs_and_parallelism() -> None:
     assert traits("fio", rw="write", size="1m", numjobs=3).parallel == 3
     assert traits("sysbench", **{"file-test-mode": "rndwr", "file-num": 16}).syncs_per_write == 0.16
     mixed = {"file-test-mode": "rndrw", "file-num": 4}
-    # 1 of 2.5 requests writes; sysbench 1.0.20 reports 1716.26 fsyncs/s and 17102.78 writes/s
+    # 1 of 2.5 requests is a write; sysbench 1.0.20 reports 1716.26 fsyncs/s and 17102.78 writes/s.
     assert traits("sysbench", **mixed).syncs_per_write == pytest.approx(1716.26 / 17102.78, rel=0.01)
-    # at least one write lies between two rounds of fsync, one per file
+    # There is at least one write between two rounds of fsyncs, each with one fsync per file.
     assert traits("sysbench", **mixed, **{"file-fsync-freq": 1}).syncs_per_write == 4
     assert traits("sysbench", **mixed, **{"file-fsync-all": True}).syncs_per_write == 1
     assert traits("sysbench", **mixed, **{"file-fsync-freq": 0}).syncs_per_write is None
@@ -71,7 +71,7 @@ def test_what_is_not_known_is_not_guessed() -> None:
 
 
 def test_no_tool_is_named_outside_the_workloads() -> None:
-    names = set(REGISTRY.names()) - {"command", "crash", "mixed"}  # words with other meanings as well
+    names = set(REGISTRY.names()) - {"command", "crash", "mixed"}  # these words also have other meanings
     for path in sorted(SOURCE.rglob("*.py")):
         if path.is_relative_to(SOURCE / "workloads"):
             continue
