@@ -105,9 +105,11 @@ def journal(directory: Path) -> bool:
     store = directory / "journal.sqlite"
     run(["run", str(study)], store)
     document = compared(["last", "--stack", "ext4 data=ordered", "--stack", "ext4 data=journal"], store)
-    for line in document["lines"]:
-        print(f"{line['workload']}, {line['metric']}: {line['ratio']:.3f} × — {line['outcome']}")
-    return all(line["outcome"] == "worse" and line["holds_together"] for line in document["lines"])
+    lines = document["lines"]
+    for line in lines:
+        ratio = "no ratio" if line["ratio"] is None else f"{line['ratio']:.3f} ×"
+        print(f"{line['workload']}, {line['metric']}: {ratio} — {line['outcome']}")
+    return bool(lines) and all(line["outcome"] == "worse" and line["holds_together"] for line in lines)
 
 
 def compared(arguments: list[str], store: Path) -> dict[str, Any]:

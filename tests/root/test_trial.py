@@ -12,6 +12,7 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
+from fslab.system import warm_memory
 
 FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "8m"}
 
@@ -65,6 +66,29 @@ def test_provenance_has_the_exact_commands_in_order(workspace: Workspace) -> Non
     assert record.provenance.tools["mkfs.xfs"] is not None
     assert record.provenance.device["logical_block_bytes"] == 512
     assert record.raw["fio.json"].startswith("{")
+
+
+def test_memory_is_held_between_buffered_runs_where_free_memory_goes_to_a_host(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm_memory, "is_reported", lambda: True)
+    buffered = cell("dd", {"op": "write", "bs": "1m", "count": 16}, cache=Cache.COLD)
+    record = run(workspace, buffered)
+    assert record.provenance.device["memory_held_bytes"] >= 16 << 20
+    assert workspace.warm_memory.held_bytes >= 16 << 20, "for the next run"
+    direct = run(workspace, cell())
+    assert direct.metrics, direct.error
+    monkeypatch.setattr(warm_memory, "is_reported", lambda: False)
+    workspace.warm_memory.release()
+    assert "memory_held_bytes" not in run(workspace, buffered).provenance.device
+
+
+@pytest.mark.parametrize("filesystem", ["ext2", "ext3", "ext4"])
+def test_ext4_reads_no_bitmaps_in_the_background(filesystem: str, workspace: Workspace) -> None:
+    record = run(workspace, cell(filesystem=filesystem))
+    assert any(
+        "no_prefetch_block_bitmaps" in options for options in record.provenance.observed["mount_options"]
+    )
 
 
 def test_warm_does_not_remount(workspace: Workspace) -> None:

@@ -32,13 +32,14 @@ from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, stack, tool_scratch
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import cache, proc, tools, untrusted_files
+from fslab.system import cache, proc, tools, untrusted_files, warm_memory
 from fslab.system.signals import Teardown
 from fslab.system.tools import Tool
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
 from fslab.workloads import Job, Reading
 
+PAGE_CACHE_MOST_BYTES = 4 << 30
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
@@ -113,6 +114,8 @@ def _measure(
     feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
+    cached_bytes = _cached_bytes(workload)
+    workspace.warm_memory.hold(cached_bytes)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
     up = _build(cell, key, workspace, undo, state)
     feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
@@ -133,6 +136,7 @@ def _measure(
     state.device |= undo.enter_context(disks.running(cell, workspace))
     watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
     undo.callback(watch.close)
+    state.device |= _released(workspace.warm_memory)
     watch.snapshot(SnapshotMoment.BEFORE)
     limit_s, look = cell.time_limit_s, up.look
     done = workspace.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
@@ -144,6 +148,9 @@ def _measure(
     watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # so that the last snapshot has everything that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
+    workspace.warm_memory.hold(
+        cached_bytes
+    )  # at once: what the page cache had is given to the host in seconds
     state.device |= disks.facts(cell, workspace)
     findings = watch.derive(_work(cell.cache, done, reading))
     state.metrics = {
@@ -158,6 +165,18 @@ def _measure(
             up.mount()
         for argv in commands.cleanup:
             workspace.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
+
+
+def _cached_bytes(workload: workloads.ParsedWorkload[Any]) -> int:
+    """Return how much memory to hold for the page cache of a run. None is needed where free memory stays in use."""
+    if workload.traits().direct or not warm_memory.is_reported():
+        return 0
+    return min(workload.space_bytes(), PAGE_CACHE_MOST_BYTES)
+
+
+def _released(held: warm_memory.WarmMemory) -> dict[str, int]:
+    released = held.release()
+    return {"memory_held_bytes": released} if released else {}
 
 
 def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:

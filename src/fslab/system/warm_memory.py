@@ -1,0 +1,65 @@
+"""Memory that is held between runs, and given back to the kernel just before one.
+
+In many virtual machines free memory goes back to the host (virtio_balloon, free page reporting). The first write to
+such a page then makes the host allocate it again: measured 330 MB/s instead of 1,800. Whether the page cache of a run
+gets such pages depends on what ran before, so that buffered writes scatter by a factor. Memory that was held until then
+is still in use by the guest, and the kernel takes what was freed last first.
+"""
+
+import contextlib
+import mmap
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab.system import memory, sysfs
+
+_REPORTING = 5  # VIRTIO_BALLOON_F_REPORTING: include/uapi/linux/virtio_balloon.h
+_POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since Linux 5.14: include/uapi/asm-generic/mman-common.h
+SHARE = 4  # of the available memory, at most a quarter is held
+
+
+def is_reported(sys: Path = sysfs.SYS) -> bool:
+    """Return whether this kernel gives free memory back to a host."""
+    devices = sys.glob("bus/virtio/drivers/virtio_balloon/virtio*/features")
+    features = [sysfs.text(device) or "" for device in devices]
+    return any(bits[_REPORTING : _REPORTING + 1] == "1" for bits in features)
+
+
+@dataclass(kw_only=True, slots=True)
+class WarmMemory:
+    """Memory that is held. The process must not be forked meanwhile with the memory: children do not get it."""
+
+    _held: list[mmap.mmap] = field(default_factory=list)
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that are held now."""
+        return sum(map(len, self._held))
+
+    def hold(self, wanted_bytes: int) -> None:
+        """Hold at least ``wanted_bytes`` in whole pages, or as much as a quarter of the available memory allows.
+
+        What is held already stays. Does nothing if the kernel cannot do it: no run depends on it.
+        """
+        room = (memory.available_bytes() or 0) // SHARE
+        more = min(wanted_bytes - self.held_bytes, room) // mmap.PAGESIZE * mmap.PAGESIZE
+        if more <= 0:
+            return
+        held = mmap.mmap(-1, more, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        try:
+            held.madvise(mmap.MADV_DONTFORK)
+            held.madvise(mmap.MADV_NOHUGEPAGE)
+            held.madvise(_POPULATE_WRITE)
+        except OSError:
+            held.close()
+        else:
+            self._held.append(held)
+
+    def release(self) -> int:
+        """Give all of it back to the kernel; return how many bytes that were."""
+        released = self.held_bytes
+        with contextlib.ExitStack() as undo:
+            for held in self._held:
+                undo.callback(held.close)
+        self._held.clear()
+        return released
