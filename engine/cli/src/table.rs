@@ -82,8 +82,12 @@ fn rows_of(value: &Value) -> Vec<Vec<String>> {
     let mut keys: Vec<&String> = first.keys().collect();
     keys.sort_by_key(|key| !NAMING.contains(&key.as_str()));
     let heading = keys.iter().map(|key| (*key).clone()).collect();
-    let cells =
-        rows.iter().map(|row| keys.iter().map(|key| row.get(*key).map_or_else(String::new, cell)).collect());
+    let value = |row: &Map<String, Value>, key: &str| match row.get(key) {
+        None => String::new(),
+        Some(Value::Number(number)) if NAMING.contains(&key) => number.to_string(), // not a quantity
+        Some(value) => cell(value),
+    };
+    let cells = rows.iter().map(|row| keys.iter().map(|key| value(row, key)).collect());
     std::iter::once(heading).chain(cells).collect()
 }
 
@@ -128,6 +132,12 @@ fn align<R: AsRef<[String]>>(rows: &[R]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn identifiers_are_no_quantities() {
+        let rows = rows_of(&serde_json::json!([{"bytes": 123_456, "uid": 65534}]));
+        assert_eq!(rows, [["uid", "bytes"], ["65534", "123,456"]]);
+    }
 
     #[test]
     fn columns_stand_below_each_other_whatever_the_names_are_written_in() {

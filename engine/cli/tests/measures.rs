@@ -47,6 +47,12 @@ fn the_whole_is_no_less_than_its_parts() {
     for (name, contents) in [("a", b'x'), ("b", b'x'), ("c", b'y'), ("d", b'y')] {
         fs::write(directory.path().join(name), vec![contents; 100_000]).unwrap();
     }
+    let alone = succeed(&["duplicates", directory.path().to_str().unwrap(), "--threads", "1"]);
+    for operation in alone["operations"].as_array().unwrap() {
+        let seconds = |key: &str| operation[key].as_f64().unwrap();
+        let cpu = seconds("cpu_user_seconds") + seconds("cpu_system_seconds");
+        assert!(cpu <= seconds("seconds") + 0.0005, "one thread is counted once: {operation:#}");
+    }
     let found = succeed(&["duplicates", directory.path().to_str().unwrap(), "--threads", "2"]);
     let operations = found["operations"].as_array().unwrap();
     let (whole, parts) = operations.split_last().unwrap();

@@ -168,3 +168,12 @@ fn a_signal_ends_it_quickly() {
     unsafe { libc::kill(pid, libc::SIGTERM) };
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
+
+#[test]
+fn long_files_of_drawn_lengths_are_read_whole() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let drawn = ["--files", "6", "--size", "1k", "--max-size", "5m", "--seed", "3"];
+    let all = succeed(&[&["small-files", path, "--operations", "create,read,delete"][..], &drawn].concat());
+    assert_eq!(all["operations"][1]["bytes"], all["operations"][0]["bytes"]);
+}

@@ -236,3 +236,23 @@ fn snapshots_and_periods_are_told_apart() {
     let rest = seconds(&found["answer"]["runs"][0]);
     assert!(periods + rest <= whole, "{periods} + {rest} of {whole}");
 }
+
+#[test]
+fn quit_ends_the_workload_also_within_a_loop() {
+    let directory = tempdir().unwrap();
+    let mark = directory.path().join("reached");
+    let text = format!("foreach $n in 1,2,3 {{ quit }}\nsystem \"touch {}\"\n", mark.display());
+    let found = script(directory.path(), &text, &["--allow-system"]);
+    assert!(!mark.exists(), "{found:#}");
+}
+
+#[test]
+fn creating_files_alone_runs_nothing_where_there_are_none() {
+    let directory = tempdir().unwrap();
+    let mark = directory.path().join("reached");
+    let text = format!("system \"touch {}\"\n", mark.display());
+    script(directory.path(), &text, &["--create-only", "--allow-system"]);
+    assert!(!mark.exists());
+    script(directory.path(), &text, &["--allow-system"]);
+    assert!(mark.exists(), "otherwise it runs");
+}

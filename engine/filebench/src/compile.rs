@@ -61,6 +61,7 @@ struct CompositeDefinition {
 }
 
 #[derive(Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a state of its own")]
 struct Compiler {
     context: Context,
     mistakes: Diagnostics,
@@ -77,6 +78,8 @@ struct Compiler {
     filesets: Option<Arc<Vec<FilesetSpec>>>,
     running: bool,
     ran: bool,
+    /// Whether `quit` was reached.
+    quit: bool,
     steps: Vec<Step>,
     usage: Vec<String>,
     warnings: Vec<Warning>,

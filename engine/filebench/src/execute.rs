@@ -67,7 +67,7 @@ impl<'a> Execution<'a> {
     pub(crate) fn run(&mut self, create_only: bool) -> Result<()> {
         let steps = &self.program.steps;
         let files = steps.iter().position(|step| matches!(step, Step::CreateFiles(_)));
-        let last = files.filter(|_| create_only).map_or(steps.len(), |position| position + 1);
+        let last = if create_only { files.map_or(0, |position| position + 1) } else { steps.len() };
         let done = steps[..last].iter().try_for_each(|step| stop::check().and_then(|()| self.step(step)));
         let ended = self.end_threads();
         // Report the error of a thread rather than the cancellation that it caused.

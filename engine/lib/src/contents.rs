@@ -1,8 +1,8 @@
 //! File contents that cannot be compressed or deduplicated: random bytes that depend on seed, file and block.
 //!
-//! Each block is a slice of a small pool of random words, XORed with a random word of its own. No two blocks are equal,
-//! and a compressor finds no repetition between blocks, however large its window is. Generating a block takes a
-//! fraction of the time of writing it, so contents can be generated while files are written.
+//! Each block is a slice of a small pool of random words, combined by exclusive or with a random word of its own. No
+//! two blocks are equal, and a compressor finds no repetition between blocks, however large its window is. Generating a
+//! block takes a fraction of the time of writing it, so contents can be generated while files are written.
 
 use crate::random::{Stream, mix};
 

@@ -118,11 +118,16 @@ impl Target {
     /// # Errors
     /// Those of [`Target::open`]; kind `invalid` if the directory is not empty.
     pub fn make_or_open_empty(&self) -> Result<OwnedFd> {
-        match rustix::fs::mkdirat(&self.around, &self.name, sys::DIRECTORY_MODE) {
-            Ok(()) | Err(Errno::EXIST) => {}
+        let made = match rustix::fs::mkdirat(&self.around, &self.name, sys::DIRECTORY_MODE) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
             Err(errno) => return Err(Error::system("create directory", &self.path, errno)),
-        }
-        let opened = self.open()?;
+        };
+        let opened = self.open().inspect_err(|_| {
+            if made {
+                let _ = rustix::fs::unlinkat(&self.around, &self.name, AtFlags::REMOVEDIR); // a refusal leaves nothing
+            }
+        })?;
         if is_empty(&opened).context("list", || &self.path)? {
             return Ok(opened);
         }

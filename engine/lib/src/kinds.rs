@@ -87,6 +87,7 @@ impl Kind {
             SIGNATURES.iter().find(|(at, magic, _)| head.get(*at..).is_some_and(|h| h.starts_with(magic)));
         match signature {
             Some((.., kind)) => *kind,
+            None if is_bitmap(head) => Self::Image,
             None if is_text(head) => Self::Text,
             None => Self::Data,
         }
@@ -94,7 +95,7 @@ impl Kind {
 }
 
 /// Offset, bytes and kind of each signature. The first match applies, so more specific signatures come first.
-const SIGNATURES: [(usize, &[u8], Kind); 41] = [
+const SIGNATURES: [(usize, &[u8], Kind); 40] = [
     (0, b"\x7fELF", Kind::Executable),
     (0, b"\x89PNG\r\n\x1a\n", Kind::Image),
     (0, b"\xff\xd8\xff", Kind::Image),
@@ -129,7 +130,6 @@ const SIGNATURES: [(usize, &[u8], Kind); 41] = [
     (0, b"\0\0\x01\xba", Kind::Video),
     (8, b"AVI ", Kind::Video),
     (8, b"WEBP", Kind::Image),
-    (0, b"BM\0", Kind::Image),
     (0, b"II*\0", Kind::Image),
     (0, b"MM\0*", Kind::Image),
     (0, b"\0asm", Kind::Executable),
@@ -137,6 +137,11 @@ const SIGNATURES: [(usize, &[u8], Kind); 41] = [
     (0, b"MZ", Kind::Executable),
     (0, b"SQLite format 3\0", Kind::Database),
 ];
+
+/// Return whether the bytes begin a BMP file: "BM", the size of the file, and four reserved bytes, which are 0.
+fn is_bitmap(head: &[u8]) -> bool {
+    head.starts_with(b"BM") && head.get(6..10).is_some_and(|reserved| reserved == [0; 4])
+}
 
 /// Return whether the bytes are UTF-8 without control characters, except those common in text. An incomplete character
 /// at the end is accepted, because the file may continue there.
@@ -167,5 +172,7 @@ mod tests {
         assert_eq!(Kind::by_content(b"\xff\xfe\0"), Kind::Data);
         assert_eq!(Kind::by_content(b"\x7fELF\x02"), Kind::Executable);
         assert_eq!(Kind::by_content(b"....ftypisom"), Kind::Video);
+        assert_eq!(Kind::by_content(b"BM\x8a\x7f\x01\0\0\0\0\0\x8a\0"), Kind::Image);
+        assert_eq!(Kind::by_content(b"BMW and others\n"), Kind::Text);
     }
 }

@@ -113,8 +113,11 @@ fn limits_of(groups: &str) -> Vec<[PathBuf; 3]> {
 fn headroom(limit: &str, used: &str, stat: &str) -> Option<u64> {
     let limit: u64 = limit.trim().parse().ok()?;
     let used: u64 = used.trim().parse().ok()?;
+    // In version 1, only these include the groups below, as the usage does.
+    let prefix = if stat.contains("total_inactive_file") { "total_" } else { "" };
+    let names = [format!("{prefix}inactive_file"), format!("{prefix}active_file")];
     let cached = stat.lines().filter_map(|line| line.split_once(' '));
-    let cached = cached.filter(|(name, _)| ["inactive_file", "active_file"].contains(name));
+    let cached = cached.filter(|(name, _)| names.iter().any(|known| known == name));
     let cached: u64 = cached.filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok()).sum();
     Some(limit.saturating_sub(used.saturating_sub(cached)))
 }
@@ -135,6 +138,8 @@ mod tests {
         let stat = "anon 300\nfile 200\ninactive_file 150\nactive_file 20\n";
         assert_eq!(headroom("1000\n", "600\n", stat), Some(1000 - 600 + 170));
         assert_eq!(headroom("max\n", "600\n", stat), None);
+        let first = "inactive_file 1\nactive_file 2\ntotal_inactive_file 150\ntotal_active_file 20\n";
+        assert_eq!(headroom("1000\n", "600\n", first), Some(1000 - 600 + 170));
         assert_eq!(headroom("100\n", "600\n", ""), Some(0));
     }
 

@@ -63,10 +63,13 @@ impl WorkSet {
         let target = Target::beneath(parent, Path::new(name), path.clone())?;
         let descriptor = target.open()?;
         let mut set = Self { shape, target, path, descriptor, open: Vec::new() };
-        if make {
-            set.make_directories()?;
+        let made = if make { set.make_directories() } else { Ok(()) };
+        if let Err(error) = made.and_then(|()| set.open_directories()) {
+            if make {
+                let _ = set.remove(); // the first error is the one that matters
+            }
+            return Err(error);
         }
-        set.open_directories()?;
         Ok(set)
     }
 

@@ -94,6 +94,9 @@ fn parse_class(text: &str) -> Result<Class, String> {
         Some("uniform") => Distribution::Uniform,
         Some(other) => return Err(format!("unknown distribution '{other}'")),
     };
+    if parts.next().is_some() {
+        return Err("expected NAME:FILES:SIZE[:DISTRIBUTION]".to_owned());
+    }
     let files = files.parse().map_err(|_| format!("'{files}' is not a number of files"))?;
     Ok(Class { name: name.to_owned(), files, mean_bytes: parse_size(size)?, distribution })
 }
@@ -105,6 +108,9 @@ fn parse_planted(text: &str) -> Result<Planted, String> {
     };
     let share = share.parse().map_err(|_| format!("'{share}' is not a share from 0 to 1"))?;
     let hits = parts.next().unwrap_or("1");
+    if parts.next().is_some() {
+        return Err("expected TEXT:SHARE[:HITS], and no colon in TEXT".to_owned());
+    }
     let hits = hits.parse().map_err(|_| format!("'{hits}' is not a number of hits"))?;
     Ok(Planted { text: pattern.to_owned(), share, hits })
 }

@@ -28,6 +28,9 @@ const MOST_PERIODS: f64 = 10_000.0;
 impl Compiler {
     pub(super) fn commands(&mut self, commands: &[At<Command>]) {
         for command in commands {
+            if self.quit {
+                return; // within a loop or a personality
+            }
             self.executed += 1;
             if self.steps.len() > MOST_STEPS || self.executed > MOST_COMMANDS {
                 return self.mistake(command.span, "there are too many steps");
@@ -37,7 +40,7 @@ impl Compiler {
             }
             if matches!(command.it, Command::Quit) && self.mistakes.is_empty() {
                 // The commands after `quit` are not executed. The definitions before it are still checked.
-                self.ran = true;
+                (self.ran, self.quit) = (true, true);
                 return;
             }
             self.command(command);
@@ -233,8 +236,11 @@ impl Compiler {
         for value in values {
             if let Some(value) = self.evaluate(value, &Scope::new()) {
                 self.variables.insert(variable.it.clone(), value);
+                if self.running {
+                    self.push_rate();
+                }
                 self.commands(commands);
-                if self.executed > MOST_COMMANDS {
+                if self.quit || self.executed > MOST_COMMANDS {
                     return;
                 }
             }

@@ -162,7 +162,8 @@ impl Compiler {
             Operator::Remainder => left % right,
         };
         if !result.is_finite() {
-            self.mistake(span, "division by zero");
+            let by_zero = matches!(operator, Operator::Divide | Operator::Remainder) && right == 0.0;
+            self.mistake(span, if by_zero { "division by zero" } else { "the result is too large" });
             return None;
         }
         Some(Evaluated::Float(result))

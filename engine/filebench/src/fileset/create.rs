@@ -211,7 +211,8 @@ impl Fileset {
             match done {
                 Ok(()) | Err(Errno::EXIST | Errno::NOENT) => {}
                 Err(errno) => {
-                    return Err(Error::system("create directory", self.path_of_leaf_directory(leaf), errno));
+                    let action = if wanted { "create directory" } else { "remove directory" };
+                    return Err(Error::system(action, self.path_of_leaf_directory(leaf), errno));
                 }
             }
         }

@@ -32,11 +32,13 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Set the number of events per second; 0 disables the limits.
+    /// Set the number of events per second; 0 disables the limits. Kept events beyond five seconds of the new rate are
+    /// dropped, but they are not lost: no thread was too slow for them.
     pub(crate) fn set_rate(&self, rate: f64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.accrue(now_ns());
         state.rate = rate;
+        state.available = if rate > 0.0 { state.available.min(KEPT * rate) } else { 0.0 };
     }
 
     /// Discard all events and start to count them now.
@@ -159,6 +161,21 @@ mod tests {
         state.available -= 50.0;
         state.accrue(110_000_000_000);
         assert!((state.available + 20.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_lower_rate_loses_no_events_and_none_forgets_what_threads_owe() {
+        let events = Events::default();
+        events.reset();
+        events.set_rate(1000.0);
+        events.state.lock().unwrap().available = 4000.0;
+        events.set_rate(10.0);
+        let state = events.state.lock().unwrap();
+        assert!(state.available <= 50.0 && state.lost <= 0.0, "{state:?}");
+        drop(state);
+        events.state.lock().unwrap().available = -30.0;
+        events.set_rate(0.0);
+        assert!(events.state.lock().unwrap().available.abs() < 1e-9);
     }
 
     /// 1000 events per second and a stall of 10 ms: the first event is taken 9 ms late, each of the following ones 1 ms

@@ -21,7 +21,10 @@ impl Worker<'_> {
         let own = if flowop.with.fd > 0 { self.slots.at(id).entry.take() } else { None };
         let (fileset, file, state) = if let Some((fileset, file)) = own {
             let files = &self.fileset(fileset).files;
-            let Some(state) = files.take(file, || self.shared.over()) else { return Ok(Next::On) };
+            let Some(state) = files.take(file, || self.shared.over()) else {
+                self.slots.at(id).entry = own; // it is still open, and is given back at the end
+                return Ok(Next::On);
+            };
             (fileset, file, state)
         } else {
             let Some(fileset) = flowop.with.fileset else {

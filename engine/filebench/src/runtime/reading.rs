@@ -7,12 +7,16 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use crate::program::Flowop;
+use fslab_engine::buffer::AlignedBuffer;
 use fslab_engine::error::Result;
 use fslab_engine::measure::clock::now_ns;
 use fslab_engine::sys;
 
 use super::transfer::{LARGEST, Transfer};
 use super::worker::{Next, Worker};
+
+/// Bytes that are read to check the end of a file: aligned for direct I/O.
+const CHECKED: u64 = 4096;
 
 impl Worker<'_> {
     pub(super) fn read(&mut self, flowop: &Flowop) -> Result<Next> {
@@ -127,15 +131,16 @@ impl Worker<'_> {
 
 /// Check that a file ends at its current position or at `offset`, where a read returned no more data. Return ENODATA if
 /// its size according to fstat(2) is larger, but pread(2) still returns nothing: the rest of the file is lost. If
-/// pread(2) returns data, another thread has extended the file meanwhile, which is not an error. Errors of pread(2) are
-/// ignored.
+/// pread(2) returns data, another thread has extended the file meanwhile, which is not an error.
+///
+/// The read is aligned, as direct I/O needs it.
 fn check_end(file: &OwnedFd, offset: Option<u64>) -> Result<(), Errno> {
     let at = offset.map_or_else(|| rustix::fs::tell(file), Ok)?;
     let size = u64::try_from(rustix::fs::fstat(file)?.st_size).unwrap_or(0);
-    match sys::retry(|| rustix::io::pread(file, &mut [0_u8; 1], at)) {
-        Ok(0) if at < size => Err(Errno::NODATA),
-        _ => Ok(()),
-    }
+    let start = at / CHECKED * CHECKED;
+    let mut buffer = AlignedBuffer::new(usize::try_from(CHECKED).unwrap_or(0)).map_err(|_| Errno::NOMEM)?;
+    let count = sys::retry(|| rustix::io::pread(file, buffer.as_mut(), start))?;
+    if at < size && start + count as u64 <= at { Err(Errno::NODATA) } else { Ok(()) }
 }
 
 #[cfg(test)]

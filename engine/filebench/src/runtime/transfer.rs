@@ -233,7 +233,10 @@ impl Worker<'_> {
         let length = usize::try_from(size).unwrap_or(usize::MAX);
         if self.aio.as_ref().is_none_or(|aio| aio.longest() < length) {
             self.drain().context("write", || flowop.label.clone())?;
-            self.aio = Writer::new(length, &self.shared.contents, self.index as u64)?;
+            // New helpers have new identities: else they would write the blocks of the former ones again.
+            self.aio_writers += 1;
+            let identity = self.aio_writers << 32 | self.index as u64;
+            self.aio = Writer::new(length, &self.shared.contents, identity)?;
         }
         let Some(aio) = &self.aio else { return Self::wrong(flowop, "cannot start its helper threads") };
         let which = Which { local: flowop.local, info: flowop.info, kind: flowop.kind, late: self.late };

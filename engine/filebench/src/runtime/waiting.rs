@@ -59,6 +59,8 @@ impl Worker<'_> {
         };
         if new > 0 {
             self.late = self.shared.events.take(new as f64 / each, || self.shared.over());
+        } else {
+            self.late = None; // the next operation was not scheduled
         }
         self.record(flowop, start, 0);
     }

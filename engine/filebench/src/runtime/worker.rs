@@ -62,6 +62,8 @@ pub(super) struct Worker<'a> {
     pub(super) done: Vec<Done>,
     pub(super) constants: Vec<Constants>,
     pub(super) aio: Option<Writer>,
+    /// Number of writers started so far.
+    pub(super) aio_writers: u64,
     /// CPU time of the helper threads of asynchronous writes that have ended.
     aio_cpu: CpuTime,
     /// Delay of the thread behind the last event that it took, in nanoseconds; `None` if no rate limits the thread.
@@ -93,6 +95,7 @@ impl<'a> Worker<'a> {
             done: vec![Done::default(); spec.count],
             constants: vec![Constants::default(); spec.count],
             aio: None,
+            aio_writers: 0,
             aio_cpu: CpuTime::default(),
             late: None,
             cpu_before: CpuTime::default(),

@@ -14,15 +14,13 @@ pub struct Whole {
 impl Whole {
     /// Start the time measurement, before the first phase.
     pub fn begin() -> Self {
-        Self { started: now_ns(), cpu: CpuTime::of_this_thread() }
+        Self { started: now_ns(), cpu: CpuTime::of_this_process() }
     }
 
     /// Return one operation for the sequence: the count of the first phase, the bytes and errors of all phases, and the
-    /// time since [`Whole::begin`], including the time between phases. CPU time is the sum over the phases plus that of
-    /// the calling thread.
+    /// time and the CPU time of the process since [`Whole::begin`], including those between phases.
     pub fn end(self, name: &'static str, parts: &[Operation]) -> Operation {
-        let sum = |part: fn(&Operation) -> f64| parts.iter().map(part).sum::<f64>();
-        let between = CpuTime::of_this_thread() - self.cpu;
+        let cpu = CpuTime::of_this_process() - self.cpu;
         let passed = seconds(now_ns() - self.started);
         let waited =
             parts.last().map_or(0.0, |last| last.last_finished_seconds - last.first_finished_seconds);
@@ -39,8 +37,8 @@ impl Whole {
             last_finished_seconds: passed,
             rate_per_second: (passed > 0.0).then(|| count as f64 / passed),
             bandwidth_bytes_per_second: (passed > 0.0).then(|| bytes as f64 / passed),
-            cpu_user_seconds: sum(|part| part.cpu_user_seconds) + seconds(between.user_ns),
-            cpu_system_seconds: sum(|part| part.cpu_system_seconds) + seconds(between.system_ns),
+            cpu_user_seconds: seconds(cpu.user_ns),
+            cpu_system_seconds: seconds(cpu.system_ns),
             latency_ns: None,
             syscalls: None,
             series: None,

@@ -238,20 +238,19 @@ fn read(
         rustix::fs::openat(file.directory, file.name(LETTER).as_c_str(), sys::OPEN_READ, Mode::empty())
             .context("open", || file.path(LETTER))?;
     recorder.lap(Syscall::Open);
-    let mut length = 0;
+    let (expected, mut length) = (parameters.length_of(file.index), 0);
     loop {
         // The buffer holds one byte more than a file that is read at once, so that a longer file is noticed.
         let count = sys::read_some(&descriptor, buffer).context("read", || file.path(LETTER))?;
         recorder.lap(Syscall::Read);
         length += count as u64;
-        if count == 0 || length >= parameters.size_bytes {
+        if count == 0 || length >= expected {
             break;
         }
     }
     drop(descriptor);
     recorder.lap(Syscall::Close);
     recorder.end(length);
-    let expected = parameters.length_of(file.index);
     if length == expected { Ok(()) } else { Err(wrong_length(file, length, expected)) }
 }
 

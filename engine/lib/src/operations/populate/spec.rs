@@ -128,6 +128,15 @@ impl Spec {
                 ));
             }
         }
+        for (number, one) in self.patterns.iter().enumerate() {
+            let mut others = self.patterns.iter().enumerate().filter(|(other, _)| *other != number);
+            if let Some((_, other)) = others.find(|(_, other)| other.text.contains(&one.text)) {
+                return wrong(format!(
+                    "pattern '{}' is in pattern '{}': the hits of both would be counted for it",
+                    one.text, other.text
+                ));
+            }
+        }
         let files = self.classes.iter().map(|class| self.files_of(class)).fold(0, u64::saturating_add);
         match files {
             0 => wrong("the specification gives no files: raise the scale or the number of files".to_owned()),

@@ -13,21 +13,29 @@ const LONG_LINE: usize = 64 << 10;
 pub(super) struct Window {
     bytes: Vec<u8>,
     length: usize,
+    /// Bytes that are read at once.
+    piece: usize,
 }
 
 impl Window {
     /// Create a window with room for `read_bytes` and for as many bytes as can be left over.
     pub(super) fn new(read_bytes: usize, pattern: &Pattern) -> Result<Self> {
         let left_over = LONG_LINE.max(pattern.length());
-        Ok(Self { bytes: memory::zeroed(read_bytes.saturating_add(left_over))?, length: 0 })
+        Ok(Self {
+            bytes: memory::zeroed(read_bytes.saturating_add(left_over))?,
+            length: 0,
+            piece: read_bytes,
+        })
     }
 
     pub(super) fn clear(&mut self) {
         self.length = 0;
     }
 
+    /// Return the place of the next piece.
     pub(super) fn free(&mut self) -> &mut [u8] {
-        &mut self.bytes[self.length..]
+        let end = self.bytes.len().min(self.length + self.piece);
+        &mut self.bytes[self.length..end]
     }
 
     pub(super) fn filled(&mut self, count: usize) {

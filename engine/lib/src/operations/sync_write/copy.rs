@@ -48,10 +48,13 @@ impl<'a> Copier<'a> {
         }
         let mode = Mode::from_raw_mode(attributes.permissions & 0o777);
         let failed = |action| move |errno| mirror.trouble(action, errno, directory.node, entry.name);
-        if let Some(room) = &mirror.room {
-            room.take(&mirror.root, attributes.size).map_err(failed("make room for"))?;
-        }
-        let target = rustix::fs::openat(into, entry.name, sys::OPEN_NEW, mode).map_err(failed("create"))?;
+        let room = mirror.room.as_ref().map_or(Ok(()), |room| room.take(&mirror.root, attributes.size));
+        let target = room
+            .map_err(failed("make room for"))
+            .and_then(|()| {
+                rustix::fs::openat(into, entry.name, sys::OPEN_NEW, mode).map_err(failed("create"))
+            })
+            .inspect_err(|trouble| mirror.links.forget(attributes.id, trouble))?;
         recorder.lap(Syscall::Open);
         let copied = self.fill(&source, &target, &attributes, mirror, &failed, recorder);
         if let Err(trouble) = &copied {
