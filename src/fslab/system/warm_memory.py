@@ -3,7 +3,9 @@
 In many virtual machines free memory goes back to the host (virtio_balloon, free page reporting). The first write to
 such a page then makes the host allocate it again: measured 330 MB/s instead of 1,800. Whether the page cache of a run
 gets such pages depends on what ran before, so that buffered writes scatter by a factor. Memory that was held until then
-is still in use by the guest, and the kernel takes what was freed last first.
+is still in use by the guest, and the kernel takes what was freed last first. Pages are reported in blocks of 2 MiB, from
+which large folios come too: so huge pages are held where the machine has them (dd of 512 MiB on ext4: 0.82 s of CPU time
+in the kernel without held memory, 0.42 to 1.0 s with small pages, 0.16 to 0.26 s with huge ones).
 """
 
 import contextlib
@@ -15,6 +17,7 @@ from fslab.system import memory, sysfs
 
 _REPORTING = 5  # VIRTIO_BALLOON_F_REPORTING: include/uapi/linux/virtio_balloon.h
 _POPULATE_WRITE = 23  # MADV_POPULATE_WRITE, since Linux 5.14: include/uapi/asm-generic/mman-common.h
+_BLOCK_BYTES = 2 << 20  # of a huge page; x86-64, and aarch64 with pages of 4 KiB
 SHARE = 4  # of the available memory, at most a quarter is held
 
 
@@ -37,18 +40,19 @@ class WarmMemory:
         return sum(map(len, self._held))
 
     def hold(self, wanted_bytes: int) -> None:
-        """Hold at least ``wanted_bytes`` in whole pages, or as much as a quarter of the available memory allows.
+        """Hold at least ``wanted_bytes`` in whole blocks, or as much as a quarter of the available memory allows.
 
         What is held already stays. Does nothing if the kernel cannot do it: no run depends on it.
         """
         room = (memory.available_bytes() or 0) // SHARE
-        more = min(wanted_bytes - self.held_bytes, room) // mmap.PAGESIZE * mmap.PAGESIZE
+        more = min(wanted_bytes - self.held_bytes + _BLOCK_BYTES - 1, room) // _BLOCK_BYTES * _BLOCK_BYTES
         if more <= 0:
             return
         held = mmap.mmap(-1, more, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         try:
             held.madvise(mmap.MADV_DONTFORK)
-            held.madvise(mmap.MADV_NOHUGEPAGE)
+            with contextlib.suppress(OSError):  # a kernel without transparent huge pages
+                held.madvise(mmap.MADV_HUGEPAGE)
             held.madvise(_POPULATE_WRITE)
         except OSError:
             held.close()
