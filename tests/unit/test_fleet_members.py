@@ -165,7 +165,7 @@ def test_a_link_that_cannot_be_started_is_started_later(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(confined, "start", full)
-    monkeypatch.setattr(link_keeper.time, "monotonic", lambda: 1000.0)
+    monkeypatch.setattr("fslab.fleet.link_keeper.time.monotonic", lambda: 1000.0)
     kept = link_keeper.LinkKeeper(
         name="x", settings={}, files={}, user=None, request=lambda _: None, is_waiting=lambda _: False,
         tell=said.append,
