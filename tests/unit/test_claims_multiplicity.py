@@ -13,8 +13,8 @@ from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.trials import Trials
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
-# Half-widths for four differences with the spread of ``claimed.NOISE``, at 95 %, 97.5 % and 98.33 %.
-HALF, HALF_975, HALF_9833 = 0.041085, 0.053919, 0.062733
+# Half-widths for four differences with the spread of ``claimed.NOISE``, at 95 % and 97.5 %.
+HALF, HALF_975 = 0.041085, 0.053919
 
 
 def judged(*statements: str, xfs: float = 200.0) -> tuple[ClaimAnswer, ...]:

@@ -264,6 +264,41 @@ def test_what_the_engine_tells() -> None:
         IOZONE.read(parameters, ToolOutput(stdout="", stderr="", duration_s=1.0))
 
 
+def test_rounds_have_files_of_their_own_and_count_together() -> None:
+    """Ten rounds of 1 MiB: space and time of all, a working set of one; each test ends after 1 s."""
+    raw = {"program": "engine", "size": "1m", "record": "64k", "tests": "1", "rounds": 10}
+    parameters = IOZONE.parse_parameters(raw)
+    commands = IOZONE.commands(parameters, JOB)
+    assert commands.prepare[0][-1] == "--rounds=10"
+    assert commands.run[-3:] == ("--rounds=10", "--enough=1", "--keep")
+    assert IOZONE.space_bytes(parameters) == 10 << 20
+    # Written, read, read again: 3 MiB at 200 MB/s in each round.
+    assert IOZONE.expected_s(parameters) == pytest.approx(10 * 3 * 1048576 / 200e6)
+    assert IOZONE.expected_s(
+        IOZONE.parse_parameters({**raw, "size": "256m", "rounds": 100})
+    ) == pytest.approx(3 * 268435456 / 200e6)
+    tests = [
+        {
+            "name": name,
+            "size_bytes": 1 << 20,
+            "record_bytes": 65536,
+            "bandwidth_bytes_per_second": rate,
+            "rounds": 4,
+        }
+        for name, rate in (("read", 2 << 20), ("reread", 8 << 20))
+    ]
+    golden = json.loads((Path(__file__).parents[2] / "engine/golden/iozone.json").read_text())
+    text = json.dumps({**golden, "answer": {"tests": tests}})
+    found = IOZONE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=3.0))
+    assert found.parts_s == {"read": 2.0, "reread": 0.5}
+    assert (found.measured_s, found.read_bytes, found.working_set_bytes) == (2.5, 8 << 20, 1 << 20)
+    large = IOZONE.parse_parameters({**raw, "size": "4g"})
+    assert IOZONE.space_bytes(large) == 4 << 30, "one file takes longer than a second"
+    for refused in ({"program": "iozone"}, {"largest": "1m", "size": None, "tests": "0"}):
+        with pytest.raises(ValidationError, match="more than one of 'rounds' needs"):
+            IOZONE.parse_parameters({**raw, **refused})
+
+
 def test_each_program_is_needed_by_who_names_it() -> None:
     def needed(**raw: Any) -> list[str]:
         return [tool.program for tool in IOZONE.tools_of(IOZONE.parse_parameters({"size": "1m", **raw}))]

@@ -64,6 +64,35 @@ fn a_sweep_goes_over_sizes_and_the_records_that_fit() {
 }
 
 #[test]
+fn rounds_have_files_of_their_own_and_end_when_the_time_is_enough() {
+    let directory = tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let of = |arguments: &[&str]| {
+        succeed(&[&["iozone", path, "--size", "64k", "--threads", "2", "--keep"], arguments].concat())
+    };
+    let made = of(&["--tests", "0", "--rounds", "3"]);
+    assert_eq!(fs::read_dir(directory.path().join("fslab-iozone/d0000000000")).unwrap().count(), 6);
+    assert_eq!(made["operations"].as_array().unwrap().len(), 3 * 2);
+    let (names, rates): (Vec<_>, Vec<_>) = made["operations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|operation| (operation["name"].as_str().unwrap(), operation["bytes"].as_u64().unwrap()))
+        .unzip();
+    assert_eq!(names, ["write", "rewrite"].repeat(3));
+    assert!(rates.iter().all(|&bytes| bytes <= 2 * 65_536));
+    for (enough, rounds) in [("0", 1), ("1e9", 3)] {
+        let found = of(&["--tests", "1,2", "--rounds", "3", "--enough", enough]);
+        for test in found["answer"]["tests"].as_array().unwrap() {
+            assert_eq!(test["rounds"], rounds, "{found:#}");
+        }
+    }
+    let (missing, _) =
+        run(&["iozone", path, "--size", "64k", "--threads", "2", "--tests", "1", "--rounds", "4"]);
+    assert_eq!(missing["error"]["kind"], "not_found");
+}
+
+#[test]
 fn files_that_are_kept_are_read_by_a_later_run() {
     let directory = tempdir().unwrap();
     let path = directory.path().to_str().unwrap();

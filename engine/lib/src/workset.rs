@@ -125,6 +125,12 @@ impl WorkSet {
         })
     }
 
+    /// Return one file of a worker: the one with this position in its share.
+    pub fn file_of(&self, worker: usize, position: u64) -> Files {
+        let file = self.shape.share(worker).start + position;
+        Files::Created(file..file + 1)
+    }
+
     /// Call `action` for each of these files. Stops at the first error.
     pub fn each(
         &self,

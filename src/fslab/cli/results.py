@@ -154,14 +154,15 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     if as_json:
         print_json(rows)
         return
+    texts = [{**row, "trials": _done(row), "name": row["name"] or ""} for row in rows]
+    columns = ["campaign", "study", "status", "trials", *["name"] * any(row["name"] for row in rows)]
+    # Titles are shown only if nothing needs to be folded: the study's name says nearly the same.
+    widths = (max((len(str(each[title])) for each in texts), default=0) for title in (*columns, "title"))
+    if sum(widths) + 2 * len(columns) <= console().width:
+        columns.append("title")
     table = Table(box=None, pad_edge=False)
-    for title in ("campaign", "study", "status", "trials", "name", "title"):
+    for title in columns:
         table.add_column(title, no_wrap=title == "campaign", overflow="fold")
-    for row in rows:
-        table.add_row(
-            *(Text(str(row[key])) for key in ("campaign", "study", "status")),
-            _done(row),
-            Text(row["name"] or ""),
-            Text(row["title"], style="dim"),
-        )
+    for each in texts:
+        table.add_row(*(Text(str(each[title]), style="dim" if title == "title" else "") for title in columns))
     console().print(table)

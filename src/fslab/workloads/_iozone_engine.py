@@ -1,15 +1,29 @@
 """IOzone's tests by fslab's engine: builds the ``fslab-engine iozone`` commands, parses their JSON. Runs nothing."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from fslab.errors import ToolOutputError
 from fslab.workloads import Commands, Job, ToolOutput
 from fslab.workloads import _engine_document as documents
-from fslab.workloads._iozone_parameters import KIB, IozoneParameters, Point, label
+from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, IozoneParameters, Point, label
 
 CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
 
-Told = tuple[Point, str, float | None]
+
+@dataclass(frozen=True)
+class TestTotal:
+    """What one test did in all rounds: bytes per second (None if it took no time), and the number of rounds."""
+
+    point: Point
+    test: str
+    rate: float | None
+    rounds: int
+
+    @property
+    def seconds(self) -> float:
+        """The time of all rounds. The size of the point is that of one thread's file."""
+        return self.rounds * self.point[0] / self.rate if self.rate else 0.0
 
 
 def commands(parameters: IozoneParameters, job: Job) -> Commands:
@@ -29,9 +43,11 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
         f"--seed={job.seed}",
         "--json",
     )
+    rounds = () if parameters.most_rounds == 1 else (f"--rounds={parameters.most_rounds}",)
+    until = rounds and (*rounds, f"--enough={ENOUGH_S}")
     engine = ("fslab-engine", "iozone", directory)
-    layout = (*engine, "--tests=0", "--no-retest", "--flush", "--close", "--keep", *made)
-    run = (*engine, *_options(parameters), *made)
+    layout = (*engine, "--tests=0", "--no-retest", "--flush", "--close", "--keep", *made, *rounds)
+    run = (*engine, *_options(parameters), *made, *until)
     return Commands(
         prepare=() if 0 in parameters.groups else (layout,),
         # Keep the files: removing one before its pages reach the device would hide the cost of writing it.
@@ -40,19 +56,29 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     )
 
 
-def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[Told, ...]:
-    """Return point, test and bytes per second of each test. ToolOutputError for a point that was not requested."""
-    document = documents.document_of(output)
+def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[TestTotal, ...]:
+    """Return each test of each point. ToolOutputError for other output, and for a point that was not requested."""
     points = set(parameters.points)
-    found = []
-    for test in document["answer"]["tests"]:
-        point = test["size_bytes"], test["record_bytes"]
-        if point not in points:
-            raise ToolOutputError(
-                f"fslab-engine reports {label(point[0])} in records of {label(point[1])}, which was not requested"
+    try:
+        told = tuple(
+            TestTotal(
+                point=(test["size_bytes"], test["record_bytes"]),
+                test=test["name"].replace("-", "_"),
+                rate=test["bandwidth_bytes_per_second"],
+                rounds=test["rounds"],
             )
-        found.append((point, test["name"].replace("-", "_"), test["bandwidth_bytes_per_second"]))
-    return tuple(found)
+            for test in documents.document_of(output)["answer"]["tests"]
+        )
+    except (ValueError, LookupError, TypeError) as error:
+        said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
+        raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
+    for each in told:
+        if each.point not in points:
+            size, record = each.point
+            raise ToolOutputError(
+                f"fslab-engine reports {label(size)} in records of {label(record)}, which was not requested"
+            )
+    return told
 
 
 def _options(parameters: IozoneParameters) -> Iterator[str]:

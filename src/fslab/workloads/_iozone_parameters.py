@@ -1,5 +1,6 @@
 """Parameters of IOzone: one point (file size, record length), or a sweep over both. Runs nothing."""
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -11,6 +12,9 @@ KIB = 1024
 SMALLEST_FILE_BYTES = 4 * KIB  # iozone 3.489 silently starts at one page
 LARGEST_RECORD_BYTES = 16 * KIB * KIB  # iozone's own limit
 MOST_POINTS = 200
+# A test of 1 s or longer counts as long enough (validity rule too-short).
+ENOUGH_S = 1
+FASTEST_BYTES_PER_S = 4 << 30  # more than a file system reads from memory
 TESTS = {0: ("write", "rewrite"), 1: ("read", "reread"), 2: ("random_read", "random_write")}
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
@@ -50,6 +54,13 @@ class IozoneParameters(Parameters):
     direct: bool = Field(False, description="-I: bypass the page cache (O_DIRECT)")
     sync: bool = Field(False, description="-o: each write reaches the device (O_SYNC)")
     threads: int = Field(1, ge=1, le=256, description="-t: number of processes, each with its own file")
+    rounds: int = Field(
+        1,
+        ge=1,
+        le=1000,
+        description="repeat the tests up to N times, each time with another file, until each test has taken 1 s in "
+        "total; more than 1 only with 'program: engine'",
+    )
     purge: bool = Field(False, description="-p: purge the CPU cache before each test")
     cache_size: int | None = Field(
         None,
@@ -86,6 +97,11 @@ class IozoneParameters(Parameters):
             first, last = parse_size(self.smallest_record or "4k"), parse_size(self.largest_record or "16m")
         sizes = _doubled(parse_size(self.smallest or "64k"), parse_size(self.largest))
         return tuple((size, record) for size in sizes for record in _doubled(first, min(last, size)))
+
+    @property
+    def most_rounds(self) -> int:
+        """The number of files of each process: ``rounds``, or fewer if those are sure to be enough."""
+        return min(self.rounds, max(1, math.ceil(ENOUGH_S * FASTEST_BYTES_PER_S / self.largest_bytes)))
 
     @property
     def largest_bytes(self) -> int:
@@ -139,13 +155,25 @@ class IozoneParameters(Parameters):
         return self
 
     @model_validator(mode="after")
+    def _known_files(self) -> Self:
+        if self.rounds > 1 and (self.program != "engine" or self.sweep):
+            raise ValueError(
+                "more than one of 'rounds' needs 'program: engine', and 'size' instead of a sweep"
+            )
+        if self.sweep and 0 not in self.groups:
+            raise ValueError("a sweep reads the files that it wrote: 'tests' must include 0")
+        return self
+
+    @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.program == "engine" and self.cache_line is not None:
             raise ValueError("'cache-line' is not supported by 'program: engine': remove it")
+        if self.rounds > 1 and (self.program != "engine" or self.sweep):
+            raise ValueError(
+                "more than one of 'rounds' needs 'program: engine', and 'size' instead of a sweep"
+            )
         if self.sweep and self.threads > 1:
             raise ValueError("a sweep runs with one process only: remove 'threads'")
-        if self.sweep and 0 not in self.groups:
-            raise ValueError("a sweep reads the files that it wrote: 'tests' must include 0")
         if not self.points:
             raise ValueError("every file size is smaller than the record length: raise 'largest'")
         if len(self.points) > MOST_POINTS:

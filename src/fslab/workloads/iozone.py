@@ -18,7 +18,7 @@ from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _iozone_engine as engine
-from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
+from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, TESTS, IozoneParameters, Point, label
 from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.iozone"
@@ -131,20 +131,21 @@ class Iozone(Workload[IozoneParameters]):
             request_bytes=tuple(sorted({record for _, record in parameters.points})),
             parallel=parameters.threads,
             working_set_bytes=parameters.threads * parameters.largest_bytes,
-            files=parameters.threads,
+            files=parameters.threads * parameters.most_rounds,
             switches={Switchable.DIRECT: {"direct": True}, Switchable.SERIAL: {"threads": 1}},
         )
 
     def space_bytes(self, parameters: IozoneParameters) -> int:
-        """Return the size of the files of all processes; in a sweep the largest file, since one exists at a time."""
-        return parameters.largest_bytes * parameters.threads
+        """Return the size of all files; in a sweep of the largest, since one exists at a time."""
+        return parameters.largest_bytes * parameters.threads * parameters.most_rounds
 
     def expected_s(self, parameters: IozoneParameters) -> float:
-        """Estimate the duration: each test of each point transfers its file once."""
+        """Estimate the duration: each test of each point transfers its file once, or in rounds until it is enough."""
         passes = len(_tests(parameters)) + (0 not in parameters.groups)
         moved = sum(size for size, _ in parameters.points) * parameters.threads * passes
         sleeps = parameters.threads > 1 and parameters.program == "iozone"
-        return moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if sleeps else 0.0)
+        once = moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if sleeps else 0.0)
+        return min(once * parameters.most_rounds, max(once, ENOUGH_S * passes))
 
 
 def _tests(parameters: IozoneParameters) -> tuple[str, ...]:
@@ -211,14 +212,11 @@ def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str
 
 
 def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Reading:
-    try:
-        found = engine.reading_of(parameters, output)
-    except (ValueError, LookupError, TypeError) as error:
-        said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
-        raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
-    rates = {_name(parameters, test, point): rate for point, test, rate in found}
-    seconds = {_name(parameters, test, point): point[0] / rate for point, test, rate in found if rate}
-    return _reading(parameters, rates, seconds if parameters.threads == 1 else {})
+    told = engine.reading_of(parameters, output)
+    rates = {_name(parameters, each.test, each.point): each.rate for each in told}
+    seconds = {_name(parameters, each.test, each.point): each.seconds for each in told if each.rate}
+    rounds = max((each.rounds for each in told), default=1)
+    return _reading(parameters, rates, seconds if parameters.threads == 1 else {}, rounds=rounds)
 
 
 def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
@@ -237,9 +235,10 @@ def _reading(
     rates: dict[str, float | None],
     seconds: dict[str, float],
     messages: tuple[str, ...] = (),
+    rounds: int = 1,
 ) -> Reading:
     """Return the reading. Several processes stop counting when the first is done: bytes and time are unknown."""
-    tests, total = _tests(parameters), sum(size for size, _ in parameters.points)
+    tests, total = _tests(parameters), rounds * sum(size for size, _ in parameters.points)
     writes = sum("write" in test for test in tests)
     alone = parameters.threads == 1
     last = f"_{label(parameters.points[-1][0])}_{label(parameters.points[-1][1])}" if parameters.sweep else ""

@@ -58,6 +58,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = parse_length)]
     purge: Option<usize>,
 
+    /// Repeat the tests up to N times, each time with files of their own; the bandwidth is that of all rounds
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+
+    /// Stop repeating once each test has taken so many seconds in total; default: all rounds
+    #[arg(long, value_name = "SECONDS", requires = "rounds")]
+    enough: Option<f64>,
+
     /// Keep the files, for a later run without test 0 (-w)
     #[arg(long)]
     keep: bool,
@@ -78,6 +86,8 @@ impl Arguments {
             sizes_bytes: self.size.clone(),
             records_bytes: self.record.clone(),
             threads: self.measured.threads,
+            rounds: self.rounds,
+            enough_seconds: self.enough,
             flush: self.flush,
             close: self.close,
             direct: self.direct,

@@ -5,6 +5,9 @@
 //! seek to each record exactly once, in one shuffled order that reads, writes and all threads share. `fsync` and
 //! `close` are timed if requested, also for reads. With several threads, the first thread that finishes ends the count
 //! of the others. The data are like IOzone's: zeros except for the first eight bytes of each page.
+//!
+//! Unlike IOzone, the tests can be repeated in rounds, each with its own files, because a test of a small file takes
+//! only milliseconds. The bandwidth is then that of all rounds: bytes divided by time.
 
 mod bench;
 
@@ -23,7 +26,7 @@ use crate::memory;
 use crate::room::{self, Need};
 use crate::sys;
 use crate::workset::{FileOrder, Shape, WorkSet};
-use bench::{Bench, Counted, Kit, Ready};
+use bench::{Bench, Counted, Files, Kit, Ready};
 
 /// Bytes of memory that IOzone touches before it creates its first file: two buffers of 18 MiB. The same is done here,
 /// so that the file does not get the pages that the previous program freed, which are still in the CPU cache.
@@ -81,6 +84,10 @@ pub struct Parameters {
     pub records_bytes: Vec<u64>,
     /// Number of threads. Each has its own file.
     pub threads: usize,
+    /// How often the tests of a point are repeated, at most. Each round has files of its own.
+    pub rounds: u32,
+    /// Seconds after which a test has taken long enough: no round follows once each test has taken them in total.
+    pub enough_seconds: Option<f64>,
     /// Whether `fsync` is included in the time.
     pub flush: bool,
     /// Whether `close` is included in the time.
@@ -130,7 +137,7 @@ impl Parameters {
     }
 
     fn shape(&self) -> Shape {
-        let (files, threads) = (self.threads as u64, self.threads);
+        let (files, threads) = (self.threads as u64 * u64::from(self.rounds), self.threads);
         Shape { files, directories: 1, threads, order: FileOrder::Created, seed: self.seed }
     }
 
@@ -144,7 +151,7 @@ impl Parameters {
         let memory = of_each.saturating_mul(self.threads as u64);
         memory::need("the buffers of all threads", memory)?;
         let mut need = Need { entries: 2, memory, ..Need::default() };
-        need.files(self.threads as u64, largest);
+        need.files(self.shape().files, largest);
         // Nearly all bytes are zeros, which a compressing file system stores in almost no space.
         need.least = 0;
         room::check(directory, &self.directory, &need)
@@ -169,6 +176,9 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
             "several sizes or records need test 0 (write), and cannot keep the files".into(),
         ));
     }
+    if parameters.rounds == 0 {
+        return Err(Error::Invalid("rounds must be at least 1".into()));
+    }
     if makes {
         parameters.check_room(&points)?;
     }
@@ -187,38 +197,77 @@ pub fn run(parameters: &Parameters) -> Result<Outcome> {
     Ok(outcome)
 }
 
+/// Run all tests of a point, round after round. A round begins with files that no test has used.
 fn run_point(
     parameters: &Parameters,
     set: &WorkSet,
     point: Point,
     operations: &mut Vec<Operation>,
 ) -> Result<Vec<Value>> {
-    let mut answers = Vec::new();
     let kit = Kit::new(parameters, point)?;
-    for &test in &parameters.tests {
-        let phase = Phase::new(test.name(), parameters.threads, &parameters.measure, Bandwidth::Counted)?;
-        let bench = Bench::new(parameters, test, point, &kit);
-        let prepare = |worker| bench.prepare(set, worker);
-        let work = |_, ready: Ready<'_>, recorder: &mut Recorder<'_>| bench.work(ready, recorder);
-        let (operation, counted) = phase.run(prepare, work, NOTHING)?;
-        answers.push(json!({
+    let mut totals: Vec<Total> = parameters.tests.iter().map(|_| Total::default()).collect();
+    for round in 0..parameters.rounds {
+        let files = Files { set, round };
+        for (&test, total) in parameters.tests.iter().zip(&mut totals) {
+            let phase = Phase::new(test.name(), parameters.threads, &parameters.measure, Bandwidth::Counted)?;
+            let bench = Bench::new(parameters, test, point, &kit);
+            let prepare = |worker| bench.prepare(files, worker);
+            let work = |_, ready: Ready<'_>, recorder: &mut Recorder<'_>| bench.work(ready, recorder);
+            let (operation, counted) = phase.run(prepare, work, NOTHING)?;
+            total.add(&counted);
+            operations.push(operation);
+            for Counted { file, .. } in counted {
+                bench.settle(file)?;
+            }
+        }
+        let is_enough = |seconds| totals.iter().all(|total| total.seconds >= seconds);
+        if round + 1 == parameters.rounds || parameters.enough_seconds.is_some_and(is_enough) {
+            break;
+        }
+        files.leave_the_cache(parameters.threads)?;
+    }
+    let answers = parameters.tests.iter().zip(&totals).map(|(test, total)| {
+        json!({
             "name": test.name(),
             "size_bytes": point.size,
             "record_bytes": point.record,
-            "bandwidth_bytes_per_second": sum(&counted),
-            "least_bytes": counted.iter().map(|counted| counted.bytes).min(),
-        }));
-        operations.push(operation);
-        for Counted { file, .. } in counted {
-            bench.settle(file)?;
-        }
+            "bandwidth_bytes_per_second": total.bandwidth(),
+            "least_bytes": total.least_bytes,
+            "rounds": total.rounds,
+        })
+    });
+    Ok(answers.collect())
+}
+
+/// What one test did in all rounds.
+#[derive(Debug, Default)]
+struct Total {
+    rounds: u32,
+    bytes: u64,
+    /// Bytes divided by the bandwidth of each round, summed.
+    seconds: f64,
+    /// The least that one thread had done when the first thread finished.
+    least_bytes: Option<u64>,
+}
+
+impl Total {
+    fn add(&mut self, counted: &[Counted]) {
+        let bytes: u64 = counted.iter().map(|counted| counted.bytes).sum();
+        self.rounds += 1;
+        self.bytes += bytes;
+        self.seconds += sum(counted).map_or(0.0, |rate| bytes as f64 / rate);
+        self.least_bytes = counted.iter().map(|counted| counted.bytes).chain(self.least_bytes).min();
     }
-    Ok(answers)
+
+    /// Return the bytes per second over all rounds. Returns `None` if they took no time.
+    fn bandwidth(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.bytes as f64 / self.seconds)
+    }
 }
 
 /// Return the sum of the bandwidths of all threads in bytes per second, each over the thread's own time. Returns `None`
-/// if one of these times is 0.
+/// if one of these times is 0 or if nothing was transferred.
 fn sum(counted: &[Counted]) -> Option<f64> {
     let rate = |counted: &Counted| (counted.ns > 0).then(|| counted.bytes as f64 / seconds(counted.ns));
-    counted.iter().map(rate).sum()
+    counted.iter().map(rate).sum::<Option<f64>>().filter(|&rate| rate > 0.0)
 }

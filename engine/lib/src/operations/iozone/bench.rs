@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fd::OwnedFd;
-use rustix::fs::{OFlags, SeekFrom, fsync, seek};
+use rustix::fs::{Advice, Mode, OFlags, SeekFrom, fadvise, fsync, seek};
 
 use super::{LETTER, Parameters, Point, Test};
 use crate::buffer::AlignedBuffer;
@@ -58,6 +58,40 @@ fn order(parameters: &Parameters, point: Point) -> Result<Vec<u64>> {
     Ok(order)
 }
 
+/// The files of one round, one per thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Files<'a> {
+    pub(super) set: &'a WorkSet,
+    pub(super) round: u32,
+}
+
+impl Files<'_> {
+    /// Call `action` for the file of a thread and return its result.
+    fn of<T>(self, worker: usize, action: impl Fn(&File<'_>) -> Result<T>) -> Result<T> {
+        let (mut result, measure, never) = (None, Measure::default(), AtomicBool::new(false));
+        let file = self.set.file_of(worker, self.round.into());
+        self.set.each(&file, &mut Recorder::new(&measure, &never), |_, file| {
+            result = Some(action(file)?);
+            Ok(())
+        })?;
+        Ok(result.expect("each thread has a file in each round"))
+    }
+
+    /// Write the files back and evict them from the page cache, so that the files of one round at a time use memory.
+    pub(super) fn leave_the_cache(self, threads: usize) -> Result<()> {
+        (0..threads).try_for_each(|worker| {
+            self.of(worker, |file| {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+                let opened =
+                    rustix::fs::openat(file.directory, file.name(LETTER).as_c_str(), flags, Mode::empty())
+                        .context("open", || file.path(LETTER))?;
+                fsync(&opened).context("fsync", || file.path(LETTER))?;
+                fadvise(&opened, 0, None, Advice::DontNeed).context("advise on", || file.path(LETTER))
+            })
+        })
+    }
+}
+
 /// One test of one point.
 pub(super) struct Bench<'a> {
     parameters: &'a Parameters,
@@ -87,15 +121,8 @@ impl<'a> Bench<'a> {
         Self { parameters, test, point, kit, one_done: AtomicBool::new(false) }
     }
 
-    pub(super) fn prepare(&self, set: &WorkSet, worker: usize) -> Result<Ready<'a>> {
-        let (mut opened, files) = (None, set.files_of(worker)?);
-        let measure = Measure::default();
-        let never = AtomicBool::new(false);
-        set.each(&files, &mut Recorder::new(&measure, &never), |_, file| {
-            opened = Some((self.open(file)?, file.path(LETTER)));
-            Ok(())
-        })?;
-        let (file, path) = opened.expect("each thread has a file");
+    pub(super) fn prepare(&self, files: Files<'_>, worker: usize) -> Result<Ready<'a>> {
+        let (file, path) = files.of(worker, |file| Ok((self.open(file)?, file.path(LETTER))))?;
         let buffer = self.kit.buffers[worker].lock().unwrap_or_else(PoisonError::into_inner);
         if !self.test.is_random() {
             fsync(&file).context("fsync", || &path)?;
