@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import Counter
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 from tests.disk_server import BINARY
 
+from fslab.analysis import request_map
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError
@@ -99,6 +101,24 @@ def test_each_trial_has_a_new_disk(workspace: Workspace) -> None:
         each.provenance.device["virtual_disks"][0]["statistics"]["stored_bytes"] for each in (first, second)
     ]
     assert stored[1] < stored[0] * 1.5
+
+
+def test_a_log_of_requests_is_a_map_in_the_record(workspace: Workspace) -> None:
+    """The log covers the run only. ext4's journal lies on the disk itself, so that writes to it are told apart."""
+    synced = {**WRITES, "direct": False, "fsync": 1, "io_size": "256k"}
+    record = run(workspace, synced, profile="none", log="requests")
+    assert record.status is not Status.FAILED, record.error
+    (requests,) = request_map.read(record.raw[request_map.NAME])
+    kinds_of_bytes = Counter[str]()
+    for kind, _, _, size in requests.cells:
+        kinds_of_bytes[kind] += size
+    assert kinds_of_bytes["write"] >= 256 << 10
+    assert kinds_of_bytes["journal"] >= 64 * 4096, "a commit for each fsync"
+    assert figure(record, "disk_journal_bytes") == kinds_of_bytes["journal"]
+    assert figure(record, "disk_sequential") < 100
+    assert sum(sum(each.values()) for each in requests.distances.values()) > 128
+    plain = run(workspace, WRITES, profile="none")
+    assert request_map.NAME not in plain.raw
 
 
 def test_faults_begin_with_the_run(workspace: Workspace) -> None:

@@ -9,8 +9,11 @@ from xml.etree import ElementTree as ET
 import pytest
 from tests.browser import campaigns
 
+from fslab.analysis import request_map
 from fslab.errors import UsageError
-from fslab.report.figures import files, palette
+from fslab.report.figures import amplification, files, palette, seek_distances
+from fslab.report.figures import request_map as map_figure
+from fslab.report.figures.styles import StackStyles
 from fslab.report.page import assemble
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -37,6 +40,35 @@ def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
     assert all(name in heat for name in ("ext4", "xfs", "btrfs", "1.00", "0.50"))
     points = (tmp_path / "new/figures/w-sizes-bs-4k-write-iops.svg").read_text()
     assert palette.SERIES_LIGHT[palette.slots(["ext4"])["ext4"]] in points
+
+
+LOOKS = StackStyles(labels=("ext4", "xfs"), slot=(0, 1), variant=(0, 0))
+
+
+def requests(*regions: int) -> request_map.RequestMap:
+    cells = [("write", at % request_map.INTERVALS, at % len(regions), 4096) for at in range(40)]
+    return request_map.RequestMap(
+        seconds=2.0, region_bytes=1 << 20, regions=regions, cells=(("read", 3, 0, 8192), *cells),
+        distances={"write": {0: 30, 4096: 9}, "read": {1 << 30: 1}},
+    )  # fmt: skip
+
+
+def test_figures_of_disks(tmp_path: Path) -> None:
+    """Each cell of a map is one mark, a stack without a request of some distance has a share of 0 there."""
+    maps = {"ext4": requests(0, 1 << 20, 1 << 39), "xfs": requests(0)}
+    drawn = [
+        map_figure.figure("map", "w", maps, 5, LOOKS),
+        seek_distances.figure("distances", "w", maps, LOOKS),
+        amplification.figure("amplification", "w", {"ext4": (1.2, 2.5), "xfs": (0.9, 1.5)}, LOOKS),
+    ]
+    files.write(drawn, tmp_path)
+    text = {figure.id: (tmp_path / f"{figure.id}.svg").read_text() for figure in drawn}
+    assert text["map"].count('aria-roledescription="rect mark"') == drawn[0].marks["requests"] == 2 * 41
+    assert "first of 5 disks" in drawn[0].caption
+    assert all(place in text["map"] for place in ("0 B", "550 GB", "ext4", "xfs"))
+    assert all(name in text["distances"] for name in ("none", "4 KiB", "1 GiB"))
+    assert text["distances"].count('aria-roledescription="line mark"') == drawn[1].marks["stacks"] == 2
+    assert text["amplification"].count('aria-roledescription="bar"') == drawn[2].marks["factors"] == 4
 
 
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:

@@ -2,13 +2,18 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
+from fslab.analysis import request_map
 from fslab.cell import Cell
+from fslab.record import Value
 from fslab.storage import Workspace
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import throttle
+from fslab.system import block_log, throttle
+from fslab.tracing import ondisk_layout
 
+SECTOR_BYTES = 512
 VIRTUAL = "virtual_disks"
 BEGINS, ENDS = "run begins", "run ends"  # messages of a guest
 
@@ -35,6 +40,33 @@ def renew(cell: Cell, workspace: Workspace) -> None:
 def fidelities(device: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     """Return how accurately each virtual disk can be served, from what ``facts`` returned."""
     return tuple(each["fidelity"] for each in device.get(VIRTUAL, ()) if each.get("fidelity"))
+
+
+def requests(
+    cell: Cell, workspace: Workspace, bare_disk: Path | None = None
+) -> tuple[dict[str, Value], dict[str, str]]:
+    """Return what the logs of the disks show of a run that has just ended: figures, and a text to store.
+
+    Both are empty if no disk keeps a log. ``bare_disk``: the device, if the file system lies on one disk without a
+    layout. Its superblock is read then, for the place of the journal.
+    """
+    medium = parsed_stack(cell.stack).medium
+    paths = (
+        [medium.request_log(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
+    )
+    logs = [block_log.read(path) for path in paths if path is not None]
+    journals = [_journal(bare_disk)] if len(logs) == 1 else [()] * len(logs)
+    maps = [
+        found for each in zip(logs, journals, strict=True) if (found := request_map.of(*each)) is not None
+    ]
+    text = {request_map.NAME: request_map.stored(maps)} if maps else {}
+    return request_map.figures(logs, journals), text
+
+
+def _journal(bare_disk: Path | None) -> request_map.Ranges:
+    """Return the places of the journal in bytes; empty if unknown."""
+    places = ondisk_layout.of(bare_disk).journal if bare_disk else ()
+    return [(low * SECTOR_BYTES, high * SECTOR_BYTES) for low, high in places]
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, Self
 from fslab.campaign import disks
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
-from fslab.record import TrialRecord
+from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import judge
@@ -21,6 +21,8 @@ class GuestRun:
     cell: Cell
     workspace: Workspace
     taken: list[list[dict[str, Any]]] = field(default_factory=list)
+    requested: dict[str, Value] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
     undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
@@ -39,16 +41,17 @@ class GuestRun:
             return
         self.taken.append(disks.statistics(disks.facts(self.cell, self.workspace)))
         if what == disks.ENDS:
+            self.requested, self.raw = disks.requests(self.cell, self.workspace)
             self.undo.close()
 
     def completed(self, record: TrialRecord) -> TrialRecord:
         """Return the record with the counters of its disks, and the warnings that follow from them."""
         device = {**record.provenance.device, **disks.facts(self.cell, self.workspace)}
         provenance = record.provenance.model_copy(update={"device": device})
-        changes: dict[str, Any] = {"provenance": provenance}
+        changes: dict[str, Any] = {"provenance": provenance, "raw": {**record.raw, **self.raw}}
         if len(self.taken) == 2 and all(self.taken):
             before, after = self.taken
-            counted = figures(before, after, after)
+            counted = {**figures(before, after, after), **self.requested}
             facts = TrialFacts(
                 work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
             )

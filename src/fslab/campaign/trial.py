@@ -152,12 +152,14 @@ def _measure(
         cached_bytes
     )  # at once: what the page cache had is given to the host in seconds
     state.device |= disks.facts(cell, workspace)
+    requested, text = disks.requests(cell, workspace, up.bare_disk)
+    state.raw |= text
     findings = watch.derive(_work(cell.cache, done, reading))
     state.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics()
     }
-    state.probes = findings.values
+    state.probes = {**findings.values, **requested}
     state.observed = findings.texts
     state.warnings += judge(_facts(cell, up, reading, findings, state, machine), cell.known_limits)
     if cell.fresh is not Fresh.TRIAL or up.target is None:

@@ -57,6 +57,11 @@ class Stack:
         joined = (self.device.kernel_name,) if self.device else ()
         return tuple(dict.fromkeys((*joined, *self.watched)))
 
+    @property
+    def bare_disk(self) -> Path | None:
+        """The device, if the file system lies directly on one disk; None with a layout, or without a device."""
+        return self.device.path if self.device and self.watched == (self.device.kernel_name,) else None
+
     def flush(self) -> None:
         """Write all dirty data to the device."""
         mounts.flush(self.target or self.work)

@@ -47,6 +47,30 @@ fn work(drive: &mut dyn Drive, first: u64, random: &mut Stream, events: &mut Vec
     }
 }
 
+/// A drive that is reset answers as a new one, at other times: what it was prepared with is there again.
+#[test]
+fn a_reset_drive_is_a_new_one() {
+    for ((name, mut used), (_, mut new)) in drives().into_iter().zip(drives()) {
+        let (mut random, mut events) = (Stream::new(7, 1), Vec::new());
+        work(&mut *used, 1, &mut random, &mut events);
+        used.cut();
+        for _ in 0..2 {
+            used.reset();
+        }
+        let ignored = ["years_at_this_rate", "queued"];
+        let report = |drive: &dyn Drive| {
+            let mut found = drive.report();
+            found.as_object_mut().unwrap().retain(|key, _| !ignored.contains(&key.as_str()));
+            found
+        };
+        assert_eq!(report(&*used), report(&*new), "{name}");
+        for drive in [&mut used, &mut new] {
+            work(&mut **drive, HALF + 1, &mut Stream::new(9, 1), &mut events);
+        }
+        assert_eq!(report(&*used), report(&*new), "{name}: also after the same work");
+    }
+}
+
 #[test]
 fn what_was_under_way_never_answers_and_what_comes_afterwards_does() {
     for (name, mut drive) in drives() {

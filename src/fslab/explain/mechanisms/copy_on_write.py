@@ -31,6 +31,7 @@ class CopyOnWrite(Mechanism):
                 f"Overwriting fragmented the file into {'' if after else 'at least '}{grown.value:.0f} extents "
                 f"(before: {before:.0f}): each overwritten block is stored in a new place.",
                 grown,
-                evidence.of_trace("traced_sequential", "sequential device writes"),
+                evidence.of_trace("traced_sequential", "sequential device writes")
+                or evidence.figure("disk_sequential", "sequential requests to the disk"),
                 weight=grown.value / before,
             )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from pydantic import ValidationError
 
+from fslab.analysis import request_map
+from fslab.analysis.request_map import RequestMap
 from fslab.analysis.usability import has_warnings, is_usable
 from fslab.errors import FslabError
 from fslab.record import TrialRecord
@@ -65,6 +67,20 @@ def seen(label: str, trials: Sequence[TrialRecord]) -> ObservedFigures:
             )
             courses.setdefault(rate.what, []).append(course)
     return ObservedFigures(latencies=latencies, courses={what: tuple(each) for what, each in courses.items()})
+
+
+def requests(trials: Iterable[TrialRecord]) -> tuple[RequestMap, ...]:
+    """Return the requests of the first usable trial whose disks kept a log, one map per disk; empty without one."""
+    logged = (
+        trial.raw[request_map.NAME] for trial in trials if is_usable(trial) and request_map.NAME in trial.raw
+    )
+    return next((maps for text in logged if (maps := request_map.read(text))), ())
+
+
+def amplification(trials: Sequence[TrialRecord]) -> tuple[float, float] | None:
+    """Return the median write amplification of file system and device; None if one is unknown."""
+    parts = [figures(trials, name) for name in ("write_amplification", "device_write_amplification")]
+    return (statistics.median(parts[0]), statistics.median(parts[1])) if all(parts) else None
 
 
 def cpu_shares(trials: Iterable[TrialRecord]) -> dict[str, float]:

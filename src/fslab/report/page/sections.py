@@ -8,7 +8,16 @@ from dataclasses import dataclass, field
 from fslab.analysis.groups import Group
 from fslab.cell import WorkloadSpec, shown
 from fslab.report.build import MEDIAN_COVERAGE
-from fslab.report.figures import Figure, percentiles, points, rate, shares
+from fslab.report.figures import (
+    Figure,
+    amplification,
+    percentiles,
+    points,
+    rate,
+    request_map,
+    seek_distances,
+    shares,
+)
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
@@ -22,6 +31,10 @@ COUNTED = {
     "read_amplification": "read amplification",
     "device_written_bytes_flushed": "written to the device, with writeback",
     "device_flushes": "flushes",
+    "device_write_amplification": "write amplification of the SSD",
+    "disk_sequential": "requests that follow the one before",
+    "disk_seek_p50": "distance between requests (median)",
+    "disk_journal_bytes": "written to the journal",
     "device_busy": "device busy",
     "machine_cpu_busy": "CPUs busy",
     "tool_max_rss": "peak memory of the tool",
@@ -141,6 +154,7 @@ class SectionBuilder:
         }
         if spent:
             yield shares.figure(f"{anchor}-cpu", group.label, spent, looks)
+        yield from _of_disks(group, anchor, looks, labels)
 
     def _more(self, group: Group) -> Iterator[PageTable]:
         counted = self._medians(group, list(COUNTED), COUNTED)
@@ -198,6 +212,25 @@ class SectionBuilder:
                 raw=raw,
                 no_room=self.packer.skipped - before,
             )  # fmt: skip
+
+
+def _of_disks(group: Group, anchor: str, looks: StackStyles, labels: Mapping[str, str]) -> Iterator[Figure]:
+    """Yield what only a virtual disk knows: its requests, and how much an SSD wrote to its flash."""
+    logged = {
+        labels[key]: maps for key, trials in group.trials.items() if (maps := observed.requests(trials))
+    }
+    if logged:
+        first = {label: each[0] for label, each in logged.items()}
+        disks = max(len(each) for each in logged.values())
+        yield request_map.figure(f"{anchor}-requests", group.label, first, disks, looks)
+        yield seek_distances.figure(f"{anchor}-distances", group.label, first, looks)
+    factors = {
+        labels[key]: found
+        for key, trials in group.trials.items()
+        if (found := observed.amplification(trials))
+    }
+    if factors:
+        yield amplification.figure(f"{anchor}-amplification", group.label, factors, looks)
 
 
 def about(workload: WorkloadSpec) -> str:

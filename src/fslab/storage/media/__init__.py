@@ -101,6 +101,10 @@ class Medium(ABC, Generic[O]):
         """Activate limits, the model's times and faults for the measured run, until all data has been flushed."""
         return nullcontext()
 
+    def request_log(self, options: O, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
+        """Return the log of all requests since the run began (``system.block_log``); None if it keeps none."""
+        return None
+
     def profile(self, options: O) -> str | None:  # noqa: ARG002
         """Return the one of its ``profiles`` that it models; None without a model."""
         return None

@@ -48,13 +48,13 @@ def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
 def memory_bytes(options: VirtualOptions) -> int:
     """Return the most memory that a disk can use.
 
-    This is the written data, the same again if its log contains data, and an SSD's map of the written pages, or of all
-    pages in steady state.
+    This is the written data, the same again if its log contains data, and an SSD's map of the written pages; in steady
+    state that of all pages, and the same again for the state to which it is reset.
     """
     written = parse_size(options.memory) * (2 if options.log is Logged.DATA else 1)
     if options.kind != "ssd":
         return written
-    mapped = parse_size(options.size) if options.steady else written
+    mapped = 2 * parse_size(options.size) if options.steady else written
     return written + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
 
 
@@ -139,6 +139,14 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
         with suppress(ToolFailedError):  # the server has ended: the trial fails for that reason anyway
             server.ask("disarm")
             server.ask("pace", real=False)
+
+
+def request_log(server: disk.Server | None, options: VirtualOptions) -> Path | None:
+    """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``."""
+    if server is None or options.log is not Logged.REQUESTS:
+        return None
+    server.ask("sync")
+    return disk.log_of(server.directory)
 
 
 def check_room(server: disk.Server, options: VirtualOptions) -> None:

@@ -44,12 +44,10 @@ class Virtual(media.Medium[VirtualOptions]):
 
     def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:
         """Return the options of each disk: each has its own seed, and ``slow`` applies only to the first."""
-        return [
-            options.model_copy(
-                update={"seed": options.seed + index, "slow": options.slow if index == 0 else 1.0}
-            )
-            for index in range(disks)
+        changes = [
+            {"seed": options.seed + number} | ({"slow": 1.0} if number else {}) for number in range(disks)
         ]
+        return [options.model_copy(update=each) for each in changes]
 
     def provide(
         self, options: VirtualOptions, workspace: Workspace, slot: str, undo: ExitStack
@@ -88,15 +86,16 @@ class Virtual(media.Medium[VirtualOptions]):
         """Return whether the disk supports discard. Hard disks do not."""
         return options.kind != "hdd"
 
+    def request_log(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path | None:
+        """Return the log if the study asks for one of the requests. That with the data belongs to ``crash``."""
+        return _disk.request_log(_disk.running(workspace, slot), options)
+
     def profile(self, options: VirtualOptions) -> str | None:
         """Return the profile; None without a model."""
         return options.profile if options.profile in self.profiles else None
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Scale its memory, and a ``cache_size`` of the study, which must not hold a larger share of the files.
-
-        The size is not scaled: only written blocks take memory.
-        """
+        """Scale its memory, and a ``cache_size`` of the study. Not the size: only written blocks take memory."""
         found: scaling.Changes = {
             "memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)
         }

@@ -45,6 +45,13 @@ impl Debt {
     }
 }
 
+/// The state of a drive that was filled and overwritten. Each reset starts from a copy: making it takes a microsecond
+/// for each page of the disk.
+struct Prepared {
+    ftl: Ftl,
+    last_die: u32,
+}
+
 /// An SSD.
 pub struct Ssd {
     profile: Profile,
@@ -52,7 +59,7 @@ pub struct Ssd {
     cache: Cache,
     collection: Collection,
     seed: u64,
-    steady: bool,
+    prepared: Option<Box<Prepared>>,
     ftl: Ftl,
     flash: Flash,
     debts: Vec<Debt>,
@@ -100,9 +107,9 @@ impl Ssd {
         seed: u64,
     ) -> Self {
         let mut made = Self::empty(profile, bytes, cache, collection, seed);
-        made.steady = steady;
         if steady {
             made.precondition();
+            made.prepared = Some(Box::new(Prepared { ftl: made.ftl.clone(), last_die: made.last_die }));
         }
         made
     }
@@ -115,7 +122,7 @@ impl Ssd {
             cache,
             collection,
             seed,
-            steady: false,
+            prepared: None,
             ftl: Ftl::new(shape, collection),
             flash: Flash::new(profile.dies, profile.channels),
             debts: vec![Debt::default(); profile.dies as usize],
@@ -159,7 +166,16 @@ impl Ssd {
             self.ftl.write(page, self.last_die);
         }
         self.ftl.forget_counts();
-        self.slc.0 = 0;
+    }
+
+    /// Return the drive as it was at first, with the same prepared state.
+    fn renewed(&mut self) -> Self {
+        let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
+        if let Some(prepared) = self.prepared.take() {
+            (fresh.ftl, fresh.last_die) = (prepared.ftl.clone(), prepared.last_die);
+            fresh.prepared = Some(prepared);
+        }
+        fresh
     }
 
     fn next_die(&self) -> u32 {

@@ -31,8 +31,8 @@ impl Drive for Ssd {
     fn cut(&mut self) {
         let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
         std::mem::swap(&mut fresh.ftl, &mut self.ftl); // the contents of the flash remain
-        let (steady, now, folded, slc) = (self.steady, self.now, self.folded, self.slc);
-        *self = Self { steady, now, folded, slc, idle_since: now, free: [now; 2], bus: [now; 2], ..fresh };
+        let (prepared, now, folded, slc) = (self.prepared.take(), self.now, self.folded, self.slc);
+        *self = Self { prepared, now, folded, slc, idle_since: now, free: [now; 2], bus: [now; 2], ..fresh };
     }
 
     fn report(&self) -> Value {
@@ -45,7 +45,7 @@ impl Drive for Ssd {
             "kind": "ssd",
             "profile": self.profile.name,
             "collection": self.collection,
-            "steady": self.steady,
+            "steady": self.prepared.is_some(),
             "host_bytes": bytes(host),
             "flash_bytes": bytes(programmed + self.folded),
             "amplification": (host > 0).then(|| (programmed + self.folded) as f64 / host as f64),
@@ -60,8 +60,7 @@ impl Drive for Ssd {
 
     fn reset(&mut self) {
         let now = self.now;
-        let mut fresh =
-            Self::new(&self.profile, self.bytes, self.cache, self.collection, self.steady, self.seed);
+        let mut fresh = self.renewed();
         (fresh.now, fresh.idle_since, fresh.free, fresh.bus) = (now, now, [now; 2], [now; 2]);
         *self = fresh;
     }

@@ -1,0 +1,184 @@
+"""What the requests of a run show: which parts of a disk they touched when, and how far apart they were. Pure.
+
+The input is the log of a virtual disk (``system.block_log``). A map is small enough to be stored with every trial.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from fslab.record import Value
+from fslab.units import Unit
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+
+NAME = "requests.json"  # among the output of a trial
+READ, WRITE, JOURNAL, DISCARD = KINDS = ("read", "write", "journal", "discard")
+INTERVALS = 60
+MOST_REGIONS = 32
+_LEAST_REGION_BYTES = 1 << 20
+
+Ranges = Sequence[tuple[int, int]]
+"""Half-open ranges of bytes."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RequestMap:
+    """The requests of one disk in one run.
+
+    ``regions``: first bytes of the touched parts of the disk, ascending; each has ``region_bytes``. ``cells``: kind,
+    number of the interval (of ``seconds / INTERVALS``), number of the region, bytes. A request counts where it starts.
+    ``distances``: kind → distance → requests. The distance from the end of the request before is 0, or a power of two
+    that it reaches.
+    """
+
+    seconds: float
+    region_bytes: int
+    regions: tuple[int, ...]
+    cells: tuple[tuple[str, int, int, int], ...]
+    distances: dict[str, dict[int, int]]
+
+
+def of(log: pl.DataFrame, journal: Ranges = ()) -> RequestMap | None:
+    """Return the map of a log; None if no request read, wrote or discarded anything. ``journal``: its places."""
+    import numpy as np  # noqa: PLC0415 - 0.1 s
+
+    moved = _moved(log)
+    if not moved.height:
+        return None
+    offsets, lengths, arrived = (moved[name].to_numpy() for name in ("offset", "length", "arrived_ns"))
+    kinds = _kinds(moved, offsets, journal)
+    seconds = float(moved["done_ns"].max() - arrived[0]) / 1e9 or 1e-9
+    region_bytes, regions, at = _regions(offsets)
+    intervals = np.minimum(((arrived - arrived[0]) / 1e9 / seconds * INTERVALS).astype(int), INTERVALS - 1)
+    shape = (len(KINDS), INTERVALS, len(regions))
+    sums = np.zeros(shape, dtype=np.int64)
+    np.add.at(sums, (kinds, intervals, at), lengths.astype(np.int64))
+    return RequestMap(
+        seconds=seconds,
+        region_bytes=region_bytes,
+        regions=tuple(int(number) * region_bytes for number in regions),
+        cells=tuple(
+            (KINDS[kind], int(interval), int(region), int(sums[kind, interval, region]))
+            for kind, interval, region in zip(*np.nonzero(sums), strict=True)
+        ),
+        distances=_counted(kinds, _distances(offsets, lengths)),
+    )
+
+
+def figures(logs: Iterable[pl.DataFrame], journals: Iterable[Ranges]) -> dict[str, Value]:
+    """Return figures of all disks of a run, by name; empty if there was no request.
+
+    ``disk_sequential``: requests that start where the one before ended. ``disk_seek_p50``, ``disk_seek_p90``: distance
+    from the end of the request before. ``disk_gap_p50``: time between arrivals. ``disk_journal_bytes``: bytes written
+    to the journal, if its place is known.
+    """
+    import numpy as np  # noqa: PLC0415
+
+    distances, gaps, journal_bytes, is_known = [], [], 0, False
+    for log, journal in zip(logs, journals, strict=True):
+        moved = _moved(log)
+        offsets, lengths, arrived = (moved[name].to_numpy() for name in ("offset", "length", "arrived_ns"))
+        distances.append(_distances(offsets, lengths)[1:])
+        gaps.append(np.diff(arrived.astype(np.int64)))
+        is_known = is_known or bool(journal)
+        journal_bytes += int(lengths[_kinds(moved, offsets, journal) == KINDS.index(JOURNAL)].sum())
+    all_distances, all_gaps = (np.concatenate(each or [np.zeros(0)]) for each in (distances, gaps))
+    if not all_distances.size:
+        return {}
+    found = {
+        "disk_sequential": Value(value=100 * float((all_distances == 0).mean()), unit=Unit.PERCENT),
+        "disk_gap_p50": Value(value=float(np.median(all_gaps)), unit=Unit.NANOSECONDS),
+    }
+    for percent in (50, 90):
+        distance = float(np.percentile(all_distances, percent))
+        found[f"disk_seek_p{percent}"] = Value(value=distance, unit=Unit.BYTES)
+    return found | ({"disk_journal_bytes": Value(value=journal_bytes, unit=Unit.BYTES)} if is_known else {})
+
+
+def stored(maps: Sequence[RequestMap]) -> str:
+    """Return the text that is stored with a trial: one map per disk."""
+    return json.dumps({"version": 1, "disks": [asdict(each) for each in maps]}, separators=(",", ":"))
+
+
+def read(text: str) -> tuple[RequestMap, ...]:
+    """Return the maps of a stored text. Empty if it is none, or of another version."""
+    try:
+        document = json.loads(text)
+        return tuple(_map(each) for each in document["disks"]) if document["version"] == 1 else ()
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return ()
+
+
+def _map(stored: dict[str, Any]) -> RequestMap:
+    regions = tuple(int(first) for first in stored["regions"])
+    cells = tuple((str(kind), int(at), int(region), int(size)) for kind, at, region, size in stored["cells"])
+    if any(kind not in KINDS or not 0 <= region < len(regions) for kind, _, region, _ in cells):
+        raise ValueError("a cell of no kind or region")
+    distances = {
+        str(kind): {int(distance): int(count) for distance, count in counts.items()}
+        for kind, counts in stored["distances"].items()
+    }
+    return RequestMap(
+        seconds=float(stored["seconds"]), region_bytes=int(stored["region_bytes"]), regions=regions, cells=cells,
+        distances=distances,
+    )  # fmt: skip
+
+
+def _moved(log: pl.DataFrame) -> pl.DataFrame:
+    """Return the requests with a place, in the order in which they arrived."""
+    import polars as pl  # noqa: PLC0415
+
+    return log.filter(pl.col("op").is_in([READ, WRITE, DISCARD]) & (pl.col("length") > 0)).sort("id")
+
+
+def _kinds(moved: pl.DataFrame, offsets: np.ndarray[Any, Any], journal: Ranges) -> np.ndarray[Any, Any]:
+    """Return the index in ``KINDS`` of each request."""
+    import numpy as np  # noqa: PLC0415
+
+    kinds = np.array(moved["op"].replace_strict({kind: KINDS.index(kind) for kind in (READ, WRITE, DISCARD)}))
+    for low, high in journal:
+        inside = (offsets >= low) & (offsets < high) & (kinds == KINDS.index(WRITE))
+        kinds[inside] = KINDS.index(JOURNAL)
+    return kinds
+
+
+def _regions(offsets: np.ndarray[Any, Any]) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the size of a region, the numbers of the touched ones, and the index of each request's region in them."""
+    import numpy as np  # noqa: PLC0415
+
+    size = _LEAST_REGION_BYTES
+    while True:
+        regions, at = np.unique(offsets // size, return_inverse=True)
+        if len(regions) <= MOST_REGIONS:
+            return size, regions, at
+        size *= 2
+
+
+def _distances(offsets: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the distance of each request from the end of the one before; the first has none, and counts as 0."""
+    import numpy as np  # noqa: PLC0415
+
+    starts, ends = offsets.astype(np.int64), (offsets + lengths).astype(np.int64)
+    distances = np.zeros(len(starts), dtype=np.int64)
+    distances[1:] = np.abs(starts[1:] - ends[:-1])
+    return distances
+
+
+def _counted(kinds: np.ndarray[Any, Any], distances: np.ndarray[Any, Any]) -> dict[str, dict[int, int]]:
+    import numpy as np  # noqa: PLC0415
+
+    # The exponent is exact (below 2**53), where a logarithm would be rounded.
+    exponents = np.frexp(distances.astype(float))[1].astype(np.int64) - 1
+    powers = np.where(distances > 0, np.left_shift(1, np.maximum(exponents, 0)), 0)
+    found: dict[str, dict[int, int]] = {}
+    for index, kind in enumerate(KINDS):
+        reached, counts = np.unique(powers[1:][kinds[1:] == index], return_counts=True)
+        if reached.size:
+            found[kind] = {int(each): int(count) for each, count in zip(reached, counts, strict=True)}
+    return found
