@@ -81,7 +81,7 @@ def test_a_killed_server_fails_a_trial_and_not_the_campaign(
     finally:
         process.kill()
         hold.close()
-    assert {trial["status"] for trial in fslab.trials()} == {"failed", "ok"}, said
+    assert {trial["status"] for trial in fslab.trials()} == {"failed:crashed", "ok"}, said
     assert not settled(own_directories)
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
 from tests.root.conftest import FSLAB
 
+from fslab.applications import REGISTRY, RecoveredData, parse_settings
+from fslab.errors import ToolFailedError
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import proc
 
 FEW = ("--sequences", "2", "--transactions", "10")
@@ -19,7 +23,8 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings"), [("sqlite", "journal_mode=wal"), ("maildir", "fsync_directory=yes")]
+    ("name", "settings"),
+    [("sqlite", "journal_mode=wal"), ("maildir", "fsync_directory=yes"), ("postgresql", "")],
 )
 def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
     found = crash("ext4", "--states", "40", *application(name, settings))
@@ -28,7 +33,10 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
     assert found["lost_operations"] == 0
 
 
-@pytest.mark.parametrize(("name", "settings"), [("sqlite", ""), ("maildir", ""), ("git", "")])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("sqlite", ""), ("maildir", ""), ("git", ""), ("postgresql", "synchronous_commit=off")],
+)
 def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> None:
     """A loss that the documentation allows is counted, but is not a broken promise.
 
@@ -38,6 +46,55 @@ def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> No
     found = crash("ext4", "--states", "30", *application(name, settings))
     assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
     assert found["lost_operations"] > 0
+
+
+def test_postgresql_tells_what_it_finds(tmp_path: Path) -> None:
+    """The server runs as nobody, below a directory of root. Its recovery is tried on intact and on damaged data."""
+    tmp_path.chmod(0o700)
+    application = REGISTRY.get("postgresql")
+    settings = parse_settings(application, "")
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    application.lay_out(directory, settings)
+    assert application.look(directory, contents) == RecoveredData()
+    with application.opened(directory, settings) as commit:
+        for number in range(1, 7):
+            commit(number, contents(number))
+    assert application.look(directory, contents) == RecoveredData(transactions=frozenset(range(1, 7)))
+    other = application.look(directory, lambda number: contents(number + 1))
+    assert "transaction 1 has other contents" in str(other.problem)
+    (table,) = (path for path in directory.glob("base/*/*") if contents(3)[:64] in path.read_bytes())
+    damaged = bytearray(table.read_bytes())
+    damaged[-100] ^= 1
+    table.write_bytes(damaged)
+    assert "invalid page" in str(application.look(directory, contents).problem)
+    (directory / "global/pg_control").unlink()
+    found = application.look(directory, contents)
+    assert found.transactions == frozenset()
+    assert found.problem
+    with (
+        pytest.raises(ToolFailedError, match="PostgreSQL: "),
+        application.opened(directory, settings) as commit,
+    ):
+        commit(7, b"")
+
+
+def test_postgresql_promises_what_its_settings_keep() -> None:
+    application = REGISTRY.get("postgresql")
+    promises = FILESYSTEMS.get("ext4").promises((), bytes(4096))
+    assert promises is not None
+
+    def given(text: str) -> tuple[bool, bool]:
+        contract = application.contract(parse_settings(application, text), promises)
+        return contract.durable.given, contract.consistent.given
+
+    assert given("") == (True, True)
+    assert given("synchronous_commit=off") == (False, True)
+    assert given("fsync=off") == given("full_page_writes=off") == (False, False)
+
+
+def contents(number: int) -> bytes:
+    return Random(number).randbytes(3000)
 
 
 def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:

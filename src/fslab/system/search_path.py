@@ -10,15 +10,23 @@ import sys
 from functools import cache
 from pathlib import Path
 
+POSTGRESQL = Path("/usr/lib/postgresql")  # Debian keeps the programs of each version below it
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 DEFAULT = "/usr/bin:/bin"
 
 
 def directories() -> tuple[str, ...]:
     """Return the directories in search order: that of the Python interpreter, with fslab's own programs; the trusted
-    ones of PATH; sbin."""
+    ones of PATH; sbin; those of PostgreSQL's server, which Debian keeps out of PATH."""
     own = str(Path(sys.executable).parent)
-    return (own, *trusted(os.environ.get("PATH", DEFAULT)), *SBIN)
+    return (own, *trusted(os.environ.get("PATH", DEFAULT)), *SBIN, *_of_postgresql())
+
+
+@cache
+def _of_postgresql() -> tuple[str, ...]:
+    """Return the directories of the versions, the newest first."""
+    found = [each for each in POSTGRESQL.glob("*/bin") if each.parent.name.isdigit()]
+    return tuple(str(each) for each in sorted(found, key=lambda each: -int(each.parent.name)))
 
 
 def refused() -> tuple[str, ...]:
