@@ -77,6 +77,9 @@ def test_postgresql_tells_what_it_finds(tmp_path: Path) -> None:
         application.opened(directory, settings) as commit,
     ):
         commit(7, b"")
+    assert directory.stat().st_ino & 0xFFFFFFFF not in segments(), (
+        "a server that fails removes its shared memory"
+    )
 
 
 def test_postgresql_promises_what_its_settings_keep() -> None:
@@ -91,6 +94,13 @@ def test_postgresql_promises_what_its_settings_keep() -> None:
     assert given("") == (True, True)
     assert given("synchronous_commit=off") == (False, True)
     assert given("fsync=off") == given("full_page_writes=off") == (False, False)
+
+
+def segments() -> set[int]:
+    """Return the keys of all System V segments. That of a server is the inode number of its directory."""
+    return {
+        int(line.split()[0]) & 0xFFFFFFFF for line in Path("/proc/sysvipc/shm").read_text().splitlines()[1:]
+    }
 
 
 def contents(number: int) -> bytes:

@@ -77,7 +77,7 @@ impl WorkSet {
         for number in 0..self.shape.directories {
             let name = Name::new(b'd', number);
             rustix::fs::mkdirat(&self.descriptor, name.as_c_str(), sys::DIRECTORY_MODE)
-                .context("create directory", || self.path.join(name.to_string()))?;
+                .context("create directory", || self.path_of_directory(number))?;
         }
         Ok(())
     }
@@ -90,11 +90,16 @@ impl WorkSet {
         Ok(())
     }
 
+    /// Return the path of the directory with this number, for messages.
+    pub fn path_of_directory(&self, number: u64) -> PathBuf {
+        self.path.join(Name::new(b'd', number).to_string())
+    }
+
     /// Open the directory with this number.
     pub fn open_directory(&self, number: u64) -> Result<OwnedFd> {
         let name = Name::new(b'd', number);
         sys::open_here(&self.descriptor, name.as_c_str())
-            .context("open directory", || self.path.join(name.to_string()))
+            .context("open directory", || self.path_of_directory(number))
     }
 
     /// Return the number of files, directories and threads, and the order.

@@ -34,6 +34,8 @@ _CREATED = (
     "CREATE TABLE counter (last integer)",
     "INSERT INTO counter VALUES (0)",
 )
+# Shared memory in the cluster's own directory: what /dev/shm has would outlive a server that is killed.
+_OWN = {"shared_buffers": "1MB", "log_min_messages": "error", "dynamic_shared_memory_type": "mmap"}
 _READ = (
     "SELECT number, md5(contents) FROM transactions ORDER BY number",
     "SELECT last FROM counter",
@@ -145,7 +147,7 @@ def _session(directory: Path, settings: Settings) -> Iterator[Callable[[str], st
 
     ToolFailedError if the server refuses a line, or ends. After the last line it makes a checkpoint and ends.
     """
-    options = {**settings, "shared_buffers": "1MB", "log_min_messages": "error"}
+    options = {**settings, **_OWN}
     words = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
     argv = _unprivileged(require(_TOOL), "--single", "-D", str(directory), *words, "postgres")
     with ExitStack() as undo:
@@ -156,6 +158,8 @@ def _session(directory: Path, settings: Settings) -> Iterator[Callable[[str], st
             argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=Path("/")
         )
         undo.callback(child.end)
+        undo.callback(child.wait, LIMIT_S)  # a killed server leaves shared memory of the machine behind
+        undo.callback(ours.close)
         theirs.close()
         output.close()
 
@@ -172,8 +176,6 @@ def _session(directory: Path, settings: Settings) -> Iterator[Callable[[str], st
 
         say("")
         yield lambda line: say(f"{line}\n")
-        ours.close()
-        child.wait(LIMIT_S)
 
 
 def _pipe() -> tuple[tuple[int, str], tuple[int, str]]:

@@ -216,7 +216,7 @@ fn readdir(set: &WorkSet, worker: usize, dents: &mut Dents, recorder: &mut Recor
         let directory = set.open_directory(number)?;
         recorder.lap(Syscall::Open);
         loop {
-            let bytes = dents.read(&directory).context("list", || number.to_string())?;
+            let bytes = dents.read(&directory).context("list", || set.path_of_directory(number))?;
             recorder.lap(Syscall::Readdir);
             if entries(bytes).count() == 0 {
                 break;
