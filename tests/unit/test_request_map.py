@@ -40,6 +40,16 @@ def test_only_the_touched_parts_of_the_disk_have_a_region() -> None:
     ]  # fmt: skip
 
 
+def test_times_are_those_of_a_clock_on_the_wall() -> None:
+    """The log has the drive's time. At a speed of 0.35, it advances by 0.35 s in each second."""
+    rows = log(("write", 0, KIB4), ("write", KIB4, KIB4))
+    found = request_map.of(rows, rate=0.5)
+    assert found is not None
+    assert found.seconds == pytest.approx(0.004)
+    assert found.cells == getattr(request_map.of(rows), "cells", None)
+    assert request_map.figures([rows], [()], 0.5)["disk_gap_p50"].value == pytest.approx(2_000_000)
+
+
 def test_regions_grow_until_they_are_few_and_no_byte_is_lost() -> None:
     rows = [("write", number * MIB, KIB4) for number in range(10 * MOST_REGIONS)]
     found = request_map.of(log(*rows))
@@ -113,7 +123,14 @@ DISK = '{"version": 1, "disks": [{"seconds": 1, "region_bytes": 1, "regions": [0
     "text",
     [
         "", "[]", "{}", "5", '{"version": 2, "disks": []}', '{"version": 1, "disks": [5]}',
-        DISK % '["read", 0, 7, 1]', DISK % '["<b>", 0, 0, 1]',
+        DISK % '["read", 0, 7, 1]', DISK % '["<b>", 0, 0, 1]', DISK % '["read", -1, 0, 1]',
+        DISK % '["read", 60, 0, 1]', DISK % f'["read", 0, 0, {10**30}]', "[" * 100_000,
+        DISK.replace('"seconds": 1', '"seconds": NaN') % "", DISK.replace('"seconds": 1', '"seconds": 1e999') % "",
+        DISK.replace("[0]", "[1e999]") % "", DISK.replace("[0]", "[]") % "", DISK.replace("[0]", f"{[0] * 33}") % "",
+        DISK.replace('"distances": {}', '"distances": {"read": {"0": 0}}') % "",
+        DISK.replace('"distances": {}', '"distances": {"read": {"3": 1}}') % "",
+        DISK.replace('"distances": {}', f'"distances": {{"read": {{"{1 << 99}": 1}}}}') % "",
+        DISK.replace('"distances": {}', '"distances": {"<i>": {"0": 1}}') % "",
     ],
 )  # fmt: skip
 def test_text_of_another_kind_is_no_map(text: str) -> None:

@@ -123,10 +123,18 @@ def test_what_the_tool_did_wrong_or_warns_of() -> None:
 
 
 def read(
-    size: int, moved: int, device: float | None, *, direct: bool = False, written: int | None = 0
+    size: int,
+    moved: int,
+    device: float | None,
+    *,
+    direct: bool = False,
+    written: int | None = 0,
+    rounds: int = 1,
 ) -> TrialFacts:
     """Return facts of cold reads: ``moved`` bytes in total, of files of ``size`` bytes, on a machine with 1 GiB."""
-    work = WorkFacts(read_bytes=moved, written_bytes=written, direct=direct, working_set_bytes=size)
+    work = WorkFacts(
+        read_bytes=moved, written_bytes=written, direct=direct, working_set_bytes=size, rounds=rounds
+    )
     return facts(work, figures=figures(device_read_bytes=device), memory_bytes=GIB)
 
 
@@ -149,6 +157,10 @@ def read(
         (read(64 * MIB, 100 * MIB, 90 * MIB), []),
         (read(64 * MIB, 640 * MIB, None), [("fits_in_memory", NOTE)]),
         (read(2 * GIB, 20 * GIB, GIB), []),  # larger than memory
+        # Ten rounds with other files of 8 MiB: read once each, not at all from the device, twice each.
+        (read(8 * MIB, 80 * MIB, 80 * MIB, rounds=10), []),
+        (read(8 * MIB, 80 * MIB, 0, rounds=10), [("cache_served", INVALID)]),
+        (read(8 * MIB, 160 * MIB, 80 * MIB, rounds=10), [("fits_in_memory", NOTE)]),
     ],
 )
 def test_reads_from_caches(given: TrialFacts, expected: list[tuple[str, Severity]]) -> None:

@@ -57,7 +57,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
     deep, shallow = Depth(asked=8, at_least=7, at_most=8), Depth(asked=32, at_least=1, at_most=2)
     told = Reading(
         metrics={"x": 1.0}, latencies={"x": {50.0: 1.0}}, read_bytes=1, written_bytes=2, measured_s=3.0,
-        parts_s={"x": 0.5}, direct=True, working_set_bytes=4, flushed=False, passes=3.0, depth=shallow,
+        parts_s={"x": 0.5}, direct=True, working_set_bytes=4, rounds=3, flushed=False, passes=3.0, depth=shallow,
         queue_in_tool=True, rates=(Rate(what="x", interval_s=1.0, values=(1.0,)),), errors={"x": 1},
         wrong={"x": (1, 2)}, messages=("m",), promises_broken=("lost",), mounts_damaged=True, disk_fails=True,
     )  # fmt: skip
@@ -69,7 +69,8 @@ def test_no_fact_of_a_part_is_lost() -> None:
         assert (found.passes, found.depth, found.parts_s) == (3.0, shallow, {"a x": 0.5})
         assert found.promises_broken == ("a: lost",)
         unset = {each.name for each in fields(found) if getattr(found, each.name) == _default(each)}
-        assert unset == {"asked_s"}  # each part has its own requested time
+        assert unset == {"asked_s", "rounds"}  # each part has its own requested time and number of rounds
+        assert found.working_set_bytes == 3 * 4 + 4
 
 
 def _default(fact: Field[Any]) -> Any:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from fslab import texts
 from fslab.record import Value
-from fslab.units import Unit
+from fslab.units import LARGEST_BYTES, LONGEST_S, Unit
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,6 +22,7 @@ NAME = "requests.json"  # among the output of a trial
 READ, WRITE, JOURNAL, DISCARD = KINDS = ("read", "write", "journal", "discard")
 INTERVALS = 60
 MOST_REGIONS = 32
+MOST_DISKS = 64
 _LEAST_REGION_BYTES = 1 << 20
 
 Ranges = Sequence[tuple[int, int]]
@@ -33,8 +35,8 @@ class RequestMap:
 
     ``regions``: first bytes of the touched parts of the disk, ascending; each has ``region_bytes``. ``cells``: kind,
     number of the interval (of ``seconds / INTERVALS``), number of the region, bytes. A request counts where it starts.
-    ``distances``: kind → distance → requests. The distance from the end of the request before is 0, or a power of two
-    that it reaches.
+    ``distances``: kind → distance → requests. The distance from the end of the request before is 0, or the largest
+    power of two that it reaches. ``seconds`` are those of real time.
     """
 
     seconds: float
@@ -44,8 +46,11 @@ class RequestMap:
     distances: dict[str, dict[int, int]]
 
 
-def of(log: pl.DataFrame, journal: Ranges = ()) -> RequestMap | None:
-    """Return the map of a log; None if no request read, wrote or discarded anything. ``journal``: its places."""
+def of(log: pl.DataFrame, journal: Ranges = (), rate: float = 1.0) -> RequestMap | None:
+    """Return the map of a log; None if no request read, wrote or discarded anything.
+
+    ``journal``: its places. ``rate``: by how much the drive's time, in the log, runs faster than real time.
+    """
     import numpy as np  # noqa: PLC0415 - 0.1 s
 
     moved = _moved(log)
@@ -53,14 +58,14 @@ def of(log: pl.DataFrame, journal: Ranges = ()) -> RequestMap | None:
         return None
     offsets, lengths, arrived = (moved[name].to_numpy() for name in ("offset", "length", "arrived_ns"))
     kinds = _kinds(moved, offsets, journal)
-    seconds = float(moved["done_ns"].max() - arrived[0]) / 1e9 or 1e-9
+    whole_ns = float(moved["done_ns"].max() - arrived[0]) or 1.0
     region_bytes, regions, at = _regions(offsets)
-    intervals = np.minimum(((arrived - arrived[0]) / 1e9 / seconds * INTERVALS).astype(int), INTERVALS - 1)
+    intervals = np.minimum(((arrived - arrived[0]) / whole_ns * INTERVALS).astype(int), INTERVALS - 1)
     shape = (len(KINDS), INTERVALS, len(regions))
     sums = np.zeros(shape, dtype=np.int64)
     np.add.at(sums, (kinds, intervals, at), lengths.astype(np.int64))
     return RequestMap(
-        seconds=seconds,
+        seconds=whole_ns / 1e9 / rate,
         region_bytes=region_bytes,
         regions=tuple(int(number) * region_bytes for number in regions),
         cells=tuple(
@@ -71,7 +76,7 @@ def of(log: pl.DataFrame, journal: Ranges = ()) -> RequestMap | None:
     )
 
 
-def figures(logs: Iterable[pl.DataFrame], journals: Iterable[Ranges]) -> dict[str, Value]:
+def figures(logs: Iterable[pl.DataFrame], journals: Iterable[Ranges], rate: float = 1.0) -> dict[str, Value]:
     """Return figures of all disks of a run, by name; empty if there was no request.
 
     ``disk_sequential``: requests that start where the one before ended. ``disk_seek_p50``, ``disk_seek_p90``: distance
@@ -93,7 +98,7 @@ def figures(logs: Iterable[pl.DataFrame], journals: Iterable[Ranges]) -> dict[st
         return {}
     found = {
         "disk_sequential": Value(value=100 * float((all_distances == 0).mean()), unit=Unit.PERCENT),
-        "disk_gap_p50": Value(value=float(np.median(all_gaps)), unit=Unit.NANOSECONDS),
+        "disk_gap_p50": Value(value=float(np.median(all_gaps)) / rate, unit=Unit.NANOSECONDS),
     }
     for percent in (50, 90):
         distance = float(np.percentile(all_distances, percent))
@@ -107,27 +112,49 @@ def stored(maps: Sequence[RequestMap]) -> str:
 
 
 def read(text: str) -> tuple[RequestMap, ...]:
-    """Return the maps of a stored text. Empty if it is none, or of another version."""
+    """Return the maps of a stored text. Empty if it is none, of another version, or has impossible values."""
     try:
-        document = json.loads(text)
-        return tuple(_map(each) for each in document["disks"]) if document["version"] == 1 else ()
-    except (ValueError, LookupError, TypeError, AttributeError):
+        document = texts.json_of(text)
+        disks = document["disks"] if document["version"] == 1 else []
+        return tuple(_map(each) for each in disks[:MOST_DISKS])
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return ()
 
 
 def _map(stored: dict[str, Any]) -> RequestMap:
+    """Return one map. Stores can come from other machines: every value is checked."""
+    seconds, region_bytes = float(stored["seconds"]), int(stored["region_bytes"])
     regions = tuple(int(first) for first in stored["regions"])
     cells = tuple((str(kind), int(at), int(region), int(size)) for kind, at, region, size in stored["cells"])
-    if any(kind not in KINDS or not 0 <= region < len(regions) for kind, _, region, _ in cells):
-        raise ValueError("a cell of no kind or region")
     distances = {
         str(kind): {int(distance): int(count) for distance, count in counts.items()}
         for kind, counts in stored["distances"].items()
     }
+    each = [item for counts in distances.values() for item in counts.items()]
+    is_possible = (
+        0 < seconds <= LONGEST_S
+        and 0 < region_bytes <= LARGEST_BYTES
+        and 0 < len(regions) <= MOST_REGIONS
+        and len(cells) <= len(KINDS) * INTERVALS * MOST_REGIONS
+        and all(0 <= first <= LARGEST_BYTES for first in regions)
+        and all(
+            kind in KINDS
+            and 0 <= at < INTERVALS
+            and 0 <= region < len(regions)
+            and 0 <= size <= LARGEST_BYTES
+            for kind, at, region, size in cells
+        )
+        and all(kind in KINDS for kind in distances)
+        and all(
+            0 <= far <= LARGEST_BYTES and far & (far - 1) == 0 and 0 < count <= LARGEST_BYTES
+            for far, count in each
+        )
+    )
+    if not is_possible:
+        raise ValueError("an impossible value")
     return RequestMap(
-        seconds=float(stored["seconds"]), region_bytes=int(stored["region_bytes"]), regions=regions, cells=cells,
-        distances=distances,
-    )  # fmt: skip
+        seconds=seconds, region_bytes=region_bytes, regions=regions, cells=cells, distances=distances
+    )
 
 
 def _moved(log: pl.DataFrame) -> pl.DataFrame:

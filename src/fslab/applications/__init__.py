@@ -45,11 +45,15 @@ class RecoveredData:
 
 
 class Application(ABC):
-    """One application. ``settings``: setting → its values; the first value is the application's own default."""
+    """One application. ``settings``: setting → its values; the first value is the application's own default.
+
+    ``laid_out_bytes``: what ``lay_out`` writes, roughly.
+    """
 
     name: str
     summary: ClassVar[str]
     tool: ClassVar[Tool | None] = None
+    laid_out_bytes: ClassVar[int] = 0
     settings: ClassVar[Mapping[str, tuple[str, ...]]]
 
     @abstractmethod

@@ -50,22 +50,25 @@ def requests(
     Both are empty if no disk keeps a log. ``bare_disk``: the device, if the file system lies on one disk without a
     layout. Its superblock is read then, for the place of the journal.
     """
-    medium = parsed_stack(cell.stack).medium
+    parsed = parsed_stack(cell.stack)
+    medium, rate = parsed.medium, parsed.medium.speed(parsed.medium_options)
     paths = (
         [medium.request_log(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
     )
     logs = [block_log.read(path) for path in paths if path is not None]
     journals = [_journal(bare_disk)] if len(logs) == 1 else [()] * len(logs)
-    maps = [
-        found for each in zip(logs, journals, strict=True) if (found := request_map.of(*each)) is not None
-    ]
+    each = zip(logs, journals, strict=True)
+    maps = [found for log, places in each if (found := request_map.of(log, places, rate)) is not None]
     text = {request_map.NAME: request_map.stored(maps)} if maps else {}
-    return request_map.figures(logs, journals), text
+    return request_map.figures(logs, journals, rate), text
 
 
 def _journal(bare_disk: Path | None) -> request_map.Ranges:
-    """Return the places of the journal in bytes; empty if unknown."""
-    places = ondisk_layout.of(bare_disk).journal if bare_disk else ()
+    """Return the places of the journal in bytes; empty if unknown. The disk may have faults that make it unreadable."""
+    try:
+        places = ondisk_layout.of(bare_disk).journal if bare_disk else ()
+    except OSError:
+        return []
     return [(low * SECTOR_BYTES, high * SECTOR_BYTES) for low, high in places]
 
 

@@ -134,6 +134,7 @@ def _done(row: dict[str, Any]) -> str:
 
 
 def _show_campaigns(store: Store, *, as_json: bool) -> None:
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -157,7 +158,10 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     texts = [{**row, "trials": _done(row), "name": row["name"] or ""} for row in rows]
     columns = ["campaign", "study", "status", "trials", *["name"] * any(row["name"] for row in rows)]
     # Titles are shown only if nothing needs to be folded: the study's name says nearly the same.
-    widths = (max((len(str(each[title])) for each in texts), default=0) for title in (*columns, "title"))
+    widths = (
+        max(cell_len(str(text)) for text in (title, *(each[title] for each in texts)))
+        for title in (*columns, "title")
+    )
     if sum(widths) + 2 * len(columns) <= console().width:
         columns.append("title")
     table = Table(box=None, pad_edge=False)

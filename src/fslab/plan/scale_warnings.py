@@ -83,7 +83,8 @@ def _memory(cell: Cell, memory_bytes: int | None) -> int | None:
 
 
 def _files_bytes(cell: Cell) -> int:
-    return parsed(cell.workload).space_bytes()
+    """Return the size of the files that the workload uses at a time."""
+    return traits_of(cell.workload).working_set_bytes or parsed(cell.workload).space_bytes()
 
 
 def _expected_s(spec: WorkloadSpec) -> float:

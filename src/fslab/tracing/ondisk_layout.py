@@ -12,7 +12,14 @@ _BTRFS_SUPERBLOCKS = ((128, 136), (131072, 131080), (536870912, 536870920))  # 6
 
 
 def of(device: Path) -> Sectors:
-    """Return the places for the file system on ``device``; empty if they are unknown."""
+    """Return the places for the file system on ``device``; empty if they are unknown, or the superblock is damaged."""
+    try:
+        return _of(device)
+    except (struct.error, ValueError):
+        return Sectors()
+
+
+def _of(device: Path) -> Sectors:
     with device.open("rb", buffering=0) as file:
         head = file.read(4096)
     if head[0x438:0x43A] == b"\x53\xef":

@@ -38,7 +38,8 @@ class WorkFacts:
     ``read_bytes``, ``written_bytes``: bytes that the application read and wrote. ``measured_s``: the time over which
     its figures are computed; ``parts_s``: the same for each operation that has its own figure. ``asked_s``: how long
     the tool was to measure; None: it had a fixed amount of work, and the time is the result. ``direct``: the tool uses
-    direct I/O. ``working_set_bytes``: size of the data that it accesses. ``flushed``: whether the written data had
+    direct I/O. ``working_set_bytes``: size of the data that it accesses. ``rounds``: how often it did its work, each
+    time with other files of that size; the bytes are those of all rounds. ``flushed``: whether the written data had
     reached the device when the time was taken. ``passes``: how often the tool wrote its files; only the first pass
     allocates them. ``queue_in_tool``: the queue depth is that of the tool's own queue, which the kernel does not have.
     ``errors``: number of failed and skipped operations by name. ``wrong``: (found, true) by key of the tool's answer.
@@ -55,6 +56,7 @@ class WorkFacts:
     asked_s: float | None = None
     direct: bool = False
     working_set_bytes: int | None = None
+    rounds: int = 1
     flushed: bool | None = None
     passes: float | None = None
     depth: Depth | None = None

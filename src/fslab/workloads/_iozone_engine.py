@@ -1,7 +1,8 @@
 """IOzone's tests by fslab's engine: builds the ``fslab-engine iozone`` commands, parses their JSON. Runs nothing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from fslab.errors import ToolOutputError
 from fslab.workloads import Commands, Job, ToolOutput
@@ -60,25 +61,31 @@ def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[TestTo
     """Return each test of each point. ToolOutputError for other output, and for a point that was not requested."""
     points = set(parameters.points)
     try:
-        told = tuple(
-            TestTotal(
-                point=(test["size_bytes"], test["record_bytes"]),
-                test=test["name"].replace("-", "_"),
-                rate=test["bandwidth_bytes_per_second"],
-                rounds=test["rounds"],
-            )
-            for test in documents.document_of(output)["answer"]["tests"]
-        )
-    except (ValueError, LookupError, TypeError) as error:
+        told = tuple(_total(test) for test in documents.document_of(output)["answer"]["tests"])
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
         said = output.stderr.strip()[-200:] or f"{type(error).__name__}: {error}"
         raise ToolOutputError(f"unexpected output of fslab-engine: {said}") from error
     for each in told:
+        if not 1 <= each.rounds <= parameters.most_rounds:
+            raise ToolOutputError(
+                f"fslab-engine reports {each.rounds} rounds, not up to {parameters.most_rounds}"
+            )
         if each.point not in points:
             size, record = each.point
             raise ToolOutputError(
                 f"fslab-engine reports {label(size)} in records of {label(record)}, which was not requested"
             )
     return told
+
+
+def _total(test: Mapping[str, Any]) -> TestTotal:
+    rate = test["bandwidth_bytes_per_second"]
+    return TestTotal(
+        point=(int(test["size_bytes"]), int(test["record_bytes"])),
+        test=test["name"].replace("-", "_"),
+        rate=None if rate is None else float(rate),
+        rounds=int(test["rounds"]),
+    )
 
 
 def _options(parameters: IozoneParameters) -> Iterator[str]:

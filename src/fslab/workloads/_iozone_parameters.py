@@ -1,6 +1,5 @@
 """Parameters of IOzone: one point (file size, record length), or a sweep over both. Runs nothing."""
 
-import math
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
@@ -14,7 +13,7 @@ LARGEST_RECORD_BYTES = 16 * KIB * KIB  # iozone's own limit
 MOST_POINTS = 200
 # A test of 1 s or longer counts as long enough (validity rule too-short).
 ENOUGH_S = 1
-FASTEST_BYTES_PER_S = 4 << 30  # more than a file system reads from memory
+MOST_BYTES = 8 << 30
 TESTS = {0: ("write", "rewrite"), 1: ("read", "reread"), 2: ("random_read", "random_write")}
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
@@ -59,7 +58,7 @@ class IozoneParameters(Parameters):
         ge=1,
         le=1000,
         description="repeat the tests up to N times, each time with another file, until each test has taken 1 s in "
-        "total; more than 1 only with 'program: engine'",
+        "total; all files together have at most 8 GiB; more than 1 only with 'program: engine'",
     )
     purge: bool = Field(False, description="-p: purge the CPU cache before each test")
     cache_size: int | None = Field(
@@ -100,8 +99,8 @@ class IozoneParameters(Parameters):
 
     @property
     def most_rounds(self) -> int:
-        """The number of files of each process: ``rounds``, or fewer if those are sure to be enough."""
-        return min(self.rounds, max(1, math.ceil(ENOUGH_S * FASTEST_BYTES_PER_S / self.largest_bytes)))
+        """The number of files of each process: ``rounds``, but together no more than ``MOST_BYTES``."""
+        return min(self.rounds, max(1, MOST_BYTES // self.largest_bytes))
 
     @property
     def largest_bytes(self) -> int:
@@ -168,10 +167,6 @@ class IozoneParameters(Parameters):
     def _possible(self) -> Self:
         if self.program == "engine" and self.cache_line is not None:
             raise ValueError("'cache-line' is not supported by 'program: engine': remove it")
-        if self.rounds > 1 and (self.program != "engine" or self.sweep):
-            raise ValueError(
-                "more than one of 'rounds' needs 'program: engine', and 'size' instead of a sweep"
-            )
         if self.sweep and self.threads > 1:
             raise ValueError("a sweep runs with one process only: remove 'threads'")
         if not self.points:

@@ -48,7 +48,11 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
             for what, taken in _times(each).items()
         },
         direct=all(each.direct for each in readings),
-        working_set_bytes=_sum(each.working_set_bytes for each in readings),
+        # Parts have different numbers of rounds: together, they use the files of all rounds once.
+        working_set_bytes=_sum(
+            None if each.working_set_bytes is None else each.working_set_bytes * each.rounds
+            for each in readings
+        ),
         flushed=all(wrote) if wrote else None,
         # The part that is furthest from what was asked decides.
         passes=max((each.passes for each in readings if each.passes is not None), default=None),

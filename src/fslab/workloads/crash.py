@@ -171,8 +171,10 @@ class Crash(Workload[CrashParameters]):
         return Traits(reads=False, writes=True, direct=False, parallel=1)
 
     def space_bytes(self, parameters: CrashParameters) -> int:
-        """Return some blocks and inodes for each sequence or transaction."""
-        return self._steps(parameters) * _BYTES_PER_SEQUENCE
+        """Return some blocks and inodes for each sequence or transaction, and what each run of an application needs."""
+        application = parameters.application and applications.REGISTRY.get(parameters.application)
+        each_run = application.laid_out_bytes if application else 0
+        return self._steps(parameters) * _BYTES_PER_SEQUENCE + parameters.runs * each_run
 
     def expected_s(self, parameters: CrashParameters) -> float:
         each_s = 1 / _GUESSED_SEQUENCES_PER_S

@@ -18,7 +18,7 @@ from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _iozone_engine as engine
-from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, TESTS, IozoneParameters, Point, label
+from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
 from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.iozone"
@@ -140,12 +140,12 @@ class Iozone(Workload[IozoneParameters]):
         return parameters.largest_bytes * parameters.threads * parameters.most_rounds
 
     def expected_s(self, parameters: IozoneParameters) -> float:
-        """Estimate the duration: each test of each point transfers its file once, or in rounds until it is enough."""
+        """Estimate the duration: each test of each point transfers its file once in each round, if all are needed."""
         passes = len(_tests(parameters)) + (0 not in parameters.groups)
         moved = sum(size for size, _ in parameters.points) * parameters.threads * passes
         sleeps = parameters.threads > 1 and parameters.program == "iozone"
         once = moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if sleeps else 0.0)
-        return min(once * parameters.most_rounds, max(once, ENOUGH_S * passes))
+        return once * parameters.most_rounds
 
 
 def _tests(parameters: IozoneParameters) -> tuple[str, ...]:
@@ -253,6 +253,7 @@ def _reading(
         },
         direct=parameters.direct,
         working_set_bytes=parameters.largest_bytes * parameters.threads,
+        rounds=rounds,
         flushed=(parameters.flush or parameters.sync) if writes else None,
         messages=messages,
     )

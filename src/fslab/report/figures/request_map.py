@@ -17,9 +17,10 @@ def figure(key: str, workload: str, maps: Mapping[str, RequestMap], disks: int, 
     present = looks.only(list(maps))
     data = [row for label, each in maps.items() for row in _rows(label, each)]
     most = max(len(each.regions) for each in maps.values())
+    kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in data)]
     panel = {
         "name": "requests", "width": _axis.WIDTH, "height": max(_LEAST_PIXELS, _ROW_PIXELS * most),
-        "mark": {"type": "rect"}, "encoding": _encoding(),
+        "mark": {"type": "rect"}, "encoding": _encoding(kinds),
     }  # fmt: skip
     title = f"{workload}: requests over time and place"
     spec = _axis.base(
@@ -31,30 +32,37 @@ def figure(key: str, workload: str, maps: Mapping[str, RequestMap], disks: int, 
         id=key,
         title=title,
         spec=spec,
-        caption=f"The requests{which} in the first usable trial: time to the right, place on the disk upwards. "
-        "Parts of the disk that no request touched are left out.",
+        caption=f"Where requests{which} started in the first usable trial, from the start of the run until all was "
+        "written and the file system unmounted. A mark says that there were requests, not how many. Parts of the disk "
+        "where no request started are left out.",
         alt=f"Requests of {workload} by time and place, a panel for each of {', '.join(present.labels)}.",
         marks={"requests": len(data)},
     )
 
 
 def _rows(label: str, requests: RequestMap) -> list[dict[str, Any]]:
+    """Return a mark for each cell. Kinds that share an interval and a place stand side by side: none hides another."""
     step = requests.seconds / INTERVALS
-    return [
-        {
-            "stack": label,
-            "kind": kind,
-            "from": round(step * interval, 4),
-            "to": round(step * (interval + 1), 4),
-            "at": requests.regions[region],
-            "bytes": size,
-        }
-        for kind, interval, region, size in sorted(requests.cells, key=lambda cell: KINDS.index(cell[0]))
-    ]
+    sharing: dict[tuple[int, int], list[str]] = {}
+    cells = sorted(requests.cells, key=lambda cell: KINDS.index(cell[0]))
+    for kind, interval, region, _ in cells:
+        sharing.setdefault((interval, region), []).append(kind)
+    rows = []
+    for kind, interval, region, size in cells:
+        kinds = sharing[interval, region]
+        width = step / len(kinds)
+        start = step * interval + width * kinds.index(kind)
+        rows.append(
+            {
+                "stack": label, "kind": kind, "from": _axis.rounded(start), "to": _axis.rounded(start + width),
+                "at": requests.regions[region], "bytes": size,
+            }
+        )  # fmt: skip
+    return rows
 
 
-def _encoding() -> dict[str, Any]:
-    scale = {"domain": list(KINDS), "range": [palette.colour(_COLOURS[kind]) for kind in KINDS]}
+def _encoding(kinds: list[str]) -> dict[str, Any]:
+    scale = {"domain": kinds, "range": [palette.colour(_COLOURS[kind]) for kind in kinds]}
     place = _axis.value_axis(Unit.BYTES, title="place on the disk")
     return {
         "x": _axis.quantity("from", "time in the run, s", axis={"grid": False}),

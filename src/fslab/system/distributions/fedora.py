@@ -15,6 +15,7 @@ class Fedora(Distribution):
         "mount": "util-linux-core",
         "nilfs-tools": "nilfs-utils",
         "ntfs-3g": "ntfsprogs",
+        "postgresql": "postgresql-server",
         "python3-venv": None,  # python3 contains it
         "qemu-system-x86": "qemu-system-x86-core",
         "reiser4progs": None,

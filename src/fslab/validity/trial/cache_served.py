@@ -38,7 +38,7 @@ class CacheServed(TrialRule):
         if work.direct:
             cached = device_bytes < work.read_bytes * _HONEST_SHARE
         else:
-            once = min(work.read_bytes, work.working_set_bytes or work.read_bytes)
+            once = min(work.read_bytes, (work.working_set_bytes or work.read_bytes) * work.rounds)
             enough = facts.cold and work.written_bytes == 0 and once >= _NOTICEABLE_BYTES
             cached = enough and device_bytes < max(_METADATA_BYTES, _METADATA_SHARE * once)
         if cached:

@@ -38,11 +38,12 @@ class FitsInMemory(TrialRule):
                 f"memory ({format_size(memory)})",
                 severity=Severity.DOUBT, working_set_bytes=size, memory_bytes=memory,
             )  # fmt: skip
-        elif _moved(work) > _ONE_PASS * size:
+        elif _moved(work) > _ONE_PASS * size * work.rounds:
             share = _share_of_device(facts)
             if share is None or share < _ALL:
+                times = _moved(work) / size / work.rounds
                 yield self.warning(
-                    f"the workload accessed {format_size(size)} of files {_moved(work) / size:.1f} times, and they fit "
+                    f"the workload accessed {format_size(size)} of files {times:.1f} times, and they fit "
                     f"in memory ({format_size(memory)}): the cache was cold only at the start",
                     severity=Severity.DOUBT if share is not None and share < _MOSTLY else Severity.NOTE,
                     working_set_bytes=size, memory_bytes=memory, moved_bytes=_moved(work), device_share=share,

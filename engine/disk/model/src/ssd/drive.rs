@@ -171,6 +171,8 @@ impl Ssd {
     /// Return the drive as it was at first, with the same prepared state.
     fn renewed(&mut self) -> Self {
         let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
+        // Freed first, so that at most two maps are in memory.
+        self.ftl = Ftl::new(shape(&self.profile, self.bytes), self.collection);
         if let Some(prepared) = self.prepared.take() {
             (fresh.ftl, fresh.last_die) = (prepared.ftl.clone(), prepared.last_die);
             fresh.prepared = Some(prepared);
