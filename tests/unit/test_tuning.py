@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fslab.errors import FslabError, ToolFailedError, UnsupportedError, UsageError
-from fslab.machine import _settings, _timers, tunables, tuning
+from fslab.machine import _idle, _settings, _timers, tunables, tuning
 from fslab.machine._settings import Write, writes
 from fslab.system import memory, proc
 
@@ -240,6 +240,50 @@ class TestTimers:
             _timers.check(tmp_path / "nothing")
         with pytest.raises(FslabError):
             tuning.check({"stop_timers": "no-timer"})
+
+
+class TestIdle:
+    """Tests of the limit for the latency of idle CPUs, which holds while its file is open."""
+
+    def test_what_is_requested_is_written_in_binary_and_verified(self, tmp_path: Path) -> None:
+        device = tmp_path / "cpu_dma_latency"
+        device.write_bytes(_idle.NO_LIMIT_US.to_bytes(4, "little"))
+        with _idle.limited(None, device):
+            assert _idle.in_force(device) == _idle.NO_LIMIT_US, "nothing was requested"
+        with _idle.limited("70000", device):
+            assert device.read_bytes() == b"\x70\x11\x01\x00"
+            assert _idle.in_force(device) == 70000
+
+    def test_a_kernel_without_it_refuses(self, tmp_path: Path) -> None:
+        with (
+            pytest.raises(UnsupportedError, match="has no limit for the latency of idle CPUs"),
+            _idle.limited("0", tmp_path / "nothing"),
+        ):
+            pass
+
+    def test_a_limit_that_is_not_in_force_is_an_error(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        device = tmp_path / "cpu_dma_latency"
+        device.touch()
+        monkeypatch.setattr(_idle, "in_force", lambda _: _idle.NO_LIMIT_US)
+        with (
+            pytest.raises(UnsupportedError, match="but the kernel uses 2000000000"),
+            _idle.limited("0", device),
+        ):
+            pass
+
+    @pytest.mark.parametrize(
+        ("held", "fact"),
+        [(b"\0\0\0\0", 0), (_idle.NO_LIMIT_US.to_bytes(4, "little"), "no limit"), (None, None)],
+    )
+    def test_the_fact_tells_no_limit_from_unknown(
+        self, tmp_path: Path, held: bytes | None, fact: object
+    ) -> None:
+        (tmp_path / "dev").mkdir()
+        if held is not None:
+            (tmp_path / "dev/cpu_dma_latency").write_bytes(held)
+        assert _idle.fact(tmp_path) == fact
 
 
 class TestBounds:

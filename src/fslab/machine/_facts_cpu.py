@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from fslab.machine import _idle
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, field_of, flag_of, number_of, text_of
 from fslab.system import sysfs
 
@@ -54,6 +55,10 @@ FACTS = (
         read=lambda root: each_cpu("energy_performance_preference", root),
     ),
     Fact(name="cpufreq_driver", group=FactGroup.SETTINGS, read=text_of(f"{CPUS}/cpu0/cpufreq/scaling_driver")),
+    Fact(
+        name="cpu_dma_latency", group=FactGroup.SETTINGS, tuned_by="cpu_dma_latency",
+        read=_idle.fact,
+    ),
     Fact(
         name="idle_driver", group=FactGroup.SETTINGS, weight=Weight.SHOWN,
         read=text_of(f"{CPUS}/cpuidle/current_driver"),

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from fslab.errors import nearest
 
+IDLE = "cpu_dma_latency"
 TIMERS = "stop_timers"
 TIMER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9:_.@\\-]*\.timer")
 FLAGS: Mapping[str, bool] = {
@@ -116,6 +117,7 @@ BOUNDS: Mapping[str, Bound] = {
     "cpu_governor": Word(),
     "cpu_turbo": Word(words=tuple(FLAGS)),
     "cpu_smt": Word(words=tuple(FLAGS)),
+    IDLE: Number(low=0, high=1_000_000),  # µs
     "transparent_hugepage": Word(words=("always", "madvise", "never")),
     "io_scheduler": Word(),
     "read_ahead_kib": Number(low=0, high=65_536),

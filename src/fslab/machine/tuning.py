@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import BusyError, NeedsRootError, UnsupportedError
-from fslab.machine import _settings, _timers
+from fslab.machine import _idle, _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
-from fslab.machine.tunables import TIMER_NAME, TIMERS
+from fslab.machine.tunables import IDLE, TIMER_NAME, TIMERS
 from fslab.storage import UndoJournal
 from fslab.system import sysfs
 
@@ -39,6 +39,8 @@ def check(settings: Mapping[str, str]) -> None:
         _settings.writes(name, value)
     for name in OF_DEVICES.keys() & settings.keys():
         _settings.check_bounds(name, settings[name])
+    if IDLE in settings:
+        _idle.check()
     if TIMERS in settings and _timers.parse(settings[TIMERS]):
         _timers.check()
 
@@ -54,6 +56,7 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
             undo.callback(os.close, _alone())
         for name, value in _of_machine(settings).items():
             _make(_settings.writes(name, value), journal, undo)
+        undo.enter_context(_idle.limited(settings.get(IDLE)))
         undo.enter_context(_timers.stopped(_timers.parse(settings.get(TIMERS, "")), journal))
         yield
 
@@ -104,7 +107,7 @@ def put_back(path: Path, found: str) -> None:
 
 
 def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in settings.items() if name not in {*OF_DEVICES, TIMERS}}
+    return {name: value for name, value in settings.items() if name not in {*OF_DEVICES, IDLE, TIMERS}}
 
 
 def _make(writes: Sequence[Write], journal: UndoJournal, undo: ExitStack) -> None:

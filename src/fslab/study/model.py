@@ -231,8 +231,9 @@ class StudyFile(Written):
     tuning: Tuning = Field(
         {},
         description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "
-        "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `transparent_hugepage`; of the devices "
-        "in use `io_scheduler` and `read_ahead_kib`; `stop_timers`: systemd timers, separated by blanks",
+        "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `cpu_dma_latency` (in µs; 0: "
+        "idle CPUs poll), `transparent_hugepage`; of the devices in use `io_scheduler` and `read_ahead_kib`; "
+        "`stop_timers`: systemd timers, separated by blanks",
     )
 
     margin: Share = Field(

@@ -1,0 +1,63 @@
+"""How long a CPU may take to leave an idle state: a request to the kernel that holds while its file is open.
+
+Documentation/power/pm_qos_interface.rst. In a virtual machine, an idle CPU halts, and waking it takes a switch to the
+hypervisor; with a limit of 0, it polls instead. The request ends with the process that made it, however it ends.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from fslab.errors import UnsupportedError
+
+DEVICE = Path("/dev/cpu_dma_latency")
+NO_LIMIT_US = 2_000_000_000  # PM_QOS_CPU_LATENCY_DEFAULT_VALUE
+_BYTES = 4
+
+
+def check(device: Path = DEVICE) -> None:
+    """Raise UnsupportedError if this kernel has no such limit."""
+    if not device.exists():
+        raise UnsupportedError(
+            "this kernel has no limit for the latency of idle CPUs (CONFIG_CPU_IDLE)", where=str(device),
+            hint="remove 'cpu_dma_latency' on this machine",
+        )  # fmt: skip
+
+
+def in_force(device: Path = DEVICE) -> int | None:
+    """Return the limit in microseconds, the smallest that any program requests; ``NO_LIMIT_US`` if none does.
+
+    None if it is unknown: only root may read it.
+    """
+    try:
+        return int.from_bytes(device.read_bytes()[:_BYTES], "little", signed=True)
+    except OSError:
+        return None
+
+
+def fact(root: Path) -> int | str | None:
+    """Return the limit for a record: microseconds, ``no limit``, or None if it is unknown."""
+    found = in_force(root / DEVICE.relative_to("/"))
+    return "no limit" if found == NO_LIMIT_US else found
+
+
+@contextmanager
+def limited(value: str | None, device: Path = DEVICE) -> Iterator[None]:
+    """Request a limit in microseconds, and verify that it is in force. None: do nothing."""
+    if value is None:
+        yield
+        return
+    check(device)
+    descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        os.write(descriptor, int(value).to_bytes(_BYTES, "little", signed=True))
+        limit = in_force(device)
+        if limit is None or limit > int(value):
+            raise UnsupportedError(
+                f"{value} was requested, but the kernel uses {limit}", where=str(device),
+                hint="remove 'cpu_dma_latency' on this machine",
+            )  # fmt: skip
+        yield
+    finally:
+        os.close(descriptor)
