@@ -21,7 +21,7 @@ NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
     """Return a verdict in words.
 
-    Examples: ``replicated``, ``open: noise (about 4 min 10 s more)``, ``differs in size, direction replicated``.
+    Examples: ``replicated``, ``open: noise (at least 4 min 10 s more)``, ``differs in size, direction replicated``.
     """
     said = VERDICT_NAMES.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
     if answer.verdict is ClaimVerdict.DIFFERS and answer.direction is ClaimVerdict.REPLICATED:
@@ -30,12 +30,12 @@ def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
 
 
 def reason_words(answer: ClaimAnswer) -> str:
-    """Return the reason why a claim is open, and how much more time it needs."""
+    """Return the reason why a claim is open, and the time that its cheapest decisive part needs."""
     if answer.reason is OpenReason.AT_LIMIT:
         return f"at the limit (within {_percent(answer.margin)} of it)"
     if answer.more_s is None:
         return "noise (too few trials to say how many more)"
-    return f"noise (about {format_duration(answer.more_s)} more)"
+    return f"noise (at least {format_duration(answer.more_s)} more)"
 
 
 def summaries(verdicts: Verdicts) -> list[str]:
