@@ -137,6 +137,9 @@ class TestFacts:
         a = trials(tuned, around(1), governor="powersave", dirty_ratio=20)
         b = trials(tuned, around(1), "b", governor="schedutil", dirty_ratio=10)
         assert compared(a, b).differences == ()
+        spelled = cell(tuning={"cpu_turbo": "yes", "cpu_dma_latency": "007"})
+        same = trials(cell(), around(1), "b", turbo=True, cpu_dma_latency=7)
+        assert refused(compared(trials(spelled, around(1), turbo=False), same)) == ()
         untuned = trials(cell(), around(1), "b", governor="schedutil", dirty_bytes=0, dirty_ratio=20)
         found = {each.fact: (each.a, each.b) for each in refused(compared(a, untuned))}
         assert found == {

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fslab.machine import tunables
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
 
 # Of each pair of settings only the one that was set last is in force. The other reads 0 (sysctl/vm.rst).
@@ -161,7 +162,7 @@ def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:
     if fact.tuned_by is None:
         return None
     if fact.tuned_by in tuning:
-        return tuning[fact.tuned_by]
+        return tunables.normal(fact.tuned_by, tuning[fact.tuned_by])
     other = PAIRS.get(fact.name)
     return "0" if other is not None and f"vm.{other}" in tuning else None
 

@@ -126,6 +126,14 @@ BOUNDS: Mapping[str, Bound] = {
 NAMES = tuple(BOUNDS)
 
 
+def normal(name: str, value: str) -> str | bool:
+    """Return the value as a fact of the machine has it: ``yes`` is True, and ``007`` is ``7``."""
+    bound = BOUNDS.get(name)
+    if isinstance(bound, Word) and bound.words == tuple(FLAGS):
+        return FLAGS.get(value, value)
+    return str(int(value)) if isinstance(bound, Number) and value.isdecimal() else value
+
+
 def check(name: str, value: str, *, memory_bytes: int | None = None) -> None:
     """Raise ValueError for a setting that a study cannot change, or a value out of its bounds."""
     if name not in BOUNDS:
