@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import socket
@@ -93,13 +94,29 @@ def test_an_invitation_is_for_so_many_machines_and_for_a_time(
     assert not invitations.accept(fleet, late.secret)
 
 
-def test_a_stranger_gets_no_word(fleet: Path, server: tuple[str, int], tmp_path: Path) -> None:
+def test_a_stranger_gets_no_word(fleet: Path, tmp_path: Path) -> None:
     """If the server's certificate does not match the invitation, the machine stops before it sends the secret."""
-    other = tmp_path / "other"
+    other, received = tmp_path / "other", list[bytes]()
     certificates.make_authority(other, "stranger")
-    token = invitations.invite(other, valid_s=60, machines=1)
-    with pytest.raises(UsageError, match="not the fleet that the invitation is for"):
-        enrolment.join(server, token, "lab1", tmp_path / "w")
+    credentials = certificates.Credentials(directory=other)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(credentials.certificate, credentials.key)
+
+    def listen(listening: socket.socket) -> None:
+        connection, _ = listening.accept()
+        with contextlib.suppress(OSError), context.wrap_socket(connection, server_side=True) as secured:
+            while data := secured.recv(4096):
+                received.append(data)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=listen, args=(listening,))
+        thread.start()
+        token = invitations.invite(fleet, valid_s=60, machines=1)
+        with pytest.raises(UsageError, match="not the fleet that the invitation is for"):
+            enrolment.join(listening.getsockname(), token, "lab1", tmp_path / "w")
+        thread.join()
+    assert received == []
+    assert not (tmp_path / "w").exists()
 
 
 @pytest.mark.parametrize("text", ["", "x", "A" * 63, "A" * 68, "ä" * 64, "../../etc/passwd"])

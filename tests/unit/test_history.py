@@ -227,4 +227,5 @@ class TestMachines:
     def test_the_command(self, store: str) -> None:
         done = CliRunner().invoke(app, ["fleet", "changes", "nightly", "--store", store])
         assert done.exit_code == 0, done.output
-        assert "machines" in done.stdout
+        assert "1 change of level on 1 of 2 machines" in done.stdout
+        assert "kernel: 6.1.0-25 → 6.1.0-26" in " ".join(done.stdout.split())
