@@ -81,7 +81,7 @@ DISKS = """
 title: two hard disks
 on: uml
 guest_memory: 192m
-media: {d: {type: virtual, profile: hdd-7200, size: 2g, memory: 256m}}
+media: {d: {type: virtual, profile: hdd-7200, size: 2g, memory: 256m, log: requests}}
 stacks: {s: {medium: d, filesystem: ext4, layout: {type: md-raid0, disks: 2}}}
 workloads: {w: {tool: fio, rw: randread, bs: 4k, size: 4m, runtime: 1s, direct: true}}
 trials: 1
@@ -97,6 +97,10 @@ def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
     (trial,) = json.loads(as_nobody(home, "export", "--format", "json").stdout)
     assert [each["profile"] for each in trial["provenance"]["device"]["virtual_disks"]] == ["hdd-7200"] * 2
     assert trial["probes"]["disk_requests"]["value"] > 0
+    assert 0 <= trial["probes"]["disk_sequential"]["value"] < 50, "random reads"
+    assert trial["probes"]["disk_gap_p50"]["value"] > 0
+    assert as_nobody(home, "report", "--output", "page.html").returncode == 0
+    assert "requests over time and place" in (home / "page.html").read_text()
 
 
 def test_why_is_told_by_what_there_is(home: Path) -> None:

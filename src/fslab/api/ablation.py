@@ -9,6 +9,7 @@ from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import is_usable
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import launch
+from fslab.campaign.launch import check_stored as check_stored  # noqa: PLC0414 - part of the library
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
 from fslab.explain import ablation as plans

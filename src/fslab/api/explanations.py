@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from fslab.campaign.launch import check_stored as check_stored  # noqa: PLC0414 - part of the library
 from fslab.cell import Frozen
 from fslab.claims.model import Verdicts
 from fslab.claims.replication import Reason, deciding

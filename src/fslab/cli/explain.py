@@ -83,10 +83,12 @@ def explain(
     it runs trials with each mechanism switched off, and divides the ratio of the two stacks among the mechanisms. What
     they do not explain is shown too.
     """
-    from fslab.api import ablation, explanations
+    from fslab.api import explanations
     from fslab.api.stores import Store
     from fslab.cli import causes
 
+    if trace or ablate:
+        from fslab.api import ablation  # 0.3 s
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
         if "ablation" in found.settings and not trace:
@@ -94,7 +96,7 @@ def explain(
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
-            explanations.check_stored(found, opened)
+            ablation.check_stored(found, opened)
             _ask([seen.cell for seen in everything], allowed=allow_commands)
         if trace:
             _trace(found, everything, opened, frozenset(wipe or []))

@@ -47,10 +47,7 @@ def results(
     --all prints the whole table: each figure is the median of the usable trials ± half their range. --notes and
     --baseline print that table too.
     """
-    from fslab.api import explanations
-    from fslab.api.results import CampaignResults
     from fslab.api.stores import Store
-    from fslab.cli import causes
 
     with Store.open(store, create=False) as opened:
         if listing:
@@ -58,7 +55,11 @@ def results(
         elif cost:
             _show_cost(opened.campaign(campaign), opened, as_json=as_json)
         elif as_json:
+            from fslab.api.results import CampaignResults
+
             document = CampaignResults(opened.campaign(campaign), opened).document(baseline=baseline)
+            from fslab.api import explanations
+
             said = (
                 explanations.as_document(explanations.evidence_of(opened.campaign(campaign), opened))
                 if why
@@ -68,6 +69,9 @@ def results(
         else:
             show(opened.campaign(campaign), opened, baseline, notes=notes, everything=everything)
             if why:
+                from fslab.api import explanations
+                from fslab.cli import causes
+
                 causes.show(explanations.evidence_of(opened.campaign(campaign), opened))
 
 
