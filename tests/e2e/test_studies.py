@@ -80,7 +80,7 @@ GUESTS = {
         "workloads.iozone-large.record=8m",
     ),
     "multi-disk": (
-        "--set", "workloads.bonnie.size=16m", "--set", "workloads.bonnie.files=1024",
+        "--set", "workloads.bonnie-data.size=16m", "--set", "workloads.bonnie-files.files=1024",
         "--set", "stacks.disks.filesystem=xfs", "--set", "stacks.chunks.filesystem=ext4",
     ),
     "nas-file-management": ("--set", "stacks.fs.filesystem=f2fs"),

@@ -118,7 +118,8 @@ def test_the_published_studies_have_their_cells() -> None:
     assert loop["fio-randwrite-4k-qd32"] == 12, "mount variants"
     assert loop["dd-write-4k"] == loop["database-70-30-2-threads"] == 3
     assert counts["multi-disk"] == {
-        "bonnie": 3 + 2 * 3 * (4 + 3)
+        "bonnie-data": 3 + 2 * 3 * (4 + 3),
+        "bonnie-files": 3 + 2 * 3 * (4 + 3),
     }  # one disk; each manager: 2 to 5 disks, 3 more chunks
     assert counts["nas-file-management"].total() == 7 * 4 * 3
     assert counts["ext-generations"]["filebench-seqread-512k"] == 5
