@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from fslab.analysis import request_map
-from fslab.analysis.request_map import INTERVALS, MOST_REGIONS
+from fslab.analysis.request_map import INTERVALS, MOST_REGIONS, Ranges, RequestMap
+from fslab.record import Value
 from fslab.units import Unit
 
 MIB = 1 << 20
@@ -28,9 +29,19 @@ def log(*rows: tuple[str, int, int], each_ns: int = 1_000_000) -> pl.DataFrame:
     return pl.DataFrame(made, schema={"op": pl.String, "length": pl.UInt32, **numbers})
 
 
+def mapped(rows: pl.DataFrame, journal: Ranges = (), rate: float = 1.0) -> RequestMap | None:
+    requests = request_map.requests_of(rows, journal)
+    return None if requests is None else request_map.map_of(requests, rate)
+
+
+def figures(logs: list[pl.DataFrame], journals: list[Ranges], rate: float = 1.0) -> dict[str, Value]:
+    found = (request_map.requests_of(*each) for each in zip(logs, journals, strict=True))
+    return request_map.figures([each for each in found if each is not None], rate)
+
+
 def test_only_the_touched_parts_of_the_disk_have_a_region() -> None:
     far = 1 << 40
-    found = request_map.of(log(("write", 0, KIB4), ("write", 3 * MIB, KIB4), ("read", far, 2 * KIB4)))
+    found = mapped(log(("write", 0, KIB4), ("write", 3 * MIB, KIB4), ("read", far, 2 * KIB4)))
     assert found is not None
     assert (found.region_bytes, found.regions) == (MIB, (0, 3 * MIB, far))
     assert found.seconds == pytest.approx(0.003)
@@ -43,16 +54,16 @@ def test_only_the_touched_parts_of_the_disk_have_a_region() -> None:
 def test_times_are_those_of_a_clock_on_the_wall() -> None:
     """The log has the drive's time. At a speed of 0.35, it advances by 0.35 s in each second."""
     rows = log(("write", 0, KIB4), ("write", KIB4, KIB4))
-    found = request_map.of(rows, rate=0.5)
+    found = mapped(rows, rate=0.5)
     assert found is not None
     assert found.seconds == pytest.approx(0.004)
-    assert found.cells == getattr(request_map.of(rows), "cells", None)
-    assert request_map.figures([rows], [()], 0.5)["disk_gap_p50"].value == pytest.approx(2_000_000)
+    assert found.cells == getattr(mapped(rows), "cells", None)
+    assert figures([rows], [()], 0.5)["disk_gap_p50"].value == pytest.approx(2_000_000)
 
 
 def test_regions_grow_until_they_are_few_and_no_byte_is_lost() -> None:
     rows = [("write", number * MIB, KIB4) for number in range(10 * MOST_REGIONS)]
-    found = request_map.of(log(*rows))
+    found = mapped(log(*rows))
     assert found is not None
     assert found.region_bytes == 16 * MIB
     assert len(found.regions) == 10 * MOST_REGIONS // 16
@@ -60,7 +71,7 @@ def test_regions_grow_until_they_are_few_and_no_byte_is_lost() -> None:
 
 
 def test_the_distance_is_that_from_the_end_of_the_request_before() -> None:
-    found = request_map.of(
+    found = mapped(
         log(("read", 0, KIB4), ("read", KIB4, KIB4), ("read", MIB + 2 * KIB4, KIB4), ("write", 0, KIB4))
     )
     assert found is not None
@@ -71,25 +82,25 @@ def test_the_distance_is_that_from_the_end_of_the_request_before() -> None:
 def test_requests_count_in_the_order_of_their_arrival() -> None:
     ordered = log(*(("write", number * KIB4, KIB4) for number in range(10)))
     as_done = ordered.sample(fraction=1, shuffle=True, seed=3)
-    assert request_map.figures([as_done], [()])["disk_sequential"].value == 100.0
-    assert request_map.of(as_done) == request_map.of(ordered)
+    assert figures([as_done], [()])["disk_sequential"].value == 100.0
+    assert mapped(as_done) == mapped(ordered)
 
 
 def test_writes_to_the_journal_are_told_apart_and_reads_of_it_are_not() -> None:
     rows = log(("write", 8 * MIB, KIB4), ("write", 0, 2 * KIB4), ("read", 8 * MIB, KIB4))
-    found = request_map.of(rows, [(8 * MIB, 9 * MIB)])
+    found = mapped(rows, [(8 * MIB, 9 * MIB)])
     assert found is not None
     assert {(kind, size) for kind, _, _, size in found.cells} == {
         ("journal", KIB4), ("write", 2 * KIB4), ("read", KIB4),
     }  # fmt: skip
-    assert request_map.figures([rows], [[(8 * MIB, 9 * MIB)]])["disk_journal_bytes"].value == KIB4
-    assert "disk_journal_bytes" not in request_map.figures([rows], [()])
+    assert figures([rows], [[(8 * MIB, 9 * MIB)]])["disk_journal_bytes"].value == KIB4
+    assert "disk_journal_bytes" not in figures([rows], [()])
 
 
 def test_figures_are_of_all_disks_and_no_distance_is_between_two() -> None:
     one = log(("write", 0, KIB4), ("write", KIB4, KIB4))
     two = log(("write", 64 * MIB, KIB4), ("write", 65 * MIB, KIB4), each_ns=3_000_000)
-    found = request_map.figures([one, two], [(), ()])
+    found = figures([one, two], [(), ()])
     assert found["disk_sequential"].value == 50.0
     assert found["disk_seek_p50"].value == pytest.approx((MIB - KIB4) / 2)
     assert found["disk_seek_p50"].unit is Unit.BYTES
@@ -98,20 +109,20 @@ def test_figures_are_of_all_disks_and_no_distance_is_between_two() -> None:
 
 @pytest.mark.parametrize("rows", [(), (("flush", 0, 0),), (("mark", 0, 0), ("flush", 0, 0))])
 def test_a_log_without_requests_has_no_map(rows: tuple[tuple[str, int, int], ...]) -> None:
-    assert request_map.of(log(*rows)) is None
-    assert request_map.figures([log(*rows)], [()]) == {}
+    assert mapped(log(*rows)) is None
+    assert figures([log(*rows)], [()]) == {}
 
 
 def test_one_request_has_a_map_and_no_distance() -> None:
-    found = request_map.of(log(("discard", MIB, 8 * MIB)))
+    found = mapped(log(("discard", MIB, 8 * MIB)))
     assert found is not None
     assert found.cells == (("discard", 0, 0, 8 * MIB),)
     assert found.distances == {}
-    assert request_map.figures([log(("discard", MIB, 8 * MIB))], [()]) == {}
+    assert figures([log(("discard", MIB, 8 * MIB))], [()]) == {}
 
 
 def test_a_stored_map_is_read_again() -> None:
-    maps = [request_map.of(log(("write", 0, KIB4), ("read", 5 * MIB, KIB4)))] * 2
+    maps = [mapped(log(("write", 0, KIB4), ("read", 5 * MIB, KIB4)))] * 2
     known = [each for each in maps if each is not None]
     assert request_map.read(request_map.stored(known)) == tuple(known)
 

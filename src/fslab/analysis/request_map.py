@@ -6,7 +6,7 @@ The input is the log of a virtual disk (``system.block_log``). A map is small en
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ from fslab.units import LARGEST_BYTES, LONGEST_S, Unit
 if TYPE_CHECKING:
     import numpy as np
     import polars as pl
+
+    Array = np.ndarray[Any, Any]
 
 NAME = "requests.json"  # among the output of a trial
 READ, WRITE, JOURNAL, DISCARD = KINDS = ("read", "write", "journal", "discard")
@@ -46,24 +48,53 @@ class RequestMap:
     distances: dict[str, dict[int, int]]
 
 
-def of(log: pl.DataFrame, journal: Ranges = (), rate: float = 1.0) -> RequestMap | None:
-    """Return the map of a log; None if no request read, wrote or discarded anything.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskRequests:
+    """The requests of one disk that have a place, in the order in which they arrived: an array for each property.
 
-    ``journal``: its places. ``rate``: by how much the drive's time, in the log, runs faster than real time.
+    ``kinds``: index in ``KINDS``. ``distances``: bytes from the end of the request before, for all but the first.
+    ``done_ns``: when the last one was done. Times are the drive's. ``knows_journal``: its places are known.
     """
-    import numpy as np  # noqa: PLC0415 - 0.1 s
 
-    moved = _moved(log)
+    offsets: Array
+    lengths: Array
+    arrived_ns: Array
+    kinds: Array
+    distances: Array
+    done_ns: int
+    knows_journal: bool
+
+
+def requests_of(log: pl.DataFrame, journal: Ranges = ()) -> DiskRequests | None:
+    """Return the requests of a log; None if none read, wrote or discarded anything. ``journal``: its places."""
+    import numpy as np  # noqa: PLC0415 - 0.1 s
+    import polars as pl  # noqa: PLC0415
+
+    moved = log.filter(pl.col("op").is_in([READ, WRITE, DISCARD]) & (pl.col("length") > 0)).sort("id")
     if not moved.height:
         return None
-    offsets, lengths, arrived = (moved[name].to_numpy() for name in ("offset", "length", "arrived_ns"))
-    kinds = _kinds(moved, offsets, journal)
-    whole_ns = float(moved["done_ns"].max() - arrived[0]) or 1.0
-    region_bytes, regions, at = _regions(offsets)
-    intervals = np.minimum(((arrived - arrived[0]) / whole_ns * INTERVALS).astype(int), INTERVALS - 1)
-    shape = (len(KINDS), INTERVALS, len(regions))
-    sums = np.zeros(shape, dtype=np.int64)
-    np.add.at(sums, (kinds, intervals, at), lengths.astype(np.int64))
+    numbers = ("offset", "length", "arrived_ns", "done_ns")
+    offsets, lengths, arrived_ns, done_ns = (moved[name].to_numpy().astype(np.int64) for name in numbers)
+    kinds = np.array(moved["op"].replace_strict({kind: KINDS.index(kind) for kind in (READ, WRITE, DISCARD)}))
+    for low, high in journal:
+        inside = (offsets >= low) & (offsets < high) & (kinds == KINDS.index(WRITE))
+        kinds[inside] = KINDS.index(JOURNAL)
+    return DiskRequests(
+        offsets=offsets, lengths=lengths, arrived_ns=arrived_ns, kinds=kinds, done_ns=int(done_ns.max()),
+        distances=np.abs(offsets[1:] - (offsets + lengths)[:-1]), knows_journal=bool(journal),
+    )  # fmt: skip
+
+
+def map_of(requests: DiskRequests, rate: float = 1.0) -> RequestMap:
+    """Return the map. ``rate``: by how much the drive's time runs faster than real time."""
+    import numpy as np  # noqa: PLC0415
+
+    since_ns = requests.arrived_ns - requests.arrived_ns[0]
+    whole_ns = float(requests.done_ns - requests.arrived_ns[0]) or 1.0
+    region_bytes, regions, at = _regions(requests.offsets)
+    intervals = np.minimum((since_ns / whole_ns * INTERVALS).astype(int), INTERVALS - 1)
+    sums = np.zeros((len(KINDS), INTERVALS, len(regions)), dtype=np.int64)
+    np.add.at(sums, (requests.kinds, intervals, at), requests.lengths)
     return RequestMap(
         seconds=whole_ns / 1e9 / rate,
         region_bytes=region_bytes,
@@ -72,12 +103,12 @@ def of(log: pl.DataFrame, journal: Ranges = (), rate: float = 1.0) -> RequestMap
             (KINDS[kind], int(interval), int(region), int(sums[kind, interval, region]))
             for kind, interval, region in zip(*np.nonzero(sums), strict=True)
         ),
-        distances=_counted(kinds, _distances(offsets, lengths)),
+        distances=_counted(requests.kinds[1:], requests.distances),
     )
 
 
-def figures(logs: Iterable[pl.DataFrame], journals: Iterable[Ranges], rate: float = 1.0) -> dict[str, Value]:
-    """Return figures of all disks of a run, by name; empty if there was no request.
+def figures(disks: Sequence[DiskRequests], rate: float = 1.0) -> dict[str, Value]:
+    """Return figures of all disks of a run, by name; empty if no disk had two requests.
 
     ``disk_sequential``: requests that start where the one before ended. ``disk_seek_p50``, ``disk_seek_p90``: distance
     from the end of the request before. ``disk_gap_p50``: time between arrivals. ``disk_journal_bytes``: bytes written
@@ -85,25 +116,21 @@ def figures(logs: Iterable[pl.DataFrame], journals: Iterable[Ranges], rate: floa
     """
     import numpy as np  # noqa: PLC0415
 
-    distances, gaps, journal_bytes, is_known = [], [], 0, False
-    for log, journal in zip(logs, journals, strict=True):
-        moved = _moved(log)
-        offsets, lengths, arrived = (moved[name].to_numpy() for name in ("offset", "length", "arrived_ns"))
-        distances.append(_distances(offsets, lengths)[1:])
-        gaps.append(np.diff(arrived.astype(np.int64)))
-        is_known = is_known or bool(journal)
-        journal_bytes += int(lengths[_kinds(moved, offsets, journal) == KINDS.index(JOURNAL)].sum())
-    all_distances, all_gaps = (np.concatenate(each or [np.zeros(0)]) for each in (distances, gaps))
-    if not all_distances.size:
+    if not any(each.distances.size for each in disks):
         return {}
+    distances = np.concatenate([each.distances for each in disks])
+    gaps_ns = np.concatenate([np.diff(each.arrived_ns) for each in disks])
     found = {
-        "disk_sequential": Value(value=100 * float((all_distances == 0).mean()), unit=Unit.PERCENT),
-        "disk_gap_p50": Value(value=float(np.median(all_gaps)) / rate, unit=Unit.NANOSECONDS),
+        "disk_sequential": Value(value=100 * float((distances == 0).mean()), unit=Unit.PERCENT),
+        "disk_gap_p50": Value(value=float(np.median(gaps_ns)) / rate, unit=Unit.NANOSECONDS),
     }
     for percent in (50, 90):
-        distance = float(np.percentile(all_distances, percent))
+        distance = float(np.percentile(distances, percent))
         found[f"disk_seek_p{percent}"] = Value(value=distance, unit=Unit.BYTES)
-    return found | ({"disk_journal_bytes": Value(value=journal_bytes, unit=Unit.BYTES)} if is_known else {})
+    if any(each.knows_journal for each in disks):
+        written = sum(int(each.lengths[each.kinds == KINDS.index(JOURNAL)].sum()) for each in disks)
+        found["disk_journal_bytes"] = Value(value=written, unit=Unit.BYTES)
+    return found
 
 
 def stored(maps: Sequence[RequestMap]) -> str:
@@ -157,25 +184,7 @@ def _map(stored: dict[str, Any]) -> RequestMap:
     )
 
 
-def _moved(log: pl.DataFrame) -> pl.DataFrame:
-    """Return the requests with a place, in the order in which they arrived."""
-    import polars as pl  # noqa: PLC0415
-
-    return log.filter(pl.col("op").is_in([READ, WRITE, DISCARD]) & (pl.col("length") > 0)).sort("id")
-
-
-def _kinds(moved: pl.DataFrame, offsets: np.ndarray[Any, Any], journal: Ranges) -> np.ndarray[Any, Any]:
-    """Return the index in ``KINDS`` of each request."""
-    import numpy as np  # noqa: PLC0415
-
-    kinds = np.array(moved["op"].replace_strict({kind: KINDS.index(kind) for kind in (READ, WRITE, DISCARD)}))
-    for low, high in journal:
-        inside = (offsets >= low) & (offsets < high) & (kinds == KINDS.index(WRITE))
-        kinds[inside] = KINDS.index(JOURNAL)
-    return kinds
-
-
-def _regions(offsets: np.ndarray[Any, Any]) -> tuple[int, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _regions(offsets: Array) -> tuple[int, Array, Array]:
     """Return the size of a region, the numbers of the touched ones, and the index of each request's region in them."""
     import numpy as np  # noqa: PLC0415
 
@@ -187,17 +196,8 @@ def _regions(offsets: np.ndarray[Any, Any]) -> tuple[int, np.ndarray[Any, Any], 
         size *= 2
 
 
-def _distances(offsets: np.ndarray[Any, Any], lengths: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the distance of each request from the end of the one before; the first has none, and counts as 0."""
-    import numpy as np  # noqa: PLC0415
-
-    starts, ends = offsets.astype(np.int64), (offsets + lengths).astype(np.int64)
-    distances = np.zeros(len(starts), dtype=np.int64)
-    distances[1:] = np.abs(starts[1:] - ends[:-1])
-    return distances
-
-
-def _counted(kinds: np.ndarray[Any, Any], distances: np.ndarray[Any, Any]) -> dict[str, dict[int, int]]:
+def _counted(kinds: Array, distances: Array) -> dict[str, dict[int, int]]:
+    """Return kind → distance → requests. The distances become 0, or the largest power of two that they reach."""
     import numpy as np  # noqa: PLC0415
 
     # The exponent is exact (below 2**53), where a logarithm would be rounded.
@@ -205,7 +205,7 @@ def _counted(kinds: np.ndarray[Any, Any], distances: np.ndarray[Any, Any]) -> di
     powers = np.where(distances > 0, np.left_shift(1, np.maximum(exponents, 0)), 0)
     found: dict[str, dict[int, int]] = {}
     for index, kind in enumerate(KINDS):
-        reached, counts = np.unique(powers[1:][kinds[1:] == index], return_counts=True)
+        reached, counts = np.unique(powers[kinds == index], return_counts=True)
         if reached.size:
             found[kind] = {int(each): int(count) for each, count in zip(reached, counts, strict=True)}
     return found

@@ -1,4 +1,4 @@
-"""PostgreSQL's server in single-user mode (postgres(1), --single), as nobody: one process, spoken to over a pipe.
+"""PostgreSQL's server in single-user mode (postgres(1), --single), run as the user nobody: one process, with pipes.
 
 It has the same transaction log, commit and recovery as a normal server, and no processes in the background.
 """
@@ -108,7 +108,7 @@ def _beside(program: str) -> str:
 
 
 def _unprivileged(*argv: str) -> list[str]:
-    """Return a command that root runs as nobody, because the server refuses root.
+    """Return a command that runs as the user nobody if fslab runs as root, because PostgreSQL refuses to run as root.
 
     It keeps the right to pass through root's directories (CAP_DAC_READ_SEARCH), and gets no others.
     """

@@ -11,9 +11,8 @@ from fslab.record import Value
 from fslab.storage import Workspace
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import block_log, throttle
-from fslab.tracing import ondisk_layout
+from fslab.tracing import SECTOR_BYTES, ondisk_layout
 
-SECTOR_BYTES = 512
 VIRTUAL = "virtual_disks"
 BEGINS, ENDS = "run begins", "run ends"  # messages of a guest
 
@@ -56,11 +55,10 @@ def requests(
         [medium.request_log(each, workspace, slot) for each, slot in _disks(cell)] if medium.formatted else []
     )
     logs = [block_log.read(path) for path in paths if path is not None]
-    journals = [_journal(bare_disk)] if len(logs) == 1 else [()] * len(logs)
-    each = zip(logs, journals, strict=True)
-    maps = [found for log, places in each if (found := request_map.of(log, places, rate)) is not None]
-    text = {request_map.NAME: request_map.stored(maps)} if maps else {}
-    return request_map.figures(logs, journals, rate), text
+    journal = _journal(bare_disk) if len(logs) == 1 else ()
+    found = [each for log in logs if (each := request_map.requests_of(log, journal)) is not None]
+    maps = [request_map.map_of(each, rate) for each in found]
+    return request_map.figures(found, rate), {request_map.NAME: request_map.stored(maps)} if maps else {}
 
 
 def _journal(bare_disk: Path | None) -> request_map.Ranges:

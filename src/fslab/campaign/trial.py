@@ -148,9 +148,8 @@ def _measure(
     watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # so that the last snapshot has everything that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
-    workspace.warm_memory.hold(
-        cached_bytes
-    )  # at once: what the page cache had is given to the host in seconds
+    # At once: what the page cache had is given to the host in seconds.
+    workspace.warm_memory.hold(cached_bytes)
     state.device |= disks.facts(cell, workspace)
     requested, text = disks.requests(cell, workspace, up.bare_disk)
     state.raw |= text

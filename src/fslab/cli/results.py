@@ -55,24 +55,27 @@ def results(
         elif cost:
             _show_cost(opened.campaign(campaign), opened, as_json=as_json)
         elif as_json:
-            from fslab.api.results import CampaignResults
-
-            document = CampaignResults(opened.campaign(campaign), opened).document(baseline=baseline)
-            from fslab.api import explanations
-
-            said = (
-                explanations.as_document(explanations.evidence_of(opened.campaign(campaign), opened))
-                if why
-                else None
-            )
-            print_json(document if said is None else {**document, "why": said})
+            print_json(_document(opened.campaign(campaign), opened, baseline, why=why))
         else:
             show(opened.campaign(campaign), opened, baseline, notes=notes, everything=everything)
             if why:
-                from fslab.api import explanations
-                from fslab.cli import causes
+                _show_why(opened.campaign(campaign), opened)
 
-                causes.show(explanations.evidence_of(opened.campaign(campaign), opened))
+
+def _document(campaign: Campaign, store: Store, baseline: str | None, *, why: bool) -> dict[str, Any]:
+    from fslab.api import explanations
+    from fslab.api.results import CampaignResults
+
+    document = CampaignResults(campaign, store).document(baseline=baseline)
+    said = explanations.as_document(explanations.evidence_of(campaign, store)) if why else None
+    return document if said is None else {**document, "why": said}
+
+
+def _show_why(campaign: Campaign, store: Store) -> None:
+    from fslab.api import explanations
+    from fslab.cli import causes
+
+    causes.show(explanations.evidence_of(campaign, store))
 
 
 def show(

@@ -30,13 +30,14 @@ class Traffic:
         return Traffic(bytes=self.bytes + other.bytes, requests=self.requests + other.requests)
 
 
+SECTOR_BYTES = 512  # the kernel's unit, whatever the device's block size is
 # By operation: R(ead), W(rite), D(iscard), F(lush and others), followed by M if it is marked as metadata (REQ_META).
 Split = Mapping[str, Traffic]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sectors:
-    """The places of a file system's journal and superblocks: half-open ranges of sectors of 512 bytes."""
+    """The places of a file system's journal and superblocks: half-open ranges of sectors (``SECTOR_BYTES``)."""
 
     journal: tuple[tuple[int, int], ...] = ()
     superblocks: tuple[tuple[int, int], ...] = ()

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from fslab.tracing import RingFigures, Sectors, Split, Traffic, kind_of
+from fslab.tracing import SECTOR_BYTES, RingFigures, Sectors, Split, Traffic, kind_of
 
 BUFFER_KIB = 64 << 10  # in total; some 100 bytes per event
 _EVENTS = ("block/block_rq_complete", "block/block_bio_queue")
@@ -21,7 +21,6 @@ _LINE = re.compile(r"^\s*(.*)-(\d+)\s+\[\d+\] \S+\s+([\d.]+): (\w+): (.*)$")
 _REQUEST = re.compile(r"(\d+),(\d+) (\w+) (?:\(.*\) )?(\d+) \+ (\d+)")
 _COMMIT = re.compile(r"dev (\d+),(\d+) transaction (\d+)")
 _FUNCTION = re.compile(r"work struct (\S+?):? function (\S+)")
-_SECTOR_BYTES = 512
 
 
 class Ring:
@@ -105,7 +104,7 @@ class _Sums:
             case "block_bio_queue":
                 request = _REQUEST.match(rest)
                 if request and kind_of(request[3])[0] == "W":
-                    self.submitted[task] += int(request[5]) * _SECTOR_BYTES
+                    self.submitted[task] += int(request[5]) * SECTOR_BYTES
             case "jbd2_start_commit" | "jbd2_end_commit":
                 self._commit(name, rest, time_s)
             case "workqueue_execute_start" | "workqueue_execute_end":
@@ -117,15 +116,15 @@ class _Sums:
             return
         device, kind = f"{request[1]}:{request[2]}", kind_of(request[3])
         start, count = int(request[4]), int(request[5])
-        self.split[kind, "bytes"] += count * _SECTOR_BYTES
+        self.split[kind, "bytes"] += count * SECTOR_BYTES
         self.split[kind, "requests"] += 1
         if kind[0] != "W" or not count:
             return
         self.sequential += self.ends.get(device) == start
         self.ends[device] = start + count
-        self.sizes[count * _SECTOR_BYTES] += 1
+        self.sizes[count * SECTOR_BYTES] += 1
         place = self._place(start, kind)
-        self.places[place, "bytes"] += count * _SECTOR_BYTES
+        self.places[place, "bytes"] += count * SECTOR_BYTES
         self.places[place, "requests"] += 1
 
     def _place(self, start: int, kind: str) -> str:

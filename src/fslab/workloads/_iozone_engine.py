@@ -12,8 +12,8 @@ from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, IozoneParameters, 
 CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
 
 
-@dataclass(frozen=True)
-class TestTotal:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RoundsTotal:
     """What one test did in all rounds: bytes per second (None if it took no time), and the number of rounds."""
 
     point: Point
@@ -23,7 +23,7 @@ class TestTotal:
 
     @property
     def seconds(self) -> float:
-        """The time of all rounds. The size of the point is that of one thread's file."""
+        """The time of all rounds, for a single thread."""
         return self.rounds * self.point[0] / self.rate if self.rate else 0.0
 
 
@@ -57,7 +57,7 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     )
 
 
-def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[TestTotal, ...]:
+def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[RoundsTotal, ...]:
     """Return each test of each point. ToolOutputError for other output, and for a point that was not requested."""
     points = set(parameters.points)
     try:
@@ -78,9 +78,9 @@ def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[TestTo
     return told
 
 
-def _total(test: Mapping[str, Any]) -> TestTotal:
+def _total(test: Mapping[str, Any]) -> RoundsTotal:
     rate = test["bandwidth_bytes_per_second"]
-    return TestTotal(
+    return RoundsTotal(
         point=(int(test["size_bytes"]), int(test["record_bytes"])),
         test=test["name"].replace("-", "_"),
         rate=None if rate is None else float(rate),

@@ -13,7 +13,9 @@ LARGEST_RECORD_BYTES = 16 * KIB * KIB  # iozone's own limit
 MOST_POINTS = 200
 # A test of 1 s or longer counts as long enough (validity rule too-short).
 ENOUGH_S = 1
-MOST_BYTES = 8 << 30
+MOST_BYTES = (
+    8 << 30
+)  # of the files of all rounds, so that a study at full scale does not write ten times as much
 TESTS = {0: ("write", "rewrite"), 1: ("read", "reread"), 2: ("random_read", "random_write")}
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
