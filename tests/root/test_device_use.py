@@ -28,19 +28,23 @@ MIB = 1 << 20
 HOLD = """
 import ctypes, mmap, os, sys, threading
 how, node, major, minor = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-def hold(flags):
+def hold(*flags):
     os.mknod(node, 0o60600, os.makedev(major, minor))
-    held = os.open(node, flags)
+    opened = [os.open(node, each) for each in flags]
     os.unlink(node)
-    return held
+    return opened
 def ready():
     print("ready", flush=True)
     sys.stdin.read()
 if how == "mapped":
     held = hold(os.O_RDWR)
-    mapped = mmap.mmap(held, 4096)
-    os.close(held)
+    mapped = mmap.mmap(*held, 4096)
+    os.close(*held)
     mapped.flush()
+elif how == "mapped often":  # only the mapping in the middle can be made writable
+    opened = hold(os.O_RDONLY, os.O_RDWR, os.O_RDONLY)
+    mapped = [mmap.mmap(each, 4096, prot=mmap.PROT_READ) for each in opened]
+    os.closerange(3, 64)
 elif how == "own table":
     def thread():
         assert ctypes.CDLL(None).unshare(0x400) == 0
@@ -89,7 +93,7 @@ def parted(tmp_path: Path, shell: Any) -> Iterator[Path]:
 
 
 class TestWriters:
-    @pytest.mark.parametrize("how", ["write", "both", "mapped", "own table"])
+    @pytest.mark.parametrize("how", ["write", "both", "mapped", "mapped often", "own table"])
     def test_one_by_a_node_elsewhere_that_is_gone(
         self, how: str, loop: Make, stable: Stable, tmp_path: Path
     ) -> None:

@@ -7,7 +7,7 @@ sibling or parent PID namespace, and descriptors in the queue of a socket or in 
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from fslab.system import syscalls, sysfs
 
 PROC = Path("/proc")
 # Shared mappings: a process can write to the file through one long after it closed the descriptor.
-_SHARED = re.compile(r"^([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ \S+ [1-9]", re.MULTILINE)
+_SHARED = re.compile(r"^([0-9a-f]+-[0-9a-f]+) ..[-x]s [0-9a-f]+ (\S+ [1-9].*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, order=True)
@@ -34,21 +34,27 @@ def writers(numbers: Collection[str], root: Path = PROC) -> list[Writer]:
     ``major:minor``; a ``c`` before it means a character device."""
     found = set()
     for process in root.glob("[0-9]*"):
-        if any(_writes(link, numbers) for link in _links(process)):
+        if any(_writes(links, numbers) for links in _open_files(process)):
             found.add(Writer(pid=int(process.name), name=sysfs.text(process / "comm") or "?"))
     return sorted(found)
 
 
-def _links(process: Path) -> Iterator[Path]:
-    """Yield the links to all files that the process has open or mapped, even if its first thread has ended."""
+def _open_files(process: Path) -> Iterator[Iterable[Path]]:
+    """Yield the links to each file that the process has open or mapped, even if its first thread has ended.
+
+    All mappings of a file are together: a virtual machine can map its memory in thousands of pieces.
+    """
     seen: list[int] = []
     for task in _listed(process / "task"):
         pid = int(task.name)
         if not any(syscalls.same_descriptors(pid, other) for other in seen):
             seen.append(pid)
-            yield from _listed(task / "fd")
-    for place in _SHARED.findall(sysfs.text(process / "maps") or ""):
-        yield process / "map_files" / place
+            yield from ([link] for link in _listed(task / "fd"))
+    mappings: dict[str, list[str]] = {}
+    for place, file in _SHARED.findall(sysfs.text(process / "maps") or ""):
+        mappings.setdefault(file, []).append(place)
+    for places in mappings.values():
+        yield (process / "map_files" / place for place in places)
 
 
 def _listed(directory: Path) -> list[Path]:
@@ -58,14 +64,18 @@ def _listed(directory: Path) -> list[Path]:
         return []
 
 
-def _writes(link: Path, numbers: Collection[str]) -> bool:
-    try:
-        # proc_pid_fd(5): the mode of the link itself shows how the file was opened.
-        if not link.lstat().st_mode & stat.S_IWUSR:
-            return False
-        return syscalls.device_number(link) in numbers
-    except OSError:
-        return False  # it was closed
+def _writes(links: Iterable[Path], numbers: Collection[str]) -> bool:
+    """Return whether one of the links, which all lead to the same file, was opened for writing."""
+    for link in links:
+        try:
+            if syscalls.device_number(link) not in numbers:
+                return False
+            # proc_pid_fd(5): the mode of the link itself shows how the file was opened.
+            if link.lstat().st_mode & stat.S_IWUSR:
+                return True
+        except OSError:
+            continue  # it was closed
+    return False
 
 
 def locker(path: Path, table: Path = PROC / "locks") -> Writer | None:
