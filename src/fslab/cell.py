@@ -50,11 +50,20 @@ class Cache(StrEnum):
 
 
 class Fresh(StrEnum):
-    """How long a new file system is used: for one trial, for all trials of a cell, or for the campaign."""
+    """How long a new file system is used: for one trial, for all trials of a cell, or for the campaign.
+
+    ``block``: for one trial, too, but the trials of a block that begin with the same files get copies of one.
+    """
 
     TRIAL = "trial"
+    BLOCK = "block"
     CELL = "cell"
     CAMPAIGN = "campaign"
+
+    @property
+    def lasts(self) -> bool:
+        """Whether later trials use the same file system again."""
+        return self in {Fresh.CELL, Fresh.CAMPAIGN}
 
 
 class MediumSpec(Frozen):
@@ -164,7 +173,12 @@ class Cell(Frozen):
     @property
     def slot(self) -> str:
         """The name of the image that the trials use: one per medium, per cell, or per stack."""
-        of = {Fresh.TRIAL: "", Fresh.CELL: f"-{self.id}", Fresh.CAMPAIGN: f"-{self.stack_id}"}
+        of = {
+            Fresh.TRIAL: "",
+            Fresh.BLOCK: "",
+            Fresh.CELL: f"-{self.id}",
+            Fresh.CAMPAIGN: f"-{self.stack_id}",
+        }
         return f"{self.stack.medium.name}{of[self.fresh]}"
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:

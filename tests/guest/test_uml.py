@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import threading
@@ -14,8 +15,9 @@ import pytest
 from tests.guest.conftest import cell, group_members
 from tests.limits import LIMIT_S
 
+from fslab.campaign import prepared_states
 from fslab.campaign.guests import Guests
-from fslab.cell import Cell, Fresh, MachineSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
 from fslab.machine import share
@@ -72,6 +74,30 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
     assert value["stdout"].split() == ["0", "made", "1"]
     assert value["stderr"].count("Read-only file system") == 2
     assert not (tmp_path / "x").exists()
+
+
+def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host copies the image while the guest waits. A guest that boots again prepares files of its own."""
+    monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
+    medium = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "128m"})
+    cells = [
+        cell(
+            stack=cell("f2fs").stack.model_copy(update={"medium": medium}),
+            workload=WorkloadSpec(name=each, tool="engine", parameters={"operation": each, "scale": 0.0001}),
+            fresh=Fresh.BLOCK,
+        )
+        for each in ("delete", "analyze")
+    ]
+    guests.states.groups = prepared_states.groups(cells)
+    found = []
+    for number, wanted in enumerate((*cells, cells[0])):
+        record = trial(guests, wanted)
+        assert record.status is Status.OK, record.error
+        named = {"copy", "mkfs", "prepare"}
+        found.append([each.stage for each in record.provenance.commands if each.stage in named])
+        if number == 1:
+            guests.end()
+    assert found == [["mkfs", "prepare"], ["copy"], ["mkfs", "prepare"]]
 
 
 def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:

@@ -283,7 +283,11 @@ def test_a_forged_bug_costs_the_trial_alone(
     cell = CELL.model_copy(
         update={"stack": CELL.stack.model_copy(update={"machine": MachineSpec(type="uml")})}
     )
-    several = guests.Guests(workspace=workspace, machine={}, _running={cell.stack.machine: made})
+    several = guests.Guests(
+        workspace=workspace,
+        machine={},
+        _running={cell.stack.machine: made},
+    )
     monkeypatch.setattr(several, "_plug", lambda *_: {})
     record = several.run(cell, KEY)
     assert (record.status, record.failure) == (Status.FAILED, FailureClass.GUEST_LOST.value)

@@ -17,6 +17,7 @@ from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
+from fslab.campaign.prepared_states import groups
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MachineSpec, TrialKey
 from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
@@ -146,7 +147,7 @@ def _run_trials(
         schedule=schedule,
         budget_s=budget_s,
         finished=store.finished(campaign.id),
-        guests=Guests(workspace=workspace, machine=facts.gather()),
+        guests=Guests(workspace=workspace, machine=facts.gather(), groups=groups(campaign.cells)),
         begun=time.monotonic(),
     )
     done = sum(cell not in without for cell, _ in run.finished)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.campaign import guest_disks, guest_mounts
+from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
 from fslab.errors import FslabError, GuestError
@@ -118,8 +119,12 @@ def answer(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
 def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
     """Run one trial. Returns its record and the slots that contain a file system now."""
     cell, key = Cell.model_validate(request["cell"]), TrialKey.model_validate(request["key"])
+    asked = request.get("prepared")
+    prepared = Prepared(reports=asked["reports"], keep=lambda: line.tell(KEEP)) if asked else None
     with _workspace(request, line) as workspace:
-        record = run_trial(cell, key, workspace, machine={**facts.gather(), **request["facts"]})
+        record = run_trial(
+            cell, key, workspace, machine={**facts.gather(), **request["facts"]}, prepared=prepared
+        )
     return {"record": record.model_dump(mode="json"), "made": sorted(workspace.made)}
 
 

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from fslab.campaign import disks
+from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
 from fslab.record import TrialRecord, Value
@@ -20,6 +21,7 @@ class GuestRun:
 
     cell: Cell
     workspace: Workspace
+    prepared: Prepared | None = None
     taken: list[list[dict[str, Any]]] = field(default_factory=list)
     requested: dict[str, Value] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
@@ -34,7 +36,13 @@ class GuestRun:
         self.undo.close()
 
     def told(self, what: str) -> None:
-        """Handle a message: the run begins, or it has ended and all is flushed. Repeated messages are ignored."""
+        """Handle a message: the files are prepared, the run begins, or it has ended and all is flushed.
+
+        Repeated messages are ignored.
+        """
+        if what == KEEP and self.prepared is not None and not self.taken:
+            self.prepared.keep()
+            return
         if (what, len(self.taken)) == (disks.BEGINS, 0):
             self.undo.enter_context(disks.running(self.cell, self.workspace))
         elif (what, len(self.taken)) != (disks.ENDS, 1):

@@ -16,8 +16,9 @@ from pydantic import ValidationError
 
 from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
+from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cell, Fresh, Frozen, MachineSpec, StackSpec, TrialKey
+from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine import share
 from fslab.machine.guest import Disk, Guest
@@ -38,14 +39,19 @@ BUG_LIMIT = 4096  # characters, from the end of a traceback
 
 @dataclass(kw_only=True)
 class Guests:
-    """The guests of one campaign: one for each machine and kernel."""
+    """The guests of one campaign: one for each machine and kernel. ``groups``: see ``prepared_states``."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
+    groups: Mapping[str, str] = field(default_factory=dict)
+    states: PreparedStates = field(init=False)
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
     _watchdog: watchdog.Watchdog | None = None
     _booted: int = 0
     _unbootable: dict[MachineSpec, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
 
     @property
     def running(self) -> list[Guest]:
@@ -53,8 +59,14 @@ class Guests:
 
     def run(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """Run one trial on the machine of its stack. Raises what ``run_trial`` raises."""
-        if not REGISTRY.get(cell.stack.machine.type).guest:
-            return run_trial(cell, key, self.workspace, machine=self.machine)
+        if REGISTRY.get(cell.stack.machine.type).guest:
+            return self._run_in_guest(cell, key)
+        turn = self.states.begin(cell, key, "host")
+        prepared = self.states.prepared(turn)
+        record = run_trial(cell, key, self.workspace, machine=self.machine, prepared=prepared)
+        return self.states.end(turn, record)
+
+    def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
         started, clock = datetime.now(UTC), time.monotonic()
         try:
             return self._run_inside(cell, key)
@@ -112,9 +124,14 @@ class Guests:
         since = guest.console_end()
         request = {"do": "trial", "cell": cell.model_dump(mode="json"), "key": key.model_dump(mode="json")}
         limit_s = COMMANDS * cell.time_limit_s + SLACK_S
-        if cell.fresh is Fresh.TRIAL or cell.slot not in self.workspace.made:
+        turn = self.states.begin(cell, key, f"guest-{self._booted}")
+        prepared = self.states.prepared(turn)
+        if prepared is not None:
+            request["prepared"] = {"reports": prepared.reports}
+        made = cell.fresh.lasts and cell.slot in self.workspace.made
+        if not made and (prepared is None or prepared.reports is None):
             disks.renew(cell, self.workspace)
-        with GuestRun(cell=cell, workspace=self.workspace) as run:
+        with GuestRun(cell=cell, workspace=self.workspace, prepared=prepared) as run:
             value = self.ask(
                 cell.stack, cell.slot, request, timeout_s=limit_s, disks=parsed_stack(cell.stack).disks,
                 told=run.told,
@@ -123,7 +140,8 @@ class Guests:
         reply = _checked_reply(guest, value, cell, key)
         self.workspace.made |= reply.made
         raw = {**reply.record.raw, "guest_kernel_log": guest.log_text(since)}
-        return run.completed(reply.record.model_copy(update={"raw": raw}))
+        record = run.completed(reply.record.model_copy(update={"raw": raw}))
+        return self.states.end(turn, record)
 
     def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
         parsed = parsed_stack(spec)

@@ -7,7 +7,7 @@ Only interruptions, dangers to data and missing privileges leave as exceptions.
 import errno
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from fslab import feasibility, workloads
-from fslab.campaign import disks, tool_output
+from fslab.campaign import disks, page_cache, tool_output
+from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.watch import Findings, Watch
-from fslab.cell import Cache, Cell, Fresh, TrialKey
+from fslab.cell import Cache, Cell, TrialKey
 from fslab.errors import (
     BusyError,
     FailureClass,
@@ -32,14 +33,12 @@ from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, stack, tool_scratch
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import cache, proc, tools, untrusted_files, warm_memory
+from fslab.system import proc, tools, untrusted_files
 from fslab.system.signals import Teardown
-from fslab.system.tools import Tool
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
-from fslab.workloads import Job, Reading
+from fslab.workloads import Commands, Job, Reading
 
-PAGE_CACHE_MOST_BYTES = 4 << 30
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
@@ -61,19 +60,30 @@ class TrialState:
 
 
 def run_trial(
-    cell: Cell, key: TrialKey, workspace: Workspace, *, machine: Mapping[str, Any], traced: bool = False
+    cell: Cell,
+    key: TrialKey,
+    workspace: Workspace,
+    *,
+    machine: Mapping[str, Any],
+    traced: bool = False,
+    prepared: Prepared | None = None,
 ) -> TrialRecord:
     """Run one trial of ``cell`` and return its record; ``machine``: the facts stored with it.
 
     ``traced``: trace the kernel during the trial. Tracing costs speed, so such a trial has the status ``traced`` and
-    is never compared. Raises only what must end the campaign: an interruption, a danger to data, missing privileges.
+    is never compared. ``prepared``: how it shares its files with other trials; None: it does not. Raises only what
+    must end the campaign: an interruption, a danger to data, missing privileges.
     """
     started, clock = datetime.now(UTC), time.monotonic()
     workspace.commands.clear()
     state, failure = TrialState(traced=traced), None
     try:
         with Teardown() as undo:
-            _measure(cell, key, workspace, undo, state, machine)
+            trial = _Trial(
+                cell=cell, key=key, workspace=workspace, machine=machine, prepared=prepared, undo=undo,
+                state=state,
+            )  # fmt: skip
+            _measure(trial, _set_up(trial))
     except ABORT:
         raise
     except FslabError as error:
@@ -103,45 +113,84 @@ def run_trial(
     )
 
 
-def _measure(
-    cell: Cell,
-    key: TrialKey,
-    workspace: Workspace,
-    undo: ExitStack,
-    state: TrialState,
-    machine: Mapping[str, Any],
-) -> None:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Trial:
+    """What a trial gets. ``undo``: undoes, when it ends, what it has made."""
+
+    cell: Cell
+    key: TrialKey
+    workspace: Workspace
+    machine: Mapping[str, Any]
+    prepared: Prepared | None
+    undo: ExitStack
+    state: TrialState
+
+    @property
+    def copied(self) -> bool:
+        """Whether its file system and files are already in its image."""
+        return self.prepared is not None and self.prepared.reports is not None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Ready:
+    """What a run needs. ``reports``: a descriptor of the directory where the tool writes its report files."""
+
+    workload: workloads.ParsedWorkload[Any]
+    up: stack.Stack
+    commands: Commands
+    reports: int
+    cached_bytes: int
+
+
+def _set_up(trial: _Trial) -> _Ready:
+    """Build the stack, prepare the files and set the state of the cache."""
+    cell, workspace, undo, state = trial.cell, trial.workspace, trial.undo, trial.state
     feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
-    cached_bytes = _cached_bytes(workload)
+    cached_bytes = page_cache.needed_bytes(workload)
     workspace.warm_memory.hold(cached_bytes)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
-    up = _build(cell, key, workspace, undo, state)
+    up = _build(trial)
     feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
     undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, workspace.journal))
     state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
     state.device |= disks.facts(cell, workspace)
     scratch = _emptied(tool_scratch(workspace.runtime))
-    left = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    undo.callback(os.close, left)
+    reports = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    undo.callback(os.close, reports)
     cold = cell.cache is Cache.COLD
-    job = Job(directory=up.work, scratch=scratch, seed=key.seed, cold=cold, each_operation=state.traced)
+    job = Job(directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced)
     commands = workload.commands(job)
-    _write_inputs(commands.inputs, scratch)
-    for argv in commands.prepare:
-        workspace.run("prepare", argv, cwd=up.work, timeout_s=cell.time_limit_s, watch=up.look)
+    _prepare_files(trial, up, commands, scratch)
     _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
-    state.caches_dropped = _prepare_cache(cell.cache, up, workload.tools())
+    keep = None if trial.prepared is None or trial.copied else trial.prepared.keep
+    state.caches_dropped = page_cache.prepare(cell.cache, up, workload.tools(), keep)
+    return _Ready(workload=workload, up=up, commands=commands, reports=reports, cached_bytes=cached_bytes)
+
+
+def _prepare_files(trial: _Trial, up: stack.Stack, commands: Commands, scratch: Path) -> None:
+    _write_inputs(commands.inputs, scratch)
+    if trial.prepared is not None and trial.prepared.reports is not None:
+        _write_inputs(trial.prepared.reports, scratch)
+        return
+    for argv in commands.prepare:
+        trial.workspace.run("prepare", argv, cwd=up.work, timeout_s=trial.cell.time_limit_s, watch=up.look)
+
+
+def _measure(trial: _Trial, ready: _Ready) -> None:
+    """Run the workload, read its figures and judge them."""
+    cell, workspace, undo, state = trial.cell, trial.workspace, trial.undo, trial.state
+    workload, up, commands = ready.workload, ready.up, ready.commands
     state.device |= undo.enter_context(disks.running(cell, workspace))
-    watch = Watch(up, traced=state.traced, scratch=left, log=commands.operations)
+    watch = Watch(up, traced=state.traced, scratch=ready.reports, log=commands.operations)
     undo.callback(watch.close)
-    state.device |= _released(workspace.warm_memory)
+    state.device |= page_cache.released(workspace.warm_memory)
     watch.snapshot(SnapshotMoment.BEFORE)
     limit_s, look = cell.time_limit_s, up.look
     done = workspace.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
     watch.snapshot(SnapshotMoment.END)
-    output = tool_output.output(done, commands, left)
+    output = tool_output.output(done, commands, ready.reports)
     state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
     reading = tool_output.reading(workload, done, output)
     up.flush()
@@ -149,7 +198,7 @@ def _measure(
     remount = up.unmount()  # so that the last snapshot has everything that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
     # At once: what the page cache had is given to the host in seconds.
-    workspace.warm_memory.hold(cached_bytes)
+    workspace.warm_memory.hold(ready.cached_bytes)
     state.device |= disks.facts(cell, workspace)
     requested, text = disks.requests(cell, workspace, up.bare_disk)
     state.raw |= text
@@ -160,27 +209,12 @@ def _measure(
     }
     state.probes = {**findings.values, **requested}
     state.observed = findings.texts
-    state.warnings += judge(_facts(cell, up, reading, findings, state, machine), cell.known_limits)
-    if cell.fresh is not Fresh.TRIAL or up.target is None:
+    state.warnings += judge(_facts(trial, up, reading, findings), cell.known_limits)
+    if cell.fresh.lasts or up.target is None:
         if remount:
             up.mount()
         for argv in commands.cleanup:
             workspace.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
-
-
-def _cached_bytes(workload: workloads.ParsedWorkload[Any]) -> int:
-    """Return how much memory to hold for the page cache of a run. None is needed where free memory stays in use.
-
-    A quarter more than the files, because other allocations take from what is released, too.
-    """
-    if workload.traits().direct or not warm_memory.is_reported():
-        return 0
-    return min(workload.space_bytes() * 5 // 4, PAGE_CACHE_MOST_BYTES)
-
-
-def _released(held: warm_memory.WarmMemory) -> dict[str, int]:
-    released = held.release()
-    return {"memory_held_bytes": released} if released else {}
 
 
 def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
@@ -192,48 +226,23 @@ def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
         untrusted_files.write_new(scratch / name, text.encode())
 
 
-def _build(
-    cell: Cell, key: TrialKey, workspace: Workspace, undo: ExitStack, state: TrialState
-) -> stack.Stack:
-    slot = cell.slot
-    make = cell.fresh is Fresh.TRIAL or slot not in workspace.made
-    keep = cell.fresh is not Fresh.TRIAL
+def _build(trial: _Trial) -> stack.Stack:
+    cell, workspace = trial.cell, trial.workspace
+    slot, keep = cell.slot, cell.fresh.lasts
+    make = not trial.copied and (not keep or slot not in workspace.made)
     if make and workspace.attached is None:
         disks.renew(cell, workspace)
-    up = stack.build(cell.stack, workspace, undo, slot=slot, make=make, keep=keep)
+    up = stack.build(cell.stack, workspace, trial.undo, slot=slot, make=make, keep=keep)
     workspace.made.add(slot)
-    if cell.fresh is not Fresh.TRIAL:
-        undo.callback(_forget_files, up)
-        state.remade = make and key.block > 0
+    if keep:
+        trial.undo.callback(_forget_files, up)
+        trial.state.remade = make and trial.key.block > 0
     return up
 
 
 def _forget_files(up: stack.Stack) -> None:
     """Empty the directory of a kept file system: the next trial starts without files, but on a used disk."""
     untrusted_files.clear(up.work)
-
-
-def _prepare_cache(wanted: Cache, up: stack.Stack, needed: Sequence[Tool]) -> bool:
-    """Flush what preparing left, and bring the page cache to the declared state. Returns whether that succeeded.
-
-    A file system of ours is unmounted, so nothing of it stays cached. Other caches do not matter.
-    """
-    up.flush()
-    if wanted is Cache.WARM:
-        cache.fill_from(up.work)
-        return True
-    if up.unmount():
-        up.drop_caches()
-        up.mount()
-        return True
-    try:
-        cache.drop_all()
-    except PermissionError:
-        cache.drop_tree(up.work)
-        return False
-    for tool in needed:
-        tools.page_in(tool)  # dropping all caches dropped the tool as well
-    return True
 
 
 def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
@@ -248,14 +257,8 @@ def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
     )
 
 
-def _facts(
-    cell: Cell,
-    up: stack.Stack,
-    reading: Reading,
-    findings: Findings,
-    state: TrialState,
-    machine: Mapping[str, Any],
-) -> TrialFacts:
+def _facts(trial: _Trial, up: stack.Stack, reading: Reading, findings: Findings) -> TrialFacts:
+    cell, state, machine = trial.cell, trial.state, trial.machine
     parsed = parsed_stack(cell.stack)
     return TrialFacts(
         work=reading,

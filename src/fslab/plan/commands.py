@@ -6,7 +6,7 @@ Names that exist only at run time are placeholders in capitals (/dev/loopN, CAMP
 from dataclasses import dataclass
 from pathlib import Path
 
-from fslab.cell import Cache, Cell, Fresh
+from fslab.cell import Cache, Cell
 from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
@@ -74,7 +74,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
 def _detach(cell: Cell, planned: MediumPlan, paths: Paths) -> tuple[PlannedCommand, ...]:
     """Return the commands that take the layout apart after a trial, or only deactivate it if later trials use it."""
     plan = parsed_stack(cell.stack).layout_plan(_devices(cell, planned, paths), "CAMPAIGN")
-    argvs = plan.remove if cell.fresh is Fresh.TRIAL else plan.deactivate
+    argvs = plan.deactivate if cell.fresh.lasts else plan.remove
     return tuple(PlannedCommand(stage=Stage.DETACH, argv=argv) for argv in argvs)
 
 

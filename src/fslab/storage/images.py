@@ -1,10 +1,12 @@
-"""Create image files: preallocated and fully written, or sparse. Must not overwrite an existing file.
+"""Create image files, preallocated and fully written, or sparse, and copy them. Must not overwrite an existing file.
 
 On a sparse or only fallocated image, first writes include the allocation in the backing file system.
 """
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import NoSpaceError, UnsafeError
@@ -17,6 +19,7 @@ RESERVE_BYTES = 64 << 20
 RESERVE_SHARE = 8  # on a small file system, such as one in a guest's memory, reserve only 1/8 of its size
 RESERVE_FILES = 1000
 MEMORY = "memory"
+ONLY_YOURS = "choose a 'path' for the medium that only you can write to"
 
 
 def check_room(directory: Path, size_bytes: int) -> None:
@@ -85,6 +88,59 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
     finally:
         os.close(descriptor)
     return made.st_dev, made.st_ino
+
+
+def empty(path: Path, workspace: Workspace) -> None:
+    """Remove all contents of an image: it becomes sparse, and keeps its size. UnsafeError as for ``copy``."""
+    with _opened(path, workspace) as descriptor:
+        _resize(descriptor, os.fstat(descriptor).st_size)
+
+
+def copy(source: Path, target: Path, workspace: Workspace) -> None:
+    """Make one image equal to another one, with the same holes. UnsafeError if one is not the file that fslab created.
+
+    No extents are shared (reflink): the first write to a shared extent allocates, and that would be measured.
+    """
+    with _opened(source, workspace) as old, _opened(target, workspace) as new:
+        size_bytes = os.fstat(old).st_size
+        _resize(new, size_bytes)
+        for start, end in _written(old, size_bytes):
+            at = os.lseek(new, start, os.SEEK_SET)
+            while at < end:
+                if not (moved := os.sendfile(new, old, at, end - at)):
+                    raise OSError(errno.EIO, "became shorter", str(source))
+                at += moved
+
+
+@contextmanager
+def _opened(path: Path, workspace: Workspace) -> Iterator[int]:
+    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(descriptor)
+        if (found.st_dev, found.st_ino) != workspace.media.get(str(path)):
+            raise UnsafeError("another program replaced the image", where=str(path), hint=ONLY_YOURS)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _resize(descriptor: int, size_bytes: int) -> None:
+    os.ftruncate(descriptor, 0)
+    os.ftruncate(descriptor, size_bytes)
+
+
+def _written(descriptor: int, size_bytes: int) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each region that is not a hole: lseek(2), SEEK_DATA."""
+    end = 0
+    while end < size_bytes:
+        try:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # only a hole is left
+                return
+            raise
+        end = os.lseek(descriptor, start, os.SEEK_HOLE)
+        yield start, end
 
 
 def _fill(descriptor: int, size_bytes: int) -> None:

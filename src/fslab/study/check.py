@@ -266,10 +266,14 @@ def _check_sharing(
             fresh = workload.fresh or use.draft.values.get("fresh", Fresh.TRIAL)
             for device in use.planned.wipes[: use.disks]:
                 for spec in matrix.workload_specs(name, workload):
-                    lives = {Fresh.TRIAL: "trial", Fresh.CELL: f"{use.stack.name}/{spec.name}"}
+                    lives = {
+                        Fresh.TRIAL: "trial",
+                        Fresh.BLOCK: "trial",
+                        Fresh.CELL: f"{use.stack.name}/{spec.name}",
+                    }
                     tenants[device][lives.get(fresh, use.stack.name)] = (use, fresh)
     for device, held in tenants.items():
-        lasting = [(use, fresh) for use, fresh in held.values() if fresh is not Fresh.TRIAL]
+        lasting = [(use, fresh) for use, fresh in held.values() if fresh.lasts]
         if not lasting or len(held) == 1:
             continue
         use, fresh = lasting[0]

@@ -71,11 +71,14 @@ class Engine(Workload[EngineParameters]):
         """Return the measured command, one before it for what it needs, and one after it for what is left."""
         if parameters.operation not in STEPS:
             prepare = (tree.populate_argv(parameters, job),)
-            return Commands(prepare=prepare, run=tree.run_argv(parameters, job), outputs=(tree.MANIFEST,))
+            written = (tree.MANIFEST,)
+            return Commands(
+                prepare=prepare, run=tree.run_argv(parameters, job), outputs=written, prepared=written
+            )
         measured, last = parameters.measured, STEPS[parameters.operation][-1]
         before = () if measured[0] == "create" else (_argv(parameters, job, ("create",)),)
         after = () if measured[-1] == last else (_argv(parameters, job, (last,)),)
-        return Commands(prepare=before, run=_argv(parameters, job, measured), cleanup=after)
+        return Commands(prepare=before, run=_argv(parameters, job, measured), cleanup=after, prepared=())
 
     def read(self, parameters: EngineParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the engine's document, and compare its answer with the manifest if there is one."""

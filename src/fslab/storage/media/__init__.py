@@ -97,6 +97,14 @@ class Medium(ABC, Generic[O]):
         """Reset the slot's device to the state of a new one, before a file system is made on it."""
         return
 
+    def copyable(self, options: O) -> bool:  # noqa: ARG002
+        """Return whether the image of a slot can be copied at a cost that depends only on what is written to it."""
+        return False
+
+    def image_of(self, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
+        """Return the slot's image, which can be copied; None if there is none yet."""
+        return None
+
     def running(self, options: O, workspace: Workspace, slot: str) -> AbstractContextManager[None]:  # noqa: ARG002
         """Activate limits, the model's times and faults for the measured run, until all data has been flushed."""
         return nullcontext()

@@ -22,10 +22,20 @@ def image_for(
 ) -> Path:
     """Return the campaign's image of this slot. Create it if it does not exist yet."""
     # Resolved like the kernel's name of the backing file, by which the image is detached.
-    image = directory.resolve() / f"fslab-{workspace.campaign}-{slot}.img"
+    image = directory.resolve() / _name(workspace, slot)
     if str(image) not in workspace.media:
         workspace.media[str(image)] = images.create(image, size_bytes, workspace, sparse=sparse)
     return image
+
+
+def known_image(workspace: Workspace, slot: str) -> Path | None:
+    """Return the image of this slot if ``image_for`` has created it."""
+    paths = (Path(path) for path in workspace.media)
+    return next((path for path in paths if path.name == _name(workspace, slot)), None)
+
+
+def _name(workspace: Workspace, slot: str) -> str:
+    return f"fslab-{workspace.campaign}-{slot}.img"
 
 
 def identity(image: Path) -> tuple[int, int]:
@@ -46,10 +56,7 @@ def attach(
     if loops.backing(device) != workspace.media[str(image)]:
         # losetup opened it by name, and the owner of the directory can make this name any file or disk.
         workspace.run("detach", ["losetup", "--detach", str(device)])
-        raise UnsafeError(
-            "another program replaced the image", where=str(image),
-            hint="choose a 'path' for the medium that only you can write to",
-        )  # fmt: skip
+        raise UnsafeError("another program replaced the image", where=str(image), hint=images.ONLY_YOURS)
     if not discard:
         loops.forbid_discard(device)
     direct = loops.uses_direct_io(device)

@@ -5,13 +5,15 @@ They limit only requests and bytes: every request costs the same, so seeks, cach
 
 from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import Field
 
 from fslab import scaling
 from fslab.errors import UnsupportedError
-from fslab.storage import media
+from fslab.storage import Workspace, images, media
+from fslab.storage.media import _loop
 from fslab.system.throttle import Limit
 from fslab.units import Size, SomeSize, parse_size, shown_size
 
@@ -83,6 +85,19 @@ class ImageMedium(media.Medium[P]):
         least = -(-least_bytes // _MIB) * _MIB
         written = {"size": options.size, **({"room": options.room} if options.room else {})}
         return {key: _scaled(text, factor, least) for key, text in written.items()}
+
+    def copyable(self, options: P) -> bool:
+        """Return whether it is sparse: of a sparse image, only what is written to it needs to be copied."""
+        return bool(options.room)
+
+    def image_of(self, workspace: Workspace, slot: str) -> Path | None:
+        """Return the slot's image; None before the first trial that uses it."""
+        return _loop.known_image(workspace, slot)
+
+    def renew(self, options: P, workspace: Workspace, slot: str) -> None:
+        """Empty a sparse image, so that every trial begins without allocated regions and not only the first."""
+        if options.room and (image := self.image_of(workspace, slot)) is not None:
+            images.empty(image, workspace)
 
     def limit(self, options: P) -> Limit | None:
         """Return the limit of the disk. The study's own values replace those of the model."""

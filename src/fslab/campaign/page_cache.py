@@ -1,0 +1,54 @@
+"""The page cache of a trial: brings it to its declared state, and holds memory for it."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from fslab.cell import Cache
+from fslab.storage import stack
+from fslab.system import cache, tools, warm_memory
+from fslab.system.tools import Tool
+from fslab.workloads import ParsedWorkload
+
+MOST_BYTES = 4 << 30
+
+
+def prepare(wanted: Cache, up: stack.Stack, needed: Sequence[Tool], keep: Callable[[], None] | None) -> bool:
+    """Flush what preparing left, and bring the page cache to the declared state. Returns whether that succeeded.
+
+    A file system of ours is unmounted, so nothing of it stays cached. Other caches do not matter. ``keep`` is called
+    while it is unmounted.
+    """
+    up.flush()
+    if wanted is Cache.WARM:
+        cache.fill_from(up.work)
+        return True
+    if up.unmount():
+        up.drop_caches()
+        if keep is not None:
+            keep()
+        up.mount()
+        return True
+    try:
+        cache.drop_all()
+    except PermissionError:
+        cache.drop_tree(up.work)
+        return False
+    for tool in needed:
+        tools.page_in(tool)  # dropping all caches dropped the tool as well
+    return True
+
+
+def needed_bytes(workload: ParsedWorkload[Any]) -> int:
+    """Return how much memory to hold for the page cache of a run. None is needed where free memory stays in use.
+
+    A quarter more than the files, because other allocations take from what is released, too.
+    """
+    if workload.traits().direct or not warm_memory.is_reported():
+        return 0
+    return min(workload.space_bytes() * 5 // 4, MOST_BYTES)
+
+
+def released(held: warm_memory.WarmMemory) -> dict[str, int]:
+    """Release the memory, and return its size for the record."""
+    released = held.release()
+    return {"memory_held_bytes": released} if released else {}

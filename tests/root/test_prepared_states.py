@@ -1,0 +1,162 @@
+"""Tests that trials of a block share prepared file systems, and that a copy is equal to what was copied."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.campaign import prepared_states
+from fslab.campaign.guests import Guests
+from fslab.campaign.prepared_states import PreparedStates, Turn, groups
+from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import UnsafeError
+from fslab.record import Status, TrialRecord
+from fslab.storage import Workspace, images
+
+TREE = {"scale": 0.0001, "threads": 1}
+MIB = 1 << 20
+
+
+def cell(operation: str, filesystem: str = "ext4", **changes: Any) -> Cell:
+    medium = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "256m"})
+    values = {
+        "stack": StackSpec(name=filesystem, medium=medium, filesystem=filesystem),
+        "workload": WorkloadSpec(name=operation, tool="engine", parameters={"operation": operation, **TREE}),
+        "fresh": Fresh.BLOCK,
+        **changes,
+    }
+    return Cell.model_validate(values)
+
+
+@pytest.fixture
+def guests(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Guests:
+    monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
+    return Guests(workspace=workspace, machine={})
+
+
+def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
+    return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=block))
+
+
+def stages(record: TrialRecord) -> list[str]:
+    return [each.stage for each in record.provenance.commands if each.stage in {"copy", "mkfs", "prepare"}]
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
+def test_the_first_trial_of_a_block_prepares_and_the_others_copy(
+    filesystem: str, guests: Guests, loop: Callable[[], Path]
+) -> None:
+    """The operations check their answers, so a copy that lacked a file would fail. One of them deletes all files.
+
+    Other loop devices are made meanwhile: btrfs remembers on which device it saw a file system, and how new it was.
+    """
+    cells = [cell(each, filesystem) for each in ("delete", "analyze", "sync-read")]
+    guests.states.groups = groups(cells)
+    for block in (0, 1):
+        records = []
+        for each in cells:
+            loop()
+            records.append(trial(guests, each, block))
+        assert {record.status for record in records} == {Status.OK}, [record.error for record in records]
+        assert [stages(record) for record in records] == [["mkfs", "prepare"], ["copy"], ["copy"]]
+        assert {record.raw["manifest.json"] for record in records} == {records[0].raw["manifest.json"]}
+        for record in records[1:]:
+            assert record.provenance.device["files_copied_from_cell"] == cells[0].id
+            copy = record.provenance.commands[0]
+            assert copy.duration_s is not None
+            assert record.duration_s > copy.duration_s
+            assert record.started <= records[-1].started
+
+
+def test_other_cells_of_the_medium_and_other_seeds_share_nothing(guests: Guests) -> None:
+    cells = [cell("analyze"), cell("delete"), cell("analyze", "ext2"), cell("delete", fresh=Fresh.TRIAL)]
+    guests.states.groups = groups(cells)
+    assert set(guests.states.groups) == {cells[0].id, cells[1].id}
+    assert stages(trial(guests, cells[0])) == ["mkfs", "prepare"]
+    assert stages(trial(guests, cells[2])) == ["mkfs", "prepare"]
+    assert stages(trial(guests, cells[3])) == ["mkfs", "prepare"]
+    assert stages(trial(guests, cells[1])) == ["copy"]
+    assert stages(trial(guests, cells[0])) == ["copy"]
+
+
+def test_without_memory_for_a_copy_each_trial_prepares(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = [cell("analyze"), cell("sync-read")]
+    guests.states.groups = groups(cells)
+    monkeypatch.setattr("fslab.campaign.prepared_states.memory.available_bytes", lambda: 64 * MIB)
+    for each in (*cells, *cells):
+        record = trial(guests, each)
+        assert (record.status, stages(record)) == (Status.OK, ["mkfs", "prepare"])
+
+
+def test_files_that_are_made_faster_than_copied_are_made(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(prepared_states, "DEAREST", 0.0)
+    cells = [cell("analyze"), cell("sync-read")]
+    guests.states.groups = groups(cells)
+    found = [stages(trial(guests, each)) for each in (*cells, *cells)]
+    assert found == [["mkfs", "prepare"], ["copy"], ["mkfs", "prepare"], ["mkfs", "prepare"]]
+
+
+def test_the_state_of_a_failed_trial_is_not_used(guests: Guests) -> None:
+    first, second = cell("analyze"), cell("sync-read")
+    guests.states.groups = groups([first, second])
+    late = first.model_copy(update={"time_limit_s": 0.001})
+    guests.states.groups = {**guests.states.groups, late.id: guests.states.groups[first.id]}
+    assert trial(guests, late).status is Status.FAILED
+    assert stages(trial(guests, second)) == ["mkfs", "prepare"]
+
+
+def made(workspace: Workspace, name: str, *written: tuple[int, bytes], size: int = 64 * MIB) -> Path:
+    path = workspace.runtime / "scratch" / name
+    workspace.media[str(path)] = images.create(path, size, workspace, sparse=True)
+    with path.open("r+b") as file:
+        for offset, data in written:
+            file.seek(offset)
+            file.write(data)
+    return path
+
+
+def test_a_copy_has_the_same_bytes_and_holes(workspace: Workspace) -> None:
+    source = made(workspace, "a", (0, os.urandom(5000)), (7 * MIB, os.urandom(3 * MIB)), (63 * MIB, b"x"))
+    target = made(workspace, "b", (20 * MIB, b"older"), (64 * MIB - 1, b"older"), size=128 * MIB)
+    images.copy(source, target, workspace)
+    assert target.read_bytes() == source.read_bytes()
+    assert target.stat().st_blocks == source.stat().st_blocks
+    images.empty(target, workspace)
+    assert (target.stat().st_size, target.stat().st_blocks) == (64 * MIB, 0)
+
+
+@pytest.mark.parametrize("replaced", ["a", "b"])
+def test_an_image_that_was_replaced_is_neither_read_nor_written(
+    replaced: str, workspace: Workspace, tmp_path: Path
+) -> None:
+    paths = {name: made(workspace, name, (0, b"image")) for name in ("a", "b")}
+    other = tmp_path / "other"
+    other.write_bytes(b"somebody's")
+    for make in (Path.hardlink_to, Path.symlink_to):
+        paths[replaced].unlink()
+        make(paths[replaced], other)
+        with pytest.raises((UnsafeError, OSError)):
+            images.copy(paths["a"], paths["b"], workspace)
+        assert other.read_bytes() == b"somebody's"
+
+
+def test_what_a_guest_reports_without_need_changes_nothing(workspace: Workspace) -> None:
+    """Root in a guest can send any message at any time: here, before there is an image."""
+    wanted = cell("analyze")
+    states = PreparedStates(workspace=workspace, groups={wanted.id: "group"})
+    turn = states.begin(wanted, TrialKey(campaign=workspace.campaign, block=0, seed=0), "guest-1")
+    assert isinstance(turn, Turn)
+    states.keep(turn)
+    assert not workspace.media
+    again = states.begin(wanted, TrialKey(campaign=workspace.campaign, block=0, seed=0), "guest-1")
+    assert isinstance(again, Turn)
+    assert again.copied_s is None
