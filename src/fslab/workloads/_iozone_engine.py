@@ -47,7 +47,9 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     rounds = () if parameters.most_rounds == 1 else (f"--rounds={parameters.most_rounds}",)
     until = rounds and (*rounds, f"--enough={ENOUGH_S}")
     engine = ("fslab-engine", "iozone", directory)
-    layout = (*engine, "--tests=0", "--no-retest", "--flush", "--close", "--keep", *made, *rounds)
+    layout = (
+        *engine, "--tests=0", "--no-retest", "--flush", "--close", "--keep", *_purge(parameters), *made, *rounds,
+    )  # fmt: skip
     run = (*engine, *_options(parameters), *made, *until)
     return Commands(
         prepare=() if 0 in parameters.groups else (layout,),
@@ -88,6 +90,11 @@ def _total(test: Mapping[str, Any]) -> RoundsTotal:
     )
 
 
+def _purge(parameters: IozoneParameters) -> tuple[str, ...]:
+    size_bytes = parameters.cache_size * KIB if parameters.cache_size else CACHE_BYTES
+    return (f"--purge={size_bytes}",) if parameters.purge else ()
+
+
 def _options(parameters: IozoneParameters) -> Iterator[str]:
     yield f"--tests={','.join(str(group) for group in parameters.groups)}"
     switches = {
@@ -95,8 +102,7 @@ def _options(parameters: IozoneParameters) -> Iterator[str]:
         "--sync": parameters.sync, "--no-retest": not parameters.retest,
     }  # fmt: skip
     yield from (switch for switch, is_on in switches.items() if is_on)
-    if parameters.purge:
-        yield f"--purge={parameters.cache_size * KIB if parameters.cache_size else CACHE_BYTES}"
+    yield from _purge(parameters)
 
 
 def _list(name: str, values: Iterator[int]) -> str:
