@@ -36,7 +36,7 @@ PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal
 # Python's tests wait much of their time: cargo compiles and runs its own meanwhile, and what it says comes at the end.
 # Collected once before, the tests' modules are compiled once, and not by each worker.
 define both
-@mkdir -p target; cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
+@mkdir -p target; tests/in_memory.sh cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
 $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
 $(PYTEST) $(1); python=$$?; wait $$rust; rust=$$?; cat target/cargo-test.log; exit $$((python || rust))
 endef

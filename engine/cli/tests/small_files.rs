@@ -150,7 +150,7 @@ fn a_signal_ends_it_quickly() {
             "small-files",
             directory.path().to_str().unwrap(),
             "--files",
-            "5000000",
+            "500000",
             "--size",
             "0",
             "--json",
@@ -163,9 +163,7 @@ fn a_signal_ends_it_quickly() {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
-    let pid = libc::pid_t::try_from(child.id()).unwrap();
-    // SAFETY: the process is a child that has not been waited for, so its id is still valid.
-    unsafe { libc::kill(pid, libc::SIGTERM) };
+    common::send(&child, libc::SIGTERM);
     assert_eq!(child.wait().unwrap().code(), Some(143));
 }
 

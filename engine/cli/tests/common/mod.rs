@@ -46,16 +46,24 @@ pub fn succeed(arguments: &[&str]) -> Value {
 /// Wait until a process has installed a handler for a signal: before that, the signal would kill it. Panic if it exits
 /// first.
 pub fn listening(child: &mut Child, signal: libc::c_int) {
-    let status = format!("/proc/{}/status", child.id());
-    loop {
-        let text = fs::read_to_string(&status).unwrap();
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap_or("0");
-        if u64::from_str_radix(caught.trim(), 16).unwrap() >> (signal - 1) & 1 == 1 {
-            return;
-        }
+    while signals(child, "SigCgt:") >> (signal - 1) & 1 == 0 {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it began");
         std::thread::sleep(std::time::Duration::from_millis(2));
     }
+}
+
+/// Return the signal mask ``name`` of a process, from `proc_pid_status(5)`; 0 if it has ended.
+pub fn signals(child: &Child, name: &str) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    let mask = text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+    u64::from_str_radix(mask.trim(), 16).unwrap()
+}
+
+/// Send a signal to a child that has not been waited for.
+pub fn send(child: &Child, signal: libc::c_int) {
+    let pid = libc::pid_t::try_from(child.id()).unwrap();
+    // SAFETY: as the child has not been waited for, its id is still its own.
+    assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 
 pub fn document(output: &Output) -> (Value, Option<i32>) {
