@@ -18,7 +18,7 @@ pytestmark = pytest.mark.root
 
 STUDY = """
 title: two file systems
-media: {memory: {type: ram, size: 320m}}
+media: {memory: {type: ram, size: 320m, room: 320m}}
 stacks: {fs: {medium: memory, filesystem: [ext4, xfs]}}
 workloads:
   files: {tool: engine, operation: small-files, files: 2000, size: 4k, operations: "create,delete"}
@@ -30,7 +30,7 @@ cache: warm
 
 HELD = """
 title: held
-media: {{memory: {{type: ram, size: 320m}}}}
+media: {{memory: {{type: ram, size: 320m, room: 320m}}}}
 stacks: {{fs: {{medium: memory, filesystem: [ext4, xfs]}}}}
 workloads:
   files: {{tool: engine, operation: small-files, files: 200, size: 4k, operations: "create,delete"}}

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.root
 
 IMPOSSIBLE = """
 title: one that no kernel here has
-media: {memory: {type: ram, size: 320m}}
+media: {memory: {type: ram, size: 320m, room: 320m}}
 stacks: {fs: {medium: memory, filesystem: [ext4, reiser4]}}
 workloads:
   files: {tool: engine, operation: small-files, files: 500, size: 4k, operations: "create,delete"}

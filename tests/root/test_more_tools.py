@@ -24,7 +24,7 @@ both_programs = pytest.mark.parametrize("program", ["engine", pytest.param("iozo
 def run(
     workspace: Workspace, filesystem: str, tool: str, parameters: dict[str, Any], cache: Cache = Cache.WARM
 ) -> TrialRecord:
-    medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
+    medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
     stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem)
     cell = Cell(
         stack=stack,

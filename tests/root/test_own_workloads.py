@@ -33,7 +33,7 @@ SCRIPT = (
 
 
 def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = 60) -> TrialRecord:
-    medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
+    medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
     stack = StackSpec(name="ext4", medium=medium, filesystem="ext4")
     cell = Cell(
         stack=stack,

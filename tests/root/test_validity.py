@@ -31,7 +31,7 @@ USAGE = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=0, voluntary_switches=0, i
 
 
 def spec() -> StackSpec:
-    medium = MediumSpec(name="m", type="ram", options={"size": "320m"})
+    medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
     return StackSpec(name="ext4", medium=medium, filesystem="ext4")
 
 
