@@ -33,18 +33,21 @@ run: build-packages $(INSTALLED)
 # many). Shuffled, so that each has its share of the slow ones, but alike each time: make test-repeat changes the order.
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
-# Python's tests wait much of their time: cargo compiles and runs its own meanwhile, and what it says comes at the end.
-# Collected once before, the tests' modules are compiled once, and not by each worker.
+# Python's tests wait much of their time: cargo compiles while packages are installed (its second call waits for the
+# first) and runs its tests beside Python's; what it says comes at the end. Collected once before, the tests' modules are
+# compiled once, and not by each worker.
 define both
-@mkdir -p target; tests/in_memory.sh cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
+@mkdir -p target; cargo test --workspace --quiet --no-run >/dev/null 2>&1 & \
+$(MAKE) --no-print-directory test-packages || { wait; exit 1; }; \
+tests/in_memory.sh cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
 $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
 $(PYTEST) $(1); python=$$?; wait $$rust; rust=$$?; cat target/cargo-test.log; exit $$((python || rust))
 endef
 
-test: setup test-packages
+test: setup
 	$(call both,-m "not slow")
 
-test-all: setup test-packages
+test-all: setup
 	$(call both,,-- --include-ignored)
 
 # Finds tests that depend on order, load or chance: N rounds in random order, a quarter of them under load.
