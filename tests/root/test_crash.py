@@ -44,6 +44,34 @@ def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) 
     assert len(found["recovery_ns"]) == 24
 
 
+SHIFTS = [
+    word
+    for operation in ("collapse a range of a", "insert a range into a")
+    for sync in ("fsync a", "fdatasync a", "sync", "overwrite a; fsync a")
+    for word in ("--sequence", f"append a; {operation}; {sync}")
+]
+
+
+@pytest.mark.parametrize("filesystem", STOCK)
+def test_shifted_blocks_are_where_they_were_or_where_they_belong(crash: Any, filesystem: str) -> None:
+    found = crash(filesystem, "--states", "30", "--recoveries", "1", *SHIFTS, options=STOCK[filesystem])
+    assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
+    assert found["states_damaged"] == 0
+    assert found["promises_kept"] > 3
+    assert found["lost_operations"] > 0, "nothing was at stake"
+
+
+@pytest.mark.parametrize(
+    "filesystem", ["ext4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("xfs", "btrfs"))]
+)
+def test_sequences_at_the_same_time_keep_what_they_promise(crash: Any, filesystem: str) -> None:
+    limits = ("--states", "24", "--length", "2", "--sequences", "200", "--recoveries", "1", "--threads", "8")
+    found = crash(filesystem, *limits, options=STOCK[filesystem])
+    assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
+    assert found["states_damaged"] == 0
+    assert found["promises_kept"] > 20, "eight sequences are examined in most states"
+
+
 def stale_after_sync(finding: dict[str, Any]) -> bool:
     """Return whether the finding is an overwrite that was lost although ``sync`` had returned."""
     last = finding["step"] and finding["sequence"][finding["step"] - 1]

@@ -72,7 +72,7 @@ def judged(past: History, **changed: Seen | None) -> list[tuple[Kind, bool]]:
     return [(finding.kind, finding.broken) for finding in oracle.judge(past, found)]
 
 
-@pytest.mark.parametrize("number", range(0, 2580, 29))
+@pytest.mark.parametrize("number", range(0, 5740, 63))
 def test_the_model_is_what_a_real_directory_has(number: int, tmp_path: Path) -> None:
     every = [*SHORT, *bounded.exhaustive(2)]
     steps = every[number % len(every)]
@@ -104,6 +104,50 @@ def test_a_name_is_promised_by_fsync_and_not_before() -> None:
     assert judged(history("create n", "fsync n", done=2)) == [(Kind.LOST_NAME, True)]
     assert judged(history("create n", "fdatasync n", done=2)) == []
     assert judged(history("create n", "sync", done=2)) == [(Kind.LOST_NAME, True)]
+
+
+def shifted(*stamps: tuple[int, int]) -> Seen:
+    """Return a as blocks of these generations and of these numbers when they were written."""
+    blocks = (
+        contents.block(Place(sequence=0, inode=1, block=number), generation) for generation, number in stamps
+    )
+    return Seen(kind="file", data=b"".join(blocks), attribute=contents.attribute(0, 1, 1))
+
+
+OLD, COLLAPSED, INSERTED, HALF = ((1, 0), (1, 1)), ((1, 1),), ((0, 0), (1, 0), (1, 1)), ((0, 0), (1, 1))
+
+
+@pytest.mark.parametrize(
+    ("operation", "new"), [("collapse a range of a", COLLAPSED), ("insert a range into a", INSERTED)]
+)
+def test_a_shift_may_be_seen_half_done_until_it_is_durable(
+    operation: str, new: tuple[tuple[int, int], ...]
+) -> None:
+    begun = history(operation, "fsync a", done=0, begun=1)
+    returned = history(operation, "fsync a", done=1)
+    for past in (begun, returned):
+        assert [judged(past, a=shifted(*stamps)) for stamps in (OLD, new, HALF)] == [[], [], []]
+    durable = history(operation, "fsync a", done=2)
+    assert judged(durable, a=shifted(*new)) == []
+    for stamps in (OLD, HALF):
+        assert judged(durable, a=shifted(*stamps)) == [(Kind.LOST_DATA, True)]
+
+
+def test_a_shift_moves_each_block_to_one_place_only() -> None:
+    returned = history("collapse a range of a", "fsync a", done=1)
+    assert judged(returned, a=shifted((1, 1), (1, 0))) == [(Kind.EXPOSED, True)]
+    assert judged(returned, a=shifted((1, 0), (1, 0))) == [(Kind.EXPOSED, True)]
+    both = history("insert a range into a", "overwrite a", "fsync a", done=3)
+    assert judged(both, a=shifted((3, 0), (1, 0), (1, 1))) == []
+    assert judged(both, a=shifted((1, 0), (1, 0), (1, 1))) == [(Kind.LOST_DATA, True)]
+
+
+def test_a_block_that_was_written_after_a_shift_may_be_where_it_was_before() -> None:
+    """It is written in place, at once; the shift is committed later."""
+    steps = ("collapse a range of a", "overwrite a", "fsync a")
+    assert judged(history(*steps, done=2), a=shifted((1, 0), (3, 0))) == []
+    assert judged(history(*steps, done=2), a=shifted((3, 0), (3, 0))) == []
+    assert judged(history(*steps, done=3), a=shifted((1, 0), (3, 0))) == [(Kind.LOST_DATA, True)]
 
 
 def test_data_is_promised_by_fsync() -> None:
@@ -301,6 +345,34 @@ def test_progress_is_read_from_the_marks() -> None:
         "the mark of its return is row 2, the last row before is 6"
     )
     assert positions.age_ns(0, 1, cut=0) == positions.age_ns(1, 1, cut=9) == 0
+
+
+def test_runs_may_overlap() -> None:
+    """Two runs at the same time, then one more."""
+    marks = (
+        "0:1:begins",
+        "1:1:begins",
+        "1:1:returned",
+        "0:1:returned",
+        "1:2:begins",
+        "1:2:returned",
+        "2:1:begins",
+    )
+    positions = Positions.of(log(*marks), (1, 2, 1))
+    steps = [
+        [(each.done, each.begun) for each in (positions.at(number, cut) for number in range(3))]
+        for cut in (3, 7)
+    ]
+    assert steps == [[(0, 1), (1, 1), (0, 0)], [(1, 1), (2, 2), (0, 1)]]
+    assert [positions.interrupted(cut) for cut in (0, 2, 3, 4, 6, 7)] == [
+        set(),
+        {0, 1},
+        {0, 1},
+        {1},
+        set(),
+        {2},
+    ]
+    assert positions.current(4) == 0
 
 
 def test_states_are_the_same_again() -> None:

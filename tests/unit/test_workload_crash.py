@@ -39,7 +39,8 @@ def test_what_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run[:4] == ("fslab", "crash", "test", "/mnt/x")
     options = dict(zip(run[4::2], run[5::2], strict=True))
     assert options == {
-        "--length": "2", "--sequences": "100", "--states": "50", "--recoveries": "5", "--sector": "512", "--seed": "7",
+        "--length": "2", "--sequences": "100", "--states": "50", "--recoveries": "5", "--threads": "1",
+        "--sector": "512", "--seed": "7",
         "--scratch": "/run/s", "--recordings": "/state/fslab/crash",
     }  # fmt: skip
 

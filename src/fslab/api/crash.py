@@ -31,7 +31,7 @@ class CrashRequest:
     that the disk writes atomically. ``given``: use only these sequences, with their steps separated by semicolons.
 
     ``application``: instead of operations, do ``sequences`` runs of this application with ``settings``, each of
-    ``transactions`` transactions.
+    ``transactions`` transactions. ``threads``: run so many sequences or runs of the application at a time.
     """
 
     length: int = 1
@@ -44,6 +44,7 @@ class CrashRequest:
     application: str | None = None
     settings: str = ""
     transactions: int = 20
+    threads: int = 1
 
 
 def crash_test(
@@ -64,7 +65,7 @@ def crash_test(
     _make_empty(directory)
     mount = mounts.containing(directory)
     with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
-        recorded = recording.record(directory, source, Path(place))
+        recorded = recording.record(directory, source, Path(place), request.threads)
         root = str(directory.resolve().relative_to(mount.target))
         tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, recorded.base)
         images = Path(place) / "images"

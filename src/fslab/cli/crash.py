@@ -51,6 +51,9 @@ def try_states(
     transactions: Annotated[
         int, typer.Option(min=1, max=10_000, help="Number of transactions per run of the application.")
     ] = 20,
+    threads: Annotated[
+        int, typer.Option(min=1, max=16, help="Number of sequences, or of runs, at the same time.")
+    ] = 1,
     seed: Annotated[int, typer.Option(help="Seed that chooses sequences and states.")] = 0,
     scratch: Annotated[
         Path | None, typer.Option(help="Directory for temporary images; default: $TMPDIR.")
@@ -76,6 +79,7 @@ def try_states(
         states=states,
         recoveries=recoveries,
         sector=sector,
+        threads=threads,
         seed=seed,
         given=tuple(sequence or ()),
         application=application,

@@ -7,6 +7,7 @@ import hashlib
 import struct
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 BLOCK_BYTES = 4096
 SECTOR_BYTES = 512
@@ -14,6 +15,16 @@ ZERO = 0  # the generation of a block that was never written
 MAGIC = b"FSLABCR1"
 ATTRIBUTE = "user.fslab"  # the name of the extended attribute that operations set and remove
 _HEAD = struct.Struct("<8s5I")
+
+
+class Stamp(NamedTuple):
+    """What a block was written as: its generation, and its number in the file then. Shifted blocks keep both."""
+
+    generation: int
+    number: int
+
+
+HOLE = Stamp(ZERO, 0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 
+from fslab.crash.contents import HOLE
 from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import Inode, Tree
 from fslab.storage.promises import Promises
@@ -68,7 +70,18 @@ class History:
         return self.trees[step : self.begun + 1]
 
     def versions(self, inode: int, step: int) -> list[Inode]:
-        return [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
+        """Return the inode after this step and after each later one. States within an operation come first."""
+        after = [tree.inodes[inode] for tree in self.since(step) if inode in tree.inodes]
+        return [*self._between(inode, step), *after]
+
+    def _between(self, inode: int, step: int) -> Iterator[Inode]:
+        """Yield a version full of holes for each later operation that shifts the inode's blocks."""
+        for at in range(step + 1, self.begun + 1):
+            operation = self.steps[at - 1].operation
+            pair = [tree.inodes[inode] for tree in self.trees[at - 1 : at + 1] if inode in tree.inodes]
+            if operation is not None and operation.shifts and len(set(pair)) > 1:
+                largest = max(pair, key=lambda version: version.size)
+                yield replace(largest, blocks=(HOLE,) * len(largest.blocks))
 
     def stayed(self, inode: int, born: int) -> bool:
         """Return whether the inode had a name after each step since ``born``."""

@@ -52,7 +52,7 @@ class Judge:
     images: Path
 
     def after(self, state: State, others: Iterable[int] = ()) -> Outcome:
-        """Judge a state after one cut. Examines the run that was cut, its neighbours, and ``others``."""
+        """Judge a state after one cut. Examines the runs that were cut, their neighbours, and ``others``."""
         return self._repeated(self.builder, state, str(state), state.cut, others)
 
     def after_both(
@@ -78,7 +78,8 @@ class Judge:
     ) -> Outcome:
         """Examine a state with findings twice and keep those that recur: a busy machine may refuse a mount once."""
         current = self.positions.current(cut)
-        runs = sorted({current - 1, current, current + 1, *others} & set(range(len(self.source.steps))))
+        near = {current - 1, current, current + 1, *self.positions.interrupted(cut)}
+        runs = sorted({*near, *others} & set(range(len(self.source.steps))))
         once = self._once(builder, state, name, cut, runs)
         if not once.seen.findings and not once.broken:
             return once

@@ -15,7 +15,8 @@ from fslab.crash.contents import BLOCK_BYTES, Place
 from fslab.crash.steps import Operation
 from fslab.crash.tree import Inode, Tree
 
-_KEEP_SIZE, _PUNCH_HOLE, _ZERO_RANGE = 0x01, 0x02, 0x10  # fallocate(2), linux/falloc.h
+# fallocate(2), linux/falloc.h
+_KEEP_SIZE, _PUNCH_HOLE, _COLLAPSE_RANGE, _ZERO_RANGE, _INSERT_RANGE = 0x01, 0x02, 0x08, 0x10, 0x20
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -56,14 +57,40 @@ def _fallocate(mode: int, blocks: int) -> Callable[[Path, int, Tree, int], None]
         with (directory / "a").open("r+b", buffering=0) as file:
             if mode == 0:
                 os.posix_fallocate(file.fileno(), 0, size)
-            elif _libc.fallocate(file.fileno(), mode, ctypes.c_long(0), ctypes.c_long(size)) != 0:
-                code = ctypes.get_errno()
-                if code != errno.EOPNOTSUPP:
-                    raise OSError(code, os.strerror(code), str(directory / "a"))
-                if not mode & _KEEP_SIZE or mode & _PUNCH_HOLE:
-                    os.pwrite(file.fileno(), bytes(size), 0)
+            elif not _is_done(file.fileno(), mode, size) and (not mode & _KEEP_SIZE or mode & _PUNCH_HOLE):
+                os.pwrite(file.fileno(), bytes(size), 0)
 
     return run
+
+
+def _is_done(descriptor: int, mode: int, size: int) -> bool:
+    """Call fallocate(2) for the first ``size`` bytes. Return False if the file system lacks the mode."""
+    if _libc.fallocate(descriptor, mode, ctypes.c_long(0), ctypes.c_long(size)) == 0:
+        return True
+    code = ctypes.get_errno()
+    if code != errno.EOPNOTSUPP:
+        raise OSError(code, os.strerror(code))
+    return False
+
+
+def _collapse(directory: Path, *_: object) -> None:
+    """Remove the first block of a. If the file system lacks the mode, write all blocks anew, as an application must."""
+    with (directory / "a").open("r+b", buffering=0) as file:
+        if not _is_done(file.fileno(), _COLLAPSE_RANGE, BLOCK_BYTES):
+            rest = file.read()[BLOCK_BYTES:]
+            os.pwrite(file.fileno(), rest, 0)
+            file.truncate(len(rest))
+
+
+def _insert(directory: Path, *_: object) -> None:
+    """Insert a hole of one block at the start of a. If the file system lacks the mode, write all blocks anew."""
+    with (directory / "a").open("r+b", buffering=0) as file:
+        if not _is_done(file.fileno(), _INSERT_RANGE, BLOCK_BYTES):
+            os.pwrite(file.fileno(), bytes(BLOCK_BYTES) + file.read(), 0)
+
+
+def _shifts(blocks: int) -> Callable[[Tree, int], Tree]:
+    return lambda tree, _: tree.changed(tree.names["a"], tree.inode("a").shifted(blocks))
 
 
 def _attribute(directory: Path, sequence: int, after: Tree, generation: int) -> None:
@@ -117,8 +144,6 @@ def _append(flags: int = 0) -> Callable[[Path, int, Tree, int], None]:
     return run
 
 
-_TWO = 2 * BLOCK_BYTES
-_STAMPED = Inode(size=_TWO)
 OPERATIONS = (
     Operation(
         name="create n", makes=("n",), target="n", run=_touch,
@@ -126,7 +151,7 @@ OPERATIONS = (
     ),
     Operation(
         name="write n", makes=("n",), target="n", run=_create,
-        effect=lambda tree, new: tree.added("n", Inode(blocks=(new, new), size=_TWO)),
+        effect=lambda tree, new: tree.added("n", Inode().written(0, new).written(1, new)),
     ),
     Operation(name="append a", needs=("a",), target="a", run=_append(), effect=_appends),
     Operation(name="append a with O_DIRECT", needs=("a",), target="a", run=_append(os.O_DIRECT), effect=_appends),
@@ -168,6 +193,12 @@ OPERATIONS = (
     ),
     Operation(
         name="zero a range of a", needs=("a",), least=1, target="a", effect=_zeroes, run=_fallocate(_ZERO_RANGE, 1),
+    ),
+    Operation(
+        name="collapse a range of a", needs=("a",), least=2, target="a", shifts=True, effect=_shifts(-1), run=_collapse,
+    ),
+    Operation(
+        name="insert a range into a", needs=("a",), least=1, target="a", shifts=True, effect=_shifts(1), run=_insert,
     ),
     Operation(name="setxattr a", needs=("a",), target="a", run=_attribute, effect=_attributes),
     Operation(

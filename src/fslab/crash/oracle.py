@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import product
 
-from fslab.crash.contents import BLOCK_BYTES, SECTOR_BYTES, ZERO, Place, attribute, block, describe
+from fslab.crash.contents import BLOCK_BYTES, HOLE, SECTOR_BYTES, Place, Stamp, attribute, block, describe
 from fslab.crash.findings import POSIX, SYNC, WRITE, Finding, Kind
 from fslab.crash.history import SETUP, History
 from fslab.crash.steps import Sync
@@ -151,21 +152,34 @@ def _wrong_sector(
     """Do the same as :func:`_wrong` for the sectors from byte ``start``, without checking the size."""
     for at in range(start, len(data), SECTOR_BYTES):
         number_of_block, within = divmod(at, BLOCK_BYTES)
-        place = Place(sequence=sequence, inode=number, block=number_of_block)
         sector = data[at : at + SECTOR_BYTES]
-        generations = _generations(versions, number_of_block)
-        if any(block(place, each)[within : within + len(sector)] == sector for each in generations):
+        allowed = _stamps(versions, number_of_block)
+        if _is_one_of(allowed, sector, within, sequence, number):
             continue
-        ever = range(max(generations, default=0) + 1)
-        own = any(block(place, each)[within : within + len(sector)] == sector for each in ever)
-        wanted = ", ".join(map(str, sorted(generations)))
+        ever = range(max(stamp.generation for stamp in allowed) + 1)
+        numbers = {number_of_block, *(stamp.number for stamp in allowed if stamp != HOLE)}
+        own = _is_one_of({Stamp(*each) for each in product(ever, numbers)}, sector, within, sequence, number)
+        wanted = ", ".join(map(str, sorted({stamp.generation for stamp in allowed})))
         return not own, f"{describe(sector)} at byte {at} instead of generation {wanted}"
     return None
 
 
-def _generations(versions: list[Inode], number: int) -> set[int]:
-    """Return the generations that a block may have; ZERO if it was missing in a version."""
-    return {version.blocks[number] if number < len(version.blocks) else ZERO for version in versions}
+def _is_one_of(stamps: set[Stamp], sector: bytes, within: int, sequence: int, inode: int) -> bool:
+    """Return whether the sector at byte ``within`` of a block is that of one of these stamps."""
+    wholes = (
+        block(Place(sequence=sequence, inode=inode, block=stamp.number), stamp.generation) for stamp in stamps
+    )
+    return any(whole[within : within + len(sector)] == sector for whole in wholes)
+
+
+def _stamps(versions: list[Inode], number: int) -> set[Stamp]:
+    """Return the stamps that a block may have; HOLE if it was missing in a version.
+
+    A file system may write a block in place after it was shifted, and lose the shift: then it is where it was before.
+    """
+    moved = {version.moved for version in versions}
+    places = ((version, number + version.moved - each) for version in versions for each in moved)
+    return {version.blocks[place] if 0 <= place < len(version.blocks) else HOLE for version, place in places}
 
 
 def _unreachable(history: History, chosen: set[int], names: set[str]) -> Iterator[Finding]:

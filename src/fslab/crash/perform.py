@@ -24,9 +24,10 @@ def lay_out(root: Path, count: int) -> None:
             if START.inodes[inode].kind == "directory":
                 (directory / name).mkdir()
                 continue
-            stamps = enumerate(START.inodes[inode].blocks)
-            places = ((Place(sequence=number, inode=inode, block=at), stamp) for at, stamp in stamps)
-            (directory / name).write_bytes(b"".join(block(place, stamp) for place, stamp in places))
+            stamps = START.inodes[inode].blocks
+            places = (Place(sequence=number, inode=inode, block=stamp.number) for stamp in stamps)
+            written = (block(place, stamp.generation) for place, stamp in zip(places, stamps, strict=True))
+            (directory / name).write_bytes(b"".join(written))
             if (stamp := START.inodes[inode].attribute) is not None:
                 os.setxattr(directory / name, ATTRIBUTE, attribute(number, inode, stamp))
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from fslab.crash.sources import Source
@@ -61,18 +63,28 @@ def server_of(directory: Path) -> Path:
     return server
 
 
-def record(directory: Path, source: Source[Any], scratch: Path) -> Recording:
-    """Create the directories of the runs, perform the runs, and return what the disk recorded."""
+def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1) -> Recording:
+    """Create the directories of the runs, perform ``threads`` runs at a time, and return what the disk recorded."""
     server = server_of(directory)
     source.lay_out(directory)
     recording = _begin(directory, server, scratch)
+    ended = Event()
 
     def mark(name: str) -> None:
+        if ended.is_set():
+            raise FslabError("another run failed, or the test was interrupted", where=name)
         disk.ask(server, "mark", name=name)
 
-    for number in range(len(source.steps)):
-        source.perform(directory, number, mark)
-        mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
+    runs = range(len(source.steps))
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            for first in runs[::threads]:
+                together = runs[first : first + threads]
+                list(pool.map(lambda number: source.perform(directory, number, mark), together))
+                mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
+        except BaseException:
+            ended.set()  # the pool waits for its threads
+            raise
     disk.ask(server, "sync")
     return recording
 

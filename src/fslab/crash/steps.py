@@ -27,6 +27,7 @@ class Operation:
     ``needs``: names that must exist; files among them must have ``least`` blocks, and an extended attribute if the
     operation removes one (``removed``). ``makes``: names that must not exist. ``target``: the name to call fsync on
     afterwards, if any. ``durable``: the name and the only block that are durable when it returns (O_SYNC, msync).
+    ``shifts``: it moves the target's blocks, extent by extent; meanwhile there are holes between them.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Operation:
     removed: bool = False
     target: str | None = None
     durable: tuple[str, int] | None = None
+    shifts: bool = False
 
     def possible(self, tree: Tree) -> bool:
         """Return whether it is possible on this tree. All ``needs`` must be files, except the directory ``d``."""

@@ -6,32 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from fslab.crash.contents import BLOCK_BYTES, ZERO
+from fslab.crash.contents import BLOCK_BYTES, HOLE, ZERO, Stamp
 
 Kind = Literal["file", "symlink", "directory"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inode:
-    """``blocks``: the generation of each block of a file; ``size`` in bytes; ``target`` of a symbolic link;
-    ``attribute``: the generation of the extended attribute, None without one."""
+    """``blocks``: the stamp of each block of a file; ``size`` in bytes; ``target`` of a symbolic link;
+    ``attribute``: the generation of the extended attribute, None without one; ``moved``: by how many places the blocks
+    have been shifted towards the end."""
 
     kind: Kind = "file"
-    blocks: tuple[int, ...] = ()
+    blocks: tuple[Stamp, ...] = ()
     size: int = 0
     target: str = ""
     attribute: int | None = None
+    moved: int = 0
 
     def written(self, block: int, generation: int) -> Inode:
         """Return the inode with this block written, and zeros in missing blocks before it."""
-        blocks = list(self.blocks) + [ZERO] * (block + 1 - len(self.blocks))
-        blocks[block] = generation
+        blocks = list(self.blocks) + [HOLE] * (block + 1 - len(self.blocks))
+        blocks[block] = HOLE if generation == ZERO else Stamp(generation, block)
         return replace(self, blocks=tuple(blocks), size=max(self.size, (block + 1) * BLOCK_BYTES))
 
     def resized(self, blocks: int) -> Inode:
         """Return the inode truncated to ``blocks`` blocks, or extended by a hole."""
-        kept = (*self.blocks[:blocks], *[ZERO] * (blocks - len(self.blocks)))
+        kept = (*self.blocks[:blocks], *[HOLE] * (blocks - len(self.blocks)))
         return replace(self, blocks=kept, size=blocks * BLOCK_BYTES)
+
+    def shifted(self, blocks: int) -> Inode:
+        """Return the inode with ``blocks`` holes inserted at its start, or with as many blocks removed there (< 0)."""
+        kept = (*[HOLE] * blocks, *self.blocks[max(0, -blocks) :])
+        return replace(self, blocks=kept, size=self.size + blocks * BLOCK_BYTES, moved=self.moved + blocks)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +68,7 @@ class Tree:
 
 START = (
     Tree(names={}, inodes={})
-    .added("a", Inode(blocks=(1, 1), size=2 * BLOCK_BYTES, attribute=1))
-    .added("b", Inode(blocks=(1, 1), size=2 * BLOCK_BYTES))
+    .added("a", Inode(attribute=1).written(0, 1).written(1, 1))
+    .added("b", Inode().written(0, 1).written(1, 1))
     .added("d", Inode(kind="directory"))
 )

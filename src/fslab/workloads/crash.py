@@ -58,6 +58,9 @@ class CrashParameters(Parameters):
         "",
         description="settings of the application (docs/crash.md), such as journal_mode=wal,synchronous=normal",
     )
+    threads: int = Field(
+        1, ge=1, le=16, description="number of sequences, or of runs of the application, at the same time"
+    )
     transactions: int = Field(20, ge=1, le=10_000, description="transactions in each run of the application")
     states: int = Field(
         150, ge=1, le=100_000, description="number of crash states to create, mount and check"
@@ -125,7 +128,8 @@ class Crash(Workload[CrashParameters]):
         """Return ``fslab crash test`` on the trial's directory."""
         options = {
             "length": parameters.length, "sequences": parameters.runs, "states": parameters.states,
-            "recoveries": parameters.recoveries, "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS,
+            "recoveries": parameters.recoveries, "threads": parameters.threads,
+            "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS,
             "scratch": job.scratch,
             "recordings": paths.recordings(),
         }  # fmt: skip
@@ -166,9 +170,9 @@ class Crash(Workload[CrashParameters]):
             found["recoveries"] = scaling.count(parameters.recoveries, factor)
         return found
 
-    def traits(self, parameters: CrashParameters) -> Traits:  # noqa: ARG002
-        """Return the traits of one process that writes small files."""
-        return Traits(reads=False, writes=True, direct=False, parallel=1)
+    def traits(self, parameters: CrashParameters) -> Traits:
+        """Return the traits of a process that writes small files."""
+        return Traits(reads=False, writes=True, direct=False, parallel=parameters.threads)
 
     def space_bytes(self, parameters: CrashParameters) -> int:
         """Return some blocks and inodes for each sequence or transaction, and what each run of an application needs."""
