@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import mmap
 import os
@@ -14,10 +13,8 @@ from fslab.crash import contents
 from fslab.crash.contents import BLOCK_BYTES, Place
 from fslab.crash.steps import Operation
 from fslab.crash.tree import Inode, Tree
-
-# fallocate(2), linux/falloc.h
-_KEEP_SIZE, _PUNCH_HOLE, _COLLAPSE_RANGE, _ZERO_RANGE, _INSERT_RANGE = 0x01, 0x02, 0x08, 0x10, 0x20
-_libc = ctypes.CDLL(None, use_errno=True)
+from fslab.system import syscalls
+from fslab.system.syscalls import Fallocate
 
 
 def _write(file: str, block: int, flags: int = 0) -> Callable[[Path, int, Tree, int], None]:
@@ -45,7 +42,7 @@ def _store(*, synchronize: bool) -> Callable[[Path, int, Tree, int], None]:
     return run
 
 
-def _fallocate(mode: int, blocks: int) -> Callable[[Path, int, Tree, int], None]:
+def _fallocate(mode: Fallocate, blocks: int) -> Callable[[Path, int, Tree, int], None]:
     """Return a function that calls fallocate(2) for the first ``blocks`` blocks of a.
 
     If the file system lacks the mode, the function writes zeros, as posix_fallocate(3) does; for KEEP_SIZE alone it
@@ -55,28 +52,29 @@ def _fallocate(mode: int, blocks: int) -> Callable[[Path, int, Tree, int], None]
     def run(directory: Path, *_: object) -> None:
         size = blocks * BLOCK_BYTES
         with (directory / "a").open("r+b", buffering=0) as file:
-            if mode == 0:
+            if mode == Fallocate.ALLOCATE:
                 os.posix_fallocate(file.fileno(), 0, size)
-            elif not _is_done(file.fileno(), mode, size) and (not mode & _KEEP_SIZE or mode & _PUNCH_HOLE):
+            elif not _is_done(file.fileno(), mode, size) and mode != Fallocate.KEEP_SIZE:
                 os.pwrite(file.fileno(), bytes(size), 0)
 
     return run
 
 
-def _is_done(descriptor: int, mode: int, size: int) -> bool:
+def _is_done(descriptor: int, mode: Fallocate, size: int) -> bool:
     """Call fallocate(2) for the first ``size`` bytes. Return False if the file system lacks the mode."""
-    if _libc.fallocate(descriptor, mode, ctypes.c_long(0), ctypes.c_long(size)) == 0:
-        return True
-    code = ctypes.get_errno()
-    if code != errno.EOPNOTSUPP:
-        raise OSError(code, os.strerror(code))
-    return False
+    try:
+        syscalls.fallocate(descriptor, mode, 0, size)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        return False
+    return True
 
 
 def _collapse(directory: Path, *_: object) -> None:
     """Remove the first block of a. If the file system lacks the mode, write all blocks anew, as an application must."""
     with (directory / "a").open("r+b", buffering=0) as file:
-        if not _is_done(file.fileno(), _COLLAPSE_RANGE, BLOCK_BYTES):
+        if not _is_done(file.fileno(), Fallocate.COLLAPSE_RANGE, BLOCK_BYTES):
             rest = file.read()[BLOCK_BYTES:]
             os.pwrite(file.fileno(), rest, 0)
             file.truncate(len(rest))
@@ -85,7 +83,7 @@ def _collapse(directory: Path, *_: object) -> None:
 def _insert(directory: Path, *_: object) -> None:
     """Insert a hole of one block at the start of a. If the file system lacks the mode, write all blocks anew."""
     with (directory / "a").open("r+b", buffering=0) as file:
-        if not _is_done(file.fileno(), _INSERT_RANGE, BLOCK_BYTES):
+        if not _is_done(file.fileno(), Fallocate.INSERT_RANGE, BLOCK_BYTES):
             os.pwrite(file.fileno(), bytes(BLOCK_BYTES) + file.read(), 0)
 
 
@@ -181,18 +179,20 @@ OPERATIONS = (
         run=lambda directory, *_: os.truncate(directory / "a", 5 * BLOCK_BYTES),
     ),
     Operation(
-        name="fallocate a to 5 blocks", needs=("a",), target="a", effect=_grows("a", 5), run=_fallocate(0, 5),
+        name="fallocate a to 5 blocks", needs=("a",), target="a", effect=_grows("a", 5),
+        run=_fallocate(Fallocate.ALLOCATE, 5),
     ),
     Operation(
         name="fallocate a beyond its end", needs=("a",), target="a", effect=lambda tree, _: tree,
-        run=_fallocate(_KEEP_SIZE, 5),
+        run=_fallocate(Fallocate.KEEP_SIZE, 5),
     ),
     Operation(
         name="punch a hole into a", needs=("a",), least=1, target="a", effect=_zeroes,
-        run=_fallocate(_PUNCH_HOLE | _KEEP_SIZE, 1),
+        run=_fallocate(Fallocate.PUNCH_HOLE | Fallocate.KEEP_SIZE, 1),
     ),
     Operation(
-        name="zero a range of a", needs=("a",), least=1, target="a", effect=_zeroes, run=_fallocate(_ZERO_RANGE, 1),
+        name="zero a range of a", needs=("a",), least=1, target="a", effect=_zeroes,
+        run=_fallocate(Fallocate.ZERO_RANGE, 1),
     ),
     Operation(
         name="collapse a range of a", needs=("a",), least=2, target="a", shifts=True, effect=_shifts(-1), run=_collapse,
