@@ -218,6 +218,14 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
     assert "mkfs" not in said
 
 
+def test_a_plan_says_which_cells_share_files(fslab: Fslab) -> None:
+    shown = fslab("plan", "nas-file-management").stdout
+    assert "files: shared by 84 cells (fresh: block): in each block, 12 of them prepare files" in shown
+    made = json.loads(fslab("plan", "nas-file-management", "--json").stdout)
+    assert len(made["shared"]) == len(made["cells"])
+    assert len(set(made["shared"].values())) == 12
+
+
 def test_plan_tells_variants_apart(fslab: Fslab) -> None:
     said = fslab("plan", "quick", "--set", "workloads.random-write.bs=[4k,16k]", "--commands").stdout
     assert "random-write[bs=4k] on ext4" in said

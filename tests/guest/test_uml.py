@@ -23,6 +23,7 @@ from fslab.machine import guest as waiting
 from fslab.machine import share
 from fslab.machine.guest import Guest
 from fslab.machine.kinds import _mconsole
+from fslab.plan import shared_files
 from fslab.record import Status, TrialRecord
 from fslab.system import mounts
 
@@ -88,7 +89,7 @@ def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest
         )
         for each in ("delete", "analyze")
     ]
-    guests.states.groups = prepared_states.groups(cells)
+    guests.states.groups = shared_files.groups(cells)
     found = []
     for number, wanted in enumerate((*cells, cells[0])):
         record = trial(guests, wanted)

@@ -12,9 +12,10 @@ import pytest
 
 from fslab.campaign import prepared_states
 from fslab.campaign.guests import Guests
-from fslab.campaign.prepared_states import PreparedStates, Turn, groups
+from fslab.campaign.prepared_states import PreparedStates, Turn
 from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import UnsafeError
+from fslab.plan.shared_files import groups
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, images
 

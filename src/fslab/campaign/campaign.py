@@ -17,13 +17,13 @@ from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
-from fslab.campaign.prepared_states import groups
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MachineSpec, TrialKey
 from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
 from fslab.feasibility import Reasons
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
+from fslab.plan.shared_files import groups
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus

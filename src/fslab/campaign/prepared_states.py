@@ -5,18 +5,15 @@ others begin with a copy. Must not change what a trial measures: a copy has the 
 block makes its own, and without room for a copy, a trial prepares its files as with ``fresh: trial``.
 """
 
-import hashlib
-import json
 import time
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from fslab import workloads
-from fslab.cell import Cache, Cell, Fresh, TrialKey
+from fslab.cell import Cell, TrialKey
 from fslab.errors import FslabError, NoSpaceError
+from fslab.plan.shared_files import reports_of
 from fslab.record import Command, Status, TrialRecord
 from fslab.storage import Workspace, images
 from fslab.storage.parsed_stack import parsed_stack
@@ -26,7 +23,6 @@ KEEP = "prepared"  # message of a guest
 MOST_SHARE = 2  # all copies together take at most half of the memory,
 LEFT_SHARE = 3  # and only while a third of it stays available
 DEAREST = 1.0  # copying may take as long as making
-_JOB = workloads.Job(directory=Path("/work"), scratch=Path("/scratch"), seed=0)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,31 +57,9 @@ class Turn:
     copied_s: float | None = None
 
 
-def groups(cells: Iterable[Cell]) -> dict[str, str]:
-    """Return the group of each cell that begins with the same files as another one: cell id → digest."""
-    found = {cell.id: digest for cell in cells if (digest := _digest(cell)) is not None}
-    sizes = Counter(found.values())
-    return {cell: group for cell, group in found.items() if sizes[group] > 1}
-
-
-def _digest(cell: Cell) -> str | None:
-    """Return a digest of what a cell's files depend on, apart from the seed; None if they cannot be copied."""
-    if cell.fresh is not Fresh.BLOCK or cell.cache is not Cache.COLD or cell.stack.layout != "single":
-        return None
-    stack, workload = parsed_stack(cell.stack), workloads.parsed_if_known(cell.workload)
-    if workload is None or not stack.medium.copyable(stack.medium_options):
-        return None
-    commands = workload.commands(_JOB)
-    if commands.prepared is None or not commands.prepare:
-        return None
-    inputs = [cell.stack.model_dump(mode="json"), commands.prepare, commands.prepared, cell.tuning]
-    text = json.dumps([*inputs, dict(commands.inputs)], sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=6).hexdigest()
-
-
 @dataclass(kw_only=True)
 class PreparedStates:
-    """The kept states of a campaign. ``groups``: as the function returns them."""
+    """The kept states of a campaign. ``groups``: as ``plan.shared_files`` returns them."""
 
     workspace: Workspace
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -146,7 +120,7 @@ class PreparedStates:
         state = self._kept.get(turn.name) if turn else None
         if turn is None or state is None:
             return record
-        known = workloads.parsed(turn.cell.workload).commands(_JOB).prepared or ()
+        known = reports_of(turn.cell)
         if record.status is Status.FAILED or not set(known) <= set(record.raw):
             self._drop(turn.name)
         if turn.copied_s is None:

@@ -78,6 +78,13 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
         screen.print(line, soft_wrap=True, markup=False)
     for place, needed in made.space.items():
         screen.print(f"space: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
+    if made.shared:
+        makers = len(set(made.shared.values()))
+        screen.print(
+            f"files: shared by {len(made.shared)} cells (fresh: block): in each block, {makers} of them prepare "
+            "files, and the others copy them",
+            soft_wrap=True,
+        )
     if made.devices:
         screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)
     for device in made.wipes:

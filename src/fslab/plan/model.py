@@ -50,7 +50,8 @@ class Plan(Frozen):
 
     ``expected_s``: a rough duration. ``expected_most_s``: that of the maximum number of trials, if trials are repeated
     to a precision. ``budget_s``: None without a limit. ``scaled``: the study's amounts that ``scale`` changed.
-    ``costs``: warnings of what the scaling loses.
+    ``costs``: warnings of what the scaling loses. ``shared`` maps the id of a cell that begins with the same files as
+    others to their group: in each block, one of the group prepares them, and the others begin with a copy.
     """
 
     study: str
@@ -72,3 +73,4 @@ class Plan(Frozen):
     scale: float = 1.0
     scaled: tuple[Scaled, ...] = ()
     costs: tuple[str, ...] = ()
+    shared: dict[str, str] = Field(default_factory=dict)

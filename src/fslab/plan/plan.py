@@ -11,6 +11,7 @@ from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
 from fslab.plan.scale_warnings import scale_warnings
+from fslab.plan.shared_files import groups
 from fslab.study.model import Study
 from fslab.workloads import parsed
 
@@ -71,6 +72,7 @@ def make_plan(
         scale=study.scale,
         scaled=study.scaled,
         costs=scale_warnings(cells, study.scaled, memory_bytes),
+        shared=groups(cells),
     )
 
 
