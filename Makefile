@@ -37,7 +37,8 @@ PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal
 # first) and runs its tests beside Python's; what it says comes at the end. Collected once before, the tests' modules are
 # compiled once, and not by each worker.
 define both
-@mkdir -p target; cargo test --workspace --quiet --no-run >/dev/null 2>&1 & \
+@mkdir -p target; rust=; trap 'kill $$built $$rust 2>/dev/null; exit 130' INT TERM HUP; \
+cargo test --workspace --quiet --no-run >/dev/null 2>&1 & built=$$!; \
 $(MAKE) --no-print-directory test-packages || { wait; exit 1; }; \
 tests/in_memory.sh cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
 $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \

@@ -107,7 +107,13 @@ def entries(log: Path) -> Iterator[tuple[int, int, int, bytes]]:
         file.seek(sector_bytes)
         for _ in range(count):
             sector, sectors, flags, length = struct.unpack("<4Q", file.read(sector_bytes)[:32])
-            yield sector, sectors, flags, b"" if flags & DISCARD else file.read(sectors * SECTOR or length)
+            # The text of a mark is beside its entry, not after it.
+            yield (
+                sector,
+                sectors,
+                flags,
+                b"" if flags & (DISCARD | MARK) else file.read(sectors * SECTOR or length),
+            )
 
 
 def states_of_the_kernel(log: Path, image: Path) -> Iterator[int]:

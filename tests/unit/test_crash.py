@@ -347,6 +347,24 @@ def test_progress_is_read_from_the_marks() -> None:
     assert positions.age_ns(0, 1, cut=0) == positions.age_ns(1, 1, cut=9) == 0
 
 
+def test_what_was_freed_may_be_in_use_by_another_run() -> None:
+    """Without a journal, the entry of a deleted file may still lead to an inode or blocks that were used again."""
+    ext2 = promises("ext2", journal=False)
+    empty = Seen(kind="file", data=b"")
+    for given, broken in ((promises(), True), (ext2, False)):
+        unlinked = history("unlink a", done=1, given=given)
+        assert {each for _, each in judged(unlinked, a=empty)} == {broken}
+        assert judged(unlinked, a=seen(1, 0, 0)) == [(Kind.LOST_DATA, broken)]
+    assert judged(history("overwrite a", done=1, given=ext2), a=seen(1, 0, 0)) == [(Kind.LOST_DATA, True)]
+
+
+def test_a_new_block_may_hold_what_was_freed_where_that_is_not_ruled_out() -> None:
+    steps = ("truncate a to 1 block", "fsync a", "append a")
+    for given, broken in ((promises(), True), (promises("ext4", "data=writeback"), False)):
+        past = history(*steps, done=3, given=given)
+        assert judged(past, a=seen(1, 1, 1)) == [(Kind.EXPOSED, broken)]
+
+
 def test_runs_may_overlap() -> None:
     """Two runs at the same time, then one more."""
     marks = (
@@ -356,22 +374,17 @@ def test_runs_may_overlap() -> None:
         "0:1:returned",
         "1:2:begins",
         "1:2:returned",
+        "flushed",
         "2:1:begins",
     )
     positions = Positions.of(log(*marks), (1, 2, 1))
     steps = [
         [(each.done, each.begun) for each in (positions.at(number, cut) for number in range(3))]
-        for cut in (3, 7)
+        for cut in (3, 8)
     ]
     assert steps == [[(0, 1), (1, 1), (0, 0)], [(1, 1), (2, 2), (0, 1)]]
-    assert [positions.interrupted(cut) for cut in (0, 2, 3, 4, 6, 7)] == [
-        set(),
-        {0, 1},
-        {0, 1},
-        {1},
-        set(),
-        {2},
-    ]
+    at_stake = [positions.at_stake(cut) for cut in (0, 2, 4, 6, 7, 8)]
+    assert at_stake == [set(), {0, 1}, {0, 1}, {0, 1}, set(), {2}]
     assert positions.current(4) == 0
 
 

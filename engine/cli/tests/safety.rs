@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use common::{document, engine, run, shell, snapshot, wide_tree};
 use tempfile::tempdir;
@@ -29,9 +30,11 @@ fn attack(tree: &Path, outside: &Path, over: &AtomicBool, swaps: &AtomicU64) {
     }
 }
 
-/// Wait for the first replacement: the attack has begun.
+/// Wait for the first replacement: the attack has begun. Panic if none succeeds.
 fn attacked(swaps: &AtomicU64) {
+    let start = Instant::now();
     while swaps.load(Ordering::Relaxed) == 0 {
+        assert!(start.elapsed() < Duration::from_secs(300), "no directory could be replaced");
         thread::yield_now();
     }
 }
@@ -247,7 +250,7 @@ fn what_a_killed_run_leaves_can_be_deleted() {
         .unwrap();
     while fs::read_dir(work.join("d0000000000")).map_or(0, Iterator::count) < 100 {
         assert_eq!(child.try_wait().unwrap(), None, "it ended before it made 100 files");
-        thread::sleep(std::time::Duration::from_millis(2));
+        thread::sleep(Duration::from_millis(2));
     }
     child.kill().unwrap();
     child.wait().unwrap();

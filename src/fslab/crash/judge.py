@@ -78,7 +78,7 @@ class Judge:
     ) -> Outcome:
         """Examine a state with findings twice and keep those that recur: a busy machine may refuse a mount once."""
         current = self.positions.current(cut)
-        near = {current - 1, current, current + 1, *self.positions.interrupted(cut)}
+        near = {current - 1, current, current + 1, *self.positions.at_stake(cut)}
         runs = sorted({*near, *others} & set(range(len(self.source.steps))))
         once = self._once(builder, state, name, cut, runs)
         if not once.seen.findings and not once.broken:

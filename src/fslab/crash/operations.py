@@ -16,6 +16,8 @@ from fslab.crash.tree import Inode, Tree
 from fslab.system import syscalls
 from fslab.system.syscalls import Fallocate
 
+_SHIFTING = {Fallocate.COLLAPSE_RANGE, Fallocate.INSERT_RANGE}
+
 
 def _write(file: str, block: int, flags: int = 0) -> Callable[[Path, int, Tree, int], None]:
     def run(directory: Path, sequence: int, after: Tree, generation: int) -> None:
@@ -61,11 +63,13 @@ def _fallocate(mode: Fallocate, blocks: int) -> Callable[[Path, int, Tree, int],
 
 
 def _is_done(descriptor: int, mode: Fallocate, size: int) -> bool:
-    """Call fallocate(2) for the first ``size`` bytes. Return False if the file system lacks the mode."""
+    """Call fallocate(2) for the first ``size`` bytes. Return False if the file system lacks the mode, or if it cannot
+    shift so few bytes: its unit of allocation is larger."""
+    lacking = {errno.EOPNOTSUPP, errno.EINVAL} if mode in _SHIFTING else {errno.EOPNOTSUPP}
     try:
         syscalls.fallocate(descriptor, mode, 0, size)
     except OSError as error:
-        if error.errno != errno.EOPNOTSUPP:
+        if error.errno not in lacking:
             raise
         return False
     return True

@@ -8,7 +8,7 @@ attribute may have any value since then. The oracle assumes no order between nam
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 from fslab.crash.contents import BLOCK_BYTES, HOLE, SECTOR_BYTES, Place, Stamp, attribute, block, describe
@@ -86,6 +86,20 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         return
     if kind != "file":
         return
+    found = _judge_file(history, name, number, seen, versions)
+    if history.stayed(number, born):
+        yield from found
+        return
+    # The inode or its blocks were free, and another run may have reused them and made that durable.
+    for each in found:
+        yield replace(each, broken=each.broken and history.promises.consistent.given)
+
+
+def _judge_file(
+    history: History, name: str, number: int, seen: Seen, versions: list[Inode]
+) -> Iterator[Finding]:
+    born = next(at for at, tree in enumerate(history.trees) if number in tree.inodes)
+    floor = history.data.get(number, born)
     yield from _judge_attribute(history, name, number, born, seen.attribute)
     wrong = _wrong(history.number, number, versions, seen.data)
     if wrong is not None:
@@ -160,7 +174,9 @@ def _wrong_sector(
         numbers = {number_of_block, *(stamp.number for stamp in allowed if stamp != HOLE)}
         own = _is_one_of({Stamp(*each) for each in product(ever, numbers)}, sector, within, sequence, number)
         wanted = ", ".join(map(str, sorted({stamp.generation for stamp in allowed})))
-        return not own, f"{describe(sector)} at byte {at} instead of generation {wanted}"
+        # A block that may be a hole may have been allocated anew, with the bytes that were there before.
+        foreign = HOLE in allowed or not own
+        return foreign, f"{describe(sector)} at byte {at} instead of generation {wanted}"
     return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from fslab.crash.recording import FLUSHED
 from fslab.crash.sources import Progress
 from fslab.errors import ToolOutputError
 
@@ -22,7 +23,7 @@ _MARK = re.compile(r"(\d{1,9}):(\d{1,9}):(\w+)", re.ASCII)
 class Positions:
     """The marks in the order of the log. ``rows``: their rows in the log; ``places``: how far the run was at each.
     ``steps``: the number of steps of each run. ``times_ns``: when each row of the log was done. ``returned_ns``: when
-    each (run, step) returned. Runs may overlap."""
+    each (run, step) returned. Runs may overlap. ``flushed``: rows after which all runs until then are on the disk."""
 
     rows: tuple[int, ...]
     places: tuple[Progress, ...]
@@ -30,6 +31,7 @@ class Positions:
     times_ns: tuple[int, ...]
     returned_ns: Mapping[tuple[int, int], int]
     by_run: Mapping[int, tuple[list[int], list[Progress]]] = field(default_factory=dict)
+    flushed: tuple[int, ...] = ()
 
     @classmethod
     def of(cls, log: pl.DataFrame, steps: tuple[int, ...]) -> Positions:
@@ -53,6 +55,7 @@ class Positions:
         return cls(
             rows=tuple(marks["row"]), places=tuple(places), steps=steps, times_ns=tuple(log["done_ns"]),
             returned_ns=returned, by_run=dict(by_run),
+            flushed=tuple(log.filter(log["mark"] == FLUSHED)["row"]),
         )  # fmt: skip
 
     def current(self, cut: int) -> int:
@@ -60,10 +63,11 @@ class Positions:
         at = bisect_left(self.rows, cut)
         return self.places[at - 1].number if at else 0
 
-    def interrupted(self, cut: int) -> set[int]:
-        """Return the runs that a cut before row ``cut`` interrupts."""
-        found = (self.at(number, cut) for number in self.by_run)
-        return {each.number for each in found if each.begun and each.done < self.steps[each.number]}
+    def at_stake(self, cut: int) -> set[int]:
+        """Return the runs of which a cut before row ``cut`` may lose data: they began after the last flush of all."""
+        before = bisect_left(self.flushed, cut)
+        last = self.flushed[before - 1] if before else -1
+        return {number for number, (rows, _) in self.by_run.items() if last < rows[0] < cut}
 
     def at(self, number: int, cut: int) -> Progress:
         """Return how far a run was at a cut before row ``cut``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 START = "start"
+FLUSHED = "flushed"  # after each group of runs that are performed at the same time
 TRIES = 10
 
 
@@ -68,25 +69,47 @@ def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1
     server = server_of(directory)
     source.lay_out(directory)
     recording = _begin(directory, server, scratch)
+    runs = range(len(source.steps))
+    with ThreadPoolExecutor(threads) as pool:
+        for first in runs[::threads]:
+            _together(pool, directory, server, source, runs[first : first + threads])
+            mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
+            disk.ask(server, "mark", name=FLUSHED)
+    disk.ask(server, "sync")
+    return recording
+
+
+class _EndedError(FslabError):
+    """A run ends because another one failed, or because the test was interrupted."""
+
+
+def _together(
+    pool: ThreadPoolExecutor, directory: Path, server: Path, source: Source[Any], numbers: range
+) -> None:
+    """Perform these runs at the same time. If one fails, the others end at their next step, and its error is raised."""
     ended = Event()
 
     def mark(name: str) -> None:
         if ended.is_set():
-            raise FslabError("another run failed, or the test was interrupted", where=name)
+            raise _EndedError("another run failed", where=name)
         disk.ask(server, "mark", name=name)
 
-    runs = range(len(source.steps))
-    with ThreadPoolExecutor(threads) as pool:
+    def perform(number: int) -> None:
         try:
-            for first in runs[::threads]:
-                together = runs[first : first + threads]
-                list(pool.map(lambda number: source.perform(directory, number, mark), together))
-                mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
+            source.perform(directory, number, mark)
         except BaseException:
-            ended.set()  # the pool waits for its threads
+            ended.set()
             raise
-    disk.ask(server, "sync")
-    return recording
+
+    try:
+        running = [pool.submit(perform, number) for number in numbers]
+        wait(running)
+    except BaseException:
+        ended.set()  # the pool waits for its threads
+        raise
+    errors = [error for each in running if (error := each.exception()) is not None]
+    for error in sorted(errors, key=lambda each: isinstance(each, _EndedError)):
+        raise error
 
 
 def _begin(directory: Path, server: Path, scratch: Path) -> Recording:

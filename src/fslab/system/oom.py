@@ -5,6 +5,7 @@ the next run.
 """
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,11 +21,14 @@ def protected() -> Iterator[None]:
         yield
 
 
+_starting = threading.Lock()
+
+
 @contextmanager
 def expendable() -> Iterator[None]:
     """Have children that start in this block killed earlier than other processes. They inherit this value, so no child
-    has the protection of fslab."""
-    with _adjusted(lambda found: max(found, EXPENDABLE)):
+    has the protection of fslab. The value is that of the process, so one thread at a time starts a child."""
+    with _starting, _adjusted(lambda found: max(found, EXPENDABLE)):
         yield
 
 

@@ -23,6 +23,9 @@ CAUGHT = (
 AGAIN_S = 5.0  # a further signal raises again only after this time
 
 
+_counting = threading.Lock()  # several threads may have shields; the handler only reads their number
+
+
 class _SignalState:
     """The state of the signal handler; like handlers, there is one per process."""
 
@@ -43,11 +46,13 @@ def install() -> None:
 @contextmanager
 def shielded() -> Iterator[None]:
     """Delay signals until the block is done; then raise the exception of the first one. Blocks may nest."""
-    _SignalState.shields += 1
+    with _counting:
+        _SignalState.shields += 1
     try:
         yield
     finally:
-        _SignalState.shields -= 1
+        with _counting:
+            _SignalState.shields -= 1
     # An error of the block takes precedence; a noted signal is then raised at the end of the next block.
     if _SignalState.shields == 0 and _SignalState.noted is not None:
         signum, _SignalState.noted = _SignalState.noted, None
