@@ -22,12 +22,13 @@ from hypothesis import settings
 from tests import caches, leaks
 from tests.directories import SESSION, set_directories, sharing
 from tests.hold import Hold
-from tests.starter import Starter
+from tests.starter import Forker, Starter
 
 from fslab.__main__ import GARBAGE
 from fslab.system import mounts
 
 GIB = 1 << 30
+_FORKER = "FSLAB_TEST_FORKER"
 ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
 MEASURE = {"root", "e2e", "browser"}
@@ -98,6 +99,11 @@ def _remove(directory: Path) -> None:
     shutil.rmtree(directory)
 
 
+def _close(forker: Forker, directory: Path) -> None:
+    forker.close()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
 caches.guard()
 
 
@@ -110,7 +116,7 @@ def _interrupt(*_: object) -> NoReturn:
 def pytest_configure(config: pytest.Config) -> None:
     """Set up signals and the session's directory. Workers of pytest-xdist get a directory below it."""
     gc.set_threshold(GARBAGE)  # as in fslab: garbage collection took a tenth of the time
-    if hasattr(config, "workerinput") or config.option.basetemp:
+    if hasattr(config, "workerinput"):
         return
     signal.signal(signal.SIGTERM, _interrupt)  # so that fixtures and cleanups still run
     # Tests send these signals to fslab. It would inherit and ignore them under nohup(1) or as a background job.
@@ -120,10 +126,16 @@ def pytest_configure(config: pytest.Config) -> None:
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, usual)
     _reap()
-    made = _session_directory()
+    made = None
+    if not config.option.basetemp:
+        made = _session_directory()
     if made is not None:
         config.option.basetemp = str(made / "t")
         config.add_cleanup(lambda: _end(made))
+    own = Path(tempfile.mkdtemp(prefix=f"{SESSION}{os.getpid()}-", dir=made or "/var/tmp"))
+    forker = Forker(own)
+    config.add_cleanup(lambda: _close(forker, own))
+    os.environ[_FORKER] = str(forker.path)  # for the workers
 
 
 @pytest.fixture(scope="session")
@@ -138,7 +150,7 @@ def session_cache(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> P
 @pytest.fixture(scope="session")
 def starter() -> Iterator[Starter]:
     """Yield a ``Starter``, which runs fslab without importing it again."""
-    made = Starter()
+    made = Starter(Path(os.environ[_FORKER]))
     yield made
     made.close()
 

@@ -22,6 +22,8 @@ from typing import Any
 from tests import postgresql
 from tests.limits import LIMIT_S, wait_for
 
+from fslab.store.fleet import FleetStore, open_store
+
 FSLAB = str(Path(sys.executable).parent / "fslab")
 HUB = "10.77.0.1"
 WITH_US = ("setpriv", "--pdeathsig", "TERM")  # a command gets SIGTERM when its parent, the test process, ends
@@ -186,10 +188,9 @@ class Lab:
         for member in self.members:
             assert member.agent is not None
             assert member.agent.poll() is None, member.log
-        return len(self.online()) == len(self.members)
-
-    def online(self) -> list[str]:
-        return [each["name"] for each in self.json("fleet", "status")["machines"] if each["online"]]
+        url = f"postgresql+psycopg://fslab@/fleet?host={self.cluster.directory}"
+        with open_store(url) as store:
+            return sum(each.is_online for each in FleetStore(store).machines()) == len(self.members)
 
 
 def _member(lab: Lab, number: int, undo: ExitStack) -> Member:

@@ -1,6 +1,6 @@
 """Stops a campaign at a defined point: its workload waits for a line from the test.
 
-    workloads: {held: {tool: command, run: HOLD.run}}
+    workloads: {held: {tool: command, run: HOLD.run, space: 1m}}
 
 This does not depend on timing: the test is told when a trial is in its measured run, and it decides when the trial
 ends.

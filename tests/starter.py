@@ -31,17 +31,36 @@ LATE = {"alembic.command", "numpy", "scipy.special", "rich.table", "rich.progres
 NOT_IMPORTED = ("fslab.store.migrations.env", "fslab.store.migrations.versions", "fslab.campaign.guest_main")
 
 
-class Starter:
-    """The tests' side: starts a process that imports fslab and forks for each ``run``."""
+class Forker:
+    """The process that imports fslab and forks for each command. All workers of a session share it.
 
-    def __init__(self) -> None:
-        self._path = os.environ.get("PYTHONPATH")
-        self._channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+    It imports nothing before the first worker connects, and ends with the process that made it.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.path = directory / "starter"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listening:
+            listening.bind(str(self.path))
+            listening.listen(64)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())], pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL, env={**_plain(os.environ), **ONE_THREAD},
+                [sys.executable, "-P", __file__, str(listening.fileno())], pass_fds=[listening.fileno()],
+                stdin=subprocess.PIPE, env={**_plain(os.environ), **ONE_THREAD},
             )  # fmt: skip
+
+    def close(self) -> None:
+        """End the process. It does not wait for running commands."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+class Starter:
+    """The tests' side: asks the ``Forker`` at ``path`` to run commands."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = os.environ.get("PYTHONPATH")
+        self._channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._channel.connect(str(path))
 
     def run(
         self, argv: list[str], *, cwd: Path, timeout_s: float, user: int | None = None
@@ -84,9 +103,7 @@ class Starter:
         return subprocess.CompletedProcess(argv, code, out, err)
 
     def close(self) -> None:
-        """End the forking process. It does not wait for running commands."""
         self._channel.close()
-        self._process.wait()
 
 
 def _plain(environment: Any) -> dict[str, str]:
@@ -114,38 +131,65 @@ def _import_all() -> None:
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a library started a thread"
 
 
-def _serve(channel: socket.socket) -> dict[str, Any] | None:
-    """Fork for each request, and report the exit status of each child.
+class _Server:
+    """The forking process: accepts workers, forks for each request, and reports the exit status of each child."""
 
-    Returns the request in each child, and None in the parent when the other end closes the channel.
-    """
-    running: dict[int, tuple[int, int]] = {}
-    while True:
-        for ready in select.select([channel.fileno(), *running], [], [])[0]:
-            if ready in running:
-                pid, reply = running.pop(ready)
-                code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-                with contextlib.suppress(BrokenPipeError):
-                    os.write(reply, f"{code}\n".encode())
-                os.close(reply)
-                os.close(ready)
-                continue
-            message, files, _, _ = socket.recv_fds(channel, 1 << 20, 3)
-            if not message:
-                return None
-            pid = os.fork()
-            if pid == 0:
-                channel.detach()
-                return _become(json.loads(message), *files)
-            *written, reply = files
-            for file in written:
-                os.close(file)
-            os.write(reply, f"{pid}\n".encode())
-            running[os.pidfd_open(pid)] = (pid, reply)
+    def __init__(self, listening: socket.socket) -> None:
+        self._listening = listening
+        self._channels: dict[int, socket.socket] = {}
+        self._running: dict[int, tuple[int, int]] = {}
+
+    def serve(self) -> dict[str, Any] | None:
+        """Return the request in each child, and None in the parent when standard input ends."""
+        while True:
+            waiting = [0, self._listening.fileno(), *self._channels, *self._running]
+            for ready in select.select(waiting, [], [])[0]:
+                if ready == 0:
+                    return None
+                if ready == self._listening.fileno():
+                    self._accept()
+                elif ready in self._running:
+                    _report(ready, *self._running.pop(ready))
+                elif (request := self._fork(ready)) is not None:
+                    return request
+
+    def _accept(self) -> None:
+        if not self._channels:
+            _import_all()
+        channel, _ = self._listening.accept()
+        self._channels[channel.fileno()] = channel
+
+    def _fork(self, channel: int) -> dict[str, Any] | None:
+        """Fork for the request that waits in a worker's channel. Return the request in the child."""
+        message, files, _, _ = socket.recv_fds(self._channels[channel], 1 << 20, 3)
+        if not message:
+            self._channels.pop(channel).close()
+            return None
+        pid = os.fork()
+        if pid == 0:
+            for each in (self._listening, *self._channels.values()):
+                each.detach()
+            return _become(json.loads(message), *files)
+        *written, reply = files
+        for file in written:
+            os.close(file)
+        os.write(reply, f"{pid}\n".encode())
+        self._running[os.pidfd_open(pid)] = (pid, reply)
+        return None
+
+
+def _report(ended: int, pid: int, reply: int) -> None:
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(BrokenPipeError):
+        os.write(reply, f"{code}\n".encode())
+    os.close(reply)
+    os.close(ended)
 
 
 def _become(request: dict[str, Any], out: int, err: int, _reply: int) -> dict[str, Any]:
     """Set the files, environment, directory, user and arguments of this process as requested."""
+    with Path(os.devnull).open() as nothing:
+        os.dup2(nothing.fileno(), 0)
     os.dup2(out, 1)
     os.dup2(err, 2)
     os.closerange(3, 1024)
@@ -162,8 +206,7 @@ def _become(request: dict[str, Any], out: int, err: int, _reply: int) -> dict[st
 
 
 if __name__ == "__main__":
-    _import_all()
-    if _serve(socket.socket(fileno=int(sys.argv[1]))) is not None:
+    if _Server(socket.socket(fileno=int(sys.argv[1]))).serve() is not None:
         from fslab.__main__ import main
 
         main()

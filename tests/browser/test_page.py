@@ -151,7 +151,9 @@ def test_raw_output_is_one_click_away(html: str, opened: Opener) -> None:
     assert "fio '--name=a b'" in shown.locator("pre.commands").first.inner_text()
 
 
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.slow)]
+)
 def test_no_serious_fault_for_those_who_do_not_see(html: str, opened: Opener, dark: bool) -> None:
     shown = drawn(opened(html, dark=dark)).page
     shown.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
@@ -164,7 +166,7 @@ def test_no_serious_fault_for_those_who_do_not_see(html: str, opened: Opener, da
     assert grave == []
 
 
-@pytest.mark.parametrize("width", [360, 1280, 1920])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.slow), 1920])
 def test_it_fits_and_is_kept_as_a_picture(html: str, opened: Opener, width: int) -> None:
     shown = drawn(opened(html, width=width)).page
     assert shown.evaluate("document.documentElement.scrollWidth") <= width
@@ -185,7 +187,7 @@ CLIPPED = """() => {
 }"""
 
 
-@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.slow)])
 def test_no_text_of_a_figure_is_clipped(html: str, opened: Opener, width: int) -> None:
     """No text of a figure is cut off. The figure of CPU time has so many components that its legend must wrap."""
     shown = opened(html, width=width).page

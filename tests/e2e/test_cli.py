@@ -43,7 +43,9 @@ def test_every_verb_has_help(fslab: Fslab) -> None:
         assert len(fslab(verb, "--help").stdout) > 200
 
 
-@pytest.mark.parametrize("study", ["quick", "here", "loop-vm"])
+@pytest.mark.parametrize(
+    "study", ["quick", *(pytest.param(each, marks=pytest.mark.slow) for each in ("here", "loop-vm"))]
+)
 def test_plan_touches_nothing(study: str, fslab: Fslab, tmp_path: Path, own_directories: Path) -> None:
     strace = shutil.which("strace")
     if strace is None:

@@ -20,7 +20,7 @@ OWN = """\
 title: a command of mine
 media: {here: {type: directory, path: .}}
 stacks: {here: {medium: here}}
-workloads: {mine: {tool: command, run: "touch {directory}/made"}}
+workloads: {mine: {tool: command, run: "touch {directory}/made", space: 1m}}
 trials: 1
 cache: warm
 """

@@ -65,14 +65,16 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
 
 
 @pytest.mark.root
-def test_what_cannot_be_asked(campaign: Fslab) -> None:
-    assert "did you mean 'direct'" in campaign("explain", "last", "dirct", code=2).stderr
-    assert "no stack 'zfs'" in campaign("explain", "last", "direct", "zfs", code=2).stderr
+def test_what_cannot_be_asked(fslab: Fslab) -> None:
+    (fslab.cwd / "journal.yaml").write_text(STUDY.replace("trials: 4", "trials: 1"))
+    fslab("run", "--quiet", "journal.yaml")
+    assert "did you mean 'direct'" in fslab("explain", "last", "dirct", code=2).stderr
+    assert "no stack 'zfs'" in fslab("explain", "last", "direct", "zfs", code=2).stderr
     assert (
         "one workload and two stacks"
-        in campaign("explain", "last", "direct", "data=journal", "data=journal", "--ablate", code=2).stderr
+        in fslab("explain", "last", "direct", "data=journal", "data=journal", "--ablate", code=2).stderr
     )
-    wrong = campaign("explain", *PAIR, "--ablate", "--only", "magic", code=2)
+    wrong = fslab("explain", *PAIR, "--ablate", "--only", "magic", code=2)
     assert "no mechanism 'magic'" in wrong.stderr
 
 

@@ -88,6 +88,7 @@ trials: 1
 """
 
 
+@pytest.mark.slow
 def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
     if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")

@@ -31,7 +31,7 @@ STUDY = """\
 title: what stays of a virtual disk
 media: {{d: {{type: virtual, profile: hdd-7200, size: 1t}}}}
 stacks: {{s: {{medium: d, filesystem: ext4}}}}
-workloads: {{held: {{tool: command, run: {run}}}}}
+workloads: {{held: {{tool: command, run: {run}, space: 1m}}}}
 trials: 3
 cache: warm
 """

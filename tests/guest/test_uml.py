@@ -32,6 +32,7 @@ def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
     return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))
 
 
+@pytest.mark.slow
 def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
     records = [trial(guests, cell(name)) for name in ("ext4", "f2fs")]
     for record in records:
@@ -77,6 +78,7 @@ def test_a_command_runs_as_root_of_the_guest_and_cannot_write_to_the_host(
     assert not (tmp_path / "x").exists()
 
 
+@pytest.mark.slow
 def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
     """The host copies the image while the guest waits. A guest that boots again prepares files of its own."""
     monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
@@ -101,6 +103,7 @@ def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest
     assert found == [["mkfs", "prepare"], ["copy"], ["mkfs", "prepare"]]
 
 
+@pytest.mark.slow
 def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:
     """The programs and files of these workloads are available in the guest, and one boot is enough for both."""
     mixed = WorkloadSpec(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from tests.guest.conftest import cell
 from tests.guest.test_uml import trial
 
@@ -46,6 +47,7 @@ def test_two_hard_disks_get_whole_requests_and_flushes(guests: Guests) -> None:
     assert trial(guests, cell(), 1).status in {Status.OK, Status.INVALID}
 
 
+@pytest.mark.slow
 def test_faults_begin_with_the_run_of_a_guest(guests: Guests) -> None:
     reads = {"rw": "randread", "bs": "4k", "size": "4m", "direct": True, "runtime": "300ms"}
     record = trial(guests, on_disks(parameters=reads, profile="none", faults="error op=read"))
@@ -55,6 +57,7 @@ def test_faults_begin_with_the_run_of_a_guest(guests: Guests) -> None:
     assert whole.status in {Status.OK, Status.INVALID}, whole.error
 
 
+@pytest.mark.slow
 def test_a_disk_whose_server_was_killed_costs_one_trial(guests: Guests) -> None:
     """If the server was killed between two trials, the next trial starts a new one."""
     assert trial(guests, on_disks()).status in {Status.OK, Status.INVALID}

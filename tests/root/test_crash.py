@@ -20,6 +20,7 @@ pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not i
 # dioread_nolock, the default of ext4, allows it to commit a rename before the data of the file. After a cut, the file
 # then contains zeros (docs/crash.md).
 STOCK = {"ext4": "dioread_lock", "xfs": "rw", "btrfs": "rw"}
+ONE_FAST = ["ext4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("xfs", "btrfs"))]
 # On XFS, sync can return while an overwrite is only in the disk's volatile cache (docs/crash.md).
 IN_PLACE = ["--sequence", "overwrite a; fdatasync a; overwrite a; sync"] * 20
 REPLACE = ["--sequence", "write n; rename n over a"] * 12
@@ -52,7 +53,7 @@ SHIFTS = [
 ]
 
 
-@pytest.mark.parametrize("filesystem", STOCK)
+@pytest.mark.parametrize("filesystem", ONE_FAST)
 def test_shifted_blocks_are_where_they_were_or_where_they_belong(crash: Any, filesystem: str) -> None:
     found = crash(filesystem, "--states", "30", "--recoveries", "1", *SHIFTS, options=STOCK[filesystem])
     assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
@@ -61,9 +62,7 @@ def test_shifted_blocks_are_where_they_were_or_where_they_belong(crash: Any, fil
     assert found["lost_operations"] > 0, "nothing was at stake"
 
 
-@pytest.mark.parametrize(
-    "filesystem", ["ext4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("xfs", "btrfs"))]
-)
+@pytest.mark.parametrize("filesystem", ONE_FAST)
 def test_sequences_at_the_same_time_keep_what_they_promise(crash: Any, filesystem: str) -> None:
     limits = ("--states", "24", "--length", "2", "--sequences", "200", "--recoveries", "1", "--threads", "8")
     found = crash(filesystem, *limits, options=STOCK[filesystem])
@@ -147,6 +146,7 @@ def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:
     assert kinds(found, broken=True) & {"name lost", "data lost"}
 
 
+@pytest.mark.slow
 def test_a_file_system_without_barriers_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:
     found = crash("ext4", "--states", "40", "--sequences", "6", options="barrier=0")
     assert found["promises_broken"] > 0
@@ -196,6 +196,7 @@ def replayed(finding: dict[str, Any], image: Path, tmp_path: Path) -> dict[str, 
     return found
 
 
+@pytest.mark.slow
 def test_replacing_without_fsync_is_found_on_ext2_and_is_no_broken_promise(crash: Any) -> None:
     found = crash("ext2", "--states", "120", *REPLACE)
     assert "neither old nor new" in kinds(found, broken=False), found["findings"]

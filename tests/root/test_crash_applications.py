@@ -24,7 +24,11 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("sqlite", "journal_mode=wal"), ("maildir", "fsync_directory=yes"), ("postgresql", "")],
+    [
+        ("sqlite", "journal_mode=wal"),
+        ("maildir", "fsync_directory=yes"),
+        pytest.param("postgresql", "", marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
     found = crash("ext4", "--states", "40", *application(name, settings))
@@ -35,7 +39,12 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "settings"),
-    [("sqlite", ""), ("maildir", ""), ("git", ""), ("postgresql", "synchronous_commit=off")],
+    [
+        ("sqlite", ""),
+        ("git", ""),
+        pytest.param("maildir", "", marks=pytest.mark.slow),
+        pytest.param("postgresql", "synchronous_commit=off", marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> None:
     """A loss that the documentation allows is counted, but is not a broken promise.
@@ -107,6 +116,7 @@ def contents(number: int) -> bytes:
     return Random(number).randbytes(3000)
 
 
+@pytest.mark.slow
 def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:
     found = crash("ext4", "--states", "40", *application("sqlite", "journal_mode=wal"), fault="ignore-flush")
     assert found["promises_broken"] > 0
@@ -122,6 +132,7 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
     )
 
 
+@pytest.mark.slow
 def test_options_that_give_the_promise_up_are_cited(crash: Any) -> None:
     found = crash("ext4", "--states", "60", *application("sqlite", "journal_mode=wal"), options="barrier=0")
     assert found["promises_broken"] > 0

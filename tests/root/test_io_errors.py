@@ -50,7 +50,7 @@ def test_who_has_checksums_of_data_reports_a_flipped_bit(
     assert (found["hit"], found[verdict]) == (FILES, FILES)
 
 
-@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
+@pytest.mark.parametrize("filesystem", [pytest.param("xfs", marks=pytest.mark.slow), "btrfs"])
 def test_no_flipped_bit_of_metadata_is_served(struck: Struck, filesystem: str) -> None:
     found = struck(filesystem, "bit-rot-metadata")
     assert found["hit"] > 0
@@ -68,7 +68,7 @@ def test_metadata_that_cannot_be_read_come_from_a_second_copy(struck: Struck) ->
     assert found["unharmed"] == found["hit"] > 0
 
 
-@pytest.mark.parametrize("filesystem", ["ext4", "btrfs"])
+@pytest.mark.parametrize("filesystem", ["ext4", pytest.param("btrfs", marks=pytest.mark.slow)])
 def test_a_second_fsync_says_success_although_the_data_are_gone(struck: Struck, filesystem: str) -> None:
     found = struck(filesystem, "write-error-data")
     assert (found["hit"], found["reported"], found["reported_once"]) == (FILES, FILES, FILES)
@@ -84,13 +84,13 @@ def test_ext2_goes_on(struck: Struck) -> None:
     assert (found["reported"], found["writes_stopped"]) == (FILES, False)
 
 
-@pytest.mark.parametrize("filesystem", ["xfs", "btrfs"])
+@pytest.mark.parametrize("filesystem", ["xfs", pytest.param("btrfs", marks=pytest.mark.slow)])
 def test_a_flush_that_fails_is_reported(struck: Struck, filesystem: str) -> None:
     found = struck(filesystem, "flush-error")
     assert found["hit"] == found["reported"] > 0
 
 
-@pytest.mark.parametrize("filesystem", ["ext2", "btrfs"])
+@pytest.mark.parametrize("filesystem", ["ext2", pytest.param("btrfs", marks=pytest.mark.slow)])
 def test_replacing_on_a_full_disk_leaves_the_old_or_the_new(struck: Struck, filesystem: str) -> None:
     found = struck(filesystem, "full-disk")
     assert (found["hit"], found["silent"], found["writes_stopped"]) == (FILES, 0, False)

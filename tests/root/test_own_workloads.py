@@ -117,8 +117,8 @@ def test_a_mixed_load_has_figures_of_each_part(workspace: Workspace) -> None:
 
 def test_a_part_that_fails_ends_the_others(workspace: Workspace) -> None:
     found = run(workspace, "mixed", {
-        "parts.a.tool": "command", "parts.a.run": "sleep 50",
-        "parts.b.tool": "command", "parts.b.run": "sh -c 'echo broken >&2; exit 4'",
+        "parts.a.tool": "command", "parts.a.space": "1m", "parts.a.run": "sleep 50",
+        "parts.b.tool": "command", "parts.b.space": "1m", "parts.b.run": "sh -c 'echo broken >&2; exit 4'",
     })  # fmt: skip
     assert found.status is Status.FAILED
     assert "part 'b' failed: broken" in str(found.error)
@@ -129,7 +129,7 @@ def test_a_mixed_load_that_runs_too_long_leaves_no_process(workspace: Workspace)
     parts = {
         f"parts.{name}.{key}": value
         for name in "ab"
-        for key, value in (("tool", "command"), ("run", "sleep 50"))
+        for key, value in (("tool", "command"), ("run", "sleep 50"), ("space", "1m"))
     }
     found = run(workspace, "mixed", parts, limit_s=1)
     assert found.status_text == "failed:timed_out"  # the file system could be unmounted: no process uses it
@@ -139,8 +139,9 @@ def test_a_report_of_a_part_is_not_looked_for_through_a_link(workspace: Workspac
     (tmp_path / "stdout").write_text("secret")
     reports = workspace.runtime / "scratch" / "tool" / "a"
     found = run(workspace, "mixed", {
-        "parts.a.tool": "command", "parts.a.run": f"sh -c 'rm -r {reports}; ln -s {tmp_path} {reports}'",
-        "parts.b.tool": "command", "parts.b.run": "sleep 0.2",
+        "parts.a.tool": "command", "parts.a.space": "1m",
+        "parts.a.run": f"sh -c 'rm -r {reports}; ln -s {tmp_path} {reports}'",
+        "parts.b.tool": "command", "parts.b.space": "1m", "parts.b.run": "sleep 0.2",
     })  # fmt: skip
     assert found.status is Status.FAILED
     assert "a/stdout: the tool's report file cannot be read" in str(found.error)

@@ -20,8 +20,15 @@ from fslab.crash.sources import Progress, directory_of
 from fslab.errors import UsageError
 from fslab.system import tools
 
+LONG = {("postgresql", "fsync"), ("postgresql", "full_page_writes")}
+# Each start of PostgreSQL takes as long as all other applications together.
 EVERY = [
-    (name, f"{setting}={value}")
+    pytest.param(
+        name,
+        f"{setting}={value}",
+        marks=[pytest.mark.slow] if (name, setting) in LONG else [],
+        id=f"{name}-{setting}={value}",
+    )
     for name in REGISTRY.names()
     for setting, values in REGISTRY.get(name).settings.items()
     for value in values

@@ -149,7 +149,7 @@ def cells(
     )
 
 
-@pytest.mark.parametrize("shape", [normal, bimodal])
+@pytest.mark.parametrize("shape", [normal, pytest.param(bimodal, marks=pytest.mark.slow)])
 def test_all_looks_together_cover_the_truth(shape: object) -> None:
     """Without stopping, the intervals of all looks up to 40 blocks cover the true ratio in about 95 % of campaigns.
 
