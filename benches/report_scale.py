@@ -2,6 +2,9 @@
 
 Writes a synthetic campaign into a new store (not measured), then runs ``fslab report`` on it, and opens the file in
 headless Chromium. Usage: benches/report_scale.py [--workloads 1000] [--blocks 10] [--keep DIRECTORY]
+
+``--server``: only compares the time of the report from SQLite and from a PostgreSQL server, to which the campaign is
+copied: both in turns, three times. The server is started for this, in memory.
 """
 
 from __future__ import annotations
@@ -22,11 +25,16 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests import postgresql
+
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Provenance, Status, TrialRecord, Value
 from fslab.store import queries
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
+from fslab.store.transfer import copy_campaign
 from fslab.units import Unit
 
 STACKS = ("ext4", "xfs", "btrfs", "f2fs", "ext2", "ext3", "jfs", "nilfs2", "vfat", "exfat")
@@ -110,26 +118,53 @@ def first_paint_ms(page: Path, rounds: int) -> float:
     return statistics.median(found)
 
 
+def report(store: str, page: Path) -> tuple[float, float]:
+    """Make the report. Return the seconds that it took, and its seconds on a CPU (without those of a server)."""
+    fslab = Path(sys.executable).parent / "fslab"
+    before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    subprocess.run([fslab, "report", "last", "--store", store, "-o", page], check=True)
+    took_s, after = time.monotonic() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return took_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def compare_with_server(store: Path, page: Path) -> None:
+    """Copy the campaign to a server, and make the report of both in turns."""
+    programs = postgresql.binaries() or sys.exit("PostgreSQL's server is not installed: make test-packages")
+    with postgresql.running(programs) as cluster:
+        url = cluster.url_of(cluster.database())
+        with Store.open(str(store)) as source, Store.open(url) as target:
+            begun = time.monotonic()
+            copied = copy_campaign(source, target, source.campaign())
+            took_s = time.monotonic() - begun
+        print(
+            f"copied            {copied.new} trials in {took_s:.0f} s: {copied.new / took_s:.0f} per second"
+        )
+        for _ in range(3):
+            for name, place in (("SQLite", str(store)), ("PostgreSQL", url)):
+                took_s, cpu_s = report(place, page)
+                print(f"fslab report      {name}: {took_s:.1f} s, of these {cpu_s:.1f} s on a CPU")
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--workloads", type=int, default=1000)
     arguments.add_argument("--blocks", type=int, default=10)
     arguments.add_argument("--keep", type=Path, help="a directory to work in and leave as it is")
+    arguments.add_argument("--server", action="store_true", help="compare SQLite and PostgreSQL")
     given = arguments.parse_args()
     directory = given.keep or Path(tempfile.mkdtemp(prefix="fslab-scale-"))
     directory.mkdir(exist_ok=True)
     try:
         store, page = directory / "store.sqlite", directory / "report.html"
         count = None if store.exists() else fill(store, given.workloads, given.blocks)
-        begun = time.monotonic()
-        fslab = Path(sys.executable).parent / "fslab"
-        subprocess.run([fslab, "report", "last", "--store", store, "-o", page], check=True)
-        took_s = time.monotonic() - begun
-        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(
             f"trials            {count if count is not None else 'as kept'} in {given.workloads * len(STACKS)} cells"
         )
-        cpu_s = usage.ru_utime + usage.ru_stime
+        if given.server:
+            compare_with_server(store, page)
+            return
+        took_s, cpu_s = report(str(store), page)
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
         print(
             f"fslab report      {took_s:.1f} s, of these {cpu_s:.1f} s on a CPU; {usage.ru_maxrss / 1024:.0f} MiB"
         )

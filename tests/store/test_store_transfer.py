@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, Table
+from sqlalchemy.exc import DBAPIError
+from tests import postgresql
 from tests.store.sql import sql
 from tests.store.test_store import CELLS, campaign, trial
 from typer.testing import CliRunner
 
 from fslab.cli import app
-from fslab.errors import StoreError, UsageError
-from fslab.store import transfer
+from fslab.errors import StoreError, StoreLostError, UsageError
+from fslab.store import bulk, transfer
 from fslab.store.campaign import CampaignStatus
 from fslab.store.integrity import check_campaigns, database_faults
 from fslab.store.store import Store
-from fslab.store.transfer import copy_campaign
+from fslab.store.transfer import CopiedCampaign, copy_campaign
 
 BLOCKS = 3
 
@@ -147,3 +151,79 @@ def test_damage_of_the_file_is_found(file: Store) -> None:
     sql(f"sqlite:///{file.path}", "INSERT INTO metrics VALUES (99, 'iops', 0, 1.0, '1/s')")
     with Store.open(file.path) as opened:
         assert database_faults(opened) == ["row 19 of table metrics refers to a missing row of trials"]
+
+
+ROWS = {
+    "metrics": "'x', 0, 1.0, 'B'", "probes": "'x', 0, 1.0, 'B'", "warnings": "9, 'x', 'x', 'x', 'x', '{}'",
+    "raw_output": "'x', ''",
+}  # fmt: skip
+
+
+@pytest.fixture
+def server(cluster: postgresql.Cluster, current: str) -> str:
+    """Return the URL of an empty store on PostgreSQL."""
+    return cluster.url_of(cluster.database(like=current))
+
+
+@pytest.mark.parametrize("table", ROWS)
+def test_a_server_has_no_rows_without_a_trial(server: str, table: str) -> None:
+    """Foreign keys would be checked row by row: triggers check statements, and ``store check`` finds the rest."""
+    with Store.open(server) as store:
+        fill(store, "c1")
+        with pytest.raises(DBAPIError, match=f"{table}: there is no trial 99"):
+            sql(server, f"INSERT INTO {table} VALUES (99, {ROWS[table]})")
+        sql(server, f"INSERT INTO {table} VALUES (1, {ROWS[table]})")
+        others = "; ".join(f"DELETE FROM {each} WHERE trial = 1" for each in ROWS if each != table)
+        with pytest.raises(DBAPIError, match="still has figures"):
+            sql(server, f"INSERT INTO deletions VALUES (1); {others}; DELETE FROM trials WHERE number = 1")
+        assert database_faults(store) == []
+        sql(server, f"ALTER TABLE {table} DISABLE TRIGGER ALL")
+        sql(server, f"INSERT INTO {table} VALUES (99, {ROWS[table]})")
+        assert database_faults(store) == [f"table {table} refers to trial 99, which is missing"]
+
+
+def test_a_server_that_goes_while_rows_are_copied_is_a_lost_store(
+    file: Store, server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the piece is stored, and the next copy completes it."""
+    copy_in = bulk.copy_in
+
+    def lose(connection: Connection, table: Table, rows: list[bulk.Values]) -> None:
+        if table.name == "probes":
+            pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+            sql(server, f"SELECT pg_terminate_backend({pid}, 10000)")
+        copy_in(connection, table, rows)
+
+    with Store.open(server) as store:
+        with monkeypatch.context() as patched, pytest.raises(StoreLostError, match="terminat"):
+            patched.setattr(bulk, "copy_in", lose)
+            copy_campaign(file, store, file.campaign("c1"))
+        assert store.count("c1") == 0
+        assert copy_campaign(file, store, file.campaign("c1")).new == 6
+        assert everything(store) == everything(file)
+
+
+def test_what_a_column_of_a_server_does_not_take_is_said_in_a_line(file: Store, server: str) -> None:
+    url = f"sqlite:///{file.path}"
+    for (trigger,) in sql(url, "SELECT name FROM sqlite_master WHERE type = 'trigger'"):
+        sql(url, f"DROP TRIGGER {trigger}")
+    sql(url, "UPDATE probes SET value = '[null]' WHERE trial = 1")
+    with Store.open(server) as store, pytest.raises(StoreError) as caught:
+        copy_campaign(file, store, file.campaign("c1"))
+    assert "not str (COPY probes" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_two_copies_at_once_store_each_trial_once(file: Store, server: str) -> None:
+    """An operator copies a machine's store while its agent sends: one waits for the other, and neither fails."""
+    with Store.open(server) as store:
+        store.create_campaign(file.campaign("c1"))
+        with ThreadPoolExecutor(4) as threads:
+            done = list(threads.map(lambda _: _copied(file.path, server), range(4)))
+        assert sum(each.new for each in done) == 6
+        assert everything(store) == everything(file)
+
+
+def _copied(source: str, target: str) -> CopiedCampaign:
+    with Store.open(source) as reading, Store.open(target) as writing:
+        return copy_campaign(reading, writing, reading.campaign("c1"))

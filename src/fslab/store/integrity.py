@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, exists, select
 
 from fslab.errors import StoreError
 from fslab.store import queries, rows
-from fslab.store.schema import campaigns, cells, raw_output, trials
+from fslab.store.schema import BELONGING, campaigns, cells, raw_output, trials
 from fslab.store.store import Store
 
 
@@ -21,14 +21,28 @@ class CheckedCampaign:
 
 
 def database_faults(store: Store) -> list[str]:
-    """Return what SQLite finds wrong with its file (PRAGMA integrity_check, foreign_key_check); empty for a server."""
+    """Return what is wrong with the database itself, besides its campaigns.
+
+    SQLite: PRAGMA integrity_check and foreign_key_check. PostgreSQL: rows of missing trials, which has no foreign keys
+    for them (revision 0005).
+    """
     with store._reading() as connection:
         if connection.dialect.name != "sqlite":
-            return []
+            return [fault for table in BELONGING for fault in _loose(connection, table)]
         said = [str(line) for line in connection.exec_driver_sql("PRAGMA integrity_check").scalars()]
         loose = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
     faults = [line for line in said if line != "ok"]
     return faults + [f"row {row[1]} of table {row[0]} refers to a missing row of {row[2]}" for row in loose]
+
+
+def _loose(connection: Connection, table: Table) -> list[str]:
+    """Return a fault for each missing trial that rows of a table refer to."""
+    missing = ~exists().where(trials.c.number == table.c.trial)
+    wanted = select(table.c.trial).where(missing).distinct().order_by(table.c.trial)
+    return [
+        f"table {table.name} refers to trial {number}, which is missing"
+        for number in connection.execute(wanted).scalars()
+    ]
 
 
 def check_campaigns(store: Store) -> Iterator[CheckedCampaign]:

@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from fslab.cell import Cell
 from fslab.record import TrialRecord
-from fslab.store import rows
+from fslab.store import bulk, rows
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.schema import (
     campaigns,
@@ -118,10 +118,10 @@ def has_trial(connection: Connection, cell: int, block: int) -> bool:
 
 def insert_trial(connection: Connection, record: TrialRecord, cell: int) -> None:
     number = _inserted(connection, trials, rows.trial_row(record, cell))
-    _insert_all(connection, metrics, rows.figure_rows(record.metrics, number))
-    _insert_all(connection, probes, rows.figure_rows(record.probes, number))
-    _insert_all(connection, warnings, rows.warning_rows(record.validity, number))
-    _insert_all(connection, raw_output, rows.raw_rows(record.raw, number))
+    bulk.insert_rows(connection, metrics, rows.figure_rows(record.metrics, number))
+    bulk.insert_rows(connection, probes, rows.figure_rows(record.probes, number))
+    bulk.insert_rows(connection, warnings, rows.warning_rows(record.validity, number))
+    bulk.insert_rows(connection, raw_output, rows.raw_rows(record.raw, number))
 
 
 def select_trials(

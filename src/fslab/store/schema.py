@@ -14,6 +14,7 @@ from sqlalchemy import (
     Dialect,
     Float,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -31,6 +32,7 @@ REVISIONS = (
     "0002",
     "0003",
     "0004",
+    "0005",
 )  # oldest first; a test compares them with the files in migrations/versions
 
 
@@ -123,12 +125,18 @@ trials = Table(
 )
 
 
+def _of_a_trial() -> tuple[Column[int], ForeignKeyConstraint]:
+    """Return the column of the trial that a row belongs to. On PostgreSQL, a trigger takes the place of the key."""
+    key = ForeignKeyConstraint(["trial"], ["trials.number"]).ddl_if(dialect="sqlite")
+    return Column("trial", RowId, primary_key=True), key
+
+
 def _figures(name: str) -> Table:
     """Return a table of named values of a trial; NULL is unknown."""
     return Table(
         name,
         metadata,
-        Column("trial", ForeignKey("trials.number"), primary_key=True),
+        *_of_a_trial(),
         Column("name", String(128), primary_key=True),
         Column("position", Integer, nullable=False),
         Column("value", Float(53)),
@@ -142,7 +150,7 @@ probes = _figures("probes")
 warnings = Table(
     "warnings",
     metadata,
-    Column("trial", ForeignKey("trials.number"), primary_key=True),
+    *_of_a_trial(),
     Column("position", Integer, primary_key=True),
     Column("kind", String(64), nullable=False),
     Column("severity", String(16), nullable=False),
@@ -154,10 +162,12 @@ warnings = Table(
 raw_output = Table(
     "raw_output",
     metadata,
-    Column("trial", ForeignKey("trials.number"), primary_key=True),
+    *_of_a_trial(),
     Column("name", String(255), primary_key=True),
     Column("zlib", LargeBinary, nullable=False),
 )
+
+BELONGING = (metrics, probes, warnings, raw_output)  # rows of trials
 
 # Traced trials: they explain differences and are never compared, so they have a table of their own.
 traced = Table(

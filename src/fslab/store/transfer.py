@@ -10,19 +10,19 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Table, insert, select, text
 
 from fslab.errors import StoreError
 from fslab.store import bulk, queries
 from fslab.store.campaign import Campaign
 from fslab.store.rows import Row
-from fslab.store.schema import campaigns, cells, metrics, probes, raw_output, traced, trials, warnings
+from fslab.store.schema import BELONGING, campaigns, cells, traced, trials
 from fslab.store.store import Store
 
 PIECE = 500  # trials in one transaction
-_BELONGING = (metrics, probes, warnings, raw_output)
 _Key = tuple[str, int]  # id of a cell, block
 
 
@@ -37,7 +37,8 @@ class CopiedCampaign:
 
 @dataclass(kw_only=True, slots=True)
 class _Trial:
-    """The rows of one trial, without row numbers, which differ between databases."""
+    """The rows of one trial. ``row``: without its number and its cell's, which differ between databases.
+    ``belonging``: by table; each row begins with the trial's number. Sorted by their keys, texts by code point."""
 
     key: _Key
     row: Row
@@ -45,7 +46,7 @@ class _Trial:
 
     def digest(self) -> str:
         """Return the SHA-256 of everything that is stored of the trial."""
-        rows = {name: sorted(rows, key=_first) for name, rows in self.belonging.items()}
+        rows = {name: [row[1:] for row in rows] for name, rows in self.belonging.items()}
         content = json.dumps([self.key, self.row, rows], sort_keys=True, default=_plain)
         return hashlib.sha256(content.encode()).hexdigest()
 
@@ -69,24 +70,24 @@ def copy_campaign(
     with target._writing() as writer:
         fence(writer)
     _begin(target, campaign)
+    new = 0
     with source._reading() as reader:
         places = _places(reader, campaign.id)
         with target._reading() as connection:
             there = _places(connection, campaign.id)
-        present = len(there)
+            cell_numbers = _cell_numbers(connection, campaign.id)
         numbers = [number for key, number in places.items() if not only_new or key not in there]
         for done in range(0, len(numbers), PIECE):
             sent = _load(reader, numbers[done : done + PIECE])
             with target._writing() as writer:
                 fence(writer)
-                there |= _insert(writer, [trial for trial in sent if trial.key not in there], campaign.id)
-                _compare(writer, sent, there, target.path)
+                new += _write(writer, sent, campaign.id, cell_numbers, target.path)
             progress(min(done + PIECE, len(numbers)), len(numbers))
         documents = _traced(reader, campaign.id)
     with target._writing() as writer:
         fence(writer)
         _finish(writer, campaign, documents)
-    return CopiedCampaign(id=campaign.id, new=len(there) - present, present=present)
+    return CopiedCampaign(id=campaign.id, new=new, present=len(there))
 
 
 def _begin(target: Store, campaign: Campaign) -> None:
@@ -98,6 +99,27 @@ def _begin(target: Store, campaign: Campaign) -> None:
         raise StoreError(f"has a different campaign with the id '{campaign.id}'", where=target.path)
 
 
+def _write(
+    writer: Connection, sent: Sequence[_Trial], campaign_id: str, cell_numbers: Mapping[str, int], place: str
+) -> int:
+    """Insert the trials that are not there yet, and compare all of them. Returns the number of those inserted."""
+    there = _places_of(writer, campaign_id, [trial.key for trial in sent], cell_numbers)
+    new = [trial for trial in sent if trial.key not in there]
+    if not bulk.has_copy(writer):
+        there |= _insert(writer, new, cell_numbers)
+    else:
+        there |= _numbered(writer, new)
+        content = _contents(sent, there, cell_numbers)
+        for table, rows in (
+            content if len(new) == len(sent) else _contents(new, there, cell_numbers)
+        ).items():
+            bulk.copy_in(writer, table, rows)
+        if _read_back(writer, sorted(there.values())) == content:
+            return len(new)
+    _compare(writer, sent, there, place)
+    return len(new)
+
+
 def _compare(writer: Connection, sent: Sequence[_Trial], there: Mapping[_Key, int], place: str) -> None:
     arrived = {trial.key: trial.digest() for trial in _load(writer, [there[trial.key] for trial in sent])}
     for trial in sent:
@@ -106,26 +128,72 @@ def _compare(writer: Connection, sent: Sequence[_Trial], there: Mapping[_Key, in
             raise StoreError(f"trial {block} of cell {cell} differs from the one to copy", where=place)
 
 
-def _insert(writer: Connection, new: Sequence[_Trial], campaign_id: str) -> dict[_Key, int]:
+def _contents(
+    wanted: Sequence[_Trial], places: Mapping[_Key, int], cell_numbers: Mapping[str, int]
+) -> dict[Table, list[Any]]:
+    """Return the rows of trials with these row numbers, as PostgreSQL takes and returns them."""
+    numbered = sorted(((trial, places[trial.key]) for trial in wanted), key=itemgetter(1))
+    own = [(place, cell_numbers[trial.key[0]], *trial.row.values()) for trial, place in numbered]
+    content = {trials: bulk.as_sent(trials, own)}
+    for table in BELONGING:
+        rows = [(place, *row[1:]) for trial, place in numbered for row in trial.belonging.get(table.name, ())]
+        content[table] = bulk.as_sent(table, rows)
+    return content
+
+
+def _read_back(writer: Connection, numbers: Sequence[int]) -> dict[Table, list[Any]]:
+    content = {trials: bulk.read_back(writer, trials, trials.c.number, numbers)}
+    return content | {table: bulk.read_back(writer, table, table.c.trial, numbers) for table in BELONGING}
+
+
+def _numbered(writer: Connection, new: Sequence[_Trial]) -> dict[_Key, int]:
+    """Return a new row number of PostgreSQL's sequence for each trial."""
+    taken = text("SELECT nextval(pg_get_serial_sequence('trials', 'number')) FROM generate_series(1, :count)")
+    numbers = writer.execute(taken, {"count": len(new)}).scalars()
+    return dict(zip((trial.key for trial in new), sorted(numbers), strict=True))
+
+
+def _insert(writer: Connection, new: Sequence[_Trial], cell_numbers: Mapping[str, int]) -> dict[_Key, int]:
     """Insert trials and return their row numbers."""
     if not new:
         return {}
-    wanted = select(cells.c.id, cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
-    numbers = {row.id: row.number for row in writer.execute(wanted)}
     made = writer.execute(
         insert(trials).returning(trials.c.number, sort_by_parameter_order=True),
-        [{**trial.row, "cell": numbers[trial.key[0]]} for trial in new],
+        [{**trial.row, "cell": cell_numbers[trial.key[0]]} for trial in new],
     ).scalars()
     places = dict(zip((trial.key for trial in new), made, strict=True))
-    for table in _BELONGING:
+    for table in BELONGING:
         names = table.c.keys()
         rows = [
-            dict(zip(names, (places[trial.key], *values), strict=True))
+            dict(zip(names, (places[trial.key], *row[1:]), strict=True))
             for trial in new
-            for values in trial.belonging.get(table.name, ())
+            for row in trial.belonging.get(table.name, ())
         ]
         bulk.insert_rows(writer, table, rows)
     return places
+
+
+def _cell_numbers(connection: Connection, campaign_id: str) -> dict[str, int]:
+    wanted = select(cells.c.id, cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
+    return {row.id: row.number for row in connection.execute(wanted)}
+
+
+def _places_of(
+    writer: Connection, campaign_id: str, keys: Sequence[_Key], cell_numbers: Mapping[str, int]
+) -> dict[_Key, int]:
+    """Return the row numbers of those of the trials that exist. Until the transaction ends, no other copy adds any."""
+    _lock(writer, campaign_id)
+    names = {cell_numbers[cell]: cell for cell, _ in keys}
+    wanted = select(trials.c.cell, trials.c.block, trials.c.number)
+    wanted = wanted.where(trials.c.cell.in_(names), trials.c.block.in_({block for _, block in keys}))
+    found = {(names[cell], block): number for cell, block, number in writer.execute(wanted)}
+    return {key: found[key] for key in keys if key in found}
+
+
+def _lock(writer: Connection, campaign_id: str) -> int:
+    """Let other copies of the campaign wait until the transaction ends. Returns the campaign's row number."""
+    wanted = select(campaigns.c.number).where(campaigns.c.id == campaign_id)
+    return int(writer.execute(wanted.with_for_update(key_share=True)).scalar_one())
 
 
 def _places(connection: Connection, campaign_id: str) -> dict[_Key, int]:
@@ -142,10 +210,12 @@ def _load(connection: Connection, numbers: Sequence[int]) -> list[_Trial]:
         row = dict(zip(trials.c.keys(), values, strict=True))
         own = {name: value for name, value in row.items() if name not in {"number", "cell"}}
         found[row["number"]] = _Trial(key=(cell, row["block"]), row=own)
-    for table in _BELONGING:
-        within = select(table).where(table.c.trial.in_(numbers))
-        for number, *values in connection.execute(within):
-            found[number].belonging[table.name].append(tuple(values))
+    for table in BELONGING:
+        for each in bulk.read(connection, select(table).where(table.c.trial.in_(numbers)), table):
+            found[each[0]].belonging[table.name].append(each)
+    for trial in found.values():
+        for rows in trial.belonging.values():
+            rows.sort(key=_name)
     return list(found.values())
 
 
@@ -156,8 +226,8 @@ def _traced(connection: Connection, campaign_id: str) -> list[Row]:
 
 def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row]) -> None:
     """Write what may have changed since an earlier copy: traced trials, the status, and the planned repetitions."""
+    number = _lock(writer, campaign.id)
     there = _traced(writer, campaign.id)
-    number = writer.execute(select(campaigns.c.number).where(campaigns.c.id == campaign.id)).scalar_one()
     new = [{**row, "campaign": number} for row in documents if row not in there]
     if new:
         writer.execute(insert(traced), new)
@@ -165,9 +235,9 @@ def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row]) ->
     queries.update_status(writer, campaign.id, campaign.status)
 
 
-def _first(row: tuple[Any, ...]) -> Any:
+def _name(row: tuple[Any, ...]) -> Any:
     """Return the row's name or position, which is unique within a trial and a table."""
-    return row[0]
+    return row[1]
 
 
 def _plain(value: Any) -> str:
