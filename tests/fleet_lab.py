@@ -53,7 +53,8 @@ class Member:
     """One machine of the fleet.
 
     ``holder``: the process that holds its namespaces. ``home``: its directories. ``hub``: see ``Lab``. ``agent``: its
-    ``fslab fleet worker``. ``turn``: descriptor of the lock that the test holds while the machine is paused.
+    ``fslab fleet worker``. ``turn``: descriptor of the lock that the test holds while the machine is paused. ``extra``:
+    more variables of its environment.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Member:
     hub: int
     agent: subprocess.Popen[bytes] | None = None
     turn: int | None = None
+    extra: dict[str, str] = field(default_factory=dict)
 
     def pause(self) -> None:
         """Prevent new trials: take the lock that a campaign of this machine needs to run a trial."""
@@ -80,7 +82,7 @@ class Member:
     @property
     def environment(self) -> dict[str, str]:
         names = {"XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data", "FSLAB_RUNTIME_DIR": "fslab"}
-        return {**os.environ, **{name: str(self.home / part) for name, part in names.items()}}
+        return {**os.environ, **{name: str(self.home / part) for name, part in names.items()}, **self.extra}
 
     @property
     def log(self) -> str:

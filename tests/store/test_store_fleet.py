@@ -16,6 +16,7 @@ from tests.store.test_store import campaign, trial
 from fslab.errors import StoreError, UnsupportedError
 from fslab.report.page import render
 from fslab.serve import fleet_page
+from fslab.store import fleet_moves
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
 from fslab.store.roles import grant
@@ -153,9 +154,54 @@ def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) ->
         fleet.store, "UPDATE fleet_machines SET last_seen = now() - interval '61 minutes' WHERE name = 'lab2'"
     )
     assert list(fleet.open_assignments().items()) == [("a", "lab1"), ("b", "lab2"), ("c", "removed")]
-    assert fleet.give_up(3600) == 2
+    assert len(fleet_moves.give_up(fleet, None)) == 1  # removed machines alone
+    assert len(fleet_moves.give_up(fleet, 3600)) == 1
     assert fleet.open_assignments() == {"a": "lab1"}
-    assert fleet.assignments()[1].message == "the machine was not seen for 1 h 00 min"
+    assert fleet.assignments()[1].message == "the machine was not seen for 1 h 01 min"
+
+
+def share(name: str, on: str, *workloads: str) -> Assignment:
+    study = STUDY.model_copy(update={"workloads": workloads, "name": f"night-{on}", "note": "a night"})
+    return assignment(name, on).model_copy(update={"study": study})
+
+
+def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) -> None:
+    """It begins anew, as a campaign of its own, and the lost machine can write nothing more."""
+    one, gone = machine("lab1", "one"), machine("lab2", "two")
+    for each in (one, gone, machine("lab3", "three"), machine("lab9", "nine")):
+        fleet.announce(each)
+    fleet.assign([share("a", "lab1", "w1"), share("b", "lab2", "w2", "w3"), share("c", "lab3", "w4")])
+    fleet.assign([share("d", "lab1", "w5")])
+    held = fleet.take("b", gone)
+    assert held is not None
+    assert fleet_moves.give_up(fleet, 3600) == []
+    fleet.leave(gone)
+    fleet.forget("lab2")
+    assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: begins anew on lab3"]
+    assert fleet_moves.give_up(fleet, None) == []
+    found = {each.id: each for each in fleet.assignments(run="run")}
+    new = found["run-lab3-2"]
+    assert (new.machine, new.campaign, new.status) == ("lab3", "run-lab3-2", AssignmentStatus.QUEUED)
+    assert (new.study.workloads, new.study.name) == (("w2", "w3"), None)
+    assert new.study.note == "a night; moved from lab2 (b)"
+    assert found["b"].status is AssignmentStatus.MOVED
+    assert not fleet.renew(held)
+    assert not fleet.end(held, AssignmentStatus.FINISHED)
+    with pytest.raises(FencedError), fleet.store._writing() as connection:
+        fleet.fence(held)(connection)
+    assert fleet.take("b", gone) is None
+    assert [each.campaign for each in fleet.summaries(run="run") if each.was_moved] == ["b"]
+
+
+def test_a_share_that_no_machine_of_its_run_can_take_has_failed(fleet: FleetStore) -> None:
+    """A machine that was not selected for the run, or has another version, does not get it."""
+    fleet.announce(machine("lab9", "nine"))
+    fleet.announce(machine("lab3", "three").model_copy(update={"version": "2"}))
+    fleet.assign([share("b", "lab2", "w2"), share("c", "lab3", "w3")])
+    assert fleet_moves.give_up(fleet, None) == [
+        "b: the machine was removed, and no other machine of the run is online"
+    ]
+    assert fleet.open_assignments() == {"c": "lab3"}
 
 
 def test_the_last_runs_without_their_studies(fleet: FleetStore, tmp_path: Path) -> None:

@@ -105,7 +105,10 @@ def serve(
     ] = "nobody",
     give_up_after: Annotated[
         str,
-        typer.Option(metavar="TIME", help="What a machine was to run has failed if it is away for so long."),
+        typer.Option(
+            metavar="TIME",
+            help="What a machine was to run has failed, or moves to another machine, if it is away for so long.",
+        ),
     ] = "1h",
 ) -> None:
     """Run the fleet's scheduler until it is interrupted: it lets machines join, and assigns studies to them.

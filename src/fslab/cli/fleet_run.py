@@ -71,11 +71,14 @@ def _print_started(run_id: str, machines: list[str], *, as_json: bool) -> None:
 def _conclude(
     store: Store, study: str, run_id: str, ended: list[AssignmentSummary], *, as_json: bool
 ) -> None:
-    """Show the combined results of this run. Exit status 6 if no machine has a trial."""
+    """Show the combined results of this run. Exit status 6 if no machine has a trial.
+
+    What was moved was measured again elsewhere: its first campaign stays in the store, apart from these results.
+    """
     from fslab.api import fleets
     from fslab.report import fleet_terminal
 
-    measured = [each.campaign for each in ended if each.trials]
+    measured = [each.campaign for each in ended if each.trials and not each.was_moved]
     found = fleets.of_campaigns(store, measured) if measured else None
     if as_json:
         print_json(

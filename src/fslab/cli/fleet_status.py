@@ -78,7 +78,10 @@ def forget(
     machine: Annotated[str, typer.Argument(metavar="MACHINE", help="Name of a machine that is gone.")],
     store: StoreOption = None,
 ) -> None:
-    """Remove a machine that is gone from the list of the fleet. Its results stay, and so does its certificate."""
+    """Remove a machine that is gone from the list of the fleet. Its results stay, and so does its certificate.
+
+    What it was to run has failed. With ``--spread`` it begins anew on another machine of the run.
+    """
     from fslab.api.stores import FleetStore, Store
 
     with Store.open(store, create=False) as opened:
@@ -101,11 +104,21 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         table.add_column(title, overflow="fold")
     for each in machines:
         seen = "online" if each.is_online else f"not seen for {format_duration(each.unseen_s)}"
+        seen += _clock(each.facts.get("clock_ahead_s"))
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
         table.add_row(*(str(cell).replace("[", r"\[") for cell in cells))
     console().print(table)
+
+
+def _clock(ahead_s: object) -> str:
+    """Return how far a machine's clock differs from the database's, if it does."""
+    from fslab.units import format_duration
+
+    if not isinstance(ahead_s, int | float) or not ahead_s:
+        return ""
+    return f", clock {format_duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
 
 
 def show_schedules(schedules: list[FleetSchedule]) -> None:

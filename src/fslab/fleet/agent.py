@@ -26,8 +26,10 @@ from fslab.machine import facts
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentStatus, MemberMachine
 from fslab.system import paths, signals
+from fslab.units import format_duration
 
 BEAT_S = 20.0
+CLOCK_S = 5.0  # a smaller difference of clocks is not shown
 LOOK_S = 1.0
 MOST_WAITING = 64  # bounds what an untrusted link process can queue
 BOOT_ID, MACHINE_ID = Path("/proc/sys/kernel/random/boot_id"), Path("/etc/machine-id")
@@ -63,7 +65,8 @@ def this_machine(settings: WorkerSettings) -> MemberMachine:
 class Agent:
     """The agent. ``scheduler``: host:port; ``store``: URL of the fleet's store; ``own``: path of the machine's own
     store. ``tell`` gets a line for each event that the administrator should see. ``waiting``: the assignments that are
-    queued or running."""
+    queued or running. ``clock``: by how many seconds this machine's clock is ahead of the database's; None: by less
+    than CLOCK_S."""
 
     settings: WorkerSettings
     credentials: certificates.Credentials
@@ -75,6 +78,7 @@ class Agent:
     waiting: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
     current: Execution | None = None
+    clock: int | None = None
 
     def run(self) -> None:
         """Serve until this process is interrupted. The next agent resumes an interrupted assignment."""
@@ -116,8 +120,19 @@ class Agent:
 
     def _joined(self, machine: MemberMachine) -> FleetStore:
         fleet = FleetStore(open_store(self.store))
-        fleet.announce(machine)
+        self._announce(fleet, machine, None)
+        if self.clock is not None:
+            ahead = format_duration(abs(self.clock))
+            way = "ahead of" if self.clock > 0 else "behind"
+            self.tell(f"the clock of this machine is {ahead} {way} the database's: check its NTP")
+            self._announce(fleet, machine, None)
         return fleet
+
+    def _announce(self, fleet: FleetStore, machine: MemberMachine, running: str | None) -> None:
+        """Report this machine as online, with how far its clock was off the last time."""
+        facts_now = {**machine.facts, "clock_ahead_s": self.clock}
+        ahead = fleet.announce(machine.model_copy(update={"running": running, "facts": facts_now}))
+        self.clock = round(ahead) if abs(ahead) > CLOCK_S else None
 
     def _serve(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
         while True:
@@ -155,6 +170,9 @@ class Agent:
 
     def _ended(self, current: Execution) -> Ending:
         """Run the assignment. An error here (a full disk, a damaged store) ends the assignment, not the agent."""
+        if (theirs := current.held.study.version) != fslab.__version__:
+            message = f"assigned by fslab {theirs}, and this machine runs {fslab.__version__}: install the same version"
+            return Ending(AssignmentStatus.REFUSED, message)
         try:
             return current.run()
         except (FslabError, OSError) as error:
@@ -169,7 +187,7 @@ class Agent:
             try:
                 idle = "no connection to the scheduler" if link.is_failing else None
                 now = running.held.id if running is not None else idle
-                fleet.announce(machine.model_copy(update={"running": now}))
+                self._announce(fleet, machine, now)
                 if running is not None and not fleet.renew(running.held):
                     running.lost.set()
                 said = ""

@@ -1,4 +1,4 @@
-"""The open assignments of a fleet: starts schedules that are due, and gives up assignments of lost machines."""
+"""The open assignments of a fleet: starts schedules that are due, and moves or gives up those of lost machines."""
 
 import time
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from functools import partial
 
 from fslab.errors import StoreError
 from fslab.fleet import starting
+from fslab.store import fleet_moves
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.store import Store
 
@@ -16,7 +17,7 @@ GRACE_S = 300.0
 @dataclass(kw_only=True, slots=True)
 class Pending:
     """``url``: the fleet's store, which may be unavailable at times. ``give_up_s``: how long a machine may be away
-    before its assignments fail."""
+    before its assignments move to another one or fail."""
 
     url: str
     give_up_s: float
@@ -46,9 +47,10 @@ class Pending:
 
     def _give_up(self, fleet: FleetStore) -> None:
         """Give up assignments of lost machines, but first give all machines ``GRACE_S`` seconds to report after the
-        store became available."""
+        store became available. Those of machines that were removed are given up at once."""
         now = time.monotonic()
         if self.reachable_since is None:
             self.reachable_since = now
-        if now - self.reachable_since > GRACE_S:
-            fleet.give_up(self.give_up_s)
+        is_patient = now - self.reachable_since <= GRACE_S
+        for line in fleet_moves.give_up(fleet, None if is_patient else self.give_up_s):
+            self.tell(line)

@@ -101,9 +101,13 @@ def assignments(
 
 
 def started(fleet: FleetStore, schedule: FleetSchedule) -> list[Assignment]:
-    """Return the assignments that a due schedule starts. Raises UnsupportedError if no machine can run it."""
+    """Return the assignments that a due schedule starts. Raises UnsupportedError if no machine can run it.
+
+    They are of this version of fslab: the one that made the schedule may have been replaced since.
+    """
     ready, _ = chosen(fleet.machines(), schedule.machines)
-    return assignments(schedule.study, ready, spread=schedule.spread, schedule=schedule.name)
+    study = schedule.study.model_copy(update={"version": fslab.__version__})
+    return assignments(study, ready, spread=schedule.spread, schedule=schedule.name)
 
 
 def _shares(assigned: AssignedStudy, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:

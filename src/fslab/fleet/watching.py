@@ -21,9 +21,9 @@ def watch(
     known: dict[str, AssignmentSummary] = {}
     while True:
         now = patiently(lambda: fleet.summaries(run=run), tell)
-        if changed := [each for each in now if known.get(each.machine) != each]:
+        if changed := [each for each in now if known.get(each.campaign) != each]:
             show(changed)
-        known = {each.machine: each for each in now}
+        known = {each.campaign: each for each in now}
         if all(each.status.is_final for each in now):
             return now
         time.sleep(LOOK_S)

@@ -7,19 +7,20 @@ PostgreSQL: an SQLite file belongs to one machine.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert, or_, select, update
+from sqlalchemy import Connection, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from fslab.errors import FslabError, StoreError
 from fslab.store import queries, rows
 from fslab.store.database import checked_contents, open_engine, place_of, store_url
+from fslab.store.fleet_sql import age, insert_assignments, is_held, is_open, lease, to_assignment
 from fslab.store.fleet_values import (
     ONLINE_S,
-    OPEN,
     Assignment,
     AssignmentStatus,
     AssignmentSummary,
@@ -30,9 +31,7 @@ from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
 from fslab.store.schema import fleet_schedules as schedules
 from fslab.store.store import Store
-from fslab.units import format_duration
 
-LEASE_S = 120.0
 # Parameters of libpq; tcp_user_timeout in milliseconds, the others in seconds, except the count.
 _TIMEOUTS = {
     "connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "20", "keepalives_interval": "5",
@@ -65,19 +64,25 @@ class FleetStore:
             )  # fmt: skip
         self.store = store
 
-    def announce(self, machine: MemberMachine) -> None:
-        """Record that a machine is online. StoreError if another online machine has this name."""
+    def announce(self, machine: MemberMachine) -> float:
+        """Record that a machine is online. Returns how far this process's clock is ahead of the database's, in seconds.
+
+        StoreError if another online machine has this name.
+        """
         values = {**rows.plain(machine), "last_seen": func.now()}
         del values["unseen_s"]
         put = postgresql.insert(machines).values(values)
-        ours_or_gone = or_(machines.c.id == machine.id, _age(machines.c.last_seen) > ONLINE_S)
+        ours_or_gone = or_(machines.c.id == machine.id, age(machines.c.last_seen) > ONLINE_S)
         put = put.on_conflict_do_update(index_elements=["name"], set_=values, where=ours_or_gone)
         with self.store._writing() as connection:
-            if connection.execute(put.returning(machines.c.name)).first() is None:
+            before = time.time()
+            now = connection.execute(put.returning(func.clock_timestamp())).scalar()
+            if now is None:
                 raise StoreError(
                     f"another machine of the fleet is named '{machine.name}'", where=self.store.path,
                     hint="give this one another 'name' in its worker.toml, or wait 90 s if it was just restarted",
                 )  # fmt: skip
+            return (before + time.time()) / 2 - float(now.timestamp())
 
     def leave(self, machine: MemberMachine) -> None:
         """Record that a machine is offline."""
@@ -91,7 +96,7 @@ class FleetStore:
 
     def machines(self) -> list[MemberMachine]:
         """Return all machines ever announced and not removed, sorted by name."""
-        wanted = select(machines, _age(machines.c.last_seen).label("unseen_s")).order_by(machines.c.name)
+        wanted = select(machines, age(machines.c.last_seen).label("unseen_s")).order_by(machines.c.name)
         with self.store._reading() as connection:
             found = connection.execute(wanted).mappings().all()
         return [
@@ -101,13 +106,13 @@ class FleetStore:
     def forget(self, name: str) -> bool:
         """Remove an offline machine; its results stay. Returns whether such a machine existed and was offline."""
         with self.store._writing() as connection:
-            gone = machines.delete().where(machines.c.name == name, _age(machines.c.last_seen) >= ONLINE_S)
+            gone = machines.delete().where(machines.c.name == name, age(machines.c.last_seen) >= ONLINE_S)
             return connection.execute(gone).rowcount > 0
 
     def assign(self, new: Sequence[Assignment]) -> None:
         """Queue assignments, all or none."""
         with self.store._writing() as connection:
-            _insert(connection, new)
+            insert_assignments(connection, new)
 
     def schedule(self, wanted: FleetSchedule) -> None:
         """Store a schedule; it replaces a schedule of the same name."""
@@ -149,7 +154,7 @@ class FleetStore:
             except (FslabError, ValueError) as error:
                 told |= {"message": rows.text(str(error))}
             else:
-                _insert(connection, made)
+                insert_assignments(connection, made)
                 told |= {"message": None, "last_run": made[0].run}
             connection.execute(update(schedules).where(schedules.c.name == found.name).values(told))
             return True
@@ -169,7 +174,7 @@ class FleetStore:
             wanted = wanted.where(assignments.c.machine == machine)
         with self.store._reading() as connection:
             found = connection.execute(wanted.order_by(assignments.c.number)).mappings().all()
-            return [_assignment(row) for row in found]
+            return [to_assignment(row) for row in found]
 
     def summaries(self, runs: int | None = None, *, run: str | None = None) -> list[AssignmentSummary]:
         """Return summaries of the assignments of the last ``runs`` runs (None: of all open runs), or of one ``run``.
@@ -180,7 +185,7 @@ class FleetStore:
         if run is not None:
             newest = newest.where(assignments.c.run == run)
         elif runs is None:
-            newest = newest.where(_open())
+            newest = newest.where(is_open())
         else:
             newest = newest.order_by(func.max(assignments.c.number).desc()).limit(runs)
         own = [column for column in assignments.c if column.name in AssignmentSummary.model_fields]
@@ -197,23 +202,11 @@ class FleetStore:
 
     def open_assignments(self) -> dict[str, str]:
         """Return the machine of each open assignment, by the assignment's id; oldest first."""
-        wanted = select(assignments.c.id, assignments.c.machine).where(_open()).order_by(assignments.c.number)
+        wanted = (
+            select(assignments.c.id, assignments.c.machine).where(is_open()).order_by(assignments.c.number)
+        )
         with self.store._reading() as connection:
             return {row.id: row.machine for row in connection.execute(wanted)}
-
-    def give_up(self, after_s: float) -> int:
-        """Mark as failed the open assignments of machines that were removed or not seen for ``after_s`` seconds.
-
-        Returns their number.
-        """
-        there = select(machines.c.name).where(_age(machines.c.last_seen) <= after_s)
-        lost = update(assignments).where(_open(), assignments.c.machine.not_in(there))
-        message = f"the machine was not seen for {format_duration(after_s)}"
-        lost = lost.values(
-            status=AssignmentStatus.FAILED.value, message=message, lease_until=None, ended=func.now()
-        )
-        with self.store._writing() as connection:
-            return connection.execute(lost).rowcount
 
     def take(self, assignment_id: str, holder: MemberMachine) -> Assignment | None:
         """Take an assignment of this machine. This increments its epoch, so a previous holder can no longer write.
@@ -228,37 +221,37 @@ class FleetStore:
         )
         taken = (
             update(assignments)
-            .where(assignments.c.id == assignment_id, assignments.c.machine == holder.name, _open(), mine)
+            .where(assignments.c.id == assignment_id, assignments.c.machine == holder.name, is_open(), mine)
             .values(
                 holder=holder.id,
                 epoch=assignments.c.epoch + 1,
                 status=AssignmentStatus.RUNNING.value,
-                lease_until=_lease(),
+                lease_until=lease(),
             )
             .returning(assignments)
         )
         with self.store._writing() as connection:
             row = connection.execute(taken).mappings().first()
             with checked_contents(self.store.path):
-                return None if row is None else _assignment(row)
+                return None if row is None else to_assignment(row)
 
     def renew(self, held: Assignment) -> bool:
         """Renew a lease. Returns False if the assignment was cancelled or taken over."""
-        kept = update(assignments).where(_held(held)).values(lease_until=_lease())
+        kept = update(assignments).where(is_held(held)).values(lease_until=lease())
         with self.store._writing() as connection:
             return connection.execute(kept).rowcount > 0
 
     def end(self, held: Assignment, status: AssignmentStatus, message: str | None = None) -> bool:
         """Store how an assignment ended. Returns False if it was cancelled or taken over before."""
         said = None if message is None else rows.text(message)
-        ended = update(assignments).where(_held(held))
+        ended = update(assignments).where(is_held(held))
         ended = ended.values(status=status.value, message=said, lease_until=None, ended=func.now())
         with self.store._writing() as connection:
             return connection.execute(ended).rowcount > 0
 
     def cancel(self, run: str) -> int:
         """Cancel the open assignments of a run. Returns their number."""
-        over = update(assignments).where(assignments.c.run == run, _open())
+        over = update(assignments).where(assignments.c.run == run, is_open())
         over = over.values(status=AssignmentStatus.CANCELLED.value, lease_until=None, ended=func.now())
         with self.store._writing() as connection:
             return connection.execute(over).rowcount
@@ -267,38 +260,10 @@ class FleetStore:
         """Return a check for each transaction that writes results. It raises FencedError if the lease was lost."""
 
         def check(connection: Connection) -> None:
-            wanted = select(assignments.c.id).where(_held(held)).with_for_update(read=True)
+            wanted = select(assignments.c.id).where(is_held(held)).with_for_update(read=True)
             if connection.execute(wanted).first() is None:
                 raise FencedError(
                     f"assignment '{held.id}' was cancelled or taken over", where=self.store.path
                 )
 
         return check
-
-
-def _insert(connection: Connection, new: Sequence[Assignment]) -> None:
-    made = [
-        {**rows.plain(each), "created": each.created, "ended": None, "status": each.status.value}
-        for each in new
-    ]
-    connection.execute(insert(assignments), made)
-
-
-def _assignment(row: Any) -> Assignment:
-    return Assignment(**{key: row[key] for key in Assignment.model_fields})
-
-
-def _open() -> ColumnElement[bool]:
-    return assignments.c.status.in_([each.value for each in OPEN])
-
-
-def _held(held: Assignment) -> ColumnElement[bool]:
-    return and_(assignments.c.id == held.id, assignments.c.epoch == held.epoch, _open())
-
-
-def _age(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    return func.extract("epoch", func.clock_timestamp() - column)
-
-
-def _lease() -> ColumnElement[Any]:
-    return func.now() + timedelta(seconds=LEASE_S)

@@ -14,7 +14,8 @@ ONLINE_S = 90.0  # a machine seen within this time is online; machines report ev
 
 
 class AssignmentStatus(StrEnum):
-    """The status of an assignment. All but ``queued`` and ``running`` are final."""
+    """The status of an assignment. All but ``queued`` and ``running`` are final. ``moved``: another assignment of the
+    same run took its place."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -22,6 +23,7 @@ class AssignmentStatus(StrEnum):
     FAILED = "failed"
     REFUSED = "refused"
     CANCELLED = "cancelled"
+    MOVED = "moved"
 
     @property
     def is_final(self) -> bool:
@@ -78,6 +80,11 @@ class AssignmentSummary(Frozen):
     status: AssignmentStatus
     message: Shown | None
     trials: int
+
+    @property
+    def was_moved(self) -> bool:
+        """Whether another assignment of the run took its place."""
+        return self.status is AssignmentStatus.MOVED
 
 
 class FleetSchedule(Frozen):

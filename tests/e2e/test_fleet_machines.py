@@ -1,0 +1,253 @@
+"""Tests of machines that are not as they should be: wrong clocks, other versions, a full disk, a disk that hangs."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests import fleet_lab, postgresql
+from tests.e2e.test_fleet import CELLS, STUDY, check_results, measured
+from tests.limits import LIMIT_S, wait_for
+
+pytestmark = [pytest.mark.root, pytest.mark.slow]
+
+# Shifts the clock of the time of day, as libfaketime does. A time namespace cannot (time_namespaces(7)).
+SHIFT = """
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+static long off(void) { const char *s = getenv("TEST_CLOCK_SHIFT"); return s ? atol(s) : 0; }
+int clock_gettime(clockid_t id, struct timespec *t) {
+    int done = syscall(SYS_clock_gettime, id, t);
+    if (!done && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) t->tv_sec += off();
+    return done;
+}
+int gettimeofday(struct timeval *restrict t, void *restrict zone) {
+    struct timespec now;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    t->tv_sec = now.tv_sec;
+    t->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+time_t time(time_t *to) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (to) *to = now.tv_sec;
+    return now.tv_sec;
+}
+"""
+
+WRITING = """
+title: A study that writes for long
+media: {disk: {type: ram, size: 64m}}
+stacks: {ext4: {medium: disk, filesystem: ext4}}
+workloads: {write: {tool: fio, rw: randwrite, size: 16m, runtime: 20s}}
+trials: 8
+"""
+
+
+@pytest.fixture
+def programs() -> Path:
+    found = postgresql.binaries()
+    if found is None:
+        pytest.skip("PostgreSQL's server is not installed: make test-packages")
+    return found
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY)
+    return path
+
+
+@pytest.fixture
+def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
+    with fleet_lab.lab(programs, tmp_path, 2) as made:
+        yield made
+
+
+@pytest.fixture
+def shift(tmp_path: Path) -> Path:
+    """Return the path of the library that shifts the clock by TEST_CLOCK_SHIFT seconds."""
+    source, library = tmp_path / "shift.c", tmp_path / "shift.so"
+    source.write_text(SHIFT)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, source], check=True, timeout=LIMIT_S)
+    return library
+
+
+def restart(member: fleet_lab.Member, **environment: str) -> None:
+    """End the agent, and start it again with these variables in addition."""
+    member.end()
+    member.extra = environment
+    member.start()
+
+
+def status(lab: fleet_lab.Lab) -> dict[str, Any]:
+    return {each["name"]: each for each in lab.json("fleet", "status")["machines"]}
+
+
+def test_clocks_that_are_an_hour_off(two: fleet_lab.Lab, study: Path, shift: Path) -> None:
+    """Two machines whose clocks differ by two hours are online, keep their leases, and finish a run.
+
+    How far each clock is off is shown. An agent that is killed meanwhile takes its own assignment again.
+    """
+    ahead, behind = two.members
+    restart(ahead, LD_PRELOAD=str(shift), TEST_CLOCK_SHIFT="3600")
+    restart(behind, LD_PRELOAD=str(shift), TEST_CLOCK_SHIFT="-3600")
+    wait_for(lambda: len(two.online()) == 2)
+    assert re.search("clock of this machine is (1 h|1 h 00 min|60 min) ahead of the database's", ahead.log)
+    shown = status(two)
+    assert [round(shown[each]["facts"]["clock_ahead_s"] / 60) for each in ("lab1", "lab2")] == [60, -60]
+    said = two.fslab("fleet", "status").stdout
+    assert "ahead" in said
+    assert "behind" in said
+    behind.pause()
+    run = two.begin("run", study, "--fleet", "--json")
+    wait_for(partial(behind.processes, "fslab.fleet.measuring"))
+    assert behind.kill("fleet", "worker")
+    assert behind.agent is not None
+    behind.agent.wait(LIMIT_S)
+    behind.start()
+    behind.go_on()
+    out, errors = run.communicate(timeout=LIMIT_S)
+    assert run.returncode == 0, errors
+    check_results(two, json.loads(out), CELLS * 8)
+
+
+def test_another_version_of_fslab(two: fleet_lab.Lab, study: Path, tmp_path: Path) -> None:
+    """An operator leaves out a machine of another version; one that was replaced meanwhile refuses. Both say why."""
+    other = tmp_path / "other"
+    (other / "fslab-99.0.dist-info").mkdir(parents=True)
+    (other / "fslab-99.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: fslab\nVersion: 99.0\n"
+    )
+    one, stale = two.members
+    stale.pause()
+    held = two.json("run", study, "--fleet", "--detach", "--machines", "lab2")["run"]
+    wait_for(partial(stale.processes, "fslab.fleet.measuring"))
+    restart(stale, PYTHONPATH=str(other))
+    stale.go_on()
+    wait_for(lambda: two.json("fleet", "status", held)["assignments"][0]["status"] == "refused")
+    (refused,) = two.json("fleet", "status", held)["assignments"]
+    assert "this machine runs 99.0: install the same version" in refused["message"]
+    done = two.fslab("run", study, "--fleet", "--json", "--trials", "2")
+    assert "without lab2: runs fslab 99.0, and this is" in done.stderr
+    assert [each["name"] for each in json.loads(done.stdout)["machines"]] == ["lab1"]
+    assert measured(one) == CELLS * 2
+
+
+@contextmanager
+def small_disk(place: Path) -> Iterator[None]:
+    """Mount a file system of 4 MiB in memory at ``place``."""
+    place.mkdir(parents=True, exist_ok=True)
+    fleet_lab.sh("mount", "-t", "tmpfs", "-o", "size=4m,mode=0700", "small", place)
+    try:
+        yield
+    finally:
+        fleet_lab.sh("umount", place)
+
+
+def fill(place: Path) -> Path:
+    """Write a file that leaves no space. Return its path."""
+    path = place / "ballast"
+    with path.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(1 << 16))
+        except OSError:
+            pass
+        try:
+            while True:
+                file.write(b"x")
+        except OSError:
+            pass
+    return path
+
+
+def test_a_full_disk_below_the_machine_s_own_store(two: fleet_lab.Lab, study: Path) -> None:
+    """Measuring waits a minute for space. Then the study has failed, with the reason, and the agent goes on.
+
+    Another machine is not affected. When there is space again, the next study is measured.
+    """
+    full, _ = two.members
+    full.end()
+    place = full.home / "data"
+    with small_disk(place):
+        full.start()
+        wait_for(lambda: len(two.online()) == 2)
+        full.pause()
+        run = two.begin("run", study, "--fleet", "--json")
+        wait_for(partial(full.processes, "fslab.fleet.measuring"))
+        wait_for(lambda: (place / "fslab" / "fleet.sqlite").exists() and campaigns(two) == 2)
+        ballast = fill(place)
+        full.go_on()
+        out, errors = run.communicate(timeout=LIMIT_S)
+        assert run.returncode == 0, errors
+        ended = {each["name"]: each for each in json.loads(out)["machines"]}
+        assert ended["lab2"]["status"] == "finished"
+        assert ended["lab1"]["status"] == "failed"
+        assert "full" in ended["lab1"]["message"]
+        ballast.unlink()
+        again = two.json("run", study, "--fleet", "--trials", "2")
+        check_results(two, again, CELLS * 2)
+        full.end()
+    full.start()
+
+
+def campaigns(lab: fleet_lab.Lab) -> int:
+    """Return on how many machines a campaign has begun."""
+    return sum(
+        bool(member.processes("fslab.fleet.measuring")) and bool(list(member.home.glob("fslab/*")))
+        for member in lab.members
+    )
+
+
+def frozen_writer(member: fleet_lab.Member) -> Path | None:
+    """Return the mount point of a trial on this machine, None before there is one."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        place = line.split()[1]
+        if str(member.home) in place and line.split()[2] == "ext4":
+            return Path(place)
+    return None
+
+
+def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
+    """A trial's process waits for a frozen file system, and not even SIGKILL ends it.
+
+    The agent says so within its limits, stays online, and runs the next study when the disk is back.
+    """
+    study.write_text(WRITING)
+    with fleet_lab.lab(programs, tmp_path, 1) as lab:
+        (member,) = lab.members
+        settings = member.home / "worker.toml"
+        settings.write_text(settings.read_text() + "\nstall = 5\n")
+        restart(member)
+        wait_for(lambda: len(lab.online()) == 1)
+        run = lab.begin("run", study, "--fleet", "--json", "--trials", "500")
+        wait_for(lambda: frozen_writer(member) or run.poll() is not None)
+        place = frozen_writer(member)
+        assert place is not None
+        fleet_lab.sh("fsfreeze", "--freeze", place)
+        try:
+            out, errors = run.communicate(timeout=4 * LIMIT_S)
+            print(member.log, out, errors)
+            (ended,) = json.loads(out)["machines"]
+            assert ended["status"] == "failed"
+            assert len(lab.online()) == 1
+        finally:
+            subprocess.run(["fsfreeze", "--unfreeze", place], check=False, timeout=LIMIT_S)
+        print(sorted(each.name for each in (member.home / "fslab").iterdir()))
+        again = lab.json("run", study, "--fleet", "--trials", "2", "--set", "runtime=1s")
+        check_results(lab, again, 2)
