@@ -188,6 +188,21 @@ def test_cuts_during_hundreds_of_recoveries(crash: Any, filesystem: str) -> None
     assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
 
 
+@pytest.mark.parametrize(
+    ("filesystem", "states"),
+    [(name, 4) for name in ("ext4", "xfs", "ext2")]
+    + [pytest.param(name, 60, marks=pytest.mark.slow) for name in ("ext4", "xfs", "ext2")],
+)
+def test_a_cut_during_a_repair_and_another_repair_lose_nothing(
+    crash: Any, filesystem: str, states: int
+) -> None:
+    limits = ("--states", str(states), "--repairs", str(states), "--recoveries", "0", "--sequences", "20")
+    found = crash(filesystem, *limits, options=STOCK.get(filesystem, "rw"))
+    print(filesystem, {name: each for name, each in found.items() if name.startswith("states_")})
+    assert found["states_in_repair"] >= 3, "a repair always writes"
+    assert found["states_in_repair_lost"] == 0, json.dumps(found["findings"], indent=1)
+
+
 def replayed(finding: dict[str, Any], image: Path, tmp_path: Path) -> dict[str, Any]:
     argv = [FSLAB, "crash", "replay", finding["id"], "--output", str(image), "--json"]
     found: dict[str, Any] = json.loads(

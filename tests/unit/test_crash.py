@@ -20,7 +20,7 @@ from fslab.crash.history import History
 from fslab.crash.minimise import fewest_lost
 from fslab.crash.oracle import Seen
 from fslab.crash.positions import Positions
-from fslab.crash.states import State, chosen
+from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.errors import UsageError
 from fslab.storage.filesystems import REGISTRY
@@ -421,3 +421,60 @@ def test_sequences_are_sampled_from_the_shortest_on() -> None:
     assert tuple(found[: len(SHORT)]) == SHORT
     assert len(found) == len(SHORT) + 5
     assert found == bounded.sampled(2, len(SHORT) + 5, Random(1))
+
+
+def test_a_file_that_is_synced_after_its_last_name_was_removed_stays_removed() -> None:
+    steps = ("unlink a and fsync it",)
+    assert judged(history(*steps, done=1), a=None) == []
+    assert judged(history(*steps, done=1)) == [(Kind.RESURRECTED, True)]
+    assert judged(history(*steps, done=0, begun=1)) == [], "it had not returned"
+    assert judged(history(*steps, done=1, given=promises(journal=False))) == [], "ext2 does not promise it"
+
+
+def test_fsync_of_a_file_that_lost_one_of_two_names_keeps_the_other() -> None:
+    cut = history("link a l", "overwrite a", "unlink a and fsync it", done=3)
+    kept = seen(1, 3, 1)
+    assert judged(cut, a=None, l=kept) == []
+    assert judged(cut, a=None, l=seen(1, 1, 1)) == [(Kind.LOST_DATA, True)]
+    assert judged(cut, a=kept, l=kept) == [(Kind.RESURRECTED, True)]
+
+
+def test_a_renamed_symlink_has_its_new_name_after_fsync_of_the_directory() -> None:
+    cut = history("symlink a s", "fsync-directory", "rename s t", "fsync-directory", done=4)
+    link = Seen(kind="symlink", target="a")
+    assert judged(cut, t=link) == []
+    assert judged(cut, s=link) == [(Kind.RESURRECTED, True), (Kind.LOST_NAME, True)]
+
+
+@pytest.mark.parametrize(
+    ("steps", "changed", "source"),
+    [
+        (("write n", "fsync n"), {}, "fs/ext4/"),  # POSIX does not promise the name
+        (("write n", "fsync n"), {"n": seen(4, 1, 1)}, "POSIX"),
+        (("setxattr a", "fsync a"), {}, "generic/066"),
+        (("mkdir m", "sync"), {}, "sync(2)"),
+        (("unlink a and fsync it",), {}, "generic/764"),
+        (("overwrite a with O_SYNC",), {}, "O_SYNC"),
+    ],
+)
+def test_a_finding_names_the_text_that_makes_its_promise(
+    steps: tuple[str, ...], changed: dict[str, Seen], source: str
+) -> None:
+    (found,) = oracle.judge(history(*steps, done=len(steps)), {**BEFORE, **changed})
+    assert source in found.source
+
+
+def test_exhaustive_sequences_that_end_with_a_promise() -> None:
+    found = bounded.sampled(2, 10_000, Random(1), bounded.Alphabet.METADATA, promising=True)
+    texts = [[str(step) for step in steps] for steps in found]
+    assert len(texts) == len({tuple(each) for each in texts})
+    assert all(
+        steps[-1].startswith(("fsync", "fdatasync", "sync", "unlink a and fsync it")) for steps in texts
+    )
+    assert not any("write" in step for steps in texts for step in steps)
+    assert found == bounded.sampled(2, 10_000, Random(2), bounded.Alphabet.METADATA, promising=True)
+
+
+def test_cuts_at_the_ends_of_sequences() -> None:
+    assert [str(state) for state in at_ends([7, 3], 5, Random(0))] == ["4-lost", "8-lost"]
+    assert len(at_ends(range(100), 5, Random(0))) == 5

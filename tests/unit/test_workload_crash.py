@@ -40,7 +40,7 @@ def test_what_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
     options = dict(zip(run[4::2], run[5::2], strict=True))
     assert options == {
         "--length": "2", "--sequences": "100", "--states": "50", "--recoveries": "5", "--threads": "1",
-        "--sector": "512", "--seed": "7",
+        "--sector": "512", "--seed": "7", "--cuts": "anywhere", "--operations": "all", "--repairs": "2",
         "--scratch": "/run/s", "--recordings": "/state/fslab/crash",
     }  # fmt: skip
 

@@ -2,18 +2,21 @@
 
 import os
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
 
 from fslab import applications
 from fslab.crash import bounded, examine, judge, kept, recording, recovery, report, states, trial
+from fslab.crash.bounded import Alphabet
 from fslab.crash.findings import Finding
 from fslab.crash.operations import OPERATIONS
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
+from fslab.crash.states import Cuts
 from fslab.crash.steps import Sequence
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
@@ -23,12 +26,15 @@ from fslab.storage.filesystems import REGISTRY
 from fslab.system import disk, mounts, paths, tools
 from fslab.units import parse_size
 
+E = TypeVar("E", bound=StrEnum)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrashRequest:
     """The extent of a crash test. It tries ``sequences`` sequences of up to ``length`` operations each, and ``states``
-    crash states of their recording. For ``recoveries`` of these states, the recovery is cut again. ``sector``: bytes
-    that the disk writes atomically. ``given``: use only these sequences, with their steps separated by semicolons.
+    crash states of their recording, with the power cut where ``cuts`` says. ``alphabet``: which operations. For
+    ``recoveries`` of these states, the mount is cut again; for ``repairs``, a full repair. ``sector``: bytes that
+    the disk writes atomically. ``given``: use only these sequences, with their steps separated by semicolons.
 
     ``application``: instead of operations, do ``sequences`` runs of this application with ``settings``, each of
     ``transactions`` transactions. ``threads``: run so many sequences or runs of the application at a time.
@@ -37,7 +43,10 @@ class CrashRequest:
     length: int = 1
     sequences: int = 100
     states: int = 200
+    cuts: Cuts = Cuts.ANYWHERE
+    alphabet: Alphabet = Alphabet.ALL
     recoveries: int = 5
+    repairs: int = 2
     sector: int = 4096
     seed: int = 0
     given: tuple[str, ...] = ()
@@ -53,8 +62,8 @@ def crash_test(
     """Test crash states and return the document of the trial (``fslab.crash.report``).
 
     If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
-    it. Afterwards this process has a mount namespace of its own. Raises UnsupportedError if ``directory`` is not on one
-    virtual disk with a log of its data.
+    it. The file system is unmounted while states of it are mounted. Raises UnsupportedError if ``directory`` is not on
+    one virtual disk with a log of its data.
     """
     if request.sector % 512:
         raise UsageError(
@@ -71,14 +80,31 @@ def crash_test(
         images = Path(place) / "images"
         images.mkdir()
         keep = recordings or paths.recordings()
-        with examine.private(images, trial.IMAGES, uses=keep):
+        with recording.put_away(mount, tested), examine.private(images, trial.IMAGES, uses=keep):
             tally = trial.judged(
-                recorded, tested, source, count=request.states, recoveries=request.recoveries, unit=request.sector,
-                seed=request.seed, images=images,
+                recorded, tested, source, count=request.states, cuts=request.cuts,
+                recoveries=request.recoveries, repairs=request.repairs, unit=request.sector, seed=request.seed,
+                images=images,
             )  # fmt: skip
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
     return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
+
+
+def cuts_of(text: str) -> Cuts:
+    """Return where the power is cut. UsageError for an unknown name."""
+    return _one_of(Cuts, text, "--cuts")
+
+
+def alphabet_of(text: str) -> Alphabet:
+    """Return which operations sequences are made of. UsageError for an unknown name."""
+    return _one_of(Alphabet, text, "--operations")
+
+
+def _one_of(kind: type[E], text: str, where: str) -> E:
+    if text not in list(kind):
+        raise UsageError(f"invalid value '{text}'", where=where, hint=f"values: {', '.join(kind)}")
+    return kind(text)
 
 
 def load_of(*, files: int, size: str, unflushed: str, seed: int, check: bool) -> recovery.Load:
@@ -140,7 +166,9 @@ def _make_empty(directory: Path) -> None:
 def crash_state(name: str, image: Path) -> dict[str, Any]:
     """Create the state ``RECORDING.STATE`` as a new file ``image``, and return the findings from a copy of it."""
     identity, _, text = name.partition(".")
-    once, _, twice = text.partition(states.AGAIN)
+    once, joint, twice = text.partition(states.REPAIR)
+    if not joint:
+        once, _, twice = text.partition(states.AGAIN)
     state, second = states.State.parse(once), states.State.parse(twice) if twice else None
     found = kept.load(identity, paths.recordings())
     if os.path.lexists(image):
@@ -157,20 +185,29 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
             builder.make(state, image)
             findings = replayed.after(state, every).findings
         else:
-            findings = _state_again(replayed, state, second, image, every)
+            repair = joint == states.REPAIR
+            findings = _state_again(replayed, state, second, image, every, repair=repair)
     told = [report.shown(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 
 
 def _state_again(
-    replayed: judge.Judge, first: states.State, second: states.State, image: Path, runs: range
+    replayed: judge.Judge,
+    first: states.State,
+    second: states.State,
+    image: Path,
+    runs: range,
+    *,
+    repair: bool,
 ) -> list[Finding]:
     """Return the findings of a second cut during the recovery from the first, which is recorded again."""
-    with replayed.recovery(first) as recording:
+    with replayed.recovery(first, repair=repair) as recording:
         if recording is None:
-            raise UsageError("the state cannot be mounted: no recovery to cut", where=str(first))
+            raise UsageError("the state cannot be mounted or repaired: no recovery to cut", where=str(first))
         with states.builder(recording.log, recording.base) as builder:
             builder.make(second, image)
+            if repair:
+                return replayed.after_cut_repair(first, second, builder).findings
             return replayed.after_both(first, second, builder, runs).findings
 
 
@@ -199,7 +236,9 @@ def _source(request: CrashRequest) -> Source[Any]:
                 "needs --application", where="--settings", hint="add --application NAME, or omit --settings"
             )
         random = Random(request.seed)  # noqa: S311 - to be repeated
-        chosen = _given(request.given) or tuple(bounded.sampled(request.length, request.sequences, random))
+        ends = request.cuts is Cuts.ENDS
+        sampled = bounded.sampled(request.length, request.sequences, random, request.alphabet, promising=ends)
+        chosen = _given(request.given) or tuple(sampled)
         return Sequences(chosen=chosen)
     if request.given:
         raise UsageError(

@@ -12,7 +12,8 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -121,7 +122,7 @@ def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
     cell, key = Cell.model_validate(request["cell"]), TrialKey.model_validate(request["key"])
     asked = request.get("prepared")
     prepared = Prepared(reports=asked["reports"], keep=lambda: line.tell(KEEP)) if asked else None
-    with _workspace(request, line) as workspace:
+    with _workspace(request, line) as plugged, _media(plugged, own=request["own_media"]) as workspace:
         record = run_trial(
             cell, key, workspace, machine={**facts.gather(), **request["facts"]}, prepared=prepared
         )
@@ -168,6 +169,20 @@ def _workspace(request: Mapping[str, Any], line: RequestLine) -> Iterator[Worksp
             tell_host=line.tell,
             made=set(request.get("made", ())),
         )
+
+
+@contextmanager
+def _media(workspace: Workspace, *, own: bool) -> Iterator[Workspace]:
+    """Yield the workspace; with ``own``, one that makes its media in this guest and ends them with the trial."""
+    if not own:
+        yield workspace
+        return
+    for name in ("fuse", "loop"):
+        proc.run(["modprobe", "--quiet", name], check=False)  # some kernels have them built in
+    made = replace(workspace, attached=None, made=set(), exit=ExitStack())
+    with made.exit:
+        yield made
+        made.made.clear()
 
 
 def _write(path: Path, value: Mapping[str, Any]) -> None:

@@ -28,6 +28,7 @@ from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import proc
 from fslab.system.signals import Teardown
+from fslab.workloads import REGISTRY as WORKLOADS
 
 INIT = (sys.executable, "-P", "-B", "-m", "fslab.campaign.guest_main")
 SLACK_S = 300.0
@@ -122,7 +123,10 @@ class Guests:
     def _run_inside(self, cell: Cell, key: TrialKey) -> TrialRecord:
         guest = self._guest(cell.stack.machine)
         since = guest.console_end()
-        request = {"do": "trial", "cell": cell.model_dump(mode="json"), "key": key.model_dump(mode="json")}
+        own = WORKLOADS.get(cell.workload.tool).drives_disk
+        request: dict[str, Any] = {
+            "do": "trial", "cell": cell.model_dump(mode="json"), "key": key.model_dump(mode="json"), "own_media": own,
+        }  # fmt: skip
         limit_s = COMMANDS * cell.time_limit_s + SLACK_S
         turn = self.states.begin(cell, key, f"guest-{self._booted}")
         prepared = self.states.prepared(turn)
@@ -133,7 +137,8 @@ class Guests:
             disks.renew(cell, self.workspace)
         with GuestRun(cell=cell, workspace=self.workspace, prepared=prepared) as run:
             value = self.ask(
-                cell.stack, cell.slot, request, timeout_s=limit_s, disks=parsed_stack(cell.stack).disks,
+                cell.stack, cell.slot, request, timeout_s=limit_s,
+                disks=0 if own else parsed_stack(cell.stack).disks,
                 told=run.told,
             )  # fmt: skip
         self._drop_broken()

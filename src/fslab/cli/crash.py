@@ -30,12 +30,23 @@ def try_states(
         ),
     ] = None,
     states: Annotated[int, typer.Option(min=1, max=100_000, help="Number of crash states to check.")] = 200,
+    cuts: Annotated[
+        str,
+        typer.Option(help="Where the power is cut: anywhere, or ends (only directly after each sequence)."),
+    ] = "anywhere",
+    operations: Annotated[
+        str, typer.Option(help="Operations to use: all, or metadata (those that write no contents).")
+    ] = "all",
     recoveries: Annotated[
         int,
         typer.Option(
             min=0, max=100_000, help="Number of them of which the recovery is cut too, 3 times each."
         ),
     ] = 5,
+    repairs: Annotated[
+        int,
+        typer.Option(min=0, max=100_000, help="Number of them of which a full repair is cut, 3 times each."),
+    ] = 2,
     sector: Annotated[
         int,
         typer.Option(min=512, max=1 << 20, help="Atomic write unit of the disk in bytes, a multiple of 512."),
@@ -77,7 +88,10 @@ def try_states(
         length=length,
         sequences=sequences,
         states=states,
+        cuts=crash.cuts_of(cuts),
+        alphabet=crash.alphabet_of(operations),
         recoveries=recoveries,
+        repairs=repairs,
         sector=sector,
         threads=threads,
         seed=seed,

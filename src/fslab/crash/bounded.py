@@ -5,6 +5,7 @@ Black-Box Crash Testing" (OSDI 2018), or those that the user gives.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import StrEnum
 from itertools import product
 from random import Random
 
@@ -13,23 +14,39 @@ from fslab.crash.steps import Operation, Sequence, Step, Sync
 from fslab.crash.tree import START
 
 
-def exhaustive(length: int) -> Iterator[Sequence]:
+class Alphabet(StrEnum):
+    """The operations that sequences are made of: all, or only those that write no contents of files."""
+
+    ALL = "all"
+    METADATA = "metadata"
+
+
+def exhaustive(length: int, alphabet: Alphabet = Alphabet.ALL) -> Iterator[Sequence]:
     """Yield all sequences of ``length`` operations.
 
     After each operation comes no sync or an fsync; after the last operation comes no sync or any kind of sync.
     """
-    for chosen in product(OPERATIONS, repeat=length):
+    known = [each for each in OPERATIONS if each.metadata or alphabet is Alphabet.ALL]
+    for chosen in product(known, repeat=length):
         yield from _synced(chosen)
 
 
-def sampled(length: int, count: int, random: Random) -> list[Sequence]:
-    """Return at most ``count`` sequences of 1 to ``length`` operations.
+def sampled(
+    length: int,
+    count: int,
+    random: Random,
+    alphabet: Alphabet = Alphabet.ALL,
+    *,
+    promising: bool = False,
+) -> list[Sequence]:
+    """Return at most ``count`` sequences of 1 to ``length`` operations; if ``promising``, those whose last step makes a
+    promise.
 
     These are all sequences of the short lengths while they fit, then a random sample of the next length.
     """
     found: list[Sequence] = []
     for operations in range(1, length + 1):
-        every = list(exhaustive(operations))
+        every = [each for each in exhaustive(operations, alphabet) if each[-1].promising or not promising]
         room = count - len(found)
         found += every if len(every) <= room else random.sample(every, room)
     return found

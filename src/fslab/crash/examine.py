@@ -70,26 +70,52 @@ def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject
 def private(directory: Path, size: str, *, uses: Path) -> Iterator[None]:
     """Enter a mount namespace of this process, and mount a tmpfs on ``directory`` for images and their mount point.
 
-    The process stays in the namespace. When the process ends, everything still mounted there disappears. Mounts of loop
+    When the process ends, everything still mounted there disappears. Mounts of loop
     devices are removed from the namespace, unless the program, ``directory`` or ``uses`` lies on them: such a copy of a
     mount would keep a device in use after others have unmounted it.
     """
-    if _libc.unshare(CLONE_NEWNS) != 0:
+    with _own_namespace():
+        _keep_only(needed=[directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__)])
+        options = f"size={size},mode=0700"
+        proc.run(["mount", "-t", "tmpfs", "-o", options, "fslab-crash", str(directory)])
+        try:
+            yield
+        finally:
+            mounts.unmount(directory)
+
+
+@contextmanager
+def _own_namespace() -> Iterator[None]:
+    """Leave the mount namespace of this process for a copy of it, and return to it at the end."""
+    former, place = os.open("/proc/thread-self/ns/mnt", os.O_RDONLY), os.open(".", os.O_PATH)
+    try:
+        _call("unshare", CLONE_NEWNS)
+        proc.run(["mount", "--make-rprivate", "/"])
+        yield
+    finally:
+        try:
+            _call("setns", former, CLONE_NEWNS)
+            os.fchdir(place)  # setns(2) changes to the root directory
+        finally:
+            os.close(former)
+            os.close(place)
+
+
+def _call(name: str, *arguments: int) -> None:
+    if getattr(_libc, name)(*arguments) != 0:
         code = ctypes.get_errno()
         raise UnsupportedError(
-            f"cannot create a mount namespace: {os.strerror(code)}", where="unshare(2)", hint="run as root"
+            f"cannot change the mount namespace: {os.strerror(code)}", where=f"{name}(2)", hint="run as root"
         )
-    proc.run(["mount", "--make-rprivate", "/"])
-    needed = [place.resolve() for place in (directory, uses, Path.cwd(), Path(sys.prefix), Path(__file__))]
+
+
+def _keep_only(needed: list[Path]) -> None:
+    """Remove the mounts of loop devices, except those that these places lie on."""
+    needed = [place.resolve() for place in needed]
     for mount in reversed(mounts.mounted()):
         on_it = any(place.is_relative_to(mount.target) for place in needed)
         if mount.source.startswith("/dev/loop") and not on_it:
             proc.run(["umount", "--lazy", str(mount.target)], check=False)
-    proc.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "fslab-crash", str(directory)])
-    try:
-        yield
-    finally:
-        mounts.unmount(directory)
 
 
 class Examiner:
@@ -98,10 +124,15 @@ class Examiner:
     def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
         self._subject, self._source, self.target, self._kernel = tested, source, target, Complaints()
 
-    def examine(self, image: Path, numbers: Iterable[int]) -> Examined:
-        """Mount the image, read the directories of these runs, unmount and check it; repair it where needed."""
+    def examine(self, image: Path, numbers: Iterable[int], *, cut_repair: bool = False) -> Examined:
+        """Mount the image, read the directories of these runs, unmount and check it; repair it where needed.
+
+        ``cut_repair``: the image is of a repair that a power cut ended; it is repaired again first.
+        """
         seen, repaired_s = Examined(), 0.0
-        if not self._subject.promises.consistent.given:
+        if cut_repair:
+            self._repair_fully(image, seen)
+        elif not self._subject.promises.consistent.given:
             repaired_s = self._repair(image, seen)
         mounted_s = self._mount(image)
         if mounted_s is None:
@@ -148,6 +179,16 @@ class Examiner:
                 "no repair program is known for this file system", where=self._subject.driver.name
             )
         return checked_s + proc.run(argv, check=False, timeout_s=LIMIT_S).duration_s
+
+    def _repair_fully(self, image: Path, seen: Examined) -> None:
+        """Repair the image. If that fails, discard its log as well: the cut may have left it half written."""
+        driver = self._subject.driver
+        for argv in (driver.full_repair_argv(str(image)), driver.repair_argv(str(image))):
+            if argv is None:
+                continue
+            if proc.run(argv, check=False, timeout_s=LIMIT_S).returncode in driver.repaired_statuses:
+                return
+        seen.findings.append(self._finding(Kind.DAMAGED, "cannot be repaired after a cut during its repair"))
 
     def _check(self, image: Path, seen: Examined) -> float:
         argv = self._subject.driver.check_argv(str(image)) or []

@@ -39,6 +39,8 @@ class History:
         if step.operation is not None and step.operation.durable is not None:
             name, number = step.operation.durable  # POSIX, O_SYNC and msync: only this write is durable
             self.blocks[now.names[name], number] = at
+        elif step.operation is not None and step.operation.gone is not None:
+            self._synced(self.trees[at - 1].names[step.operation.gone], at)
         elif step.sync is Sync.SYNC:
             self.names |= dict.fromkeys({name for tree in self.trees[: at + 1] for name in tree.names}, at)
             self.data |= dict.fromkeys(now.inodes, at)
@@ -48,11 +50,19 @@ class History:
             self.names |= {name: at for name in every if "/" not in name}
         elif step.target is not None:
             inode = now.names[step.target]
-            self.data[inode] = at
-            if step.sync is Sync.FSYNC and self.promises.attributes.given:
-                self.attributes[inode] = at
-            if step.sync is Sync.FSYNC and self.promises.names.given:
-                self.names |= dict.fromkeys(self._names_of(inode, at), at)
+            if step.sync is Sync.FSYNC:
+                self._synced(inode, at)
+            else:
+                self.data[inode] = at
+
+    def _synced(self, inode: int, at: int) -> None:
+        """Note what fsync of a file made durable. The file may have lost its last name while it was open."""
+        self.data[inode] = at
+        if self.promises.attributes.given:
+            self.attributes[inode] = at
+        named = inode in self.trees[at].names.values()
+        if (self.promises.names if named else self.promises.removal).given:
+            self.names |= dict.fromkeys(self._names_of(inode, at), at)
 
     def _names_of(self, inode: int, at: int) -> set[str]:
         past = self.trees[: at + 1]

@@ -1,5 +1,5 @@
-"""A power cut while a file system recovers from an earlier one: record what mounting a crash state writes. Crash states
-are then made of that recording.
+"""A power cut while a file system recovers from an earlier one: record what the mount or the repair of a crash state
+writes. Crash states are then made of that recording.
 
 The state is copied to a separate virtual disk. This module only records; ``judge`` decides what the contents must be.
 """
@@ -24,21 +24,26 @@ _DIRECTORY = "recovering"
 
 
 @contextmanager
-def recovery_of(image: Path, tested: Subject, target: Path) -> Iterator[Recording | None]:
+def recovery_of(
+    image: Path, tested: Subject, target: Path, *, repair: bool = False
+) -> Iterator[Recording | None]:
     """Record the requests from mount to unmount of ``image`` on ``target``; None if it cannot be mounted.
 
-    ``image`` is not changed, because it is the base of the recording. The recording is removed when the context ends.
+    ``repair``: record a full repair instead; None if it fails, or if the file system has none. ``image`` is the base of
+    the recording. It is not changed, except before a repair that needs its log replayed. The recording is removed when
+    the context ends.
     """
+    if repair and tested.driver.repair_needs_replay and not _mounted(tested, image, target):
+        yield None
+        return
     directory = image.with_name(_DIRECTORY)
     server = disk.start(directory, _options(image, directory), mark=os.environ.get(proc.MARK, "crash"))
     try:
         _copy(image, server.file)
         server.ask("clear")
-        mounted = _mount(tested, server.file, target)
-        if mounted:
-            mounts.unmount(target)
+        done = _repaired(tested, server.file) if repair else _mounted(tested, server.file, target)
         server.ask("sync")
-        yield Recording(base=image, log=disk.log_of(directory)) if mounted else None
+        yield Recording(base=image, log=disk.log_of(directory)) if done else None
     finally:
         server.end()
         with suppress(OSError):
@@ -49,10 +54,21 @@ def _options(image: Path, directory: Path) -> Sequence[str]:
     return ("--size", str(image.stat().st_size), "--log", disk.log_of(directory).name, "--log-data")
 
 
-def _mount(tested: Subject, file: Path, target: Path) -> bool:
+def _repaired(tested: Subject, file: Path) -> bool:
+    argv = tested.driver.full_repair_argv(str(file))
+    if argv is None:
+        return False
+    return proc.run(argv, check=False, timeout_s=LIMIT_S).returncode in tested.driver.repaired_statuses
+
+
+def _mounted(tested: Subject, file: Path, target: Path) -> bool:
+    """Mount and unmount the file. Return whether it could be mounted."""
     options = tested.driver.copy_mount_options(f"{tested.options},loop")
     argv = tested.driver.mount_argv(options, str(file), str(target))
-    return proc.run(argv, check=False, timeout_s=LIMIT_S).returncode == 0
+    if proc.run(argv, check=False, timeout_s=LIMIT_S).returncode != 0:
+        return False
+    mounts.unmount(target)
+    return True
 
 
 def _copy(image: Path, file: Path) -> None:

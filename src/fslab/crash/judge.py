@@ -17,7 +17,9 @@ from fslab.crash.findings import Finding
 from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
-from fslab.crash.states import AGAIN, Builder, State, StateRows
+from fslab.crash.states import AGAIN, REPAIR, Builder, State, StateRows
+
+REPAIRING = "e2fsck(8), xfs_repair(8): nothing is promised for a power cut during a repair"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -53,46 +55,75 @@ class Judge:
 
     def after(self, state: State, others: Iterable[int] = ()) -> Outcome:
         """Judge a state after one cut. Examines the runs that were cut, their neighbours, and ``others``."""
-        return self._repeated(self.builder, state, str(state), state.cut, others)
+        return self._repeated(self.builder, state, str(state), state.cut, self._near(state.cut, others))
+
+    def after_end(self, state: State) -> Outcome:
+        """Judge a state after a cut at the end of a run. Examines only the runs that were cut."""
+        runs = self.positions.at_stake(state.cut) | {self.positions.current(state.cut)}
+        return self._repeated(self.builder, state, str(state), state.cut, sorted(runs))
 
     def after_both(
         self, first: State, second: State, builder: Builder, others: Iterable[int] = ()
     ) -> Outcome:
         """Judge a state after a second cut, during the recovery from the first. ``builder`` makes the states of that
         recovery. What was promised before the first cut is still promised."""
-        return self._repeated(builder, second, f"{first}{AGAIN}{second}", first.cut, others)
+        name = f"{first}{AGAIN}{second}"
+        return self._repeated(builder, second, name, first.cut, self._near(first.cut, others))
+
+    def after_cut_repair(self, first: State, second: State, builder: Builder) -> Outcome:
+        """Judge a state after a second cut, during the repair of the first, and another repair.
+
+        No documentation promises anything for this case, so no finding is a broken promise.
+        """
+        name, near = f"{first}{REPAIR}{second}", self._near(first.cut, ())
+        outcome = self._repeated(builder, second, name, first.cut, near, cut_repair=True)
+        found = [replace(each, broken=False, source=REPAIRING) for each in outcome.findings if each.broken]
+        return replace(outcome, findings=found)
+
+    def _near(self, cut: int, others: Iterable[int]) -> list[int]:
+        current = self.positions.current(cut)
+        near = {current - 1, current, current + 1, *self.positions.at_stake(cut)}
+        return sorted({*near, *others} & set(range(len(self.source.steps))))
 
     @contextmanager
-    def recovery(self, state: State) -> Iterator[Recording | None]:
-        """Record what the file system writes when it recovers from this state (:func:`interrupted.recovery_of`)."""
+    def recovery(self, state: State, *, repair: bool = False) -> Iterator[Recording | None]:
+        """Record what the mount of this state writes, or its full repair (:func:`interrupted.recovery_of`)."""
         image = self.images / "first.img"
         self.builder.make(state, image)
         try:
-            with interrupted.recovery_of(image, self.tested, self.examiner.target) as recording:
+            with interrupted.recovery_of(
+                image, self.tested, self.examiner.target, repair=repair
+            ) as recording:
                 yield recording
         finally:
             image.unlink()
 
     def _repeated(
-        self, builder: Builder, state: State, name: str, cut: int, others: Iterable[int]
+        self,
+        builder: Builder,
+        state: State,
+        name: str,
+        cut: int,
+        runs: list[int],
+        *,
+        cut_repair: bool = False,
     ) -> Outcome:
         """Examine a state with findings twice and keep those that recur: a busy machine may refuse a mount once."""
-        current = self.positions.current(cut)
-        near = {current - 1, current, current + 1, *self.positions.at_stake(cut)}
-        runs = sorted({*near, *others} & set(range(len(self.source.steps))))
-        once = self._once(builder, state, name, cut, runs)
+        once = self._once(builder, state, name, cut, runs, cut_repair=cut_repair)
         if not once.seen.findings and not once.broken:
             return once
-        twice = self._once(builder, state, name, cut, runs)
+        twice = self._once(builder, state, name, cut, runs, cut_repair=cut_repair)
         known = {finding.sort for finding in once.findings}
         found = [finding for finding in twice.findings if finding.sort in known]
         return replace(twice, findings=found, unrepeated=len(found) < len(once.findings))
 
-    def _once(self, builder: Builder, state: State, name: str, cut: int, runs: list[int]) -> Outcome:
+    def _once(
+        self, builder: Builder, state: State, name: str, cut: int, runs: list[int], *, cut_repair: bool
+    ) -> Outcome:
         image = self.images / "state.img"
         made = builder.make(state, image)
         try:
-            seen = self.examiner.examine(image, runs)
+            seen = self.examiner.examine(image, runs, cut_repair=cut_repair)
         finally:
             image.unlink()
         outcome = Outcome(made=made, seen=seen, findings=list(seen.findings))

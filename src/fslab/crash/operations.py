@@ -113,6 +113,13 @@ def _create(directory: Path, sequence: int, after: Tree, generation: int) -> Non
         _write("n", block)(directory, sequence, after, generation)
 
 
+def _unlink_synced(directory: Path, *_: object) -> None:
+    """Remove the name of a while it is open, and call fsync on it."""
+    with (directory / "a").open("rb") as file:
+        (directory / "a").unlink()
+        os.fsync(file.fileno())
+
+
 def _touch(directory: Path, *_: object) -> None:
     os.close(os.open(directory / "n", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
 
@@ -148,7 +155,7 @@ def _append(flags: int = 0) -> Callable[[Path, int, Tree, int], None]:
 
 OPERATIONS = (
     Operation(
-        name="create n", makes=("n",), target="n", run=_touch,
+        name="create n", metadata=True, makes=("n",), target="n", run=_touch,
         effect=lambda tree, _: tree.added("n", Inode()),
     ),
     Operation(
@@ -175,11 +182,15 @@ OPERATIONS = (
         effect=_writes("a", 0), durable=("a", 0),
     ),
     Operation(
-        name="truncate a to 1 block", needs=("a",), target="a", effect=_resizes("a", 1),
+        name="truncate a to 1 block", metadata=True, needs=("a",), target="a", effect=_resizes("a", 1),
         run=lambda directory, *_: os.truncate(directory / "a", BLOCK_BYTES),
     ),
     Operation(
-        name="truncate a to 5 blocks", needs=("a",), target="a", effect=_resizes("a", 5),
+        name="truncate a to 0 blocks", metadata=True, needs=("a",), least=1, target="a", effect=_resizes("a", 0),
+        run=lambda directory, *_: os.truncate(directory / "a", 0),
+    ),
+    Operation(
+        name="truncate a to 5 blocks", metadata=True, needs=("a",), target="a", effect=_resizes("a", 5),
         run=lambda directory, *_: os.truncate(directory / "a", 5 * BLOCK_BYTES),
     ),
     Operation(
@@ -204,42 +215,51 @@ OPERATIONS = (
     Operation(
         name="insert a range into a", needs=("a",), least=1, target="a", shifts=True, effect=_shifts(1), run=_insert,
     ),
-    Operation(name="setxattr a", needs=("a",), target="a", run=_attribute, effect=_attributes),
+    Operation(name="setxattr a", metadata=True, needs=("a",), target="a", run=_attribute, effect=_attributes),
     Operation(
-        name="removexattr a", needs=("a",), removed=True, target="a", effect=lambda tree, _: _attributes(tree, None),
+        name="removexattr a", metadata=True, needs=("a",), removed=True, target="a",
+        effect=lambda tree, _: _attributes(tree, None),
         run=lambda directory, *_: os.removexattr(directory / "a", contents.ATTRIBUTE),
     ),
     Operation(
-        name="link a l", needs=("a",), makes=("l",), target="l",
+        name="link a l", metadata=True, needs=("a",), makes=("l",), target="l",
         effect=lambda tree, _: tree.named("l", tree.names["a"]),
         run=lambda directory, *_: os.link(directory / "a", directory / "l"),
     ),
     Operation(
-        name="symlink a s", makes=("s",), run=lambda directory, *_: (directory / "s").symlink_to("a"),
+        name="symlink a s", metadata=True, makes=("s",), run=lambda directory, *_: (directory / "s").symlink_to("a"),
         effect=lambda tree, _: tree.added("s", Inode(kind="symlink", target="a")),
     ),
     Operation(
-        name="rename a r", needs=("a",), makes=("r",), target="r", effect=_renames("a", "r"),
+        name="rename a r", metadata=True, needs=("a",), makes=("r",), target="r", effect=_renames("a", "r"),
         run=lambda directory, *_: (directory / "a").rename(directory / "r"),
     ),
     Operation(
-        name="rename a d/r", needs=("a", "d"), makes=("d/r",), target="d/r", effect=_renames("a", "d/r"),
+        name="rename s t", metadata=True, needs=("s",), makes=("t",), kind="symlink", effect=_renames("s", "t"),
+        run=lambda directory, *_: (directory / "s").rename(directory / "t"),
+    ),
+    Operation(
+        name="rename a d/r", metadata=True, needs=("a", "d"), makes=("d/r",), target="d/r", effect=_renames("a", "d/r"),
         run=lambda directory, *_: (directory / "a").rename(directory / "d/r"),
     ),
     Operation(
-        name="rename b over a", needs=("a", "b"), target="a", effect=_renames("b", "a"),
+        name="rename b over a", metadata=True, needs=("a", "b"), target="a", effect=_renames("b", "a"),
         run=lambda directory, *_: (directory / "b").rename(directory / "a"),
     ),
     Operation(
-        name="rename n over a", needs=("a", "n"), target="a", effect=_renames("n", "a"),
+        name="rename n over a", metadata=True, needs=("a", "n"), target="a", effect=_renames("n", "a"),
         run=lambda directory, *_: (directory / "n").rename(directory / "a"),
     ),
     Operation(
-        name="unlink a", needs=("a",), effect=lambda tree, _: tree.unnamed("a"),
+        name="unlink a", metadata=True, needs=("a",), effect=lambda tree, _: tree.unnamed("a"),
         run=lambda directory, *_: (directory / "a").unlink(),
     ),
     Operation(
-        name="mkdir m", makes=("m",), target="m", run=lambda directory, *_: (directory / "m").mkdir(),
+        name="unlink a and fsync it", metadata=True, needs=("a",), gone="a", run=_unlink_synced,
+        effect=lambda tree, _: tree.unnamed("a"),
+    ),
+    Operation(
+        name="mkdir m", metadata=True, makes=("m",), target="m", run=lambda directory, *_: (directory / "m").mkdir(),
         effect=lambda tree, _: tree.added("m", Inode(kind="directory")),
     ),
 )  # fmt: skip

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
+from fslab.crash import promised
 from fslab.crash.contents import BLOCK_BYTES, HOLE, SECTOR_BYTES, Place, Stamp, attribute, block, describe
-from fslab.crash.findings import POSIX, SYNC, WRITE, Finding, Kind
+from fslab.crash.findings import Finding, Kind
 from fslab.crash.history import SETUP, History
-from fslab.crash.steps import Sync
 from fslab.crash.tree import START, Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
 from fslab.storage.promises import Promise
@@ -164,8 +164,16 @@ def _wrong_sector(
     sequence: int, number: int, versions: list[Inode], data: bytes, start: int
 ) -> tuple[bool, str] | None:
     """Do the same as :func:`_wrong` for the sectors from byte ``start``, without checking the size."""
+    blocks = range(start // BLOCK_BYTES, len(data) // BLOCK_BYTES)
+    whole = {
+        each
+        for each in blocks
+        if _is_one_of(_stamps(versions, each), data[each * BLOCK_BYTES :][:BLOCK_BYTES], 0, sequence, number)
+    }
     for at in range(start, len(data), SECTOR_BYTES):
         number_of_block, within = divmod(at, BLOCK_BYTES)
+        if number_of_block in whole:
+            continue
         sector = data[at : at + SECTOR_BYTES]
         allowed = _stamps(versions, number_of_block)
         if _is_one_of(allowed, sector, within, sequence, number):
@@ -219,7 +227,7 @@ def _first_name(number: int) -> str:
 def _finding(history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
     return Finding(
         kind=kind, broken=True, detail=f"{detail}; {_why(history, step)}", name=name, step=step,
-        sequence=history.number, source=history.promises.caution or _source(history, step),
+        sequence=history.number, source=history.promises.caution or promised.source(history, step, kind),
     )  # fmt: skip
 
 
@@ -228,16 +236,6 @@ def _of(promise: Promise, history: History, kind: Kind, step: int, name: str, de
         kind=kind, broken=promise.given, detail=detail, name=name, step=step, sequence=history.number,
         source=promise.source,
     )  # fmt: skip
-
-
-def _source(history: History, step: int) -> str:
-    """Return the text that makes the promise: POSIX for fsync, unless another kind of step made it."""
-    if step == SETUP:
-        return POSIX
-    promising = history.steps[step - 1]
-    if promising.operation is not None:
-        return WRITE
-    return SYNC if promising.sync is Sync.SYNC else POSIX
 
 
 def _why(history: History, step: int) -> str:

@@ -33,6 +33,12 @@ class Positions:
     by_run: Mapping[int, tuple[list[int], list[Progress]]] = field(default_factory=dict)
     flushed: tuple[int, ...] = ()
 
+    @property
+    def ends(self) -> list[int]:
+        """The row of each run's last mark: its last step has returned."""
+        places = zip(self.rows, self.places, strict=True)
+        return [row for row, place in places if place.done == self.steps[place.number]]
+
     @classmethod
     def of(cls, log: pl.DataFrame, steps: tuple[int, ...]) -> Positions:
         marks = log.filter(log["mark"].is_not_null() & log["mark"].str.contains(":", literal=True))

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any
 
 from fslab.crash.sources import Source
-from fslab.errors import FslabError, UnsupportedError
+from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.system import block_log, disk, mounts, proc, sysfs
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from fslab.crash.examine import Subject
+
 START = "start"
 FLUSHED = "flushed"  # after each group of runs that are performed at the same time
 TRIES = 10
+IN_USE_S = 2.0
+MOUNT_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,6 +84,21 @@ def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1
             disk.ask(server, "mark", name=FLUSHED)
     disk.ask(server, "sync")
     return recording
+
+
+@contextmanager
+def put_away(mount: mounts.Mount, tested: Subject) -> Iterator[None]:
+    """Unmount the recorded file system, and mount it again at the end.
+
+    Before Linux 6.7, btrfs does not mount a state while another device with the same UUID is mounted.
+    """
+    os.chdir("/")  # a campaign starts its tools in the directory under test
+    mounts.unmount(mount.target, deadline_s=IN_USE_S)
+    try:
+        yield
+    finally:
+        argv = tested.driver.mount_argv(tested.options, mount.source, str(mount.target))
+        proc.run(argv, failure=MountError, timeout_s=MOUNT_LIMIT_S)
 
 
 class _EndedError(FslabError):

@@ -19,7 +19,6 @@ from fslab.errors import FslabError, MountError
 from fslab.system import disk, mounts, proc
 
 PER_DIRECTORY = 1000
-IN_USE_S = 2.0
 LIMIT_S = 6 * 3600.0  # for the repair of a large hard disk; the trial has its own limit
 FORMAT = 1
 _NEW = "new"
@@ -65,7 +64,7 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
     target, server = mounts.containing(directory).target, recording.disk_of(directory)
     os.chdir("/")  # a campaign starts its tools in the directory under test
     # This fails if another process uses the file system, and it makes earlier writes durable before the cut.
-    mounts.unmount(target, deadline_s=IN_USE_S)
+    mounts.unmount(target, deadline_s=recording.IN_USE_S)
     _mount(device, target, tested)
     _cut(server, directory, load)
     found, before, kernel = Recovery(), _transferred(server), Complaints()

@@ -24,6 +24,8 @@ def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem:
         "states": tally.states,
         "states_in_recovery": tally.again,
         "states_in_recovery_broken": tally.again_broken,
+        "states_in_repair": tally.repaired,
+        "states_in_repair_lost": tally.repaired_lost,
         "states_damaged": tally.damaged,
         "states_unrepeated": tally.unrepeated,
         "promises_kept": len(tally.promised - tally.broken),

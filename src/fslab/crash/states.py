@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import StrEnum
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -21,10 +22,18 @@ if TYPE_CHECKING:
 
 ANSWER_BYTES = 1 << 22
 AGAIN = "+"  # between the names of two states; the second is of the recovery from the first
+REPAIR = "+repair+"  # the same; the second is of the repair of the first
 _N = r"\d{1,18}"
 _ID = re.compile(
     rf"({_N})-(kept|lost|random-({_N})|torn({_N})-({_N})|without-((?:{_N}(?:\.{_N})*)?))", re.ASCII
 )
+
+
+class Cuts(StrEnum):
+    """Where the power is cut: anywhere, or only directly after each run, with all unflushed writes lost."""
+
+    ANYWHERE = "anywhere"
+    ENDS = "ends"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -91,6 +100,12 @@ def chosen(log: pl.DataFrame, count: int, random: Random, *, unit: int) -> list[
         fate = random.choice(("random", "random", "torn"))
         found.add(State(cut=cut, fate=fate, seed=seed, unit=unit if fate == "torn" else 512))
     return sorted(found, key=lambda state: (state.cut, str(state)))
+
+
+def at_ends(ends: Sequence[int], count: int, random: Random) -> list[State]:
+    """Choose ``count`` of the rows at which a run ended: a cut directly after each, with all unflushed writes lost."""
+    rows = ends if len(ends) <= count else random.sample(ends, count)
+    return [State(cut=row + 1, fate="lost") for row in sorted(rows)]
 
 
 class Builder:

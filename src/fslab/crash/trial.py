@@ -15,7 +15,7 @@ from fslab.crash.judge import Judge, Outcome, judge_of
 from fslab.crash.minimise import fewest_lost
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
-from fslab.crash.states import State
+from fslab.crash.states import Cuts, State
 
 OTHERS = 2  # earlier runs that each state is examined for, besides the current run and its neighbours
 MINIMISED = 3
@@ -26,15 +26,18 @@ IMAGES = "1g"
 @dataclass(kw_only=True, slots=True)
 class Tally:
     """Counts over all states. ``again``: states after a second cut, during the recovery from the first;
-    ``again_broken``: those of them with a broken promise. ``promised``, ``broken``, ``lost``: steps that had
-    returned, as (run, step). ``unrepeated``: states with a finding that did not occur again. ``loss_window_ns``: for
-    each state after one cut, the age of the oldest lost operation. ``findings``: the first of each sort; ``counts``:
-    how often it was found.
+    ``again_broken``: those of them with a broken promise. ``repaired``, ``repaired_lost``: the same for cuts during a
+    full repair, after which something promised was missing, or damage remained. ``promised``, ``broken``, ``lost``:
+    steps that had returned, as (run, step). ``unrepeated``: states with a finding that did not occur again.
+    ``loss_window_ns``: for each state after one cut, the age of the oldest lost operation. ``findings``: the first of
+    each sort; ``counts``: how often it was found.
     """
 
     states: int = 0
     again: int = 0
     again_broken: int = 0
+    repaired: int = 0
+    repaired_lost: int = 0
     damaged: int = 0
     unrepeated: int = 0
     promised: set[tuple[int, int]] = field(default_factory=set)
@@ -58,14 +61,14 @@ class Tally:
                 self.broken.add((finding.sequence, finding.step))
 
 
-def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: int, unit: int) -> Tally:
-    """Judge all states. For ``recoveries`` of the states without a broken promise, also judge a second cut. Minimise
-    the first broken promises."""
+def judge_all(
+    judge: Judge, chosen: list[State], random: Random, *, cuts: Cuts, recoveries: int, repairs: int, unit: int
+) -> Tally:
+    """Judge all states. For ``recoveries`` of the states without a broken promise, also judge a second cut, during the
+    mount; for ``repairs`` of them, during a full repair. Minimise the first broken promises."""
     tally, sound = Tally(), list[State]()
     for state in chosen:
-        current = judge.positions.current(state.cut)
-        others = random.sample(range(current + 1), min(OTHERS, current + 1))
-        outcome = judge.after(state, others)
+        outcome = judge.after_end(state) if cuts is Cuts.ENDS else _with_others(judge, state, random)
         tally.states += 1
         tally.recovery_ns += [] if outcome.seen.recovery_ns is None else [outcome.seen.recovery_ns]
         tally.loss_window_ns.append(outcome.oldest_ns)
@@ -79,20 +82,35 @@ def judge_all(judge: Judge, chosen: list[State], random: Random, *, recoveries: 
     if judge.tested.promises.consistent.given:
         for state in random.sample(sound, min(recoveries, len(sound))):
             judge_recovery(judge, state, tally, random, unit=unit)
+    if judge.tested.driver.full_repair_argv("") is not None:
+        for state in random.sample(sound, min(repairs, len(sound))):
+            judge_recovery(judge, state, tally, random, unit=unit, repair=True)
     return tally
 
 
-def judge_recovery(judge: Judge, first: State, tally: Tally, random: Random, *, unit: int) -> None:
-    """Judge some states of the recovery from ``first``; none if it cannot be mounted or the mount writes nothing."""
-    with judge.recovery(first) as recording:
+def _with_others(judge: Judge, state: State, random: Random) -> Outcome:
+    current = judge.positions.current(state.cut)
+    return judge.after(state, random.sample(range(current + 1), min(OTHERS, current + 1)))
+
+
+def judge_recovery(
+    judge: Judge, first: State, tally: Tally, random: Random, *, unit: int, repair: bool = False
+) -> None:
+    """Judge some states of the mount of ``first``, or of its ``repair``; none if it fails or writes nothing."""
+    with judge.recovery(first, repair=repair) as recording:
         log = None if recording is None else recording.table()
         if recording is None or log is None or log.filter(log["op"] == "write").is_empty():
             return
         with states.builder(recording.log, recording.base) as builder:
             for second in states.chosen(log, CUTS_EACH, random, unit=unit):
-                outcome = judge.after_both(first, second, builder)
-                tally.again += 1
-                tally.again_broken += outcome.broken
+                if repair:
+                    outcome = judge.after_cut_repair(first, second, builder)
+                    tally.repaired += 1
+                    tally.repaired_lost += bool(outcome.findings)
+                else:
+                    outcome = judge.after_both(first, second, builder)
+                    tally.again += 1
+                    tally.again_broken += outcome.broken
                 tally.add(outcome)
 
 
@@ -119,14 +137,21 @@ def judged(
     source: Source[Any],
     *,
     count: int,
+    cuts: Cuts,
     recoveries: int,
+    repairs: int,
     unit: int,
     seed: int,
     images: Path,
 ) -> Tally:
-    """Return the tally of ``count`` states, and of states during the recovery from ``recoveries`` of them."""
+    """Return the tally of ``count`` states, of states during the recovery from ``recoveries`` of them, and of states
+    during the full repair of ``repairs`` of them."""
     log, random = recording.table(), Random(seed)  # noqa: S311 - to be repeated
-    wanted = states.chosen(log, count, random, unit=unit)
     with states.builder(recording.log, recording.base) as builder:
         judge = judge_of(tested, recording, source, builder, images)
-        return judge_all(judge, wanted, random, recoveries=recoveries, unit=unit)
+        wanted = (
+            states.at_ends(judge.positions.ends, count, random)
+            if cuts is Cuts.ENDS
+            else states.chosen(log, count, random, unit=unit)
+        )
+        return judge_all(judge, wanted, random, cuts=cuts, recoveries=recoveries, repairs=repairs, unit=unit)

@@ -23,9 +23,10 @@ class Promises:
 
     ``consistent``: it mounts without repair, and its checker finds nothing. ``names``: fsync of a file also keeps its
     names (new, linked, renamed). ``attributes``: fsync of a file also keeps its extended attributes. ``directories``:
-    fsync of a directory keeps its new entries, even if the new files were not synced. ``rename``: a renamed file has
-    its old or its new name, never none. ``replace``: if a new file is renamed over a name, the name has the old or the
-    new contents, without fsync. ``unexposed``: a file never contains bytes of another file, or deleted bytes.
+    fsync of a directory keeps its new entries, even if the new files were not synced. ``removal``: fsync of a file
+    keeps the removal of its last name (it is still open). ``rename``: a renamed file has its old or its new name, never
+    none. ``replace``: if a new file is renamed over a name, the name has the old or the new contents, without fsync.
+    ``unexposed``: a file never contains bytes of another file, or deleted bytes.
     ``caution``: why the options void the promises of POSIX on a disk with a volatile cache, from their documentation;
     None: they do not.
     """
@@ -34,6 +35,7 @@ class Promises:
     names: Promise
     attributes: Promise
     directories: Promise
+    removal: Promise
     rename: Promise
     replace: Promise
     unexposed: Promise

@@ -130,6 +130,8 @@ class Workload(ABC, Generic[P]):
     summary: ClassVar[str]
     tools: ClassVar[tuple[Tool, ...]]
     Parameters: type[P]
+    # It cuts the power of its virtual disk or makes it fail: in a guest, the disk's server runs in the guest too.
+    drives_disk: ClassVar[bool] = False
 
     @abstractmethod
     def metrics(self, parameters: P) -> tuple[Metric, ...]:

@@ -3,7 +3,7 @@
 Builds the ``fslab crash test`` command and parses its document; starts no process. Method: docs/crash.md.
 """
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -65,9 +65,22 @@ class CrashParameters(Parameters):
     states: int = Field(
         150, ge=1, le=100_000, description="number of crash states to create, mount and check"
     )
+    cuts: Literal["anywhere", "ends"] = Field(
+        "anywhere",
+        description="where the power is cut: anywhere, or only at the ends of the sequences, directly after the sync "
+        "that ends each, with all unflushed writes lost",
+    )
+    operations: Literal["all", "metadata"] = Field(
+        "all",
+        description="operations of the sequences: all, or metadata: those that write no contents of files",
+    )
     recoveries: int = Field(
         5, ge=0, le=100_000,
         description="number of crash states of which the recovery (the mount) is cut as well, three times each",
+    )  # fmt: skip
+    repairs: int = Field(
+        2, ge=0, le=100_000,
+        description="number of crash states of which a full repair (e2fsck, xfs_repair) is cut, three times each",
     )  # fmt: skip
     sector: SomeSize = Field(
         "4k",
@@ -109,6 +122,7 @@ class Crash(Workload[CrashParameters]):
         Tool(program="fslab-disk", package=None),
     )
     Parameters = CrashParameters
+    drives_disk = True
 
     def metrics(self, parameters: CrashParameters) -> tuple[Metric, ...]:  # noqa: ARG002
         """Return counts of promises, losses and states, the time to mount a state, and the age of lost data."""
@@ -126,11 +140,11 @@ class Crash(Workload[CrashParameters]):
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
         """Return ``fslab crash test`` on the trial's directory."""
-        options = {
+        options: dict[str, object] = {
             "length": parameters.length, "sequences": parameters.runs, "states": parameters.states,
-            "recoveries": parameters.recoveries, "threads": parameters.threads,
+            "recoveries": parameters.recoveries, "repairs": parameters.repairs, "threads": parameters.threads,
             "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS,
-            "scratch": job.scratch,
+            "cuts": parameters.cuts, "operations": parameters.operations, "scratch": job.scratch,
             "recordings": paths.recordings(),
         }  # fmt: skip
         if parameters.application is not None:
@@ -161,13 +175,14 @@ class Crash(Workload[CrashParameters]):
         return Needs(abilities=frozenset({Ability.DIRECT_WRITES, Ability.HARD_LINKS, Ability.SYMLINKS}))
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
-        """Scale the numbers of sequences, states and recoveries."""
+        """Scale the numbers of sequences, states, recoveries and repairs."""
         found = {
             "sequences": scaling.count(parameters.runs, factor, least=_LEAST_SEQUENCES),
             "states": scaling.count(parameters.states, factor, least=_LEAST_STATES),
         }
-        if parameters.recoveries:
-            found["recoveries"] = scaling.count(parameters.recoveries, factor)
+        for name in ("recoveries", "repairs"):
+            if count := getattr(parameters, name):
+                found[name] = scaling.count(count, factor)
         return found
 
     def traits(self, parameters: CrashParameters) -> Traits:
@@ -187,7 +202,7 @@ class Crash(Workload[CrashParameters]):
             each_s = application.seconds_each(applications.parse_settings(application, parameters.settings))
         return (
             self._steps(parameters) * each_s
-            + (parameters.states + _AGAIN * parameters.recoveries) / _GUESSED_PER_S
+            + (parameters.states + _AGAIN * (parameters.recoveries + parameters.repairs)) / _GUESSED_PER_S
         )
 
     def _steps(self, parameters: CrashParameters) -> int:

@@ -52,6 +52,7 @@ class IoErrors(Workload[IoErrorsParameters]):
         Tool(program="fslab-disk", package=None),
     )
     Parameters = IoErrorsParameters
+    drives_disk = True
 
     def metrics(self, parameters: IoErrorsParameters) -> tuple[Metric, ...]:  # noqa: ARG002
         """Return counts of operations, and metrics of the file system that are 1 or 0."""

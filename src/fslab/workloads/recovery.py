@@ -52,6 +52,7 @@ class Recovery(Workload[RecoveryParameters]):
         Tool(program="fslab-engine", package=None),
     )
     Parameters = RecoveryParameters
+    drives_disk = True
 
     def metrics(self, parameters: RecoveryParameters) -> tuple[Metric, ...]:
         """Return times, bytes that the disk transferred during mount, and the number of unsynced files kept."""

@@ -77,10 +77,11 @@ class OptionSwitch:
 class FileSystem(ABC):
     """A file system. The registry sets ``name`` from the file's name.
 
-    ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device, the size itself slows
-    the file system down. ``limits``: what it does not support. ``refusal``: why fslab does not build it (None: it
-    does). ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
-    features`` finds missing by default.
+    ``repair_needs_replay``: a full repair refuses a log that was not replayed. ``repaired_statuses``: exit statuses of
+    a repair that succeeded. ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device,
+    the size itself slows the file system down. ``limits``: what it does not support. ``refusal``: why fslab does not
+    build it (None: it does). ``kernels``: the Linux versions that have it. ``switches``: the options that enable
+    features which ``fslab features`` finds missing by default.
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
@@ -102,6 +103,8 @@ class FileSystem(ABC):
     fair_size_bytes: ClassVar[int | None] = None
     limits: ClassVar[Limits] = Limits()
     refusal: ClassVar[str | None] = None
+    repair_needs_replay: ClassVar[bool] = False
+    repaired_statuses: ClassVar[frozenset[int]] = frozenset({0})
     kernels: ClassVar[Kernels] = Kernels()
     switches: ClassVar[Mapping[str, OptionSwitch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
@@ -148,6 +151,11 @@ class FileSystem(ABC):
 
     def repair_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
         """Return the command that repairs an unmounted image without asking. Pure."""
+        return None
+
+    def full_repair_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
+        """Return the command that rewrites the metadata of an unmounted image and keeps all data; None if there is no
+        such repair. Pure."""
         return None
 
     def copy_mount_options(self, options: str) -> str:

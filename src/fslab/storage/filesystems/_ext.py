@@ -51,6 +51,7 @@ _NO_JOURNAL = "Documentation/filesystems/ext2.rst, Journaling: without a journal
 _NAMES = "fs/ext4/fsync.c: fsync commits the transaction with the name; without a journal, ext4_sync_parent"
 _NO_CHILDREN = "fs/ext4/fsync.c, ext4_fsync_nojournal: writes the directory, not the new inodes that it names"
 _ATTRIBUTES = "fs/ext4/fsync.c: fsync commits the transaction of the inode's last change; fstests generic/066"
+_REMOVAL = "fs/ext4/fsync.c: fsync commits the transaction of the inode's last change; fstests generic/764"
 _NO_ATTRIBUTES = "fstests generic/066 and generic/489 are for file systems with a journal only"
 _NO_BARRIER = (
     "ext4.rst, barrier: barriers make volatile disk write caches safe to use; else a cache needs a battery"
@@ -74,6 +75,8 @@ class ExtFileSystem(FileSystem):
     Linux 5.13; fs/ext4/mballoc.c, ext4_mb_prefetch): on a modelled hard disk 33 reads for an ext4 of 64 GiB, 508 for an
     ext3, which take 0.2 and 2.5 s of a trial.
     """
+
+    repaired_statuses = frozenset({0, 1})  # e2fsck(8): 1 if errors were corrected
 
     tools: ClassVar[tuple[Tool, ...]] = ()
     min_size_bytes = 16 << 20
@@ -128,6 +131,7 @@ class ExtFileSystem(FileSystem):
             names=Promise(given=True, source=_NAMES),
             attributes=Promise(given=journal, source=_ATTRIBUTES if journal else _NO_ATTRIBUTES),
             directories=Promise(given=journal, source=_JOURNAL if journal else _NO_CHILDREN),
+            removal=Promise(given=journal, source=_REMOVAL if journal else _NO_JOURNAL),
             rename=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
             replace=Promise(given=replaced, source="ext4.rst, auto_da_alloc" if journal else _NO_JOURNAL),
             unexposed=Promise(given=ordered, source="ext4.rst, data=" if journal else _NO_JOURNAL),
@@ -141,6 +145,10 @@ class ExtFileSystem(FileSystem):
     def repair_argv(self, image: str) -> list[str]:
         """Return ``e2fsck -f -y``."""
         return ["e2fsck", "-f", "-y", image]
+
+    def full_repair_argv(self, image: str) -> list[str]:
+        """Return ``e2fsck -f -y``, which replays the journal first."""
+        return self.repair_argv(image)
 
 
 def _pairs(options: str) -> list[tuple[str, str]]:

@@ -71,6 +71,11 @@ class Btrfs(FileSystem):
             directories=Promise(
                 given=True, source="fs/btrfs/tree-log.c: log_new_dir_dentries logs the new inodes too"
             ),
+            removal=Promise(
+                given=True,
+                source="commit 5e85262e542d (btrfs: fix fsync of files with no hard links not persisting deletion); "
+                "fstests generic/764",
+            ),
             rename=tree,
             replace=Promise(
                 given=False,

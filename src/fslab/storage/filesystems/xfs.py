@@ -15,6 +15,7 @@ class Xfs(FileSystem):
     summary = "journalled, extents, allocation groups, delayed logging"
     tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
     mount_type = "xfs"
+    repair_needs_replay = True
     min_size_bytes = 300 << 20  # mkfs.xfs(8): refuses smaller devices since xfsprogs 5.19
     switches = {"quotas": OptionSwitch(mount="uquota")}
     stripe_options = ("su", "sw", "sunit", "swidth", "noalign")
@@ -59,16 +60,18 @@ class Xfs(FileSystem):
         log = Promise(
             given=True, source="Documentation/filesystems/xfs/xfs-delayed-logging-design.rst: ordered, atomic"
         )
+        synced = Promise(
+            given=True, source="fs/xfs/xfs_file.c: fsync forces the log up to the inode's last change"
+        )
         return Promises(
             consistent=log,
-            names=Promise(
-                given=True, source="fs/xfs/xfs_file.c: fsync forces the log up to the inode's last change"
-            ),
+            names=synced,
             attributes=Promise(
                 given=True,
                 source="fs/xfs/xfs_file.c: fsync forces the log up to the inode's last change; fstests generic/066",
             ),
             directories=log,
+            removal=synced,
             rename=log,
             replace=Promise(
                 given=False, source="XFS FAQ: why do I see binary NULLS in some files after recovery"
@@ -85,6 +88,10 @@ class Xfs(FileSystem):
     def repair_argv(self, image: str) -> list[str]:
         """Return ``xfs_repair -L``, which discards a log that cannot be replayed."""
         return ["xfs_repair", "-L", "-f", image]
+
+    def full_repair_argv(self, image: str) -> list[str]:
+        """Return ``xfs_repair``, which builds the trees of each allocation group anew. It refuses an unreplayed log."""
+        return ["xfs_repair", "-f", image]
 
     def copy_mount_options(self, options: str) -> str:
         """Add ``nouuid``, because XFS refuses a second file system with the same UUID."""

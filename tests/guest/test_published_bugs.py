@@ -1,0 +1,55 @@
+"""Finds published bugs of btrfs in the kernel of Debian's User-Mode Linux, without being told where they are.
+
+All sequences of one and two operations without file contents are tried in a guest, each cut after its last sync.
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from tests.guest.conftest import cell
+
+from fslab.campaign.guests import Guests
+from fslab.cell import MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord
+
+DISK = {"profile": "none", "size": "320m", "memory": "320m", "log": "data"}
+# Fixed in Linux 6.16, 6.18 and 7.1, and not in 6.1.176: the commit, its test in fstests, and a sequence that shows it.
+PUBLISHED = {
+    "5e85262e542d, generic/764": ["unlink a and fsync it"],
+    "953902e4fb4c, generic/779": ["symlink a s", "fsync-directory", "rename s t", "fsync-directory"],
+    "5254d4181add, generic/788": ["truncate a to 0 blocks", "fsync a", "link a l", "fsync-directory"],
+}
+
+
+def crashed(guests: Guests, filesystem: str, **parameters: object) -> TrialRecord:
+    stack = StackSpec(
+        name=filesystem, medium=MediumSpec(name="m", type="virtual", options=DISK), filesystem=filesystem,
+        machine=MachineSpec(type="uml", memory="2g"),
+    )  # fmt: skip
+    wanted = cell(
+        filesystem, stack=stack, time_limit_s=1800.0,
+        workload=WorkloadSpec(name="cuts", tool="crash", parameters={"recoveries": 0, **parameters}),
+    )  # fmt: skip
+    return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=0, seed=7))
+
+
+def broken(record: TrialRecord) -> list[list[str]]:
+    """Return the sequences after which a promise was broken."""
+    assert record.status in {Status.OK, Status.INVALID}, record.error
+    document = json.loads(record.raw["stdout"])
+    return [each["sequence"] for each in document["findings"] if each["broken"]]
+
+
+def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: Guests) -> None:
+    record = crashed(guests, "ext4", sequences=3, states=6)
+    assert broken(record) == []
+    assert record.metrics["states"].value == 6
+
+
+@pytest.mark.slow
+def test_bugs_that_upstream_has_fixed_are_found_by_trying_all_short_sequences(guests: Guests) -> None:
+    every = {"length": 2, "operations": "metadata", "cuts": "ends", "sequences": 1500, "states": 1500}
+    found = broken(crashed(guests, "btrfs", **every))
+    assert [name for name, steps in PUBLISHED.items() if steps not in found] == []
