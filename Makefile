@@ -11,8 +11,11 @@
 #
 # STUDY=loop-vm chooses another study, FSLAB_ARGS='--budget 1m' adds arguments.
 
-VENV := .venv
-UV := .tools/bin/uv
+# Everything is made in this directory, or in a cache of the user if the source tree is read-only or another user's.
+BUILD ?= $(if $(shell test -w . && echo yes),.,$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/fslab/build)
+TARGET := $(BUILD)/target
+VENV := $(BUILD)/.venv
+UV := $(BUILD)/.tools/bin/uv
 READY := $(VENV)/.ready
 INSTALLED := $(VENV)/.installed
 SOURCES := pyproject.toml uv.lock Cargo.toml Cargo.lock $(shell find engine packaging -type f -not -path '*/target/*' 2>/dev/null)
@@ -20,6 +23,9 @@ ROOT := $(filter 0,$(shell id -u))
 export PATH := $(PATH):/usr/local/sbin:/usr/sbin:/sbin
 STUDY ?= $(if $(ROOT),quick,here)
 export UV_PROJECT_ENVIRONMENT := $(VENV)
+ifneq ($(BUILD),.)
+export CARGO_TARGET_DIR := $(TARGET)
+endif
 # Container images set it. Every start of fslab, and each of pytest's workers, would then compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -27,21 +33,21 @@ unexport PYTHONDONTWRITEBYTECODE
 
 run: build-packages $(INSTALLED)
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
-	@$(VENV)/bin/fslab run $(STUDY) --report target/report.html $(FSLAB_ARGS)
+	@$(VENV)/bin/fslab run $(STUDY) --report $(TARGET)/report.html $(FSLAB_ARGS)
 
 # Most tests wait as long as they compute: three times as many workers as CPUs (measured: 288 s; 348 s with twice as
 # many). Shuffled, so that each has its share of the slow ones, but alike each time: make test-repeat changes the order.
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
 # Python's tests wait much of their time: cargo compiles while packages are installed (its second call waits for the
-# first) and runs its tests beside Python's; what it says comes at the end. Collected once before, the tests' modules are
-# compiled once, and not by each worker.
+# first) and runs its tests beside Python's; what it says comes at the end. Collected once before in a new clone, the
+# tests' modules are compiled once, and not by each worker.
 define both
 @mkdir -p target; rust=; trap 'kill $$built $$rust 2>/dev/null; exit 130' INT TERM HUP; \
 cargo test --workspace --quiet --no-run >/dev/null 2>&1 & built=$$!; \
 $(MAKE) --no-print-directory test-packages || { wait; exit 1; }; \
 tests/in_memory.sh cargo test --workspace --quiet $(2) >target/cargo-test.log 2>&1 & rust=$$!; \
-$(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
+test -d tests/unit/__pycache__ || $(VENV)/bin/pytest -q --collect-only $(1) >/dev/null; \
 $(PYTEST) $(1); python=$$?; wait $$rust; rust=$$?; cat target/cargo-test.log; exit $$((python || rust))
 endef
 
@@ -114,8 +120,8 @@ define sync
 { $(fetch_uv); } && $(UV) sync --locked --quiet $(1); synced=$$?; wait; exit $$synced
 endef
 
-fetch_uv = test -x $(UV) || { python3 -m venv .tools && \
-    .tools/bin/pip install --quiet --disable-pip-version-check uv==0.13.8; }
+fetch_uv = test -x $(UV) || { python3 -m venv $(BUILD)/.tools && \
+    $(BUILD)/.tools/bin/pip install --quiet --disable-pip-version-check uv==0.13.8; }
 
 $(UV):
 	$(fetch_uv)
@@ -123,6 +129,7 @@ $(UV):
 # fslab alone; the programs that develop, test and document it come with setup, and stay.
 $(INSTALLED): $(SOURCES)
 	$(call sync,--no-default-groups --inexact)
+	@test $(BUILD) = . || echo "this directory is not writable: fslab is $(VENV)/bin/fslab"
 	@touch $@
 
 $(READY): $(SOURCES)
