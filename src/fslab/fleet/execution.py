@@ -33,6 +33,7 @@ UNDO_S = 180.0  # a campaign's clean-up may take this long
 STARTS = 4
 SIGNALLED = 128  # an exit status from here on: a signal ended fslab
 AGAIN_S = 5.0
+LONGEST_MESSAGE = 1000
 ENDED_WELL = (CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT)
 # Exit codes of errors that refuse an assignment before anything is done.
 REFUSED = range(2, UnsupportedError.exit_code + 1)
@@ -49,7 +50,8 @@ class Ending:
 @dataclass(kw_only=True, slots=True)
 class Execution:
     """One execution. ``own``: path of the machine's own store. ``meanwhile`` is called every two seconds or more often.
-    ``lost`` is set by any thread that finds the assignment cancelled or taken over."""
+    ``lost`` is set by any thread that finds the assignment cancelled or taken over. ``left``: what the last clean-up
+    could not undo."""
 
     held: Assignment
     fleet: FleetStore
@@ -58,6 +60,7 @@ class Execution:
     tell: Callable[[str], object]
     meanwhile: Callable[[], object]
     lost: threading.Event = field(default_factory=threading.Event)
+    left: str | None = None
 
     def run(self) -> Ending:
         """Measure, send the results, and return how the assignment ended. A later call resumes an interrupted one."""
@@ -100,7 +103,7 @@ class Execution:
             return self._watched(child, sender)
         finally:
             _end(child)
-            _undo(self.tell)
+            self.left = _undo(self.tell)
 
     def _watched(self, child: proc.Child, sender: Sender) -> int | None:
         looked, trials, changed = time.monotonic(), -1, time.monotonic()
@@ -139,7 +142,9 @@ class Execution:
         if code in REFUSED and status is None:
             return Ending(AssignmentStatus.REFUSED, error)
         if code is None:  # what it said is only that it was interrupted
-            return Ending(AssignmentStatus.FAILED, f"no trial for {self.settings.stall:.0f} s")
+            message = f"no trial for {self.settings.stall:.0f} s"
+            left = f"; cannot be undone: {self.left}" if self.left else ""
+            return Ending(AssignmentStatus.FAILED, (message + left)[:LONGEST_MESSAGE])
         return Ending(AssignmentStatus.FAILED, error or f"exit status {code}")
 
 
@@ -162,14 +167,16 @@ def _end(child: proc.Child) -> None:
     child.end()
 
 
-def _undo(tell: Callable[[str], object]) -> None:
-    """Clean up what a killed process left."""
+def _undo(tell: Callable[[str], object]) -> str | None:
+    """Clean up what a killed process left. Returns what could not be undone first."""
     try:
         _, failures = cleanup.clean_all()
     except FslabError as error:
         failures = [error]
     for failure in failures:
         tell(f"cannot be undone: {failure}")
+    first = failures[0] if failures else None
+    return None if first is None else ": ".join(filter(None, (first.where, first.what)))
 
 
 def _error_in(log: Path) -> str:
