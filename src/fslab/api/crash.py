@@ -3,6 +3,7 @@
 import os
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -32,9 +33,10 @@ E = TypeVar("E", bound=StrEnum)
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrashRequest:
     """The extent of a crash test. It tries ``sequences`` sequences of up to ``length`` operations each, and ``states``
-    crash states of their recording, with the power cut where ``cuts`` says. ``alphabet``: which operations. For
-    ``recoveries`` of these states, the mount is cut again; for ``repairs``, a full repair. ``sector``: bytes that
-    the disk writes atomically. ``given``: use only these sequences, with their steps separated by semicolons.
+    crash states of their recording, with the power cut where ``cuts`` says. ``alphabet``: which operations. ``skip``:
+    do not choose at random, but take the sequences after the first ``skip``. For ``recoveries`` of these states, the
+    mount is cut again; for ``repairs``, a full repair. ``sector``: bytes that the disk writes atomically. ``given``:
+    use only these sequences, with their steps separated by semicolons.
 
     ``application``: instead of operations, do ``sequences`` runs of this application with ``settings``, each of
     ``transactions`` transactions. ``threads``: run so many sequences or runs of the application at a time.
@@ -45,6 +47,7 @@ class CrashRequest:
     states: int = 200
     cuts: Cuts = Cuts.ANYWHERE
     alphabet: Alphabet = Alphabet.ALL
+    skip: int | None = None
     recoveries: int = 5
     repairs: int = 2
     sector: int = 4096
@@ -235,11 +238,7 @@ def _source(request: CrashRequest) -> Source[Any]:
             raise UsageError(
                 "needs --application", where="--settings", hint="add --application NAME, or omit --settings"
             )
-        random = Random(request.seed)  # noqa: S311 - to be repeated
-        ends = request.cuts is Cuts.ENDS
-        sampled = bounded.sampled(request.length, request.sequences, random, request.alphabet, promising=ends)
-        chosen = _given(request.given) or tuple(sampled)
-        return Sequences(chosen=chosen)
+        return Sequences(chosen=_given(request.given) or tuple(_chosen(request)))
     if request.given:
         raise UsageError(
             "cannot be combined with --application", where="--sequence", hint="give only one of them"
@@ -252,6 +251,20 @@ def _source(request: CrashRequest) -> Source[Any]:
         application=application, settings=settings, runs=request.sequences, transactions=request.transactions,
         seed=request.seed,
     )  # fmt: skip
+
+
+def _chosen(request: CrashRequest) -> list[Sequence]:
+    promising = request.cuts is Cuts.ENDS
+    if request.skip is None:
+        random = Random(request.seed)  # noqa: S311 - to be repeated
+        return bounded.sampled(
+            request.length, request.sequences, random, request.alphabet, promising=promising
+        )
+    every = bounded.enumerated(request.length, request.alphabet, promising=promising)
+    found = list(islice(every, request.skip, request.skip + request.sequences))
+    if not found:
+        raise UsageError(f"there are no more than {request.skip} sequences", where="--skip")
+    return found
 
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:

@@ -35,8 +35,12 @@ def try_states(
         typer.Option(help="Where the power is cut: anywhere, or ends (only directly after each sequence)."),
     ] = "anywhere",
     operations: Annotated[
-        str, typer.Option(help="Operations to use: all, or metadata (those that write no contents).")
+        str, typer.Option(help="What to use: all, or metadata (no contents; fsync only).")
     ] = "all",
+    skip: Annotated[
+        int | None,
+        typer.Option(min=0, help="Leave out so many sequences, and take the next ones instead of a choice."),
+    ] = None,
     recoveries: Annotated[
         int,
         typer.Option(
@@ -90,6 +94,7 @@ def try_states(
         states=states,
         cuts=crash.cuts_of(cuts),
         alphabet=crash.alphabet_of(operations),
+        skip=skip,
         recoveries=recoveries,
         repairs=repairs,
         sector=sector,

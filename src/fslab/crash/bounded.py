@@ -15,7 +15,8 @@ from fslab.crash.tree import START
 
 
 class Alphabet(StrEnum):
-    """The operations that sequences are made of: all, or only those that write no contents of files."""
+    """What sequences are made of: everything, or operations that write no contents of files, and fsync of files and of
+    the directory."""
 
     ALL = "all"
     METADATA = "metadata"
@@ -28,7 +29,16 @@ def exhaustive(length: int, alphabet: Alphabet = Alphabet.ALL) -> Iterator[Seque
     """
     known = [each for each in OPERATIONS if each.metadata or alphabet is Alphabet.ALL]
     for chosen in product(known, repeat=length):
-        yield from _synced(chosen)
+        yield from _synced(chosen, alphabet)
+
+
+def enumerated(
+    length: int, alphabet: Alphabet = Alphabet.ALL, *, promising: bool = False
+) -> Iterator[Sequence]:
+    """Yield all sequences of 1 to ``length`` operations; if ``promising``, those whose last step makes a promise."""
+    for operations in range(1, length + 1):
+        every = exhaustive(operations, alphabet)
+        yield from (each for each in every if each[-1].promising or not promising)
 
 
 def sampled(
@@ -39,8 +49,7 @@ def sampled(
     *,
     promising: bool = False,
 ) -> list[Sequence]:
-    """Return at most ``count`` sequences of 1 to ``length`` operations; if ``promising``, those whose last step makes a
-    promise.
+    """Return at most ``count`` of the sequences of :func:`enumerated`.
 
     These are all sequences of the short lengths while they fit, then a random sample of the next length.
     """
@@ -52,27 +61,29 @@ def sampled(
     return found
 
 
-def _synced(chosen: tuple[Operation, ...]) -> Iterator[Sequence]:
+def _synced(chosen: tuple[Operation, ...], alphabet: Alphabet) -> Iterator[Sequence]:
     tree = START
     for operation in chosen:
         if not operation.possible(tree):
             return
         tree = operation.effect(tree, 2)
     last = len(chosen) - 1
-    for syncs in product(*(_after(operation, last=at == last) for at, operation in enumerate(chosen))):
+    for syncs in product(
+        *(_after(operation, alphabet, last=at == last) for at, operation in enumerate(chosen))
+    ):
         steps = ((Step(operation=operation), sync) for operation, sync in zip(chosen, syncs, strict=True))
         yield tuple(step for pair in steps for step in pair if step is not None)
 
 
-def _after(operation: Operation, *, last: bool) -> list[Step | None]:
+def _after(operation: Operation, alphabet: Alphabet, *, last: bool) -> list[Step | None]:
     found: list[Step | None] = [None]
     if operation.target is not None:
         found.append(Step(sync=Sync.FSYNC, target=operation.target))
-        if last:
+        if last and alphabet is Alphabet.ALL:
             found.append(Step(sync=Sync.FDATASYNC, target=operation.target))
     if last or operation.target is None:
         found.append(Step(sync=Sync.DIRECTORY))
-    if last:
+    if last and alphabet is Alphabet.ALL:
         found.append(Step(sync=Sync.SYNC))
     return found
 

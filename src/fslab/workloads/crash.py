@@ -72,8 +72,13 @@ class CrashParameters(Parameters):
     )
     operations: Literal["all", "metadata"] = Field(
         "all",
-        description="operations of the sequences: all, or metadata: those that write no contents of files",
+        description="what the sequences are made of: all, or metadata: operations that write no contents of files, and "
+        "fsync of files and of the directory",
     )
+    skip: int | None = Field(
+        None, ge=0,
+        description="take the sequences after the first N of all, in their order, instead of a random choice",
+    )  # fmt: skip
     recoveries: int = Field(
         5, ge=0, le=100_000,
         description="number of crash states of which the recovery (the mount) is cut as well, three times each",
@@ -147,6 +152,8 @@ class Crash(Workload[CrashParameters]):
             "cuts": parameters.cuts, "operations": parameters.operations, "scratch": job.scratch,
             "recordings": paths.recordings(),
         }  # fmt: skip
+        if parameters.skip is not None:
+            options["skip"] = parameters.skip
         if parameters.application is not None:
             options |= {
                 "application": parameters.application, "settings": parameters.settings,
