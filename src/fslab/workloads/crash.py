@@ -28,7 +28,7 @@ _TIMES = ("recovery", "loss_window")
 _SHARES = {"p50": 0.5, "p95": 0.95}
 _COUNTS = {
     "promises_broken": Direction.LOWER,
-    "promises_kept": Direction.HIGHER,
+    "promises_kept": Direction.NEITHER,  # as many as the sequences and the states happen to test
     "lost_operations": Direction.LOWER,
     "states_damaged": Direction.LOWER,
     "states": Direction.NEITHER,
@@ -140,8 +140,10 @@ class Crash(Workload[CrashParameters]):
         return (*counts, *times)
 
     def headline(self, parameters: CrashParameters) -> tuple[str, ...]:
-        time = "recovery_p50" if parameters.application is None else "loss_window_p95"
-        return ("promises_broken", "lost_operations", time)
+        times = (
+            ("recovery_p50", "recovery_p95") if parameters.application is None else ("loss_window_p95",)
+        )
+        return ("promises_broken", "promises_kept", "states", "lost_operations", *times)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
         """Return ``fslab crash test`` on the trial's directory."""
