@@ -140,9 +140,7 @@ class Crash(Workload[CrashParameters]):
         return (*counts, *times)
 
     def headline(self, parameters: CrashParameters) -> tuple[str, ...]:
-        times = (
-            ("recovery_p50", "recovery_p95") if parameters.application is None else ("loss_window_p95",)
-        )
+        times = ("recovery_p50", "recovery_p95") if parameters.application is None else ("loss_window_p95",)
         return ("promises_broken", "promises_kept", "states", "lost_operations", *times)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
