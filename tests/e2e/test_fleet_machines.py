@@ -1,9 +1,11 @@
-"""Tests of machines that are not as they should be: wrong clocks, other versions, a full disk, a disk that hangs."""
+"""Tests of machines with a wrong clock, another version, a full disk or a disk that hangs, and of lost ones."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -253,3 +255,34 @@ def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
         study.write_text(WRITING.replace("20s", "1s"))
         again = lab.json("run", study, "--fleet", "--trials", "2")
         check_results(lab, again, 2)
+
+
+def test_the_share_of_a_lost_machine_moves(two: fleet_lab.Lab, study: Path) -> None:
+    """A machine stops in the middle of its share and is removed: the other one measures the share from its beginning.
+
+    When it wakes up, nothing that it measures is stored.
+    """
+    work = STUDY[STUDY.index("  files:") : STUDY.index("trials:")]
+    study.write_text(STUDY.replace(work, work + work.replace("files:", "more:", 1)))
+    _, lost = two.members
+    lost.pause()
+    run = two.begin("run", study, "--fleet", "--spread", "--json")
+    wait_for(partial(lost.processes, "fslab.fleet.measuring"))
+    asleep = lost.processes()
+    for process in asleep:
+        os.kill(process, signal.SIGSTOP)
+    try:
+        wait_for(lambda: two.fslab("fleet", "forget", "lab2", check=False).returncode == 0)
+        out, errors = run.communicate(timeout=LIMIT_S)
+    finally:
+        for process in asleep:
+            os.kill(process, signal.SIGCONT)
+    assert run.returncode == 0, errors
+    lost.go_on()
+    found = sorted((each["name"], each["status"], each["trials"]) for each in json.loads(out)["machines"])
+    assert found == [("lab1", "finished", CELLS * 8)] * 2 + [("lab2", "moved", 0)]
+    wait_for(lambda: "cancelled or taken over" in lost.log)
+    shown = two.json("fleet", "status", json.loads(out)["run"])["assignments"]
+    (moved,) = (each for each in shown if each["status"] == "moved")
+    assert moved["message"] == "the machine was removed: begins anew on lab1"
+    assert moved["trials"] == 0

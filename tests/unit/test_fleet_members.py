@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -436,3 +436,37 @@ def test_the_authority_is_not_the_scheduler_s(fleet: Path) -> None:
     assert mine.complete
     assert certificates.fingerprint(mine.certificate) != certificates.fingerprint(fleet / "fleet.pem")
     assert not certificates.authority_key(mine.directory).exists()
+
+
+def test_certificates_are_renewed_before_they_expire(
+    fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of scheduler and enrolment server by the scheduler, with their keys; a machine's by joining again."""
+    mine = certificates.Credentials(directory=certificates.scheduler_directory(fleet))
+    assert certificates.renew(fleet) == []
+    monkeypatch.setattr(certificates, "VALID", timedelta(days=59))
+    other = tmp_path / "other"
+    certificates.make_authority(other, "bench")
+    old = certificates.fingerprint(other / "fleet.pem")
+    monkeypatch.undo()
+    key = (other / "fleet.key").read_bytes()
+    assert certificates.renew(other) == ["enrolment", "scheduler"]
+    assert certificates.renew(other) == []
+    assert (other / "fleet.key").read_bytes() == key
+    assert certificates.fingerprint(other / "fleet.pem") != old
+    assert certificates.expires(other / "fleet.pem") - datetime.now(UTC) > timedelta(days=700)
+    made = x509.load_pem_x509_certificate((other / "scheduler" / "fleet.pem").read_bytes())
+    made.verify_directly_issued_by(x509.load_pem_x509_certificate((other / "ca.pem").read_bytes()))
+    assert made.subject.rfc4514_string() == "CN=scheduler"
+    assert mine.complete
+
+
+def test_joining_again_renews_a_machine_s_certificate(
+    fleet: Path, server: tuple[str, int], tmp_path: Path
+) -> None:
+    token = invitations.invite(fleet, valid_s=60, machines=2)
+    certificate = certificates.Credentials(directory=tmp_path / "w").certificate
+    enrolment.join(server, token, "lab1", tmp_path / "w")
+    first = certificates.fingerprint(certificate)
+    enrolment.join(server, token, "lab1", tmp_path / "w")
+    assert certificates.fingerprint(certificate) != first

@@ -104,7 +104,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         table.add_column(title, overflow="fold")
     for each in machines:
         seen = "online" if each.is_online else f"not seen for {format_duration(each.unseen_s)}"
-        seen += _clock(each.facts.get("clock_ahead_s"))
+        seen += _clock(each.facts.get("clock_ahead_s")) + _certificate(each.facts.get("certificate_until"))
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
@@ -119,6 +119,19 @@ def _clock(ahead_s: object) -> str:
     if not isinstance(ahead_s, int | float) or not ahead_s:
         return ""
     return f", clock {format_duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
+
+
+def _certificate(until: object) -> str:
+    """Return when a machine's certificate expires, if it has to be renewed."""
+    from datetime import UTC, datetime, timedelta
+
+    try:
+        expires = datetime.fromisoformat(str(until))
+    except ValueError:  # what a machine says of itself is not trusted
+        return ""
+    if expires.tzinfo is None or expires - datetime.now(UTC) > timedelta(days=60):
+        return ""
+    return f", certificate until {expires:%Y-%m-%d}"
 
 
 def show_schedules(schedules: list[FleetSchedule]) -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from queue import Empty, Queue
 
@@ -84,7 +85,15 @@ class Agent:
         """Serve until this process is interrupted. The next agent resumes an interrupted assignment."""
         user = confined.ids_of(self.settings.link_user)
         confined.check(user)
+        until = certificates.expires(self.credentials.certificate)
+        if until - datetime.now(UTC) < certificates.RENEWED:
+            self.tell(
+                f"this machine's certificate expires on {until:%Y-%m-%d}: join again with a new invitation"
+            )
         machine = this_machine(self.settings)
+        machine = machine.model_copy(
+            update={"facts": {**machine.facts, "certificate_until": until.isoformat()}}
+        )
         fleet = patiently(lambda: self._joined(machine), self.tell)
         mine = self.credentials
         link = LinkKeeper(

@@ -18,6 +18,7 @@ from fslab.errors import FslabError, UsageError
 
 AUTHORITY_VALID = timedelta(days=3650)
 VALID = timedelta(days=730)
+RENEWED = timedelta(days=60)  # before they expire
 BACKDATED = timedelta(days=2)  # clocks of machines may differ
 
 
@@ -103,9 +104,7 @@ def make_authority(directory: Path, name: str) -> None:
 def make_request(name: str) -> tuple[bytes, bytes]:
     """Return a new private key and a request for a certificate of that name, both PEM."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    return _pem(key), request.public_bytes(serialization.Encoding.PEM)
+    return _pem(key), _request(key, name)
 
 
 def issue(directory: Path, request: bytes, name: str) -> bytes:
@@ -135,6 +134,24 @@ def issue(directory: Path, request: bytes, name: str) -> bytes:
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
+def renew(directory: Path) -> list[str]:
+    """Renew the certificates of enrolment server and scheduler if they expire within 60 days. Returns their names.
+
+    Their keys stay. Invitations contain the fingerprint of the enrolment server's certificate: older ones are invalid.
+    """
+    renewed = []
+    for name, home in (("enrolment", directory), ("scheduler", scheduler_directory(directory))):
+        mine = Credentials(directory=home)
+        if expires(mine.certificate) - datetime.now(UTC) > RENEWED:
+            continue
+        key = serialization.load_pem_private_key(mine.key.read_bytes(), None)
+        if not isinstance(key, ec.EllipticCurvePrivateKey):
+            raise FslabError("is not a key of a fleet", where=str(mine.key))
+        write(mine.certificate, issue(directory, _request(key, name), name), 0o644)
+        renewed.append(name)
+    return renewed
+
+
 def fingerprint(certificate: Path) -> bytes:
     """Return the SHA-256 of a certificate's DER form: 32 bytes."""
     return x509.load_pem_x509_certificate(certificate.read_bytes()).fingerprint(hashes.SHA256())
@@ -152,6 +169,12 @@ def write(path: Path, content: bytes, mode: int) -> None:
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, mode)
         file.write(content)
+
+
+def _request(key: ec.EllipticCurvePrivateKey, name: str) -> bytes:
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    request = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
+    return request.public_bytes(serialization.Encoding.PEM)
 
 
 def _dated(valid: timedelta) -> x509.CertificateBuilder:

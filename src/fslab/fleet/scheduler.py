@@ -70,6 +70,8 @@ def serve(
     address to listen on."""
     ids = confined.ids_of(user)
     confined.check(ids)
+    for name in certificates.renew(directory):
+        tell(f"certificate renewed: {name}; invitations that were made before are no longer valid")
     with _listening(host, settings.enrolment_port) as listening:
         scheduler = f"{settings.address}:{settings.port}"
         enrolment = EnrolmentServer(
