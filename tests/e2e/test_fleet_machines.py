@@ -229,7 +229,7 @@ def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
     """A trial's process waits for a frozen file system, and not even SIGKILL ends it.
 
     The agent ends the study with the mount that cannot be undone, stays online, and runs the next study when the disk
-    is back. Takes ten minutes: a clean-up has its time.
+    is back. Takes some minutes: a clean-up has its time.
     """
     study.write_text(WRITING)
     with fleet_lab.lab(programs, tmp_path, 1) as lab:
