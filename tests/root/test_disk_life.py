@@ -93,6 +93,27 @@ def test_a_model_that_is_too_fast_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "fslab-disk").exists()
 
 
+@pytest.mark.parametrize("options", [[], ["--profile", "hdd-7200"]])
+def test_a_server_that_measures_itself_can_be_killed(options: list[str], tmp_path: Path) -> None:
+    """The server ends at once, before ``clean``: it never waits for an answer of its own."""
+    for number in range(5):
+        directory = tmp_path / f"fslab-disk-{number}"
+        argv = [str(BINARY), "serve", str(directory), "--control", f"{directory}.control"]
+        server = subprocess.Popen([*argv, "--size", str(SIZE), *options], stdout=subprocess.PIPE)
+        try:
+            assert server.stdout is not None
+            children = Path(f"/proc/{server.pid}/task/{server.pid}/children")
+            measures = False
+            while not (measures or select.select([server.stdout], [], [], 0)[0]):
+                measures = bool(children.read_text().split())
+            server.kill()
+            assert server.wait(LIMIT_S) == -signal.SIGKILL
+        finally:
+            subprocess.run([BINARY, "clean", directory], check=True, timeout=LIMIT_S)
+            server.kill()
+            server.communicate()
+
+
 @pytest.mark.slow
 @pytest.mark.alone
 def test_fifty_kills_leave_nothing(tmp_path: Path) -> None:

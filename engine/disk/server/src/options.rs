@@ -10,7 +10,7 @@ use fslab_disk_model::ssd::Collection;
 
 use crate::export::{self, Format};
 use crate::predict::{self, Predict};
-use crate::{clean, serve, states};
+use crate::{calibrate, clean, serve, states};
 
 /// Serves a modelled disk as a file for a loop device.
 ///
@@ -35,6 +35,12 @@ enum Command {
     List,
     /// Predict the performance of a model under a constant load, without serving it; prints JSON
     Predict(Predict),
+    /// Measure reads of PATH for a server; prints JSON
+    #[command(hide = true)]
+    RoundTrip {
+        /// Disk of the server, or a block device on it
+        path: PathBuf,
+    },
     /// Convert a log to the format of another tool
     Export {
         /// Log file given to 'serve' with --log
@@ -167,6 +173,7 @@ impl Arguments {
             Command::Serve(options) => serve::serve(options),
             Command::List => Ok(writeln!(std::io::stdout(), "{:#}", profile::list())?),
             Command::Clean { directory } => clean::clean(directory),
+            Command::RoundTrip { path } => calibrate::measure(path),
             Command::Predict(options) => predict::predict(options),
             Command::Export { log, output, format } => export::export(log, *format, output),
             Command::States { log, base } => states::states(log, base),
