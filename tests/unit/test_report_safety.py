@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 import tests.unit.test_report as reports
+from rich.console import Console
 from tests.unit.test_report import BTRFS, EXT4, IOPS, RANDOM, XFS, cells, five, trial
 
 from fslab.cell import WorkloadSpec
 from fslab.record import Metric
-from fslab.report import safety
+from fslab.report import conclusion_terminal, safety
 from fslab.report.conclusion import conclude
 from fslab.report.model import Report
 from fslab.report.page import tradeoffs
@@ -50,6 +53,22 @@ def test_of_those_who_keep_their_promises_nothing_is_said(found: Report) -> None
     without = found.model_copy(update={"rows": tuple(row for row in found.rows if row.metric != BROKEN.name)})
     assert list(safety.unsafe_leaders(without)) == []
     assert list(tradeoffs.figures(without, "")) == []
+
+
+def test_the_conclusion_begins_with_what_power_cuts_broke(found: Report) -> None:
+    assert conclude(found).sentence.startswith(
+        "Power cuts broke promises on ext4 (40), and none on xfs and btrfs. "
+    )
+    speeds = found.model_copy(update={"rows": tuple(row for row in found.rows if row.workload != CUTS.name)})
+    assert "Power cuts" not in conclude(speeds).sentence
+
+
+def test_a_count_says_what_is_counted(found: Report) -> None:
+    shown = Console(width=100, record=True, file=io.StringIO())
+    conclusion_terminal.show(found, conclude(found), shown)
+    text = shown.export_text()
+    assert "power-cuts: promises broken" in text
+    assert "rand-write-4k: " not in text, "IOPS say it themselves"
 
 
 def test_a_point_for_each_stack(found: Report) -> None:

@@ -56,7 +56,11 @@ FULL: list[tuple[str, dict[str, Scalar], dict[str, Scalar]]] = [
     ("dd", {"op": "write", "bs": "64k", "count": 16_384}, {"count": 819}),
     ("sysbench", {"file-test-mode": "rndwr", "file-total-size": "1G"}, {"file-total-size": "52m", "time": 1}),
     ("shell", {"operation": "touch"}, {"files": 500}),
-    ("crash", {"sequences": 400, "states": 1000}, {"sequences": 20, "states": 50, "recoveries": 1, "repairs": 1}),
+    (
+        "crash",
+        {"sequences": 400, "states": 1000},
+        {"sequences": 20, "states": 50, "recoveries": 1, "repairs": 1},
+    ),
     ("iozone", {"size": "1g", "record": "1m"}, {"size": "51m"}),
     ("iozone", {"size": "1m", "record": "4k"}, {"size": "1m"}),
     ("iozone", {"largest": "2g"}, {"largest": "102m"}),

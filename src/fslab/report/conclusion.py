@@ -11,7 +11,7 @@ from fslab.analysis.comparison_model import ComparisonVerdict
 from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report, Row, StackColumn
-from fslab.report.safety import unsafe_leaders
+from fslab.report.safety import unsafe_leaders, verdict
 from fslab.report.words import listed, of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
@@ -37,7 +37,10 @@ class ConclusionWarning(Frozen):
 
 
 class Conclusion(Frozen):
-    """The conclusion of a report. ``more``: number of notes that are not among the ``warnings``."""
+    """The conclusion of a report. ``sentence``: what power cuts broke, if a workload cuts power, and who is best.
+
+    ``more``: number of notes that are not among the ``warnings``.
+    """
 
     sentence: str
     standings: tuple[Standing, ...]
@@ -55,7 +58,7 @@ def conclude(report: Report) -> Conclusion:
     shown = tuple(found[:MOST_WARNINGS])
     notes = sum(1 for each in shown if each not in set(_of_campaign(report)))
     return Conclusion(
-        sentence=_sentence(report, standings),
+        sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
         standings=standings,
         warnings=shown,
         more=len(report.notes) - notes,

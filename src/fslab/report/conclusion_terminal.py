@@ -15,7 +15,7 @@ from fslab.report.fit import lines_of, with_hint
 from fslab.report.model import Report
 from fslab.report.words import ratio_text, share_text
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, format_size, format_value
+from fslab.units import Direction, Unit, format_size, format_value
 
 NARROWEST, WIDEST = 20, 110
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
@@ -131,9 +131,15 @@ def _name(one: Standing, among: Sequence[Standing]) -> str:
 
 
 def _label(one: Standing, among: Sequence[Standing]) -> str:
-    """Return the workload for its first metric, and the indented name of the metric for its other metrics."""
+    """Return the workload for its first metric, and the indented name of the metric for its other metrics.
+
+    A count has no unit that says what is counted: its metric is named, too.
+    """
     first = next(other for other in among if other.workload == one.workload)
-    return one.workload if one is first else f"  {one.metric.replace('_', ' ')}"
+    metric = one.metric.replace("_", " ")
+    if one is not first:
+        return f"  {metric}"
+    return f"{one.workload}: {metric}" if one.unit is Unit.COUNT else one.workload
 
 
 def _value(one: Standing) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.report.model import Report, Row
+from fslab.report.words import listed
 from fslab.units import Direction, Unit
 
 BROKEN = "promises_broken"
@@ -43,6 +44,25 @@ def _of_workload(broken: Row, lost: Row | None) -> Iterator[tuple[str, StackLoss
         also = others.get(each.stack)
         if each.median is not None and also is not None:
             yield each.stack, StackLosses(broken=each.median, lost=also)
+
+
+def verdict(report: Report) -> str | None:
+    """Return which stacks broke promises after power cuts, and how many in the median of their trials, in a sentence.
+
+    ``Power cuts broke promises on ext4 barrier=0 (69), and none on ext4 and xfs.`` None: no workload cuts power.
+    """
+    labels = {stack.id: stack.label for stack in report.stacks}
+    broken: dict[str, float] = {}
+    for stacks in losses(report).values():
+        for stack, what in stacks.items():
+            broken[labels[stack]] = max(what.broken, broken.get(labels[stack], 0.0))
+    if not broken:
+        return None
+    kept = listed([label for label, count in broken.items() if not count])
+    unsafe = listed([f"{label} ({count:g})" for label, count in broken.items() if count])
+    if not unsafe:
+        return f"Power cuts broke no promise on {kept}."
+    return f"Power cuts broke promises on {unsafe}{f', and none on {kept}' if kept else ''}."
 
 
 def speeds(report: Report) -> tuple[Row, ...]:
