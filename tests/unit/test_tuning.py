@@ -289,16 +289,15 @@ class TestIdle:
 class TestBounds:
     """Tests of the limits of what a study can set, which are narrower than those of the kernel."""
 
-    @pytest.mark.parametrize("name", tunables.NAMES)
     @pytest.mark.parametrize(
         "value",
         ["", "-1", "9999999999999999", "1" * 30, "../../x", "a/b", "1\n2", "x.service", "1;2", "٣", "1 2"],
     )
-    def test_every_setting_has_them(self, name: str, value: str) -> None:
-        if (name, value) == (tunables.TIMERS, ""):
-            return
-        with pytest.raises(ValueError, match=r"is not|is not the name of a timer"):
-            tunables.check(name, value)
+    def test_every_setting_has_them(self, value: str) -> None:
+        for name in tunables.NAMES:
+            if (name, value) != (tunables.TIMERS, ""):
+                with pytest.raises(ValueError, match=r"is not|is not the name of a timer"):
+                    tunables.check(name, value)
 
     @pytest.mark.parametrize(
         "name",
