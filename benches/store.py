@@ -29,6 +29,13 @@ PROBES = {f"probe_{number}": Value(value=number / 3, unit=Unit.BYTES) for number
 OUTPUT = {"fio.json": "".join(f"{number:8x}" for number in range(1024))}
 
 
+def made_in() -> Path:
+    """Return a directory on the disk of this checkout that git ignores: a killed benchmark leaves its files there."""
+    found = Path(__file__).parents[1] / "target"
+    found.mkdir(exist_ok=True)
+    return found
+
+
 def one_by_one(url: str, trials: int) -> float:
     """Store the trials, each in its own transaction. Return trials per second."""
     with Store.open(url) as store:
@@ -59,7 +66,7 @@ def main() -> None:
     programs = postgresql.binaries()
     if programs is None:
         raise SystemExit("PostgreSQL's server is not installed: make test-packages")
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory, postgresql.running(programs) as cluster:
+    with tempfile.TemporaryDirectory(dir=made_in()) as directory, postgresql.running(programs) as cluster:
         file, server = f"{directory}/a.sqlite", cluster.url_of(cluster.database())
         print("| what | trials a second |\n|---|---:|")
         print(f"| SQLite, one transaction each | {one_by_one(file, trials):.0f} |")

@@ -34,8 +34,10 @@ while True:
 
 @contextlib.contextmanager
 def load() -> Iterator[None]:
-    """Keep all CPUs busy, and repeatedly write and fsync a file on the disk of the current directory."""
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as directory:
+    """Keep all CPUs busy, and repeatedly write and fsync a file on the disk of this checkout."""
+    target = Path(__file__).parents[1] / "target"
+    target.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target) as directory:
         argvs = [[sys.executable, "-c", BUSY]] * (os.cpu_count() or 1)
         argvs.append([sys.executable, "-c", WRITE, f"{directory}/load", str(WRITTEN_BYTES)])
         started = [subprocess.Popen(argv) for argv in argvs]
