@@ -9,10 +9,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import fleet_lab, postgresql
 from tests.directories import set_directories, sharing
 from tests.limits import LIMIT_S
 from tests.starter import Starter
@@ -98,3 +100,19 @@ def measured(fslab: Fslab, stored: Path, own_directories: Path) -> Fslab:
 @pytest.fixture
 def fslab(tmp_path: Path, starter: Starter) -> Fslab:
     return Fslab(tmp_path, starter)
+
+
+@pytest.fixture
+def programs() -> Path:
+    """Return the directory of PostgreSQL's programs."""
+    found = postgresql.binaries()
+    if found is None:
+        pytest.skip("PostgreSQL's server is not installed: make test-packages")
+    return found
+
+
+@pytest.fixture
+def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
+    """Yield a running fleet of two machines."""
+    with fleet_lab.lab(programs, tmp_path, 2) as made:
+        yield made

@@ -9,12 +9,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import pytest
-from tests import fleet_lab, postgresql
+from tests import fleet_lab
 from tests.limits import LIMIT_S, wait_for
 
 from fslab.store.store import Store
@@ -35,24 +35,10 @@ CELLS = 2
 
 
 @pytest.fixture
-def programs() -> Path:
-    found = postgresql.binaries()
-    if found is None:
-        pytest.skip("PostgreSQL's server is not installed: make test-packages")
-    return found
-
-
-@pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)
     return path
-
-
-@pytest.fixture
-def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
-    with fleet_lab.lab(programs, tmp_path, 2) as made:
-        yield made
 
 
 def measured(member: fleet_lab.Member) -> int:

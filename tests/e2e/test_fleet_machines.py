@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests import fleet_lab, postgresql
+from tests import fleet_lab
 from tests.e2e.test_fleet import CELLS, STUDY, check_results, measured
 from tests.limits import LIMIT_S, wait_for
 
@@ -60,24 +60,10 @@ trials: 8
 
 
 @pytest.fixture
-def programs() -> Path:
-    found = postgresql.binaries()
-    if found is None:
-        pytest.skip("PostgreSQL's server is not installed: make test-packages")
-    return found
-
-
-@pytest.fixture
 def study(tmp_path: Path) -> Path:
     path = tmp_path / "study.yaml"
     path.write_text(STUDY)
     return path
-
-
-@pytest.fixture
-def two(programs: Path, tmp_path: Path) -> Iterator[fleet_lab.Lab]:
-    with fleet_lab.lab(programs, tmp_path, 2) as made:
-        yield made
 
 
 @pytest.fixture
