@@ -153,7 +153,8 @@ def refuses_strangers(two: fleet_lab.Lab, study: Path) -> None:
 
 
 def end_agent(lab: fleet_lab.Lab, member: fleet_lab.Member) -> None:
-    if member.kill("fleet", "worker") and member.agent is not None:
+    if member.agent is not None:  # also one that is just starting, and not yet the agent by its command line
+        member.agent.kill()
         member.agent.wait(LIMIT_S)
     member.start()
 

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not i
 STOCK = {"ext4": "dioread_lock", "xfs": "rw", "btrfs": "rw"}
 ONE_FAST = ["ext4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("xfs", "btrfs"))]
 # On XFS, sync can return while an overwrite is only in the disk's volatile cache (docs/crash.md).
+REMOVED = "unlink a and fsync it"
 IN_PLACE = ["--sequence", "overwrite a; fdatasync a; overwrite a; sync"] * 20
 REPLACE = ["--sequence", "write n; rename n over a"] * 12
 
@@ -77,10 +78,31 @@ def stale_after_sync(finding: dict[str, Any]) -> bool:
     return (finding["kind"], last) == ("data lost", "sync") and "instead of generation" in finding["detail"]
 
 
+def kept_after_removal(finding: dict[str, Any]) -> bool:
+    """Return whether the finding is a removed file that exists although the file was fsynced after its removal."""
+    last = finding["step"] and finding["sequence"][finding["step"] - 1]
+    return (finding["kind"], last) == ("name that must not exist", REMOVED)
+
+
+# What is known of a file system (docs/crash.md).
+KNOWN = {"xfs": stale_after_sync, "btrfs": kept_after_removal}
+
+
 def unexplained(found: dict[str, Any], filesystem: str) -> list[dict[str, Any]]:
-    """Return the broken promises, without the known one of XFS (docs/crash.md)."""
+    """Return the broken promises, without the known one of the file system."""
     broken = [finding for finding in found["findings"] if finding["broken"]]
-    return [finding for finding in broken if filesystem != "xfs" or not stale_after_sync(finding)]
+    known = KNOWN.get(filesystem, lambda _: False)
+    return [finding for finding in broken if not known(finding)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filesystem", STOCK)
+def test_btrfs_may_forget_a_removal_after_an_fsync_of_the_directory(crash: Any, filesystem: str) -> None:
+    """Every broken promise must be the known one of btrfs (docs/crash.md). It depends on the kernel."""
+    sequences = ["--sequence", f"write n; fsync-directory; {REMOVED}"] * 10
+    found = crash(filesystem, "--states", "60", *sequences, options=STOCK[filesystem])
+    assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
+    assert filesystem == "btrfs" or kinds(found, broken=True) == set()
 
 
 @pytest.mark.slow
