@@ -46,6 +46,11 @@ LARGEST_BYTES = (1 << 63) - 1  # loff_t
 LONGEST_S = 100 * 365 * 86400.0
 
 
+def counted(count: int, noun: str) -> str:
+    """Return ``1 trial`` or ``3 trials``."""
+    return f"{count} {noun}{'s' * (count != 1)}"
+
+
 def parse_size(text: str | int) -> int:
     """Return the bytes of ``4k``, ``4K``, ``4kb``, ``4KiB``, ``1.5g`` or a number. Raises ValueError otherwise."""
     match = _SIZE.fullmatch(str(text))

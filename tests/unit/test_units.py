@@ -14,6 +14,7 @@ from fslab.study.fields import adapter_of
 from fslab.study.load import load
 from fslab.units import (
     Unit,
+    counted,
     format_duration,
     format_size,
     format_value,
@@ -169,3 +170,7 @@ def test_what_no_machine_has_is_no_size_and_no_duration(text: str) -> None:
     if text[-1] != "k" and text[-1] != "t":
         with pytest.raises(ValueError, match=r"is longer than|is not a duration"):
             parse_duration(text)
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert [counted(count, "trial") for count in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]

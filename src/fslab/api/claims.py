@@ -21,7 +21,7 @@ from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.study.load import STUDY_LIMIT_BYTES
 from fslab.study.model import Study
-from fslab.units import parse_size
+from fslab.units import counted, parse_size
 
 
 def verdicts(target: str, url: str | None = None, *, published_only: bool = False) -> Verdicts:
@@ -131,5 +131,6 @@ def _conditions(campaign: Campaign, judge: Evaluator) -> str:
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
     return (
         f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
-        f"{sound} usable of {len(judge.trials.records)} trials of {len(campaign.cells)} cells"
+        f"{sound} usable of {counted(len(judge.trials.records), 'trial')} of "
+        f"{counted(len(campaign.cells), 'cell')}"
     )

@@ -21,7 +21,7 @@ from fslab.claims.model import (
 from fslab.claims.verdict_words import VERDICT_NAMES, verdict_words
 from fslab.claims.words import figure_words, finding_words, verdict_of
 from fslab.record import TrialRecord
-from fslab.units import format_duration
+from fslab.units import counted, format_duration
 
 COLUMNS = ("claim", "printed", "supported by their table", "here", "verdict")
 SIGNS = {
@@ -247,8 +247,8 @@ def effort_words(result: StudyResult) -> str:
     """
     share = "" if result.measured is None else f", {result.measured * 100:.0f} % of their time measured"
     return (
-        f"{result.trials} trials in {format_duration(result.minutes * 60)}, {result.with_warnings} of them failed, "
-        f"invalid or with warnings{share}"
+        f"{counted(result.trials, 'trial')} in {format_duration(result.minutes * 60)}, "
+        f"{result.with_warnings} of them failed, invalid or with warnings{share}"
     )
 
 

@@ -8,6 +8,7 @@ import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import UsageError
+from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.api.stores import AssignmentSummary, FleetSchedule, MemberMachine
@@ -53,7 +54,7 @@ def show(found: list[AssignmentSummary]) -> None:
     """Print a line for each assignment."""
     for each in found:
         message = f": {each.message}" if each.message else ""
-        trials = f", {each.trials} trials" if each.trials else ""
+        trials = f", {counted(each.trials, 'trial')}" if each.trials else ""
         say(f"{each.machine}: {each.file} {each.status.value}{trials}{message}")
 
 

@@ -18,7 +18,7 @@ from fslab.cli.progress import Lines, SilentObserver, look_lines, replaced_words
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix import Matrix
 from fslab.store.campaign import Campaign
-from fslab.units import format_duration
+from fslab.units import counted, format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -57,7 +57,9 @@ class LiveView(SilentObserver):
     def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
     ) -> None:
-        self.note(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells")
+        self.note(
+            f"campaign {campaign.id}: {counted(total, 'trial')} of {counted(len(campaign.cells), 'cell')}"
+        )
         self.done, self.total, self.begun = done, total, time.monotonic()
         self.matrix = Matrix(cells=campaign.cells, stopping=campaign.stopping)
         self.matrix.fill(stored)

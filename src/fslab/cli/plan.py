@@ -133,10 +133,11 @@ def _expected(made: Plan) -> str:
 def _trials(made: Plan) -> str:
     """Return ``15 cells × 5 trials = 75 trials``; with a precision, the least and most trials and the stopping rule."""
     from fslab.stopping import Until
+    from fslab.units import counted
 
     cells, least, most = len(made.cells), made.trials, made.stopping.most
     if made.stopping.precision is None:
-        return f"{cells} cells × {least} trials = {cells * least} trials"
+        return f"{counted(cells, 'cell')} × {counted(least, 'trial')} = {counted(cells * least, 'trial')}"
     share = f"{made.stopping.precision * 100:g} %"
     until = {
         Until.DECIDED: f"until it is decided which stacks are better, or that they differ by less than {share}",

@@ -14,7 +14,7 @@ from fslab.campaign.observer import Observer
 from fslab.record import Status, TrialRecord
 from fslab.report.words import ratio_text
 from fslab.store.campaign import Campaign
-from fslab.units import Unit, format_duration, format_value
+from fslab.units import Unit, counted, format_duration, format_value
 from fslab.workloads import parsed
 
 if TYPE_CHECKING:
@@ -122,7 +122,9 @@ class Lines(SilentObserver):
     ) -> None:
         self.done, self.total, self.blocks = done, total, campaign.trials
         kept = f", {done} already done" if done else ""
-        self.console.print(f"campaign {campaign.id}: {total} trials of {len(campaign.cells)} cells{kept}")
+        self.console.print(
+            f"campaign {campaign.id}: {counted(total, 'trial')} of {counted(len(campaign.cells), 'cell')}{kept}"
+        )
 
     def trial_ended(self, record: TrialRecord) -> None:
         self.done += 1

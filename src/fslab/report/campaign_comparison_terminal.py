@@ -21,7 +21,7 @@ from fslab.analysis.campaign_comparison_model import (
 from fslab.machine.differences import words
 from fslab.report.words import is_far, of_differences, ratio_text
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import Direction, Unit, format_value
+from fslab.units import Direction, Unit, counted, format_value
 
 MOST_NAMED = 3
 DIFFERS = frozenset({LineOutcome.BETTER, LineOutcome.WORSE, LineOutcome.HIGHER, LineOutcome.LOWER})
@@ -122,7 +122,7 @@ def _side(side: Side) -> str:
     doubt = f", {side.doubt} of them with warnings" if side.doubt else ""
     told = (
         side.name, *campaigns, side.study or "", begun, "kernel " + " or ".join(side.kernels) if side.kernels else "",
-        f"{side.trials} trials: {side.sound} usable{doubt}",
+        f"{counted(side.trials, 'trial')}: {side.sound} usable{doubt}",
     )  # fmt: skip
     return " · ".join(filter(None, told))
 

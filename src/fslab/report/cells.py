@@ -6,7 +6,7 @@ from rich.text import Text
 
 from fslab.analysis.comparison_model import Mark
 from fslab.report.model import Row, Summary
-from fslab.units import Direction, Unit, format_value
+from fslab.units import Direction, Unit, counted, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
 STYLE = {Mark.BEST: "bold green", Mark.MAYBE_BEST: "green", Mark.NONE: ""}
@@ -79,7 +79,7 @@ def _spread(row: Row, summary: Summary) -> str:
     count = len(summary.values)
     few = f" of {count}" if count < usual_count(row) else ""
     if summary.spread is None:
-        return "1 trial" if count == 1 else f"{count} trials"
+        return counted(count, "trial")
     percent = summary.spread * 100
     return f"± {percent:.1f} %{few}" if percent < 9.95 else f"± {percent:.0f} %{few}"
 

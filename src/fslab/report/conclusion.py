@@ -165,7 +165,7 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
         missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
         found.append(
             ConclusionWarning(
-                what=f"{state}: {counts.stored}{missing} trials stored",
+                what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
                 hint=f"fslab run --resume {report.campaign}",
             )
         )

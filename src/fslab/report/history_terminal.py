@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, LevelChange
 from fslab.report.campaign_comparison_terminal import difference_lines, wrapped
-from fslab.units import Direction, format_value
+from fslab.units import Direction, counted, format_value
 
 BARS = "▁▂▃▄▅▆▇█"
 LISTED = 3  # series; up to this number, each campaign has a line, otherwise there is only a curve
@@ -79,7 +79,7 @@ def _points(series: HistorySeries) -> Table:
 
 
 def _interval(point: HistoryPoint, series: HistorySeries) -> str:
-    trials = f"{point.n} trials" if point.n > 1 else "1 trial"
+    trials = counted(point.n, "trial")
     if point.interval is None:
         return trials
     low, high = (format_value(value, series.unit) for value in (point.interval.low, point.interval.high))

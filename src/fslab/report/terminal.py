@@ -18,7 +18,7 @@ from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.narrow_tables import tall_tables, width_of
 from fslab.report.words import SEVERITY_WORD, ranking_words
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, format_size
+from fslab.units import Direction, counted, format_size
 
 NARROWEST = 20
 
@@ -94,7 +94,8 @@ def _unfinished(report: Report) -> str:
     counts = report.counts
     if counts.planned_most > counts.planned:
         planned = f"{counts.planned} to {counts.planned_most} (as many as needed)"
-        return f"{state}: {counts.stored} trials are stored, of {planned}{advice}"
+        verb = "is" if counts.stored == 1 else "are"
+        return f"{state}: {counted(counts.stored, 'trial')} {verb} stored, of {planned}{advice}"
     missing = advice if counts.stored < counts.planned else ""
     return f"{state}: {counts.stored} of {counts.planned} trials are stored{missing}"
 
@@ -108,7 +109,7 @@ def _legend(report: Report) -> str:
     used = {summary.mark for row in report.rows for summary in row.summaries}
     said = [text for mark, text in meaning.items() if mark in used]
     counts = sorted({cells.usual_count(row) for row in report.rows})
-    trials = f"{counts[0]} trials" if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
+    trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
     if counts[-1] > 0:
         said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
     if any(row.better is Direction.LOWER for row in report.rows):
@@ -135,9 +136,9 @@ def _in_short(note: Note, stored: int) -> str:
     if len(note.places) == 1:
         where = _place(note.places[0])
     elif note.trials == stored:
-        where = f"all {stored} trials"
+        where = "the only trial" if stored == 1 else f"all {stored} trials"
     else:
-        where = f"{note.trials} trials of {len(note.places)} cells"
+        where = f"{counted(note.trials, 'trial')} of {counted(len(note.places), 'cell')}"
     return f"{_head(note)}: {note.summary} ({where})"
 
 
@@ -194,5 +195,7 @@ def _provenance(report: Report) -> Iterator[str]:
         f"{counts.impossible} not possible here" * bool(counts.impossible),
     )
     doubt = f", {counts.doubt} of them with warnings" if counts.doubt else ""
-    trials = ", ".join((f"{counts.stored} trials: {counts.sound} usable{doubt}", *filter(None, kinds)))
+    trials = ", ".join(
+        (f"{counted(counts.stored, 'trial')}: {counts.sound} usable{doubt}", *filter(None, kinds))
+    )
     yield f"campaign {report.campaign} · {report.created:%Y-%m-%d %H:%M} UTC · {trials}"

@@ -8,6 +8,7 @@ import anyio
 
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
+from fslab.units import counted
 
 EVERY_S = 1.0
 
@@ -23,7 +24,7 @@ class CampaignProgress:
     @property
     def text(self) -> str:
         """The progress in words."""
-        return f"{self.status}, {self.trials} trials stored"
+        return f"{self.status}, {counted(self.trials, 'trial')} stored"
 
 
 def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool]) -> CampaignProgress:

@@ -25,7 +25,7 @@ from fslab.report.page.model import Page, PageClaim, PageComparison, PageStateme
 from fslab.report.page.packing import Packer
 from fslab.report.words import listed
 from fslab.store.campaign import Campaign
-from fslab.units import format_size
+from fslab.units import counted, format_size
 
 FEW = 3  # metrics that the first screen has room for in words
 BRIEF_FROM = 2_000  # trials; with more, a page omits details of each trial that few readers need
@@ -105,7 +105,8 @@ def _confidence(report: Report) -> str:
     trials = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     share = f"{report.coverage * 100:g} %"
     meaning = f"A {share} CI contains the true value in {share} of repeated campaigns."
-    return f"{trials} trials of each cell, in random order. {meaning}"
+    noun = "trial" if counts == [1] else "trials"
+    return f"{trials} {noun} of each cell, in random order. {meaning}"
 
 
 def _too_many(report: Report) -> bool:
@@ -224,7 +225,7 @@ def _thinned(moments: list[order.OrderPoint]) -> list[order.OrderPoint]:
         alike.setdefault((moment.stack, moment.sound), []).append(moment)
     return [
         order.OrderPoint(
-            stack=stack, workload=f"{len(chunk)} trials", sound=sound, trials=len(chunk),
+            stack=stack, workload=counted(len(chunk), "trial"), sound=sound, trials=len(chunk),
             minutes=statistics.median(each.minutes for each in chunk),
             ratio=statistics.median(each.ratio for each in chunk),
         )
