@@ -1,17 +1,22 @@
-"""Measures the CPU time of a fleet's agent and link on a machine, idle and while a campaign runs there.
+"""Measures what a fleet's agent and link take from the measurement on their machine.
 
-    .venv/bin/python benches/fleet_disturbance.py --minutes 2
+    .venv/bin/python benches/fleet_disturbance.py --minutes 2 --trials-for 8
 
-Needs root and PostgreSQL's server. One machine in a network namespace runs a study with trials of 10 s. The CPU time
-is read from /proc/PID/task/*/schedstat. Goal: at most 0.1 % of one CPU.
+Needs root and PostgreSQL's server. One machine in a network namespace runs a study of one cell. First the CPU time of
+agent and link, idle and while trials run, from /proc/PID/task/*/schedstat. Goal: at most 0.1 % of one CPU. Then an A/A
+comparison: agent and link are stopped (SIGSTOP) and continued in turn every 15 s, and the trials that ran while they
+were stopped are compared with the others. Goal: the interval of the ratio contains 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -19,13 +24,18 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests import fleet_lab, postgresql
 from tests.limits import wait_for
 
+from fslab.stats.compare import compare_ratio
+from fslab.store.store import Store
+
 STUDY = """
-title: Long trials
+title: Trials of one cell
 media: {disk: {type: ram, size: 128m}}
-stacks: {ext4: {medium: disk, filesystem: ext4}, ext2: {medium: disk, filesystem: ext2}}
-workloads: {read: {tool: fio, rw: randread, size: 32m, runtime: 10s}}
-trials: 400
+stacks: {ext4: {medium: disk, filesystem: ext4}}
+workloads: {read: {tool: fio, rw: randread, size: 32m, runtime: 2s}}
+trials: 4000
 """
+PARTS = {"agent": ("fslab", "fleet", "worker"), "link": ("fslab.fleet.link",)}
+TURN_S = 15.0
 
 
 def cpu_s(pid: int) -> float:
@@ -34,10 +44,52 @@ def cpu_s(pid: int) -> float:
     return sum(int(each.read_text().split()[0]) for each in threads) / 1e9
 
 
+def share(member: fleet_lab.Member, state: str, seconds: float) -> None:
+    """Print the CPU time of agent and link."""
+    time.sleep(30)
+    pids = {part: member.processes(*words)[0] for part, words in PARTS.items()}
+    before = {part: cpu_s(pid) for part, pid in pids.items()}
+    time.sleep(seconds)
+    for part, pid in pids.items():
+        used = cpu_s(pid) - before[part]
+        print(f"{state}, {part}: {used:.2f} s of CPU in {seconds:.0f} s: {used / seconds:.3%}", flush=True)
+
+
+def stopped_in_turn(member: fleet_lab.Member, seconds: float) -> list[tuple[float, float, bool]]:
+    """Stop and continue agent and link in turn. Return the turns: begin, end, whether they were stopped."""
+    pids = [pid for words in PARTS.values() for pid in member.processes(*words)]
+    turns, ends = [], time.monotonic() + seconds
+    while time.monotonic() < ends:
+        for is_stopped in (True, False):
+            for pid in pids:
+                os.kill(pid, signal.SIGSTOP if is_stopped else signal.SIGCONT)
+            begin = time.time()
+            time.sleep(TURN_S)
+            turns.append((begin, time.time(), is_stopped))
+    return turns
+
+
+def compared(member: fleet_lab.Member, turns: Sequence[tuple[float, float, bool]]) -> None:
+    """Print the ratio of the trials that lie within turns with agent and link to those within turns without them."""
+    with Store.open(str(member.home / "data" / "fslab" / "fleet.sqlite")) as store:
+        trials = store.trials(store.campaign().id)
+    found: dict[bool, list[float]] = {True: [], False: []}
+    for trial in trials:
+        begin, value = trial.started.timestamp(), trial.metrics["read_iops"].value
+        for since, until, is_stopped in turns:
+            if since <= begin and begin + trial.duration_s <= until and value is not None:
+                found[is_stopped].append(value)
+    ratio = compare_ratio(found[False], found[True])
+    counts = f"{len(found[False])} trials with agent and link, {len(found[True])} while they were stopped"
+    assert ratio.interval is not None, counts
+    print(f"A/A: {counts}: ratio {ratio.ratio:.4f} ({ratio.interval.low:.4f}-{ratio.interval.high:.4f})")
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--minutes", type=float, default=2)
-    minutes = parser.parse_args().minutes
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=2, help="for each state, to measure the CPU time")
+    parser.add_argument("--trials-for", type=float, default=8, help="minutes of the A/A comparison")
+    arguments = parser.parse_args()
     programs = postgresql.binaries()
     assert programs is not None, "PostgreSQL's server is not installed"
     with (
@@ -47,20 +99,12 @@ def main() -> None:
         (member,) = lab.members
         study = Path(name) / "study.yaml"
         study.write_text(STUDY)
-        watched = {"agent": "fslab\0fleet\0worker", "link": "fslab.fleet.link"}
-        for state in ("idle", "measuring"):
-            if state == "measuring":
-                lab.fslab("run", study, "--fleet", "--detach")
-                wait_for(lambda: member.processes("fslab.fleet.measuring"))
-            time.sleep(30)
-            pids = {part: member.processes(*words.split("\0"))[0] for part, words in watched.items()}
-            before = {part: cpu_s(pid) for part, pid in pids.items()}
-            time.sleep(60 * minutes)
-            for part, pid in pids.items():
-                used = cpu_s(pid) - before[part]
-                print(
-                    f"{state}, {part}: {used:.2f} s of CPU in {60 * minutes:.0f} s: {used / 60 / minutes:.3%}"
-                )
+        share(member, "idle", 60 * arguments.minutes)
+        lab.fslab("run", study, "--fleet", "--detach")
+        wait_for(lambda: member.processes("fslab.fleet.measuring"))
+        share(member, "measuring", 60 * arguments.minutes)
+        turns = stopped_in_turn(member, 60 * arguments.trials_for)
+        compared(member, turns)
         lab.fslab("fleet", "cancel", lab.json("fleet", "status")["assignments"][0]["run"])
 
 

@@ -22,6 +22,7 @@ from hypothesis import settings
 from tests import caches, leaks
 from tests.directories import SESSION, set_directories, sharing
 from tests.hold import Hold
+from tests.order import arranged, measures
 from tests.starter import Forker, Starter
 
 from fslab.__main__ import GARBAGE
@@ -31,7 +32,6 @@ GIB = 1 << 30
 _FORKER = "FSLAB_TEST_FORKER"
 ROOT = os.geteuid() == 0
 WITH_DEVICES = {"root", "e2e", "guest"}
-MEASURE = {"root", "e2e", "browser"}
 
 # IOzone is not in Debian's main component: packaging/iozone.sh installs it into this directory, or into another one.
 _IOZONE = os.environ.get("FSLAB_IOZONE") or str(Path(__file__).parents[1] / "target/iozone")
@@ -187,11 +187,12 @@ def hold(tmp_path: Path) -> Iterator[Hold]:
 def machine(request: pytest.FixtureRequest) -> Iterator[None]:
     """Run a test marked ``alone`` only while no other test measures, in this session or another one.
 
-    Such a test drops the machine's caches or changes its settings, which would disturb the trials of other tests.
+    Such a test drops the machine's caches or changes its settings, which would disturb the trials of other tests. Tests
+    marked ``unaffected`` run beside it.
     """
     alone = request.node.get_closest_marker("alone") is not None
     caches.allow(alone)
-    if request.path.parent.name not in MEASURE:
+    if not alone and not measures(request.node):
         yield
         return
     with sharing(alone=alone):
@@ -217,8 +218,11 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip tests marked ``root`` for other users, with a reason."""
+    """Skip tests marked ``root`` for other users, with a reason. Order the tests of a parallel session."""
+    if workers := int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "0")):
+        items[:] = arranged(items, workers)
     if not ROOT:
         for item in items:
             if item.get_closest_marker("root"):

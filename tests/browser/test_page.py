@@ -166,7 +166,9 @@ def test_no_serious_fault_for_those_who_do_not_see(html: str, opened: Opener, da
     assert grave == []
 
 
-@pytest.mark.parametrize("width", [360, pytest.param(1280, marks=pytest.mark.slow), 1920])
+@pytest.mark.parametrize(
+    "width", [360, *(pytest.param(width, marks=pytest.mark.slow) for width in (1280, 1920))]
+)
 def test_it_fits_and_is_kept_as_a_picture(html: str, opened: Opener, width: int) -> None:
     shown = drawn(opened(html, width=width)).page
     assert shown.evaluate("document.documentElement.scrollWidth") <= width

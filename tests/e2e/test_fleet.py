@@ -17,9 +17,11 @@ import pytest
 from tests import fleet_lab
 from tests.limits import LIMIT_S, wait_for
 
+from fslab.fleet import execution
 from fslab.store.store import Store
+from fslab.system import cgroup
 
-pytestmark = pytest.mark.root
+pytestmark = [pytest.mark.root, pytest.mark.unaffected]
 
 STUDY = """
 title: A study for a fleet
@@ -41,9 +43,19 @@ def study(tmp_path: Path) -> Path:
     return path
 
 
+def store_of(member: fleet_lab.Member) -> Path:
+    """Return the path of the machine's own store."""
+    return member.home / "data" / "fslab" / "fleet.sqlite"
+
+
+def is_in(member: fleet_lab.Member, group: cgroup.ControlGroup | None) -> bool:
+    """Return whether the machine's measuring process is in its control group; also if it can have none."""
+    return group is None or not set(member.processes("fslab.fleet.measuring")).isdisjoint(group.processes())
+
+
 def measured(member: fleet_lab.Member) -> int:
     """Return the number of trials in the machine's own store."""
-    path = member.home / "data" / "fslab" / "fleet.sqlite"
+    path = store_of(member)
     if not path.exists():
         return 0
     with Store.open(str(path)) as own:
@@ -59,7 +71,7 @@ def check_results(lab: fleet_lab.Lab, run: dict[str, object], trials: int) -> No
     url = f"postgresql+psycopg://fslab@/fleet?host={lab.cluster.directory}"
     with Store.open(url) as store:
         for member, told in zip(lab.members, machines, strict=True):
-            with Store.open(str(member.home / "data" / "fslab" / "fleet.sqlite")) as own:
+            with Store.open(str(store_of(member))) as own:
                 here, there = (each.trials(told["campaign"], raw=True) for each in (own, store))
                 assert here == there
                 assert len({(each.cell.id, each.key.block) for each in there}) == trials
@@ -84,6 +96,8 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     for member in two.members:
         for part in ("fslab.fleet.measuring", "fslab.fleet.link"):
             wait_for(partial(member.processes, part))
+    groups = [execution.measuring_group(str(store_of(member))) for member in two.members]
+    wait_for(lambda: all(map(is_in, two.members, groups)))
     assert one.kill("fslab.fleet.measuring")
     assert other.kill("fleet", "worker")
     assert other.agent is not None
@@ -102,6 +116,7 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     said, errors = run.communicate(timeout=LIMIT_S)
     assert run.returncode == 0, errors
     check_results(two, json.loads(said), CELLS * trials)
+    assert not any(group is not None and group.path.exists() for group in groups)
     assert "measuring ended with -9, and starts again" in one.log
     shown = two.fslab("fleet", "results", "study").stdout
     assert "study on 2 machines: lab1, lab2" in shown

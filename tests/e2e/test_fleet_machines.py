@@ -18,7 +18,7 @@ from tests import fleet_lab
 from tests.e2e.test_fleet import CELLS, STUDY, check_results, measured
 from tests.limits import LIMIT_S, wait_for
 
-pytestmark = [pytest.mark.root, pytest.mark.slow]
+pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.unaffected]
 
 # Shifts the clock of the time of day, as libfaketime does. A time namespace cannot (time_namespaces(7)).
 SHIFT = """

@@ -26,7 +26,7 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
     ("name", "settings"),
     [
         ("sqlite", "journal_mode=wal"),
-        ("maildir", "fsync_directory=yes"),
+        pytest.param("maildir", "fsync_directory=yes", marks=pytest.mark.slow),
         pytest.param("postgresql", "", marks=pytest.mark.slow),
     ],
 )
@@ -40,8 +40,8 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
 @pytest.mark.parametrize(
     ("name", "settings"),
     [
-        ("sqlite", ""),
         ("git", ""),
+        pytest.param("sqlite", "", marks=pytest.mark.slow),
         pytest.param("maildir", "", marks=pytest.mark.slow),
         pytest.param("postgresql", "synchronous_commit=off", marks=pytest.mark.slow),
     ],

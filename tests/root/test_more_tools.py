@@ -174,7 +174,7 @@ def test_every_loop(operation: str, workspace: Workspace) -> None:
     assert known(record)[f"{operation}_rate"] > 0
 
 
-@pytest.mark.parametrize("operation", ["create", "dd"])
+@pytest.mark.parametrize("operation", ["create", pytest.param("dd", marks=pytest.mark.slow)])
 def test_a_loop_on_a_full_disk(operation: str, workspace: Workspace) -> None:
     # Deliberately too large for the medium. A study with this workload would be refused before its first trial.
     record = run(workspace, "ext4", "shell", {"operation": operation, "files": 400, "size": "1m"})
@@ -186,7 +186,7 @@ def test_a_loop_on_a_full_disk(operation: str, workspace: Workspace) -> None:
     [
         ("bonnie", {"size": "512m"}),
         ("iozone", {"size": "512m", "program": "engine"}),
-        pytest.param("iozone", {"size": "512m"}, marks=iozone_is_here),
+        pytest.param("iozone", {"size": "512m"}, marks=[iozone_is_here, pytest.mark.slow]),
     ],
 )
 def test_a_full_disk(tool: str, parameters: dict[str, Any], workspace: Workspace) -> None:

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from fslab.campaign import prepared_states
+from fslab.campaign import trial as trials
 from fslab.campaign.guests import Guests
 from fslab.campaign.prepared_states import PreparedStates, Turn
 from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.errors import UnsafeError
+from fslab.errors import ToolFailedError, UnsafeError
 from fslab.plan.shared_files import groups
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, images
@@ -106,12 +107,17 @@ def test_files_that_are_made_faster_than_copied_are_made(
     assert found == [["mkfs", "prepare"], ["copy"], ["mkfs", "prepare"], ["mkfs", "prepare"]]
 
 
-def test_the_state_of_a_failed_trial_is_not_used(guests: Guests) -> None:
+def test_the_state_of_a_failed_trial_is_not_used(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = cell("analyze"), cell("sync-read")
     guests.states.groups = groups([first, second])
-    late = first.model_copy(update={"time_limit_s": 0.001})
-    guests.states.groups = {**guests.states.groups, late.id: guests.states.groups[first.id]}
-    assert trial(guests, late).status is Status.FAILED
+
+    def fails(*_: object) -> None:
+        raise ToolFailedError("the tool ended with an error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(trials, "_measure", fails)
+        record = trial(guests, first)
+    assert (record.status, stages(record)) == (Status.FAILED, ["mkfs", "prepare"])
     assert stages(trial(guests, second)) == ["mkfs", "prepare"]
 
 

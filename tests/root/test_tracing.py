@@ -75,7 +75,7 @@ def instances() -> set[str]:
     # Shares of metadata on Linux 6.18: 0.97, 0.02, 0.02. The bounds allow for other kernels.
     [("btrfs", "defaults", 0.8, 1.0), ("xfs", "defaults", 0.0, 0.2), ("ext4", "data=ordered", 0.0, 0.2)],
 )
-@pytest.mark.parametrize("medium", ["ram", "loop"])
+@pytest.mark.parametrize("medium", ["ram", pytest.param("loop", marks=pytest.mark.slow)])
 def test_metadata_of_synced_writes(
     filesystem: str, mount: str, least: float, most: float, medium: str, workspace: Workspace
 ) -> None:

@@ -1,7 +1,7 @@
 """Executes one assignment on this machine: starts and supervises its measuring process, and sends the results.
 
-The process has a process group of its own and ends with the agent. It is restarted if it was killed. An assignment that
-stores no trial for too long (a mount that hangs) is ended.
+The process has a process group and, where possible, a control group of its own, and ends with the agent. It is
+restarted if it was killed. An assignment that stores no trial for too long (a mount that hangs) is ended.
 """
 
 import os
@@ -10,11 +10,12 @@ import signal
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fslab.campaign import cleanup
+from fslab.campaign import cleanup, journal
 from fslab.errors import BusyError, FslabError, StoreError, UnsupportedError
 from fslab.fleet.confined import TAIL_BYTES, last_line, place
 from fslab.fleet.measuring import MeasuringRequest
@@ -25,7 +26,7 @@ from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import Assignment, AssignmentStatus
 from fslab.store.store import Store
-from fslab.system import paths, proc
+from fslab.system import cgroup, paths, proc
 
 LOOK_S = 2.0
 SEND_S = 60.0
@@ -89,9 +90,11 @@ class Execution:
 
     def _measure(self, request: Path, log: Path, sender: Sender) -> int | None:
         """Run the process to its end. Returns its exit code, or None if it had to be ended."""
+        group = measuring_group(self.own)
         wanted = MeasuringRequest(
-            assignment=self.held, settings=self.settings, store=self.own, agent=os.getpid()
-        )
+            assignment=self.held, settings=self.settings, store=self.own, agent=os.getpid(),
+            group=group and group.path,
+        )  # fmt: skip
         request.write_text(wanted.model_dump_json(), "utf-8")
         output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         argv = [sys.executable, "-m", "fslab.fleet.measuring", str(request)]
@@ -104,6 +107,9 @@ class Execution:
         finally:
             _end(child)
             self.left = _undo(self.tell)
+            # Not while the watchdog of a killed process, which is in the group, cleans up.
+            if group is not None and self.held.campaign not in journal.leftover():
+                group.end()
 
     def _watched(self, child: proc.Child, sender: Sender) -> int | None:
         looked, trials, changed = time.monotonic(), -1, time.monotonic()
@@ -146,6 +152,11 @@ class Execution:
             left = f"; cannot be undone: {self.left}" if self.left else ""
             return Ending(AssignmentStatus.FAILED, (message + left)[:LONGEST_MESSAGE])
         return Ending(AssignmentStatus.FAILED, error or f"exit status {code}")
+
+
+def measuring_group(own: str) -> cgroup.ControlGroup | None:
+    """Return the control group for measuring into the store at ``own``, which belongs to one agent only."""
+    return cgroup.create(f"fslab-measuring-{zlib.crc32(own.encode()):08x}")
 
 
 def _end(child: proc.Child) -> None:

@@ -21,16 +21,18 @@ from fslab.store.fleet_values import Assignment
 from fslab.store.store import Store
 from fslab.study.load import load_text
 from fslab.study.model import Study
-from fslab.system import signals, syscalls
+from fslab.system import cgroup, signals, syscalls
 
 
 class MeasuringRequest(Frozen):
-    """``store``: path of the machine's own store. ``agent``: process id of the agent."""
+    """``store``: path of the machine's own store. ``agent``: process id of the agent. ``group``: directory of the
+    control group that the process enters first."""
 
     assignment: Assignment
     settings: WorkerSettings
     store: str
     agent: int
+    group: Path | None = None
 
 
 class _NotePrinter(Observer):
@@ -94,6 +96,8 @@ def main(path: str) -> int:
     signals.install()
     request = MeasuringRequest.model_validate_json(Path(path).read_bytes())
     syscalls.die_with(request.agent, signal.SIGTERM)
+    if request.group is not None:
+        cgroup.ControlGroup(path=request.group).enter()
     try:
         measure(request)
     except (FslabError, InterruptedBySignal) as error:
