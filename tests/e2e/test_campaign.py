@@ -157,7 +157,13 @@ def test_clean_leaves_a_running_campaign_alone(
     assert process.returncode == 0, said
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "signum",
+    [
+        signal.SIGINT,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGHUP)),
+    ],
+)
 def test_a_signal_unwinds_and_says_how_to_go_on(
     signum: signal.Signals, fslab: Fslab, held: Path, hold: Hold, own_directories: Path
 ) -> None:

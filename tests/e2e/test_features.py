@@ -128,6 +128,7 @@ def of_this_test() -> list[mounts.Mount]:
 
 
 @pytest.mark.root
+@pytest.mark.slow
 def test_somebody_else_sees_what_needs_root_and_tries_in_a_guest(home: Path) -> None:
     matrix = json.loads(as_nobody(home, "doctor", "--json").stdout)["matrix"]
     lacks = {(entry["name"], entry["machine"]): entry["lack"] for entry in matrix}

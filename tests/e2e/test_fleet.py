@@ -31,7 +31,7 @@ stacks:
   ext2: {medium: disk, filesystem: ext2}
 workloads:
   files: {tool: engine, operation: small-files, files: 200, size: 1k, operations: "create,delete"}
-trials: 8
+trials: 5
 """
 CELLS = 2
 
@@ -89,7 +89,7 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     Killed: the measuring process, an agent, a link and the scheduler.
     """
     one, other = two.members
-    trials = 8
+    trials = 5
     for member in two.members:
         member.pause()
     run = two.begin("run", study, "--fleet", "--trials", trials, "--json")

@@ -104,6 +104,7 @@ def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
     assert "requests over time and place" in (home / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_why_is_told_by_what_there_is(home: Path) -> None:
     """Without root there are fewer statements.
 

@@ -25,6 +25,7 @@ def on_disks(layout: str = "single", disks: int = 1, parameters: Any = None, **o
     return cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters or WRITES))
 
 
+@pytest.mark.slow
 def test_two_hard_disks_get_whole_requests_and_flushes(guests: Guests) -> None:
     """A guest can use disks of both kinds in turn: a driver is bound for a trial, and unbound after it.
 

@@ -31,7 +31,9 @@ def kinds(found: dict[str, Any], *, broken: bool) -> set[str]:
     return {finding["kind"] for finding in found["findings"] if finding["broken"] is broken}
 
 
-@pytest.mark.parametrize("filesystem", STOCK)
+@pytest.mark.parametrize(
+    "filesystem", ["ext4", *(pytest.param(name, marks=pytest.mark.slow) for name in STOCK if name != "ext4")]
+)
 def test_stock_file_systems_keep_what_they_promise(crash: Any, filesystem: str) -> None:
     options = STOCK[filesystem]
     limits = ("--states", "24", "--length", "2", "--sequences", "100", "--recoveries", "3")
