@@ -7,7 +7,9 @@ any two databases; ``rows`` defines what they mean.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import itemgetter
@@ -77,12 +79,16 @@ def copy_campaign(
             there = _places(connection, campaign.id)
             cell_numbers = _cell_numbers(connection, campaign.id)
         numbers = [number for key, number in places.items() if not only_new or key not in there]
-        for done in range(0, len(numbers), PIECE):
-            sent = _load(reader, numbers[done : done + PIECE])
-            with target._writing() as writer:
-                fence(writer)
-                new += _write(writer, sent, campaign.id, cell_numbers, target.path)
-            progress(min(done + PIECE, len(numbers)), len(numbers))
+        done = 0
+        with closing(
+            _loaded(reader, numbers)
+        ) as pieces:  # no thread reads any more when the reader is closed
+            for sent in pieces:
+                with target._writing() as writer:
+                    fence(writer)
+                    new += _write(writer, sent, campaign.id, cell_numbers, target.path)
+                done += len(sent)
+                progress(done, len(numbers))
         documents = _traced(reader, campaign.id)
     with target._writing() as writer:
         fence(writer)
@@ -201,6 +207,19 @@ def _places(connection: Connection, campaign_id: str) -> dict[_Key, int]:
     wanted = select(cells.c.id, trials.c.block, trials.c.number).join_from(trials, cells).join(campaigns)
     found = connection.execute(wanted.where(campaigns.c.id == campaign_id).order_by(trials.c.number))
     return {(cell, block): number for cell, block, number in found}
+
+
+def _loaded(connection: Connection, numbers: Sequence[int]) -> Generator[list[_Trial]]:
+    """Yield the trials with these row numbers in pieces. While the caller writes one, a thread reads the next."""
+    pieces = [numbers[begin : begin + PIECE] for begin in range(0, len(numbers), PIECE)]
+    with ThreadPoolExecutor(1, "copy") as ahead:
+        coming: Future[list[_Trial]] | None = None
+        for piece in pieces:
+            here, coming = coming, ahead.submit(_load, connection, piece)
+            if here is not None:
+                yield here.result()
+        if coming is not None:
+            yield coming.result()
 
 
 def _load(connection: Connection, numbers: Sequence[int]) -> list[_Trial]:
