@@ -44,7 +44,7 @@ def cells(path: str = "/dev/sdb") -> tuple[Cell, Cell]:
 
 def campaign(
     machine: str, ratio: float, *, number: int = 0, noise: float = 0.01, level: float = 100.0, blocks: int = 6,
-    planned: Sequence[Cell] | None = None, **facts: Any,
+    planned: Sequence[Cell] | None = None, disk: str | None = None, **facts: Any,
 ) -> tuple[Campaign, list[TrialRecord]]:  # fmt: skip
     """Return a campaign in which XFS is ``ratio`` times as fast as ext4, at any level of the machine and with drift."""
     chosen, name = random.Random(f"{machine} {number}"), f"{machine}-{number}"
@@ -54,6 +54,8 @@ def campaign(
         id=name, study_id="nightly", study_title="N", study_source="", seed=1, cells=own, trials=blocks,
         created=BEGUN + timedelta(days=number), machine=known,
     )  # fmt: skip
+    device = {} if disk is None else {"device": f"{machine}-sdb", "model": disk, "nr_requests": blocks}
+    provenance = Provenance(machine=known, tools={}, device=device)
     trials = []
     for block in range(blocks):
         drift = level * (1 + block)
@@ -62,7 +64,7 @@ def campaign(
             trials.append(
                 TrialRecord(
                     key=TrialKey(campaign=name, block=block, seed=block), cell=cell, status=Status.OK,
-                    started=made.created, duration_s=1.0, provenance=Provenance(machine=known, tools={}),
+                    started=made.created, duration_s=1.0, provenance=provenance,
                     metrics={
                         "write_iops": Value(value=value, unit=Unit.IOPS),
                         "clat_p99": Value(value=1e9 / value, unit=Unit.NANOSECONDS),
@@ -259,6 +261,38 @@ def test_a_fact_that_goes_with_the_ratio_is_a_coincidence() -> None:
     ]
     assert told(mixed).rows[0].coincides == ()
     assert told(six()).rows[0].coincides == ()
+
+
+def test_the_model_of_a_disk_is_a_fact() -> None:
+    measured = [
+        campaign(f"m{number}", 1.2 + number / 100 + (number > 3) / 2, disk="AB"[number > 3])
+        for number in range(8)
+    ]
+    (split,) = told(measured).rows[0].coincides
+    assert split.facts == ("device.model: A / B",), "neither its name nor what all have alike"
+
+
+def test_chance_is_counted_over_all_rows() -> None:
+    """Of ten workloads, one has the ratios of its machines divided like their kernels. Alone it would be shown."""
+    work = [
+        WORK.model_copy(update={"name": f"w{number}", "parameters": {"bs": f"{number + 1}k"}})
+        for number in range(10)
+    ]
+    rows = []
+    for number in range(8):
+        new = number > 3
+        parts = []
+        for place, each in enumerate(work):
+            step = new if place == 0 else number % 2
+            planned = [cell.model_copy(update={"workload": each}) for cell in cells()]
+            ratio = 1.2 + number / 100 + step / 5
+            parts.append(campaign(f"m{number}", ratio, planned=planned, kernel=("6.1", "6.12")[new]))
+        whole = parts[0][0].model_copy(
+            update={"cells": tuple(cell for one, _ in parts for cell in one.cells)}
+        )
+        rows.append((whole, [trial for _, trials in parts for trial in trials]))
+    assert [row.coincides for row in told(rows).rows] == [()] * 10
+    assert told(rows, workloads=["w0"]).rows[0].coincides
 
 
 def stored(path: Path, measured: Sequence[tuple[Campaign, list[TrialRecord]]]) -> str:

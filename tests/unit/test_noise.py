@@ -53,6 +53,26 @@ def test_cells_of_another_workload_medium_or_machine_show_nothing(other: Cell) -
     assert noise.prior("read_iops", [(of("fs0"), 1.0), (of("fs1"), -1.0)]) is None
 
 
+def test_a_file_system_with_many_stacks_has_its_own_noise() -> None:
+    """As on striped disks: each file system on ten layouts. Four stacks of a third file system get the common noise."""
+    random, records = np.random.default_rng(4), []
+    kinds = {"xfs": (10, 0.02), "btrfs": (10, 0.2), "ext4": (4, 0.02)}
+    for filesystem, (stacks, spread) in kinds.items():
+        for number in range(stacks):
+            own = of(f"{filesystem}{number}", filesystem=filesystem)
+            records += trials(own, [*np.exp(spread * random.normal(size=4))])
+    noise = CampaignNoise(trials=records)
+
+    def sd(filesystem: str) -> float:
+        found = noise.prior(METRIC, [(of(f"{filesystem}0", filesystem=filesystem), 1.0)])
+        assert found is not None
+        return float(found.variance**0.5)
+
+    assert sd("xfs") == pytest.approx(0.02, rel=0.4)
+    assert sd("btrfs") == pytest.approx(0.2, rel=0.4)
+    assert sd("xfs") < sd("ext4") < sd("btrfs")
+
+
 def test_workloads_have_their_own_noise() -> None:
     noise = CampaignNoise(trials=[*campaign(20), *campaign(20, 0.3, "loud", seed=2)])
     quiet, loud = (noise.prior(METRIC, [(of("fs0", name), 1.0)]) for name in ("w", "loud"))

@@ -11,7 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats import Reason
-from fslab.stats.compare import RatioEstimate, compare_ratio, holm, lower_tail, pairs_needed
+from fslab.stats.compare import (
+    RatioEstimate,
+    benjamini_hochberg,
+    compare_ratio,
+    holm,
+    lower_tail,
+    pairs_needed,
+)
 
 # Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26 weeks. Results in
 # the book and of R's coin::wilcox_test: difference 0.305, 95 % interval -0.15 … 0.76, exact two-sided p 0.2544
@@ -146,6 +153,13 @@ def test_stated_coverage_is_the_simulated_one() -> None:
         hits += low <= 1.5 <= high
     # the standard error of the simulation is 0.0012
     assert hits / rounds == pytest.approx(1 - 2 * 4 / 252, abs=0.005)
+
+
+def test_benjamini_hochberg_by_hand() -> None:
+    """Sorted and times 4/rank: 0.02, 0.02, 0.04, 0.04; each the smallest of its own and those above."""
+    assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
+    assert benjamini_hochberg([]) == []
+    assert benjamini_hochberg([0.9, 0.8]) == [0.9, 0.9]
 
 
 def test_holm_by_hand() -> None:

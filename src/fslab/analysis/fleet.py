@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from fslab.analysis import labels
 from fslab.analysis.campaign_comparison import figures_of, metrics_for
 from fslab.analysis.comparison_model import Span
-from fslab.analysis.fleet_facts import splits
+from fslab.analysis.fleet_facts import RowFacts, splits
 from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinct_cells, identity
 from fslab.analysis.fleet_model import Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
 from fslab.analysis.groups import MetricsOf, headline_metrics
@@ -52,7 +52,7 @@ def fleet(
     machines = by_machine(campaigns)
     pairs = list(_pairs(distinct_cells(campaigns), against))
     pairs.sort(key=lambda pair: -sum(machine.measured >= {*pair.identities} for machine in machines))
-    rows, partial = [], []
+    rows, facts, partial = [], [], []
     for pair in pairs:
         if workloads and pair.cell.workload.name not in workloads:
             continue
@@ -62,6 +62,10 @@ def fleet(
                 partial.append(f"{pair.workload} on {pair.stack}, {metric.name}")
             else:
                 rows.append(row)
+                facts.append(_facts(row, pair, machines))
+    rows = [
+        row.model_copy(update={"coincides": found}) for row, found in zip(rows, splits(facts), strict=True)
+    ]
     counts = Counter(name for machine in machines for name in machine.measured)
     return Fleet(
         study=campaigns[-1][0].study_id,
@@ -102,30 +106,35 @@ def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
 
 def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow | None:
     """Return the row of a pair and a metric; None if no machine has enough blocks of both stacks."""
-    ratios, estimates, facts = [], [], {}
+    ratios, estimates = [], []
     for machine in machines:
         stack, reference = (machine.values(wanted, metric.name) for wanted in pair.identities)
         found = _on_one_machine(machine.name, stack, reference)
         if found is not None:
             ratios.append(found[0])
             estimates.append(found[1])
-            facts[machine.name] = machine.facts
     if not ratios:
         return None
     together = combine(estimates)
     row = FleetRow(
         workload=pair.workload, metric=metric.name, unit=metric.unit, better=metric.better, stack=pair.stack,
         reference=pair.reference, machines=tuple(ratios), verdict=FleetVerdict.FEW_MACHINES,
-        left_out=tuple(machine.name for machine in machines if machine.name not in facts),
+        left_out=tuple(each.name for each in machines if each.name not in {one.machine for one in ratios}),
     )  # fmt: skip
     if together.mean is None or together.spread is None:
         return row
     update = {
         "verdict": _verdict(together), "average": exp(together.mean), "interval": _span(together.interval),
         "prediction": _span(together.prediction), "spread": expm1(together.spread), "share": together.share,
-        "coincides": splits({one.machine: one.ratio for one in ratios}, facts),
     }  # fmt: skip
     return row.model_copy(update=update)
+
+
+def _facts(row: FleetRow, pair: _Pair, machines: Sequence[Machine]) -> RowFacts:
+    """Return what may coincide with the ratios of a row; nothing if they are not combined."""
+    ratios = {} if row.average is None else {one.machine: one.ratio for one in row.machines}
+    known = {each.name: each.facts_with(pair.identities) for each in machines if each.name in ratios}
+    return RowFacts(ratios=ratios, machines=known)
 
 
 def _on_one_machine(

@@ -1,36 +1,58 @@
 """Finds facts of the machines that coincide with a difference between them. Never reports them as a cause. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log
 from statistics import fmean
 from typing import Any
 
 from fslab.analysis.fleet_model import FactSplit
 from fslab.machine import facts
-from fslab.stats.compare import compare_ratio, holm
+from fslab.stats.compare import benjamini_hochberg, compare_ratio
 
 GROUP_LEAST = 3
 MANY = 50  # machines; the time for the exact distribution grows with the cube of their number
 ALPHA = 0.05
+DEVICE = "device."  # names of facts of a disk
+
+_Groups = tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def splits(ratios: Mapping[str, float], machines: Mapping[str, Mapping[str, Any]]) -> tuple[FactSplit, ...]:
-    """Return divisions of the machines into two groups, of at least three each, whose ratios differ significantly.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowFacts:
+    """One row of a fleet's results: the ratio of each machine, and its facts by name. Facts of devices are texts."""
 
-    The test is the exact rank-sum test; from 50 machines on, its normal approximation. Facts that divide the machines
-    in the same way are one division, because their effects cannot be separated. Holm's correction is over all
-    divisions. With seven machines or fewer, no division can be significant at 5 %.
+    ratios: Mapping[str, float]
+    machines: Mapping[str, Mapping[str, Any]]
+
+
+def splits(rows: Sequence[RowFacts]) -> list[tuple[FactSplit, ...]]:
+    """Return for each row the divisions of the machines into two groups whose ratios differ significantly.
+
+    A group has at least three machines. The test is the exact rank-sum test; from 50 machines on, its normal
+    approximation. Facts that divide the machines in the same way are one division, because their effects cannot be
+    separated. Of all divisions that are returned, over all rows, at most 5 % are expected to differ by chance
+    (Benjamini & Hochberg). With seven machines or fewer, none can be significant.
     """
-    tried = _divisions(machines)
-    adjusted = holm(
-        [_p_value([ratios[name] for name in one], [ratios[name] for name in other]) for one, other in tried]
-    )
-    found = [
-        FactSplit(facts=tuple(named), machines=groups, p_value=p_value, ratios=_means(groups, ratios))
-        for (groups, named), p_value in zip(tried.items(), adjusted, strict=True)
-        if p_value <= ALPHA
+    tried = [
+        (number, groups, named)
+        for number, row in enumerate(rows)
+        for groups, named in _divisions(row.machines).items()
     ]
-    return tuple(sorted(found, key=lambda split: split.p_value))
+    adjusted = benjamini_hochberg([_test(rows[number].ratios, groups) for number, groups, _ in tried])
+    found: list[list[FactSplit]] = [[] for _ in rows]
+    for (number, groups, named), p_value in zip(tried, adjusted, strict=True):
+        if p_value <= ALPHA:
+            means = _means(groups, rows[number].ratios)
+            found[number].append(
+                FactSplit(facts=tuple(named), machines=groups, p_value=p_value, ratios=means)
+            )
+    return [tuple(sorted(each, key=lambda split: split.p_value)) for each in found]
+
+
+def _test(ratios: Mapping[str, float], groups: _Groups) -> float:
+    one, other = ([ratios[name] for name in group] for group in groups)
+    return _p_value(one, other)
 
 
 def _p_value(one: list[float], other: list[float]) -> float:
@@ -42,17 +64,17 @@ def _p_value(one: list[float], other: list[float]) -> float:
     return 1.0 if found is None else found
 
 
-def _divisions(
-    machines: Mapping[str, Mapping[str, Any]],
-) -> dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]]:
+def _divisions(machines: Mapping[str, Mapping[str, Any]]) -> dict[_Groups, list[str]]:
     """Return the facts by the division that they make: facts with two values, each on at least three machines."""
-    found: dict[tuple[tuple[str, ...], tuple[str, ...]], list[str]] = {}
-    for name, fact in facts.CATALOGUE.items():
-        if name == "hostname":
+    found: dict[_Groups, list[str]] = {}
+    names = dict.fromkeys(name for known in machines.values() for name in known)
+    for name in names:
+        fact = facts.CATALOGUE.get(name)
+        if name == "hostname" or (fact is None and not name.startswith(DEVICE)):
             continue
         groups: dict[str, list[str]] = {}
         for machine, known in machines.items():
-            value = facts.canonical(fact, known)
+            value = known.get(name) if fact is None else facts.canonical(fact, known)
             groups.setdefault("unknown" if value is None else str(value), []).append(machine)
         if len(groups) == 2 and "unknown" not in groups and min(map(len, groups.values())) >= GROUP_LEAST:
             (first, one), (second, other) = groups.items()
@@ -60,8 +82,6 @@ def _divisions(
     return found
 
 
-def _means(
-    groups: tuple[tuple[str, ...], tuple[str, ...]], ratios: Mapping[str, float]
-) -> tuple[float, float]:
+def _means(groups: _Groups, ratios: Mapping[str, float]) -> tuple[float, float]:
     one, other = (exp(fmean(log(ratios[name]) for name in group)) for group in groups)
     return one, other

@@ -9,6 +9,7 @@ from fslab.analysis.campaign_comparison_lines import values_by_block
 from fslab.analysis.matching import PLACES
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.cell import Cell
+from fslab.machine import differences
 from fslab.record import TrialRecord
 
 Measured = Sequence[tuple[MeasuredCampaign, Sequence[TrialRecord]]]
@@ -32,6 +33,17 @@ class Machine:
         return {
             name: value for name, value in first.items() if all(other.get(name) == value for other in others)
         }
+
+    def facts_with(self, wanted: Sequence[str]) -> dict[str, Any]:
+        """Return the facts, and what describes the devices of the cells with these identities (``device.model``)."""
+        devices = [
+            trial.provenance.device
+            for trials in self.trials
+            for name in wanted
+            for trial in trials.get(name, ())
+            if trial.provenance.device
+        ]
+        return {**self.facts, **differences.of_devices(devices)}
 
     @property
     def measured(self) -> set[str]:

@@ -44,7 +44,7 @@ class FactSplit(Frozen):
     """Facts that divide the machines into two groups with different ratios. This is a coincidence, not a cause.
 
     ``facts``: each as ``name: value in the first group / in the second``. ``ratios``: geometric mean of each group.
-    ``p_value``: after Holm's correction over all divisions that were tested.
+    ``p_value``: after the correction of Benjamini and Hochberg over all divisions in all rows.
     """
 
     facts: tuple[str, ...]

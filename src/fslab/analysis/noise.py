@@ -15,9 +15,11 @@ from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.noise_prior import NoisePrior, fit_noise
 
-CELLS_OWN = 8  # workloads with fewer cells share one estimate of the noise per machine and medium
+# A file system in a workload with so many cells has an estimate of its own; else the workload with so many; the smaller
+# workloads share one per machine and medium.
+CELLS_OWN = 8
 
-PLACE = 2  # of a key, what names machine and medium
+PLACE, WORKLOAD = 2, 3  # lengths of the parts of a key that name machine and medium, and the workload
 
 _Blocks = dict[int, float]
 _Key = tuple[str, ...]
@@ -53,7 +55,7 @@ class CampaignNoise:
         return lambda a, b: self.prior(metric, [(cells[a], 1.0), (cells[b], -1.0)])
 
     def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
-        """Return the prior of each workload at its place: its own, or that of all small workloads there."""
+        """Return the prior of each cell's kind, estimated from the smallest group of its cells that is large enough."""
         cells: dict[str, Cell] = {}
         values: dict[str, _Blocks] = defaultdict(dict)
         for trial in self.trials:
@@ -62,20 +64,30 @@ class CampaignNoise:
             if value is not None and value > 0 and is_usable(trial):
                 cells[trial.cell.id] = trial.cell
                 values[trial.cell.id][trial.key.block] = log(value)
-        workloads: dict[_Key, list[_Blocks]] = defaultdict(list)
+        kinds: dict[_Key, list[_Blocks]] = defaultdict(list)
         for cell in sorted(cells):  # ids: an order that depends on nothing that was measured
-            workloads[_key(cells[cell])].append(values[cell])
+            kinds[_key(cells[cell])].append(values[cell])
+        workloads: dict[_Key, list[_Blocks]] = defaultdict(list)
+        for key, own in kinds.items():
+            workloads[key[:WORKLOAD]] += own
         small: dict[_Key, list[list[_Blocks]]] = defaultdict(list)
         for key, own in workloads.items():
             if len(own) < CELLS_OWN:
                 small[key[:PLACE]].append(own)
-        shared = {place: fit_noise(those) for place, those in small.items()}
-        return {
-            key: shared[key[:PLACE]] if len(own) < CELLS_OWN else fit_noise([own])
+        of_places = {key: fit_noise(those) for key, those in small.items()}
+        of_workloads = {
+            key: fit_noise([own]) if len(own) >= CELLS_OWN else of_places[key[:PLACE]]
             for key, own in workloads.items()
+        }
+        return {
+            key: (fit_noise([own]) if len(own) >= CELLS_OWN else None) or of_workloads[key[:WORKLOAD]]
+            for key, own in kinds.items()
         }
 
 
 def _key(cell: Cell) -> _Key:
-    """Return machine, medium and workload: cells that have all three in common vary alike, unless the stack differs."""
-    return (cell.stack.machine.type, cell.stack.medium.name, cell.workload.model_dump_json())
+    """Return machine, medium, workload and file system: what cells have in common that vary alike."""
+    stack = cell.stack
+    return (
+        stack.machine.type, stack.medium.name, cell.workload.model_dump_json(), stack.filesystem or "none",
+    )  # fmt: skip

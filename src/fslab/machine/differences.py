@@ -78,6 +78,13 @@ def words(values: Known) -> str:
     return " or ".join(values) if values else "unknown"
 
 
+def of_devices(devices: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Return what describes a device in the same way in all these geometries, as texts by name, such as
+    ``device.model``."""
+    found = _flat([_without_names(each) for each in devices], "device.")
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
 def names(catalogue: Iterable[Fact]) -> set[str]:
     """Return all names by which a difference can be allowed."""
     return {*(fact.name for fact in catalogue), *(group.value for group in FactGroup), *ALIASES}

@@ -155,6 +155,21 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
+    """Return adjusted p-values in the given order.
+
+    If all differences with an adjusted p-value ≤ α are accepted, at most a share α of them is expected to be false.
+    Source: Benjamini & Hochberg, J. R. Statist. Soc. B 57 (1995) 289.
+    """
+    adjusted = [0.0] * len(p_values)
+    least = 1.0
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, index in reversed(list(enumerate(order, 1))):
+        least = min(least, p_values[index] * len(p_values) / rank)
+        adjusted[index] = least
+    return adjusted
+
+
 @lru_cache(maxsize=256)
 def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
     """Return how many arrangements of the two samples have U = 0, 1, …, size_a·size_b.
