@@ -239,7 +239,9 @@ def test_our_own_process_is_left_out(tmp_path: Path) -> None:
 
 def test_the_reference_loop_tells_how_much_the_machine_s_speed_moved() -> None:
     found = derive("reference-loop", {"rate": 100.0}, {"rate": 400.0})
-    assert values(found) == {"reference_rate": pytest.approx(200.0), "reference_moved": pytest.approx(75.0)}
+    assert values(found) == {
+        "reference_rate": pytest.approx(200.0), "reference_before": 100.0, "reference_moved": pytest.approx(75.0),
+    }  # fmt: skip
     assert values(derive("reference-loop", {"rate": 100.0}, {"rate": 100.0}))["reference_moved"] == 0
 
 

@@ -27,11 +27,13 @@ class ReferenceLoop(Probe):
         return {"rate": reference.rate()}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
-        """Compute the geometric mean of both rates, and by how many percent the lower rate is below the higher one."""
+        """Compute the geometric mean of both rates, by how many percent the lower rate is below the higher one, and the
+        rate before the run, which the run itself cannot have changed."""
         rates = [taken[moment]["rate"] for moment in self.moments]
         return ProbeFinding(
             values={
                 "reference_rate": Value(value=sqrt(rates[0] * rates[1]), unit=Unit.OPERATIONS_PER_SECOND),
+                "reference_before": Value(value=rates[0], unit=Unit.OPERATIONS_PER_SECOND),
                 "reference_moved": Value(value=100 * (1 - min(rates) / max(rates)), unit=Unit.PERCENT),
             }
         )
