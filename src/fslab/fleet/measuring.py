@@ -4,6 +4,7 @@ First checks what this machine allows. Then runs the study like ``fslab run``, i
 campaign that exists already. Has no network connection. Ends when its agent ends.
 """
 
+import contextlib
 import signal
 import sys
 from functools import partial
@@ -97,7 +98,8 @@ def main(path: str) -> int:
     request = MeasuringRequest.model_validate_json(Path(path).read_bytes())
     syscalls.die_with(request.agent, signal.SIGTERM)
     if request.group is not None:
-        cgroup.ControlGroup(path=request.group).enter()
+        with contextlib.suppress(OSError):  # its process group is enough
+            cgroup.ControlGroup(path=request.group).enter()
     try:
         measure(request)
     except (FslabError, InterruptedBySignal) as error:
