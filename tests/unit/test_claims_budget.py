@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.claimed import cell
 
-from fslab.campaign.claims_budget import blocks_of, spread_over_budget, too_small
+from fslab.campaign.claims_budget import blocks_of, spread_over_budget, to_begin_with, too_small
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import trial_s
@@ -43,6 +43,23 @@ def test_a_budget_for_fewer_than_three_blocks_is_told() -> None:
     said = too_small(CELLS, 2.5 * BLOCK_S)
     assert said is not None
     assert "is enough for 2.5 trials of each of the 4 cells with claims, and at least 3 are needed" in said
+
+
+def test_a_small_budget_begins_with_the_claims_that_give_most_verdicts_for_the_time() -> None:
+    """Two claims have cells in common. One other has two cells, and one has all four cells of another workload."""
+    others = [cell(name, "r") for name in ("ext4", "xfs", "btrfs", "f2fs")]
+    ids, other_ids = ([each.id for each in cells] for cells in (CELLS, others))
+    claims = [frozenset(other_ids), frozenset(ids[:2]), frozenset(ids[1:3]), frozenset(ids[3:])]
+    cells = [*CELLS, *others]
+
+    def begun(blocks: float | None) -> frozenset[str]:
+        return to_begin_with(claims, cells, 4, blocks and blocks * BLOCK_S)
+
+    assert begun(None) == begun(16) == {*ids, *other_ids}
+    assert begun(15.9) == {*ids}
+    assert begun(7.9) == {*ids[3:]}
+    assert begun(0.1) == {*ids[3:]}, "at least one group"
+    assert to_begin_with([frozenset()], cells, 4, 1.0) == frozenset()
 
 
 def test_a_study_with_claims_repeats_until_they_are_decided_unless_told_otherwise() -> None:

@@ -13,6 +13,7 @@ from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
+from fslab.plan.plan import trial_s
 from fslab.record import Status, TrialRecord
 from fslab.stopping import StoppingRule, Until
 
@@ -61,6 +62,24 @@ def test_cells_of_no_claim_come_last_with_the_trials_of_the_study() -> None:
     assert {counts[name] for name in counts if name not in {"xfs w", "ext4 w"}} == {4}
     schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),))
     assert {each.stack.name for _, each in schedule.trials} == {"xfs", "ext4"}
+
+
+def test_on_a_small_budget_other_claims_begin_after_the_first_look() -> None:
+    """Four blocks of two cells take half of the budget of 16 trials; then both claims share what is left."""
+    claims = (claim("xfs > ext4", on="w"), claim("xfs > ext4", on="r", id="2"))
+    budget_s = 16 * trial_s(CELLS[0])
+    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=budget_s)
+    assert {(each.workload.name, block) for block, each in schedule.trials} == {("w", n) for n in range(4)}
+    records = [record(each, block, value) for block, each in schedule.trials]
+    look = schedule.look(records)
+    assert look is not None
+    assert {each.workload.name for block, each in schedule.trials if block == 4} >= {"r"}
+    records += [record(each, block, value) for block, each in schedule.trials[len(records) :]]
+    look = schedule.look(records)
+    assert look is not None
+    assert look.claims is not None
+    assert "2" in look.claims.open, "it is a claim like others now"
+    assert {each.workload.name for block, each in schedule.trials if block == 5} >= {"r"}
 
 
 def test_what_a_resumed_campaign_plans_is_the_same() -> None:

@@ -1,6 +1,8 @@
 """How many blocks a budget pays for, and what that means for a study's claims. Pure; uses expected durations."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
 
 from fslab.cell import Cell
 from fslab.claims.pursue import BLOCKS_LEAST
@@ -23,6 +25,46 @@ def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:
 def block_s(cells: Sequence[Cell]) -> float:
     """Return the expected duration of one block: one trial of each of these cells."""
     return sum(map(trial_s, cells))
+
+
+def to_begin_with(
+    claims: Sequence[frozenset[str]], cells: Sequence[Cell], trials: int, budget_s: float | None
+) -> frozenset[str]:
+    """Return the ids of the cells that a campaign measures first; the others begin after the first interim analysis.
+
+    ``claims``: the ids of the cells of each claim. Claims without a common cell need not be measured side by side. If
+    half of the budget does not pay for ``trials`` blocks of all cells, the groups of claims come first of which most
+    are decided per second; at least one group.
+    """
+    costs_s = {cell.id: trial_s(cell) for cell in cells}
+    groups = _groups([about & costs_s.keys() for about in claims])
+    groups.sort(key=lambda group: -group.claims / sum(costs_s[cell] for cell in group.cells))
+    chosen: frozenset[str] = frozenset()
+    left_s = inf if budget_s is None else budget_s / 2
+    for group in groups:
+        left_s -= trials * sum(costs_s[cell] for cell in group.cells)
+        if chosen and left_s < 0:
+            break
+        chosen |= group.cells
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The number of claims that have cells in common, and the ids of their cells."""
+
+    claims: int
+    cells: frozenset[str]
+
+
+def _groups(claims: Sequence[frozenset[str]]) -> list[_Group]:
+    groups: list[_Group] = []
+    for about in filter(None, claims):
+        joined = [group for group in groups if group.cells & about]
+        groups = [group for group in groups if not group.cells & about]
+        cells = about.union(*(group.cells for group in joined))
+        groups.append(_Group(1 + sum(group.claims for group in joined), cells))
+    return groups
 
 
 def spread_over_budget(stopping: StoppingRule, about: Sequence[Cell], budget_s: float | None) -> StoppingRule:

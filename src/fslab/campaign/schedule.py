@@ -13,6 +13,7 @@ from fslab.analysis.groups import groups
 from fslab.analysis.interim import ClaimsProgress, InterimAnalysis, InterimResult
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
+from fslab.campaign.claims_budget import to_begin_with
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of, questions_of
 from fslab.claims.schema import Claim
@@ -28,7 +29,8 @@ class Schedule:
     ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
     ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
     time for all trials together. A campaign for claims gives up claims that the budget does not reach; in it, cells
-    that no claim is about (``idle``) come last, with the study's number of trials.
+    that no claim is about (``idle``) come last, with the study's number of trials. If the budget is small, some claims
+    begin first (``claims_budget.to_begin_with``), and the cells of the others (``later``) after the first analysis.
     """
 
     cells: Sequence[Cell]
@@ -41,6 +43,7 @@ class Schedule:
     trials: list[tuple[int, Cell]] = field(default_factory=list)
     blocks: int = 0
     idle: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
     analysis: InterimAnalysis = field(init=False)
 
     def __post_init__(self) -> None:
@@ -50,7 +53,12 @@ class Schedule:
         if self.stopping.until is Until.CLAIMS:
             ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
             about = cells_of(self.claims, possible, self.memory_bytes) or serving
-            self.idle, serving = serving - about, about
+            self.idle = serving - about
+            serving = to_begin_with(
+                [cells_of([claim], possible, self.memory_bytes) for claim in self.claims],
+                [cell for cell in possible if cell.id in about], self.stopping.trials, self.budget_s,
+            ) or about  # fmt: skip
+            self.later = about - serving
         self.analysis = InterimAnalysis(cells=possible, stopping=self.stopping, ask=ask)
         self._plan(self.stopping.trials, serving)
 
@@ -74,8 +82,13 @@ class Schedule:
     def _plan_for(self, claims: ClaimsProgress, until: int, wanted: frozenset[str]) -> None:
         """Plan blocks for open claims; then, once, cells that no claim is about; then blocks for tentative verdicts.
 
-        Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell.
+        Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell. Claims that
+        did not begin with the campaign get a first block; from then on, they are open claims like others.
         """
+        if self.later:
+            wanted, self.later = wanted | self.later, frozenset()
+            self._plan(self.blocks + 1, wanted)
+            return
         if self.idle and (claims.firming or not wanted):
             # These cells get blocks of their own, numbered from 0.
             self.trials += self._in_blocks(range(self.stopping.trials), self.idle)
