@@ -323,7 +323,7 @@ def _plan_open(
     }
     until = min(looks.next_after(schedule.blocks), MOST)
     for block in range(schedule.blocks, until):
-        whole = order_block(schedule.cells, block, schedule.seed)
+        whole = order_block(schedule.together, block, schedule.seed)
         schedule.trials += [(block, cell) for cell in whole if cell.id in cells]
     schedule.blocks = until if cells else schedule.blocks
 

@@ -88,19 +88,34 @@ def test_no_position_belongs_to_a_cell() -> None:
     assert all(60 < first[each.stack.name] < 140 for each in cells)
 
 
+def test_the_stacks_of_a_workload_follow_each_other_in_random_order() -> None:
+    cells = [
+        cell(number).model_copy(update={"workload": cell(number).workload.model_copy(update={"name": name})})
+        for number in range(3)
+        for name in "abcd"
+    ]
+    orders = set()
+    for block in range(20):
+        ordered = [each for at, each in order(cells, 20, 5) if at == block]
+        runs = [ordered[at : at + 3] for at in range(0, 12, 3)]
+        assert all(len({each.workload.name for each in run}) == 1 for run in runs)
+        orders |= {tuple(run[0].workload.name for run in runs), tuple(each.stack.name for each in runs[0])}
+    assert len(orders) > 15
+
+
 def test_the_order_is_the_same_on_every_machine_and_python() -> None:
     # Computed once with Python 3.11. If this order changed, resumed campaigns would continue in another order.
     ordered = order([cell(number) for number in range(5)], 2, 1)
     assert [(block, each.stack.name) for block, each in ordered] == [
-        (0, "s3"),
         (0, "s2"),
-        (0, "s1"),
         (0, "s4"),
+        (0, "s3"),
+        (0, "s1"),
         (0, "s0"),
-        (1, "s3"),
         (1, "s2"),
         (1, "s0"),
         (1, "s4"),
+        (1, "s3"),
         (1, "s1"),
     ]
     assert tool_seed(1, 0) == 1201852341

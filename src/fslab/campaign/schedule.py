@@ -17,7 +17,7 @@ from fslab.campaign.claims_budget import to_begin_with
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of, questions_of
 from fslab.claims.schema import Claim
-from fslab.plan.order import order_block
+from fslab.plan.order import by_workload, order_block
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule, Until
 
@@ -31,6 +31,7 @@ class Schedule:
     time for all trials together. A campaign for claims gives up claims that the budget does not reach; in it, cells
     that no claim is about (``idle``) come last, with the study's number of trials. If the budget is small, some claims
     begin first (``claims_budget.to_begin_with``), and the cells of the others (``later``) after the first analysis.
+    ``together``: the cells of each workload.
     """
 
     cells: Sequence[Cell]
@@ -44,9 +45,11 @@ class Schedule:
     blocks: int = 0
     idle: frozenset[str] = frozenset()
     later: frozenset[str] = frozenset()
+    together: list[list[Cell]] = field(init=False)
     analysis: InterimAnalysis = field(init=False)
 
     def __post_init__(self) -> None:
+        self.together = by_workload(self.cells)
         ask = None
         possible = [cell for cell in self.cells if cell.id not in self.without]
         serving = frozenset(cell.id for cell in possible)
@@ -150,5 +153,5 @@ class Schedule:
     def _in_blocks(self, blocks: Iterable[int], wanted: frozenset[str]) -> Iterator[tuple[int, Cell]]:
         for block in blocks:
             # The order is drawn for all cells of a block, so that omitting some does not change it for the others.
-            whole = order_block(self.cells, block, self.seed)
+            whole = order_block(self.together, block, self.seed)
             yield from ((block, cell) for cell in whole if cell.id in wanted)

@@ -13,18 +13,29 @@ def order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[int, Cell
 
     A randomised complete block design: each block contains every cell once, in a random order of its own. A drift from
     block to block (temperature, other load, an ageing device) therefore affects all cells alike, and comparisons within
-    a block are free of it. Fisher, The Design of Experiments (1935), ch. IV; Montgomery, Design and Analysis of
-    Experiments, ch. 4.
+    a block are free of it. Within a block, the stacks of one workload follow each other, so that what is compared is
+    measured within seconds or minutes: workloads are in a random order, and so are the stacks of each. Fisher, The
+    Design of Experiments (1935), ch. IV; Montgomery, Design and Analysis of Experiments, ch. 4.
 
     The order depends only on the seed, the block and the cells in the given order, not on the Python version's
     hashing: ``random.Random`` seeds itself from a string by SHA-512, and ``sample`` is stable since 3.2.
     """
-    return [(block, cell) for block in range(trials) for cell in order_block(cells, block, seed)]
+    together = by_workload(cells)
+    return [(block, cell) for block in range(trials) for cell in order_block(together, block, seed)]
 
 
-def order_block(cells: Sequence[Cell], block: int, seed: int) -> list[Cell]:
-    """Return the cells of one block, in the order of running."""
-    return random.Random(f"{seed}:{block}").sample(cells, len(cells))  # noqa: S311 - an order, no secret
+def by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
+    """Return the cells of each workload, which are compared with each other; for :func:`order_block`."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
+    return list(found.values())
+
+
+def order_block(together: Sequence[Sequence[Cell]], block: int, seed: int) -> list[Cell]:
+    """Return the cells of one block, in the order of running. ``together``: the cells of each workload."""
+    drawn = random.Random(f"{seed}:{block}")  # noqa: S311 - an order, no secret
+    return [cell for each in drawn.sample(together, len(together)) for cell in drawn.sample(each, len(each))]
 
 
 def tool_seed(seed: int, block: int) -> int:
