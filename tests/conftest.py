@@ -77,6 +77,7 @@ def _reap() -> None:
                 and not Path(f"/proc/{owner}").exists()
                 and directory.lstat().st_uid == os.geteuid()  # not a link of another user
             ):
+                leaks.end_below(directory)
                 leaks.detach_below(directory)
                 _remove(directory)
     for link in leaks.links():
@@ -87,6 +88,7 @@ def _reap() -> None:
 
 def _end(directory: Path) -> None:
     """Remove the session's directory, with everything that interrupted tests of its workers left."""
+    leaks.end_below(directory)
     leaks.detach_below(directory)
     _remove(directory)
     _reap()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterable
@@ -15,6 +16,8 @@ from pathlib import Path
 from tests.limits import LIMIT_S
 
 from fslab.system import memory, mounts, sysfs
+
+GRACE_S = 20.0
 
 
 def of(*directories: Path) -> set[str]:
@@ -33,6 +36,36 @@ def detach_below(directory: Path) -> None:
             for number in block.glob("*/partition"):
                 subprocess.run(["delpart", f"/dev/{block.name}", number.read_text().strip()], check=False)
             subprocess.run(["losetup", "--detach", f"/dev/{block.name}"], check=False)
+
+
+def end_below(directory: Path) -> None:
+    """End the processes that have a path below a directory in their arguments or environment, or are in it.
+
+    An interrupted session leaves them: campaigns, which undo everything at SIGTERM, and servers.
+    """
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        deadline = time.monotonic() + GRACE_S
+        while (found := _running_in(directory)) and time.monotonic() < deadline:
+            for process in found:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signum)
+            time.sleep(0.2)
+
+
+def _running_in(directory: Path) -> list[int]:
+    name, found = f"{directory}/".encode(), []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            texts = [(process / each).read_bytes() for each in ("cmdline", "environ")]
+            inside = os.fsencode((process / "cwd").readlink()) + b"/"
+            is_other = int(process.name) != os.getpid()
+            if is_other and not _is_dead(process) and any(name in text for text in (*texts, inside)):
+                found.append(int(process.name))
+    return found
+
+
+def _is_dead(process: Path) -> bool:
+    return (process / "stat").read_text().rpartition(")")[2].split()[0] in {"Z", "X"}
 
 
 def links() -> Iterable[Path]:
