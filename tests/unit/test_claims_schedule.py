@@ -73,6 +73,8 @@ def test_on_a_small_budget_other_claims_begin_after_the_first_look() -> None:
     records = [record(each, block, value) for block, each in schedule.trials]
     look = schedule.look(records)
     assert look is not None
+    assert look.claims is not None
+    assert ("2" in look.claims.open, look.claims.untestable) == (True, 0)
     assert {each.workload.name for block, each in schedule.trials if block == 4} >= {"r"}
     records += [record(each, block, value) for block, each in schedule.trials[len(records) :]]
     look = schedule.look(records)

@@ -7,7 +7,7 @@ Depends only on the stored trials, so a resumed campaign continues exactly as it
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fslab.analysis.groups import groups
 from fslab.analysis.interim import ClaimsProgress, InterimAnalysis, InterimResult
@@ -30,8 +30,8 @@ class Schedule:
     ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
     time for all trials together. A campaign for claims gives up claims that the budget does not reach; in it, cells
     that no claim is about (``idle``) come last, with the study's number of trials. If the budget is small, some claims
-    begin first (``claims_budget.to_begin_with``), and the cells of the others (``later``) after the first analysis.
-    ``together``: the cells of each workload.
+    begin first (``claims_budget.to_begin_with``); the others (``waiting``: their ids; ``later``: those of their cells)
+    begin after the first analysis. ``together``: the cells of each workload.
     """
 
     cells: Sequence[Cell]
@@ -45,6 +45,7 @@ class Schedule:
     blocks: int = 0
     idle: frozenset[str] = frozenset()
     later: frozenset[str] = frozenset()
+    waiting: tuple[str, ...] = ()
     together: list[list[Cell]] = field(init=False)
     analysis: InterimAnalysis = field(init=False)
 
@@ -57,11 +58,12 @@ class Schedule:
             ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
             about = cells_of(self.claims, possible, self.memory_bytes) or serving
             self.idle = serving - about
-            serving = to_begin_with(
-                [cells_of([claim], possible, self.memory_bytes) for claim in self.claims],
-                [cell for cell in possible if cell.id in about], self.stopping.trials, self.budget_s,
-            ) or about  # fmt: skip
+            each = {claim.id or "": cells_of([claim], possible, self.memory_bytes) for claim in self.claims}
+            planned = [cell for cell in possible if cell.id in about]
+            first = to_begin_with([*each.values()], planned, self.stopping.trials, self.budget_s)
+            serving = first or about
             self.later = about - serving
+            self.waiting = tuple(name for name, own in each.items() if own & self.later)
         self.analysis = InterimAnalysis(cells=possible, stopping=self.stopping, ask=ask)
         self._plan(self.stopping.trials, serving)
 
@@ -76,6 +78,8 @@ class Schedule:
                 self._plan(self.blocks + 1, self.to_replace(records))
             return None
         seen = self.analysis.look(records, self.blocks, self._left_s(records))
+        if seen.claims is not None and self.later:
+            seen = replace(seen, claims=_with_waiting(seen.claims, self.waiting))
         if seen.claims is not None:
             self._plan_for(seen.claims, looks.next_after(self.blocks), seen.needing)
         elif seen.needing and self.blocks < self.stopping.most:
@@ -155,3 +159,8 @@ class Schedule:
             # The order is drawn for all cells of a block, so that omitting some does not change it for the others.
             whole = order_block(self.together, block, self.seed)
             yield from ((block, cell) for cell in whole if cell.id in wanted)
+
+
+def _with_waiting(claims: ClaimsProgress, waiting: tuple[str, ...]) -> ClaimsProgress:
+    """Return the progress with the claims that were not measured yet among the open ones."""
+    return replace(claims, open=(*claims.open, *waiting), untestable=claims.untestable - len(waiting))
