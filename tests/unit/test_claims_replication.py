@@ -85,6 +85,16 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     )
 
 
+def test_studies_without_a_new_page_keep_their_lines() -> None:
+    records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
+    found = replication.result_of(made(), records, cost_of(records))
+    other = page().model_copy(update={"study": "r", "title": "an older one"})
+    both = "\n".join(replication.index([(page(), found), (other, found)]))
+    stale = both.replace("| [s](s.md) | 3 |", "| [s](s.md) | 99 |")
+    assert "\n".join(replication.index([(page(), found)], stale)) == both
+    assert both.index("| [r]") < both.index("| [s]")
+
+
 def test_time_is_told_by_stage() -> None:
     """Two trials of 3 s with 1 s between them: 2 s of each are the run, and 0.5 s is mkfs."""
     commands = (

@@ -4,6 +4,7 @@ A row has the claim, what was printed, whether the publication's own table suppo
 and the verdict.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.cost import Cost
@@ -258,20 +259,37 @@ _INDEX = (
 )  # fmt: skip
 
 
-def index(pages: Sequence[tuple[ReplicationPage, StudyResult]]) -> Iterator[str]:
-    """Yield the table of all studies as lines of Markdown."""
+def index(pages: Sequence[tuple[ReplicationPage, StudyResult]], before: str = "") -> Iterator[str]:
+    """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new page
+    keep their lines."""
+    rows, items = (_kept(before, mark) for mark in ("| ", "- "))
+    rows |= {page.study: _line(page, one) for page, one in pages}
+    items |= {
+        page.study: f"- [{page.study}]({page.study}.md), {_escaped(page.title)}: {_escaped(page.summary)}"
+        for page, _ in pages
+    }
     yield from ("# Replications", "", "Made by `fslab replicate --all --write docs/replications`.", "")
     yield from (f"| {' | '.join(_INDEX)} |", f"|---|{'--:|' * (len(_INDEX) - 1)}")
-    for page, one in pages:
-        fields = (
-            f"[{page.study}]({page.study}.md)", one.claims, one.replicated, one.contradicted, one.noise, one.at_limit,
-            one.untestable, _percent(one.decided), f"{one.minutes:.0f}", one.trials, one.with_warnings,
-            _percent(one.measured),
-        )  # fmt: skip
-        yield f"| {' | '.join(map(str, fields))} |"
+    yield from (rows[name] for name in sorted(rows))
     yield ""
-    for page, _ in pages:
-        yield f"- {_escaped(page.title)}: {_escaped(page.summary)}"
+    yield from (items[name] for name in sorted(items))
+
+
+def _kept(text: str, mark: str) -> dict[str, str]:
+    """Return the lines that begin with ``mark`` and a link to a study's page, by the study."""
+    lines = (
+        (re.match(re.escape(mark) + r"\[([^\]]+)\]\(\1\.md\)", line), line) for line in text.splitlines()
+    )
+    return {match[1]: line for match, line in lines if match}
+
+
+def _line(page: ReplicationPage, one: StudyResult) -> str:
+    fields = (
+        f"[{page.study}]({page.study}.md)", one.claims, one.replicated, one.contradicted, one.noise, one.at_limit,
+        one.untestable, _percent(one.decided), f"{one.minutes:.0f}", one.trials, one.with_warnings,
+        _percent(one.measured),
+    )  # fmt: skip
+    return f"| {' | '.join(map(str, fields))} |"
 
 
 def _percent(share: float | None) -> str:

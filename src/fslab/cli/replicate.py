@@ -61,7 +61,7 @@ def replicate(
         typer.Option(
             metavar="DIR",
             help="Write STUDY.md and STUDY.html of each study to DIR, and README.md with a table of all. Existing "
-            "files are replaced.",
+            "files are replaced; in the table, other studies keep their lines.",
         ),
     ] = None,
     store: StoreOption = None,
@@ -232,8 +232,10 @@ def _write(made: Sequence[Made], directory: Path) -> None:
             outputs.replace(directory / f"{page.study}.md", f"{text}\n")
             html = render.replication(page, replication.COLUMNS, replication.SIGNS)
             outputs.replace(directory / f"{page.study}.html", html)
-        index = "\n".join(replication.index([(page, result) for _, page, result in made]))
-        outputs.replace(directory / "README.md", f"{index}\n")
+        readme = directory / "README.md"
+        before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
+        index = "\n".join(replication.index([(page, result) for _, page, result in made], before))
+        outputs.replace(readme, f"{index}\n")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
 
