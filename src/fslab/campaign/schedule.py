@@ -97,8 +97,11 @@ class Schedule:
             self._plan(self.blocks + 1, wanted)
             return
         if self.idle and (claims.firming or not wanted):
-            # These cells get blocks of their own, numbered from 0.
-            self.trials += self._in_blocks(range(self.stopping.trials), self.idle)
+            # With the other cells of their workloads: trials of a block are compared, so they must be close in time.
+            beside = {
+                cell.id for each in self.together if any(c.id in self.idle for c in each) for cell in each
+            }
+            self._plan(self.blocks + self.stopping.trials, frozenset(beside) - self.without)
             self.idle = frozenset()
             return
         counts = Counter(cell.id for _, cell in self.trials)
