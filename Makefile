@@ -36,7 +36,8 @@ run: build-packages $(INSTALLED)
 	@$(VENV)/bin/fslab run $(STUDY) --report $(TARGET)/report.html $(FSLAB_ARGS)
 
 # Most tests wait as long as they compute: three times as many workers as CPUs (measured: 288 s; 348 s with twice as
-# many). Shuffled, so that each has its share of the slow ones, but alike each time: make test-repeat changes the order.
+# many). Shuffled, so that each has its share of the slow ones, but alike each time; what is alone comes first, and what
+# measures last (tests/order.py). make test-repeat changes the order within these parts.
 PYTEST := $(VENV)/bin/pytest -q -n $(shell expr 3 \* $$(nproc)) --dist worksteal --randomly-seed=1 --durations=10
 
 # Python's tests wait much of their time: cargo compiles while packages are installed (its second call waits for the

@@ -17,7 +17,8 @@ from tests.limits import LIMIT_S
 
 from fslab.system import memory, mounts, sysfs
 
-GRACE_S = 20.0
+GRACE_S = 20.0  # for a clean-up after SIGTERM; only a process that ignores it is killed then
+POLL_S = 0.05
 
 
 def of(*directories: Path) -> set[str]:
@@ -44,12 +45,14 @@ def end_below(directory: Path) -> None:
     An interrupted session leaves them: campaigns, which undo everything at SIGTERM, and servers.
     """
     for signum in (signal.SIGTERM, signal.SIGKILL):
+        told: set[int] = set()  # each gets a signal once: a second SIGTERM would interrupt its clean-up
         deadline = time.monotonic() + GRACE_S
         while (found := _running_in(directory)) and time.monotonic() < deadline:
-            for process in found:
+            for process in {*found} - told:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signum)
-            time.sleep(0.2)
+            told |= {*found}
+            time.sleep(POLL_S)
 
 
 def _running_in(directory: Path) -> list[int]:
@@ -59,12 +62,13 @@ def _running_in(directory: Path) -> list[int]:
             texts = [(process / each).read_bytes() for each in ("cmdline", "environ")]
             inside = os.fsencode((process / "cwd").readlink()) + b"/"
             is_other = int(process.name) != os.getpid()
-            if is_other and not _is_dead(process) and any(name in text for text in (*texts, inside)):
+            if is_other and not is_dead(process) and any(name in text for text in (*texts, inside)):
                 found.append(int(process.name))
     return found
 
 
-def _is_dead(process: Path) -> bool:
+def is_dead(process: Path) -> bool:
+    """Return whether a process, by its directory in /proc, has ended but was not waited for. OSError if it is gone."""
     return (process / "stat").read_text().rpartition(")")[2].split()[0] in {"Z", "X"}
 
 
@@ -80,7 +84,7 @@ def settled(*directories: Path) -> set[str]:
     """
     deadline = time.monotonic() + LIMIT_S
     while (found := of(*directories)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(POLL_S)
     return found
 
 

@@ -7,7 +7,7 @@ values with a JSON form. They only describe and have no side effects.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
@@ -201,3 +201,11 @@ def _digest(value: BaseModel) -> str:
     # Without defaults: a field that a later version adds does not change the ids of values that do not use it.
     content: JsonValue = value.model_dump_json(exclude_defaults=True)
     return hashlib.blake2b(str(content).encode(), digest_size=6).hexdigest()
+
+
+def by_workload(cells: Iterable[Cell]) -> list[list[Cell]]:
+    """Return the cells that differ only in their stack together, in the given order: these are compared."""
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
+    return list(found.values())

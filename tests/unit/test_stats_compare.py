@@ -9,6 +9,7 @@ from math import exp, inf, log, nan
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import false_discovery_control
 
 from fslab.stats import Reason
 from fslab.stats.compare import (
@@ -160,6 +161,11 @@ def test_benjamini_hochberg_by_hand() -> None:
     assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
     assert benjamini_hochberg([]) == []
     assert benjamini_hochberg([0.9, 0.8]) == [0.9, 0.9]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_benjamini_hochberg_is_scipy_s(p_values: list[float]) -> None:
+    assert benjamini_hochberg(p_values) == pytest.approx(list(false_discovery_control(p_values)))
 
 
 def test_holm_by_hand() -> None:

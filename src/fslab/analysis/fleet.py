@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, expm1, log, sqrt
 from statistics import fmean, stdev
+from typing import Any
 
 from fslab.analysis import labels
 from fslab.analysis.campaign_comparison import figures_of, metrics_for
@@ -18,7 +19,7 @@ from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinc
 from fslab.analysis.fleet_model import Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
 from fslab.analysis.groups import MetricsOf, headline_metrics
 from fslab.analysis.pairs import comparable
-from fslab.cell import Cell
+from fslab.cell import Cell, by_workload
 from fslab.record import Metric
 from fslab.stats.interval import Interval
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks, mostly_equal
@@ -56,13 +57,14 @@ def fleet(
     for pair in pairs:
         if workloads and pair.cell.workload.name not in workloads:
             continue
+        known = {machine.name: machine.facts_with(pair.identities) for machine in machines}
         for metric in metrics_for(pair.cell.workload, figures_of(pair.cell, campaigns), metrics, metrics_of):
             row = _row(pair, metric, machines)
             if row is None:
                 partial.append(f"{pair.workload} on {pair.stack}, {metric.name}")
             else:
                 rows.append(row)
-                facts.append(_facts(row, pair, machines))
+                facts.append(_facts(row, known))
     rows = [
         row.model_copy(update={"coincides": found}) for row, found in zip(rows, splits(facts), strict=True)
     ]
@@ -85,11 +87,9 @@ def _shown(machine: Machine) -> FleetMachine:
 
 def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
     """Yield each stack with its reference, by workload, in the order of the plan."""
-    alike: dict[str, list[Cell]] = {}
-    for cell in cells:
-        alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
-    names = labels.workload_labels([group[0] for group in alike.values()])
-    for name, group in zip(names, alike.values(), strict=True):
+    alike = by_workload(cells)
+    names = labels.workload_labels([group[0] for group in alike])
+    for name, group in zip(names, alike, strict=True):
         named = [cell for cell in group if against in {None, cell.stack.name}]
         chosen = named or [cell for cell in group if cell.stack.filesystem == against]
         lines = labels.stack_lines([cell.stack for cell in group])
@@ -115,11 +115,11 @@ def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow |
             estimates.append(found[1])
     if not ratios:
         return None
-    together = combine(estimates)
+    together, named = combine(estimates), {one.machine for one in ratios}
     row = FleetRow(
         workload=pair.workload, metric=metric.name, unit=metric.unit, better=metric.better, stack=pair.stack,
         reference=pair.reference, machines=tuple(ratios), verdict=FleetVerdict.FEW_MACHINES,
-        left_out=tuple(each.name for each in machines if each.name not in {one.machine for one in ratios}),
+        left_out=tuple(each.name for each in machines if each.name not in named),
     )  # fmt: skip
     if together.mean is None or together.spread is None:
         return row
@@ -130,11 +130,10 @@ def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow |
     return row.model_copy(update=update)
 
 
-def _facts(row: FleetRow, pair: _Pair, machines: Sequence[Machine]) -> RowFacts:
+def _facts(row: FleetRow, known: Mapping[str, Mapping[str, Any]]) -> RowFacts:
     """Return what may coincide with the ratios of a row; nothing if they are not combined."""
     ratios = {} if row.average is None else {one.machine: one.ratio for one in row.machines}
-    known = {each.name: each.facts_with(pair.identities) for each in machines if each.name in ratios}
-    return RowFacts(ratios=ratios, machines=known)
+    return RowFacts(ratios=ratios, machines={name: known[name] for name in ratios})
 
 
 def _on_one_machine(

@@ -7,13 +7,12 @@ from statistics import fmean
 from typing import Any
 
 from fslab.analysis.fleet_model import FactSplit
-from fslab.machine import facts
+from fslab.machine import differences, facts
 from fslab.stats.compare import benjamini_hochberg, compare_ratio
 
 GROUP_LEAST = 3
 MANY = 50  # machines; the time for the exact distribution grows with the cube of their number
 ALPHA = 0.05
-DEVICE = "device."  # names of facts of a disk
 
 _Groups = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -39,7 +38,7 @@ def splits(rows: Sequence[RowFacts]) -> list[tuple[FactSplit, ...]]:
         for number, row in enumerate(rows)
         for groups, named in _divisions(row.machines).items()
     ]
-    adjusted = benjamini_hochberg([_test(rows[number].ratios, groups) for number, groups, _ in tried])
+    adjusted = benjamini_hochberg([_p_value(rows[number].ratios, groups) for number, groups, _ in tried])
     found: list[list[FactSplit]] = [[] for _ in rows]
     for (number, groups, named), p_value in zip(tried, adjusted, strict=True):
         if p_value <= ALPHA:
@@ -50,12 +49,8 @@ def splits(rows: Sequence[RowFacts]) -> list[tuple[FactSplit, ...]]:
     return [tuple(sorted(each, key=lambda split: split.p_value)) for each in found]
 
 
-def _test(ratios: Mapping[str, float], groups: _Groups) -> float:
+def _p_value(ratios: Mapping[str, float], groups: _Groups) -> float:
     one, other = ([ratios[name] for name in group] for group in groups)
-    return _p_value(one, other)
-
-
-def _p_value(one: list[float], other: list[float]) -> float:
     if len(one) + len(other) >= MANY:
         from scipy.stats import mannwhitneyu  # noqa: PLC0415 - 0.5 s, which few commands need
 
@@ -70,7 +65,7 @@ def _divisions(machines: Mapping[str, Mapping[str, Any]]) -> dict[_Groups, list[
     names = dict.fromkeys(name for known in machines.values() for name in known)
     for name in names:
         fact = facts.CATALOGUE.get(name)
-        if name == "hostname" or (fact is None and not name.startswith(DEVICE)):
+        if name == "hostname" or (fact is None and not name.startswith(differences.DEVICE)):
             continue
         groups: dict[str, list[str]] = {}
         for machine, known in machines.items():

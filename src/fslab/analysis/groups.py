@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis import labels
 from fslab.analysis.usability import is_usable
-from fslab.cell import Cell, WorkloadSpec
+from fslab.cell import Cell, WorkloadSpec, by_workload
 from fslab.record import Metric, TrialRecord
 from fslab.units import Direction
 from fslab.workloads import parsed_if_known
@@ -46,11 +46,9 @@ def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Gro
     by_cell: dict[str, list[TrialRecord]] = {cell.id: [] for cell in cells}
     for trial in sorted(trials, key=lambda trial: trial.key.block):
         by_cell.setdefault(trial.cell.id, []).append(trial)
-    alike: dict[str, list[Cell]] = {}
-    for cell in cells:
-        alike.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
-    names = labels.workload_labels([group[0] for group in alike.values()])
-    for label, group in zip(names, alike.values(), strict=True):
+    alike = by_workload(cells)
+    names = labels.workload_labels([group[0] for group in alike])
+    for label, group in zip(names, alike, strict=True):
         yield Group(
             label=label,
             workload=group[0].workload,

@@ -1,10 +1,10 @@
 """How many blocks a budget pays for, and what that means for a study's claims. Pure; uses expected durations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from math import inf
+from math import fsum, inf
 
 from fslab.cell import Cell
+from fslab.claims.pending import joined
 from fslab.claims.pursue import BLOCKS_LEAST
 from fslab.plan.plan import trial_s
 from fslab.stopping import StoppingRule, Until
@@ -37,34 +37,18 @@ def to_begin_with(
     are decided per second; at least one group.
     """
     costs_s = {cell.id: trial_s(cell) for cell in cells}
-    groups = _groups([about & costs_s.keys() for about in claims])
-    groups.sort(key=lambda group: -group.claims / sum(costs_s[cell] for cell in group.cells))
+    about = [own & frozenset(costs_s) for own in claims]
+    # fsum: the sum must not depend on the order of a set, so that a resumed campaign begins with the same cells.
+    block_s = {group: fsum(costs_s[cell] for cell in group) for group in joined(about)}
+    value = {group: sum(bool(own & group) for own in about) / block_s[group] for group in block_s}
     chosen: frozenset[str] = frozenset()
     left_s = inf if budget_s is None else budget_s / 2
-    for group in groups:
-        left_s -= trials * sum(costs_s[cell] for cell in group.cells)
+    for group in sorted(block_s, key=value.__getitem__, reverse=True):
+        left_s -= trials * block_s[group]
         if chosen and left_s < 0:
             break
-        chosen |= group.cells
+        chosen |= group
     return chosen
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """The number of claims that have cells in common, and the ids of their cells."""
-
-    claims: int
-    cells: frozenset[str]
-
-
-def _groups(claims: Sequence[frozenset[str]]) -> list[_Group]:
-    groups: list[_Group] = []
-    for about in filter(None, claims):
-        joined = [group for group in groups if group.cells & about]
-        groups = [group for group in groups if not group.cells & about]
-        cells = about.union(*(group.cells for group in joined))
-        groups.append(_Group(1 + sum(group.claims for group in joined), cells))
-    return groups
 
 
 def spread_over_budget(stopping: StoppingRule, about: Sequence[Cell], budget_s: float | None) -> StoppingRule:

@@ -6,7 +6,7 @@ Depends only on the stored trials, so a resumed campaign continues exactly as it
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from fslab.analysis.groups import groups
@@ -14,10 +14,10 @@ from fslab.analysis.interim import ClaimsProgress, InterimAnalysis, InterimResul
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.campaign.claims_budget import to_begin_with
-from fslab.cell import Cell
+from fslab.cell import Cell, by_workload
 from fslab.claims.pending import cells_of, questions_of
 from fslab.claims.schema import Claim
-from fslab.plan.order import by_workload, order_block
+from fslab.plan.order import order_block
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule, Until
 
@@ -56,9 +56,9 @@ class Schedule:
         serving = frozenset(cell.id for cell in possible)
         if self.stopping.until is Until.CLAIMS:
             ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
-            about = cells_of(self.claims, possible, self.memory_bytes) or serving
-            self.idle = serving - about
             each = {claim.id or "": cells_of([claim], possible, self.memory_bytes) for claim in self.claims}
+            about = frozenset[str]().union(*each.values()) or serving
+            self.idle = serving - about
             planned = [cell for cell in possible if cell.id in about]
             first = to_begin_with([*each.values()], planned, self.stopping.trials, self.budget_s)
             serving = first or about
@@ -154,14 +154,11 @@ class Schedule:
     def _plan(self, until: int, wanted: frozenset[str]) -> None:
         if not wanted:
             return
-        self.trials += self._in_blocks(range(self.blocks, until), wanted)
-        self.blocks = until
-
-    def _in_blocks(self, blocks: Iterable[int], wanted: frozenset[str]) -> Iterator[tuple[int, Cell]]:
-        for block in blocks:
+        for block in range(self.blocks, until):
             # The order is drawn for all cells of a block, so that omitting some does not change it for the others.
             whole = order_block(self.together, block, self.seed)
-            yield from ((block, cell) for cell in whole if cell.id in wanted)
+            self.trials += [(block, cell) for cell in whole if cell.id in wanted]
+        self.blocks = until
 
 
 def _with_waiting(claims: ClaimsProgress, waiting: tuple[str, ...]) -> ClaimsProgress:

@@ -1,6 +1,6 @@
 """Evaluates claims between trials: what is still open, and which cells get the next trials. Pure."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.analysis.interim import Ask, ClaimsProgress, Question
 from fslab.analysis.pairs import looks_of
@@ -53,6 +53,15 @@ def cells_of(claims: Sequence[Claim], cells: Sequence[Cell], memory_bytes: int |
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
     parts = (part for claim in claims for part in asked_of(claim, scope).parts)
     return frozenset(figure.cell.id for part in parts for figure in part.figures)
+
+
+def joined(groups: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+    """Return the unions of those groups that have members in common; empty ones are left out."""
+    found: list[frozenset[str]] = []
+    for group in filter(None, groups):
+        touching = [each for each in found if each & group]
+        found = [each for each in found if not each & group] + [group.union(*touching)]
+    return found
 
 
 def _progress(

@@ -12,7 +12,7 @@ import fslab
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
 from fslab.cell import Cell
-from fslab.claims.pending import cells_of
+from fslab.claims.pending import cells_of, joined
 from fslab.errors import UnsupportedError, UsageError
 from fslab.plan.expand import expand
 from fslab.store.fleet import FleetStore
@@ -128,12 +128,8 @@ def _shares(assigned: AssignedStudy, machines: Sequence[str]) -> dict[str, tuple
 
 def _groups(study: Study, cells: Sequence[Cell]) -> list[list[Cell]]:
     """Return groups of cells; each group must be measured on one machine."""
-    groups = [{cell.workload.name} for cell in cells]
+    groups = [frozenset({cell.workload.name}) for cell in cells]
     for claim in study.claims:
         about = cells_of([claim], cells, None)
-        groups.append({cell.workload.name for cell in cells if cell.id in about})
-    merged: list[set[str]] = []
-    for group in groups:
-        touching = [each for each in merged if each & group]
-        merged = [each for each in merged if not each & group] + [group.union(*touching)]
-    return [[cell for cell in cells if cell.workload.name in names] for names in merged if names]
+        groups.append(frozenset(cell.workload.name for cell in cells if cell.id in about))
+    return [[cell for cell in cells if cell.workload.name in names] for names in joined(groups)]

@@ -29,6 +29,7 @@ ALIASES = {
         {FactGroup.HOST, FactGroup.CPU, FactGroup.MEMORY, FactGroup.IMAGES, FactGroup.DEVICE}
     )
 }
+DEVICE = "device."  # begins the name of a fact of a device
 Known = tuple[str, ...]
 
 
@@ -81,7 +82,7 @@ def words(values: Known) -> str:
 def of_devices(devices: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return what describes a device in the same way in all these geometries, as texts by name, such as
     ``device.model``."""
-    found = _flat([_without_names(each) for each in devices], "device.")
+    found = _flat([_without_names(each) for each in devices], DEVICE)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
@@ -129,7 +130,7 @@ def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
     """Return each difference once, although many stacks may share a device."""
     found: dict[tuple[str, Known, Known], Difference] = {}
     for name in a.devices.keys() & b.devices.keys():
-        sides = [_flat([_without_names(each) for each in side.devices[name]], "device.") for side in (a, b)]
+        sides = [_flat([_without_names(each) for each in side.devices[name]], DEVICE) for side in (a, b)]
         for each in _between(FactGroup.DEVICE, *sides):
             found.setdefault((each.fact, each.a, each.b), each)
     return sorted(found.values(), key=lambda each: each.fact)

@@ -3,7 +3,7 @@
 import random
 from collections.abc import Sequence
 
-from fslab.cell import Cell
+from fslab.cell import Cell, by_workload
 
 SEED_BITS = 31
 
@@ -24,16 +24,8 @@ def order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[int, Cell
     return [(block, cell) for block in range(trials) for cell in order_block(together, block, seed)]
 
 
-def by_workload(cells: Sequence[Cell]) -> list[list[Cell]]:
-    """Return the cells of each workload, which are compared with each other; for :func:`order_block`."""
-    found: dict[str, list[Cell]] = {}
-    for cell in cells:
-        found.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
-    return list(found.values())
-
-
 def order_block(together: Sequence[Sequence[Cell]], block: int, seed: int) -> list[Cell]:
-    """Return the cells of one block, in the order of running. ``together``: the cells of each workload."""
+    """Return the cells of one block, in the order of running. ``together``: as :func:`by_workload` returns them."""
     drawn = random.Random(f"{seed}:{block}")  # noqa: S311 - an order, no secret
     return [cell for each in drawn.sample(together, len(together)) for cell in drawn.sample(each, len(each))]
 

@@ -80,9 +80,8 @@ def copy_campaign(
             cell_numbers = _cell_numbers(connection, campaign.id)
         numbers = [number for key, number in places.items() if not only_new or key not in there]
         done = 0
-        with closing(
-            _loaded(reader, numbers)
-        ) as pieces:  # no thread reads any more when the reader is closed
+        # Closed before the reader, whatever happens: its thread uses the reader.
+        with closing(_loaded(reader, numbers)) as pieces:
             for sent in pieces:
                 with target._writing() as writer:
                     fence(writer)

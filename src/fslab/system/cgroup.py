@@ -1,6 +1,6 @@
 """A control group (cgroups(7), version 2) for a process and all its descendants, whatever session they are in.
 
-Creates groups only where nobody else manages them: below a group that systemd delegated to this service
+Creates groups only in a part of the hierarchy that no service manager controls: below a group that systemd delegated
 (``Delegate=yes``; systemd.resource-control(5)), or below the root of a hierarchy without a service manager. Enables no
 controller, so that a group changes nothing for what runs in it.
 """
