@@ -22,7 +22,7 @@ from fslab.features import (
 )
 from fslab.features._bisect import largest
 from fslab.features.checksums import flip
-from fslab.report import features as report
+from fslab.report import features_terminal as report
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 
 GIB = 1 << 30

@@ -79,10 +79,8 @@ ALLOWED: dict[str, set[str]] = {
         "storage", "store", "study", "system", "tracing", "validity", "workloads",
     },
     "cli": {
-        "analysis", "api", "campaign", "claims", "explain", "feasibility", "features", "fleet", "plan", "study",
-        "storage", "workloads",
-        "probes", "machine", "store", "report",
-        "serve", "system", "tracing",
+        "analysis", "api", "campaign", "claims", "explain", "fleet", "plan", "report", "serve", "store", "study", "system",
+        "workloads",
     },
     "__main__": {"cli", "system"},
 }  # fmt: skip
@@ -130,6 +128,10 @@ def package(dotted: str) -> str | None:
     return parts[1] if parts[0] == "fslab" and len(parts) > 1 else None
 
 
+# Names that ``import fslab`` exports and that other packages use.
+EXPORTED = {"__version__", "clean", "load", "open_store", "shipped_studies"}
+
+
 def home(path: Path) -> str:
     return path.relative_to(SOURCE / "fslab").parts[0].removesuffix(".py")
 
@@ -144,7 +146,7 @@ def forbidden(path: Path) -> set[str]:
     if here not in WORDS:
         allowed |= words
     used = {name for dotted in imports(path) if (name := package(dotted))}
-    return used - allowed - {"__version__", "load", "open_store"}
+    return used - allowed - EXPORTED
 
 
 def test_imports_go_one_way() -> None:
@@ -290,11 +292,11 @@ def _at_run_time(path: Path) -> set[str]:
     return {name for name in found if name.startswith("fslab.")}
 
 
-PUBLIC = {"api", "cli", "fleet", "__version__", "load", "open_store"}
+PUBLIC = {"api", "cli", "fleet", *EXPORTED}
 PRINTING = re.compile(r"fslab\.(report|claims)\.(\w*terminal|fit)\b")
 # Number of packages that files of the command line import directly instead of through fslab.api, counted per file.
 # Must never be raised.
-STILL_BELOW = 72
+STILL_BELOW = 35
 
 
 def test_the_command_line_uses_the_library() -> None:

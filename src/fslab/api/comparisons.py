@@ -1,16 +1,19 @@
-"""Compares two sets of results: campaigns, exported files, kernels or stacks."""
+"""Compares two sets of results (campaigns, exported files, kernels or stacks), and judges them for a gate."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.analysis import campaign_comparison
-from fslab.analysis.campaign_comparison import Results
+from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.gate import GateVerdict, failed_words, judge, unsure_words
 from fslab.analysis.matching import MatchedBy, chosen
 from fslab.errors import StoreError, UsageError, nearest
 from fslab.machine import facts
 from fslab.store import exported
 from fslab.store.store import Store
+
+__all__ = ["CampaignComparison", "GateVerdict", "compare", "failed_words", "judge", "refused", "unsure_words"]
 
 
 def compare(
@@ -20,7 +23,7 @@ def compare(
     """Compare two sets of results: campaigns in ``store`` (ids, ``last``, several with commas) or exported files.
 
     Two ``stacks`` or two ``kernels`` are compared with each other. ``differing``: names of facts that may differ. If
-    other facts differ, the result lists them (``campaign_comparison.refused``) and compares nothing, unless ``force``.
+    other facts differ, the result lists them (``refused``) and compares nothing, unless ``force``.
     """
     facts.check_names(differing)
 

@@ -1,16 +1,26 @@
-"""Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials."""
+"""Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials.
+
+``run`` and ``resume`` do all steps. ``create``, ``resumable`` and ``run_trials`` are the single steps, for callers that
+show progress or ask the user in between.
+"""
 
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from fslab.api.agreement import own_commands
+from fslab.api.agreement import changed_files, own_commands, places
 from fslab.api.results import CampaignResults, ResultStore
-from fslab.campaign import cleanup, launch
+from fslab.campaign import claims_budget, cleanup, launch
+from fslab.campaign.launch import RunConditions
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
 from fslab.errors import UsageError
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
 from fslab.study.load import load
 from fslab.study.model import Study
+
+__all__ = ["RunConditions", "create", "resumable", "resume", "run", "run_trials"]
+run_trials = launch.run
 
 
 def run(
@@ -34,11 +44,10 @@ def run(
     loaded = study if isinstance(study, Study) else load(study)
     conditions = _conditions(wipe, allow_commands=allow_commands)
     path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
-    campaign = launch.of_study(loaded, path, budget_s=budget_s, name=name, note=note)
-    launch.create(campaign, store.store, conditions)
+    made = create(loaded, path, store.store, conditions, budget_s=budget_s, name=name, note=note)
     limit_s = budget_s or loaded.limit_s
-    launch.run(campaign, store.store, observer or Observer(), conditions, budget_s=limit_s, new=True)
-    return store.campaign(campaign.id)
+    launch.run(made, store.store, observer or Observer(), conditions, budget_s=limit_s, new=True)
+    return store.campaign(made.id)
 
 
 def resume(
@@ -58,19 +67,52 @@ def resume(
     The other arguments are those of ``run``. Raises UsageError on another machine or kernel than before.
     """
     cleanup.clean_all()
-    more = trials is not None or max_trials is not None
-    found = (
-        launch.extended(store.store, campaign, trials=trials, max_trials=max_trials)
-        if more
-        else launch.unfinished(store.store, campaign)
-    )
     conditions = _conditions(wipe, allow_commands=allow_commands)
-    launch.check_resumable(found, store.store, conditions)
+    found = resumable(store.store, campaign, conditions, trials=trials, max_trials=max_trials)
     launch.run(found, store.store, observer or Observer(), conditions, budget_s=budget_s, new=False)
     return store.campaign(found.id)
 
 
-def _conditions(wipe: Collection[str], *, allow_commands: bool) -> launch.RunConditions:
+def create(
+    study: Study,
+    path: str,
+    store: Store,
+    conditions: RunConditions,
+    *,
+    budget_s: float | None = None,
+    name: str | None = None,
+    note: str | None = None,
+) -> Campaign:
+    """Store a new campaign of a study that was read from ``path``. Tells if the budget cannot decide any claim."""
+    campaign = launch.of_study(study, path, budget_s=budget_s, name=name, note=note)
+    about = launch.claimed_cells(study, campaign.cells, campaign.machine.get("memory_bytes"))
+    if said := claims_budget.too_small(about, budget_s or study.limit_s):
+        conditions.tell(said)
+    launch.create(campaign, store, conditions)
+    return campaign
+
+
+def resumable(
+    store: Store,
+    wanted: str | None,
+    conditions: RunConditions,
+    *,
+    trials: int | None = None,
+    max_trials: int | None = None,
+) -> Campaign:
+    """Return a stored campaign that may continue, with more trials of each cell if ``trials`` or ``max_trials`` is
+    given. Tells what it writes to, and which of its files have changed."""
+    more = {"trials": trials, "max_trials": max_trials}
+    campaign = (
+        launch.extended(store, wanted, **more) if any(more.values()) else launch.unfinished(store, wanted)
+    )
+    for line in (*places(campaign.cells), *changed_files(campaign.settings)):
+        conditions.tell(line)
+    launch.check_resumable(campaign, store, conditions)
+    return campaign
+
+
+def _conditions(wipe: Collection[str], *, allow_commands: bool) -> RunConditions:
     def refuse(cells: Sequence[Cell]) -> None:
         if lines := own_commands(cells):
             raise UsageError(
@@ -79,4 +121,4 @@ def _conditions(wipe: Collection[str], *, allow_commands: bool) -> launch.RunCon
             )  # fmt: skip
 
     agree: Callable[[Sequence[Cell]], object] = (lambda _: None) if allow_commands else refuse
-    return launch.RunConditions(agree=agree, wipe=frozenset(wipe))
+    return RunConditions(agree=agree, wipe=frozenset(wipe))

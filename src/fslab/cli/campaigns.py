@@ -50,8 +50,7 @@ def delete(
     store: StoreOption = None,
 ) -> None:
     """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab export."""
-    from fslab.api.stores import Store
-    from fslab.campaign.journal import is_running
+    from fslab.api.stores import Store, is_running
 
     with Store.open(store, create=False) as opened:
         found = [opened.campaign(wanted) for wanted in dict.fromkeys(campaigns)]

@@ -9,9 +9,9 @@ def clean(as_json: JsonOption = False) -> None:
     Only what fslab's own journals name is removed, and nothing of running campaigns. Results in the store are kept;
     finish the campaign with: fslab run --resume.
     """
-    from fslab.campaign import cleanup
+    from fslab import clean as clean_all
 
-    done, failures = cleanup.clean_all()
+    done, failures = clean_all()
     if as_json:
         print_json(
             {

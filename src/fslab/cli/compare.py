@@ -14,8 +14,7 @@ from fslab.errors import (
 )
 
 if TYPE_CHECKING:
-    from fslab.analysis.campaign_comparison_model import CampaignComparison
-    from fslab.analysis.gate import GateVerdict
+    from fslab.api.comparisons import CampaignComparison, GateVerdict
 
 EPILOG = """\b
 Examples:
@@ -85,9 +84,8 @@ def compare(
         store=store,
     )
     _refuse(found)
-    from fslab.analysis import gate
-
-    judged = gate.judge(found, slower=limit, different=different) if limit is not None or different else None
+    wanted = limit is not None or different
+    judged = comparisons.judge(found, slower=limit, different=different) if wanted else None
     if as_json:
         document = found.model_dump(mode="json")
         print_json({**document, "gate": judged.as_document() if judged else None})
@@ -113,7 +111,7 @@ def fraction(text: str) -> float:
 
 
 def _refuse(found: CampaignComparison) -> None:
-    from fslab.analysis.campaign_comparison import refused
+    from fslab.api.comparisons import refused
     from fslab.report.campaign_comparison_terminal import difference_lines
 
     if unlike := refused(found):
@@ -127,18 +125,18 @@ def _refuse(found: CampaignComparison) -> None:
 
 def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
     """Raise the error with the gate's exit code, or print which comparisons are inconclusive."""
-    from fslab.analysis import gate
+    from fslab.api import comparisons
 
     hint = (
         f"{judged.needed} {judged.unsure[0].sampled} of each could decide it"
         if judged.needed
         else "more trials narrow the intervals"
     )
-    words = gate.unsure_words(judged, limit) if judged.unsure else ""
+    words = comparisons.unsure_words(judged, limit) if judged.unsure else ""
     if judged.fails:
         if words:
             say(words, err=True)
-        raise RegressionError(gate.failed_words(judged, limit))
+        raise RegressionError(comparisons.failed_words(judged, limit))
     if judged.unsure and unsure:
         raise InconclusiveError(words, hint=hint)
     if judged.unsure:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli import doctor_study
 from fslab.cli.common import JsonOption, console, print_json
 
 if TYPE_CHECKING:
-    from fslab.feasibility import Capability, MatrixEntry
-    from fslab.machine.advice import Advice
-    from fslab.system.tools import Tool
+    from collections.abc import Sequence
+
+    from fslab.api.capabilities import Advice, Capability, MachineCapabilities, StudyNeeds
 
 
 def doctor(
@@ -30,65 +31,46 @@ def doctor(
     Measures the speed of a fixed loop for 1.5 s. Installs and changes nothing. Exit status 0 even if something is
     missing.
     """
-    if study is not None:
-        doctor_study.check(study, packages_only=packages_only, as_json=as_json)
-        return
-    from fslab import feasibility
+    from fslab.api import capabilities
 
-    found, needed = feasibility.everything()
     if packages_only:
-        doctor_study.print_packages(needed)
-        return
-    _show_all([*found, *_evidence()], needed, as_json=as_json)
-
-
-def _show_all(found: list[Capability], needed: list[Tool], *, as_json: bool) -> None:
-    from dataclasses import asdict
-
-    from fslab import feasibility
-    from fslab.api import quiet
-    from fslab.machine import facts
-    from fslab.machine.advice import advise, advise_disks
-    from fslab.system import reference
-
-    machine = facts.gather()
-    advice = [*advise(machine), *advise_disks()]
-    entries = feasibility.matrix()
-    varies = reference.spread()
-    if as_json:
-        print_json(
-            {
-                "machine": machine,
-                "advice": [asdict(each) for each in advice],
-                "reference_spread": varies,
-                "capabilities": [asdict(capability) for capability in found],
-                "matrix": [asdict(entry) for entry in entries],
-                "packages_missing": feasibility.packages_missing(needed),
-                "remedies": feasibility.remedies_for(needed),
-            }
-        )
+        sys.stdout.writelines(f"{package}\n" for package in capabilities.packages_missing(study))
+    elif study is not None:
+        _show_study(capabilities.of_study(study), as_json=as_json)
     else:
-        _show(found, entries, feasibility.remedies_for(needed))
-        _show_advice(advice)
-        if varies is not None:
-            console().print(quiet.words(varies), markup=False, soft_wrap=True)
+        _show_all(capabilities.of_machine(), as_json=as_json)
 
 
-def _evidence() -> list[Capability]:
-    """Return the sources of evidence on causes. A missing source means fewer explanations, not wrong ones."""
-    from fslab.feasibility import Capability
-    from fslab.tracing import available
+def _show_study(found: StudyNeeds, *, as_json: bool) -> None:
+    """Print what a study lacks here and the command that installs it, or that nothing is missing."""
+    if as_json:
+        print_json(asdict(found))
+        return
+    screen = console()
+    for program in found.programs_missing:
+        screen.print(f"{program} is not installed", markup=False)
+    for stack, why in found.stacks.items():
+        screen.print(f"{stack}: {why}", markup=False, soft_wrap=True)
+    for remedy in found.remedies:
+        screen.print(f"→ {remedy}", markup=False, soft_wrap=True)
+    if not found.programs_missing and not found.stacks:
+        text = f"Nothing is missing. Start it with: fslab run {found.study}"
+        screen.print(text, markup=False, soft_wrap=True)
 
-    return [
-        Capability(
-            kind="evidence", name=source.name, summary=source.summary, available=source.missing is None, versions={},
-            missing=() if source.missing is None else (f"{source.missing}; unavailable without it: {source.costs}",),
-        )
-        for source in available.sources()
-    ]  # fmt: skip
+
+def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
+    from fslab.api import quiet
+
+    if as_json:
+        print_json(asdict(found))
+        return
+    _show(found)
+    _show_advice(found.advice)
+    if found.reference_spread is not None:
+        console().print(quiet.words(found.reference_spread), markup=False, soft_wrap=True)
 
 
-def _show_advice(advice: list[Advice]) -> None:
+def _show_advice(advice: Sequence[Advice]) -> None:
     """Print what increases the noise on this machine, and the tuning that a study can set against it."""
     screen = console()
     for each in advice:
@@ -96,11 +78,12 @@ def _show_advice(advice: list[Advice]) -> None:
         screen.print(f"{each.what}{remedy}", markup=False)
 
 
-def _show(found: list[Capability], entries: list[MatrixEntry], programs: list[str]) -> None:
+def _show(machine: MachineCapabilities) -> None:
     from rich.table import Table
 
     from fslab.cli import doctor_matrix
 
+    found, entries = machine.capabilities, machine.matrix
     table = Table(box=None, pad_edge=False)
     for title in ("", "what", "version", "missing"):
         table.add_column(title)
@@ -119,7 +102,7 @@ def _show(found: list[Capability], entries: list[MatrixEntry], programs: list[st
     remedies = [
         capability.remedy for capability in found if capability.remedy and capability.kind == "machine"
     ]
-    remedies += programs
+    remedies += machine.remedies
     for remedy in remedies:
         screen.print(f"→ {remedy}", soft_wrap=True)
     if not remedies:

@@ -38,17 +38,16 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Export every trial of a campaign: its stack, workload, figures, warnings and provenance."""
-    from fslab.api.stores import Store
+    from fslab.api import stores
     from fslab.errors import UsageError
-    from fslab.store import export as exporting
 
     form = form or _format_of(output)
     if form is ExportFormat.PARQUET and output is None:
         raise UsageError(
             "Parquet needs a file", where="--format parquet", hint="name one: --output trials.parquet"
         )
-    with Store.open(store, create=False) as opened:
-        exporting.export(opened, opened.campaign(campaign).id, form.value, output)
+    with stores.Store.open(store, create=False) as opened:
+        stores.export(opened, opened.campaign(campaign).id, form.value, output)
 
 
 def _format_of(output: Path | None) -> ExportFormat:

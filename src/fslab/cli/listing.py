@@ -31,7 +31,6 @@ USED_BY_STUDIES = (
     Kind.STUDIES, Kind.FILESYSTEMS, Kind.LAYOUTS, Kind.MEDIA, Kind.MACHINES, Kind.WORKLOADS, Kind.APPLICATIONS,
     Kind.FAULTS, Kind.PROBES, Kind.FEATURES,
 )  # fmt: skip
-BUILT_IN = "fslab"
 
 
 def listing(
@@ -45,20 +44,24 @@ def listing(
     For every key of a study see docs/study-file.md, or: fslab schema --markdown. An entry of a plug-in is followed by
     the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
     """
+    from fslab.api import catalogue
+
     kinds = [kind] if kind else list(USED_BY_STUDIES)
-    entries = {each.value: _entries(each) for each in kinds}
+    entries = {each.value: catalogue.entries(each.value) for each in kinds}
     if as_json:
         print_json(entries)
     else:
         _show(entries)
     for each in kinds:
-        for problem in _registry(each).problems() if each is not Kind.STUDIES else ():
-            console(stderr=True).print(str(problem), markup=False, soft_wrap=True)
+        for problem in catalogue.problems(each.value):
+            console(stderr=True).print(problem, markup=False, soft_wrap=True)
 
 
 def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
     from rich.markup import escape
     from rich.table import Table
+
+    from fslab.api.catalogue import BUILT_IN
 
     screen = console(markup=True)
     for title, rows in entries.items():
@@ -74,49 +77,3 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
             for name, values in row.get("settings", {}).items() if len(entries) == 1 else ():
                 table.add_row(f"    {name}", f"[dim]{', '.join(values)}; default: {values[0]}[/dim]")
         screen.print(table)
-
-
-def _entries(kind: Kind) -> list[dict[str, Any]]:
-    if kind is Kind.STUDIES:
-        return _studies()
-    registry = _registry(kind)
-    return [
-        {
-            "name": name,
-            "summary": entry.summary,
-            "from": str(registry.plugin(name) or BUILT_IN),
-            **_details(entry),
-        }
-        for name, entry in registry
-    ]
-
-
-def _details(entry: Any) -> dict[str, Any]:
-    """Return the profiles of a medium with their figures, and the settings of an application, defaults first."""
-    profiles, settings = getattr(entry, "profiles", None), getattr(entry, "settings", None)
-    return {
-        **({"profiles": list(profiles.values())} if profiles else {}),
-        **({"settings": {name: list(values) for name, values in settings.items()}} if settings else {}),
-    }
-
-
-def _registry(kind: Kind) -> Any:
-    from importlib import import_module
-
-    package = {
-        Kind.FILESYSTEMS: "storage.filesystems",
-        Kind.LAYOUTS: "storage.layouts",
-        Kind.MEDIA: "storage.media",
-        Kind.MACHINES: "machine.kinds",
-        Kind.APPLICATIONS: "applications",
-        Kind.MECHANISMS: "explain.mechanisms",
-        Kind.VALIDITY_RULES: "validity.trial",
-        Kind.CAMPAIGN_RULES: "validity.campaign",
-    }.get(kind, kind.value)
-    return import_module(f"fslab.{package}").REGISTRY
-
-
-def _studies() -> list[dict[str, Any]]:
-    from fslab.study import load, shipped
-
-    return [{"name": name, "summary": load.load(name).title, "from": BUILT_IN} for name in shipped.ids()]

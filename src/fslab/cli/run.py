@@ -31,7 +31,6 @@ from fslab.cli.consent import AllowOption, WipeOption
 from fslab.errors import ToolFailedError
 
 if TYPE_CHECKING:
-    from fslab.campaign.launch import RunConditions
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -115,59 +114,27 @@ def run(
         )  # fmt: skip
         return
     undo_leftovers(quiet=quiet or as_json)
+    from fslab import load
+    from fslab.api import running
     from fslab.api.stores import Store
-    from fslab.campaign import launch
     from fslab.cli import live
 
     agree = partial(consent.check, allowed=allow_commands, typed=consent.typed(kernel))
-    conditions = launch.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=_tell)
+    conditions = running.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=_tell)
     with Store.open(store, create=not resume) as opened:
         if resume:
-            campaign = _resumed(opened, study, conditions, **more)
+            campaign = running.resumable(opened, study, conditions, **more)
         else:
-            campaign, limit_s = _created(
-                opened, run_options.named(study), settings, limit_s, conditions, name, note
+            path = run_options.named(study)
+            loaded = load(path, settings)
+            campaign = running.create(
+                loaded, path, opened, conditions, budget_s=limit_s, name=name, note=note
             )
+            limit_s = limit_s or loaded.limit_s
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         with shown:
-            launch.run(campaign, opened, shown, conditions, budget_s=limit_s, new=not resume)
+            running.run_trials(campaign, opened, shown, conditions, budget_s=limit_s, new=not resume)
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
-
-
-def _created(
-    store: Store,
-    study: str,
-    settings: list[str],
-    limit_s: float | None,
-    conditions: RunConditions,
-    name: str | None,
-    note: str | None,
-) -> tuple[Campaign, float | None]:
-    """Create and store a campaign. Returns it and its budget in seconds."""
-    from fslab import load
-    from fslab.campaign import claims_budget, launch
-
-    loaded = load(study, settings)
-    campaign = launch.of_study(loaded, study, budget_s=limit_s, name=name, note=note)
-    about = launch.claimed_cells(loaded, campaign.cells, campaign.machine.get("memory_bytes"))
-    if said := claims_budget.too_small(about, limit_s or loaded.limit_s):
-        _tell(said)
-    launch.create(campaign, store, conditions)
-    return campaign, limit_s or loaded.limit_s
-
-
-def _resumed(store: Store, wanted: str | None, conditions: RunConditions, **more: int | None) -> Campaign:
-    """Return a stored campaign that may continue. Prints what it writes to, and which of its files have changed."""
-    from fslab.api import agreement
-    from fslab.campaign import launch
-
-    campaign = (
-        launch.extended(store, wanted, **more) if any(more.values()) else launch.unfinished(store, wanted)
-    )
-    for line in (*agreement.places(campaign.cells), *agreement.changed_files(campaign.settings)):
-        _tell(line)
-    launch.check_resumable(campaign, store, conditions)
-    return campaign
 
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:
@@ -200,9 +167,9 @@ def _print_plan(study: str | None, settings: list[str], as_json: bool) -> None:
 
 def undo_leftovers(*, quiet: bool) -> None:
     """Remove what earlier runs left behind, as far as possible."""
-    from fslab.campaign import cleanup
+    from fslab import clean
 
-    done, failures = cleanup.clean_all()
+    done, failures = clean()
     for error in failures:
         _tell(f"cannot remove what an earlier run left behind: {error}")
     if done and not quiet:

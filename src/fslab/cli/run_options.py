@@ -130,12 +130,13 @@ def until_decided(until: str | None) -> list[str]:
 
 def named(study: str | None) -> str:
     """Return the study. Raises UsageError, with the ids of the shipped studies, if none is given."""
-    from fslab.study import shipped
+    from fslab import shipped_studies
 
     if study is None:
+        shipped = shipped_studies()
         raise UsageError(
             "no study given",
-            hint=f"name one, such as: fslab run {shipped.ids()[0]}; shipped: {', '.join(shipped.ids())}",
+            hint=f"name one, such as: fslab run {shipped[0]}; shipped: {', '.join(shipped)}",
         )
     return study
 

@@ -18,10 +18,9 @@ def schema(
     For VS Code (YAML extension), save it as study.schema.json, and start a study with the line `# yaml-language-server:
     $schema=study.schema.json`.
     """
-    from fslab.study import document
-    from fslab.study import schema as schemas
+    from fslab.api import catalogue
 
     if markdown:
-        sys.stdout.write(document.markdown())
+        sys.stdout.write(catalogue.markdown())
     else:
-        print_json(schemas.schema())
+        print_json(catalogue.schema())

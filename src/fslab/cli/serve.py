@@ -35,7 +35,7 @@ def serve(
     Stop it with Ctrl-C.
     """
     from fslab.api.annotations import ANNOTATIONS
-    from fslab.api.stores import Store
+    from fslab.api.stores import Store, is_running
     from fslab.serve import server
 
     with Store.open(store, create=False) as opened:
@@ -47,7 +47,7 @@ def serve(
             host=host,
             port=port,
             names=name or [],
-            is_running=_is_running,
+            is_running=is_running,
             announce=say,
             annotations=ANNOTATIONS,
         )
@@ -59,9 +59,3 @@ def serve(
         raise UsageError(
             f"cannot listen on this address: {why}", where=f"{host}:{port}", hint=hint
         ) from error
-
-
-def _is_running(campaign_id: str) -> bool:
-    from fslab.campaign.journal import is_running
-
-    return is_running(campaign_id)

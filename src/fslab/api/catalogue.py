@@ -1,0 +1,57 @@
+"""What studies can use: the shipped studies, the entries of each registry, also those of plug-ins, and every key."""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+from fslab.study import document, load, shipped
+from fslab.study.schema import schema as schema  # noqa: PLC0414 - part of the library
+
+BUILT_IN = "fslab"
+STUDIES = "studies"
+markdown = document.markdown
+# The package of each registry whose name is not that of its entries.
+_PACKAGES = {
+    "filesystems": "storage.filesystems",
+    "layouts": "storage.layouts",
+    "media": "storage.media",
+    "machines": "machine.kinds",
+    "mechanisms": "explain.mechanisms",
+    "validity-rules": "validity.trial",
+    "campaign-rules": "validity.campaign",
+}
+
+
+def entries(kind: str) -> list[dict[str, Any]]:
+    """Return the entries of a kind such as ``media``: name, summary, the package it is from, and its details."""
+    if kind == STUDIES:
+        return [{"name": name, "summary": load.load(name).title, "from": BUILT_IN} for name in shipped.ids()]
+    registry = _registry(kind)
+    return [
+        {
+            "name": name,
+            "summary": entry.summary,
+            "from": str(registry.plugin(name) or BUILT_IN),
+            **_details(entry),
+        }
+        for name, entry in registry
+    ]
+
+
+def problems(kind: str) -> Iterator[str]:
+    """Yield why plug-ins of a kind cannot be used."""
+    if kind != STUDIES:
+        yield from (str(problem) for problem in _registry(kind).problems())
+
+
+def _details(entry: Any) -> dict[str, Any]:
+    """Return the profiles of a medium with their figures, and the settings of an application, defaults first."""
+    profiles, settings = getattr(entry, "profiles", None), getattr(entry, "settings", None)
+    return {
+        **({"profiles": list(profiles.values())} if profiles else {}),
+        **({"settings": {name: list(values) for name, values in settings.items()}} if settings else {}),
+    }
+
+
+def _registry(kind: str) -> Any:
+    return import_module(f"fslab.{_PACKAGES.get(kind, kind)}").REGISTRY

@@ -1,0 +1,70 @@
+"""Tests what file systems support, on scratch volumes of the host or of a guest."""
+
+from contextlib import ExitStack
+
+from fslab import feasibility
+from fslab.campaign import feature_tests, workspace
+from fslab.campaign.campaign import new_id
+from fslab.campaign.feature_tests import Request
+from fslab.campaign.guests import Guests
+from fslab.cell import MachineSpec, MediumSpec, StackSpec
+from fslab.errors import FslabError, UsageError
+from fslab.features import REGISTRY as FEATURES
+from fslab.features import Examination
+from fslab.machine.facts import gather as machine_facts
+from fslab.machine.kinds import AUTO
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.report.features_terminal import documented
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+
+__all__ = ["Examination", "Machines", "Request", "documented", "machine_facts", "smallest_bytes"]
+
+
+def smallest_bytes(request: Request) -> int:
+    """Return the smallest volume of the file system. Raises UsageError if it or a feature has an unknown name."""
+    for name in request.only:
+        FEATURES.get(name)
+    return FILESYSTEMS.get(request.filesystem).min_size_bytes
+
+
+class Machines(ExitStack):
+    """The host, and a guest, which is booted when the first file system needs it. A context manager that ends it.
+
+    ``wish``: the machine to test on; ``auto`` is the first one that can build the file system.
+    """
+
+    def __init__(self, wish: MachineSpec) -> None:
+        super().__init__()
+        if wish.type != AUTO:
+            MACHINES.get(wish.type)
+        self._wish = wish
+        self._guests: Guests | None = None
+
+    def examine(self, request: Request) -> Examination:
+        """Test one file system. An error becomes its result, so that others can still be tested; not a UsageError."""
+        try:
+            return self._examined(request)
+        except UsageError:
+            raise
+        except FslabError as error:
+            return Examination(
+                filesystem=request.filesystem, kernel=None, size_bytes=request.size_bytes,
+                not_possible=f"{error.what}{f' ({error.hint})' if error.hint else ''}",
+            )  # fmt: skip
+
+    def _examined(self, request: Request) -> Examination:
+        medium = MediumSpec(name=feature_tests.SLOT, type=request.medium)
+        stack = StackSpec(
+            name=request.filesystem, medium=medium, filesystem=request.filesystem, machine=self._wish
+        )
+        machine = feasibility.resolved(stack).machine
+        if machine.type == "host":
+            with workspace.opened(new_id(), frozenset()) as opened:
+                return feature_tests.run_tests(request, opened)
+        return feature_tests.in_guest(request, machine, self._booted())
+
+    def _booted(self) -> Guests:
+        if self._guests is None:
+            opened = self.enter_context(workspace.opened(new_id(), frozenset()))
+            self._guests = Guests(workspace=opened, machine=machine_facts())
+        return self._guests
