@@ -79,8 +79,8 @@ ALLOWED: dict[str, set[str]] = {
         "storage", "store", "study", "system", "tracing", "validity", "workloads",
     },
     "cli": {
-        "analysis", "api", "campaign", "claims", "explain", "fleet", "plan", "report", "serve", "store", "study", "system",
-        "workloads",
+        "analysis", "api", "campaign", "claims", "explain", "fleet", "plan", "report", "serve", "store", "study",
+        "system", "workloads",
     },
     "__main__": {"cli", "system"},
 }  # fmt: skip
