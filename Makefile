@@ -58,7 +58,7 @@ test: setup
 test-all: setup
 	$(call both,,-- --include-ignored)
 
-# Finds tests that depend on order, load or chance: N rounds in random order, a quarter of them under load.
+# Finds tests that depend on order, load or chance: N rounds in random order, the first quarter of them under load.
 N ?= 20
 test-repeat: setup test-packages
 	$(VENV)/bin/python tests/repeat.py $(N) --loaded $(shell expr $(N) / 4)

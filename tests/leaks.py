@@ -47,11 +47,13 @@ def end_below(directory: Path) -> None:
     for signum in (signal.SIGTERM, signal.SIGKILL):
         told: set[int] = set()  # each gets a signal once: a second SIGTERM would interrupt its clean-up
         deadline = time.monotonic() + GRACE_S
-        while (found := _running_in(directory)) and time.monotonic() < deadline:
+        while found := _running_in(directory):
             for process in {*found} - told:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signum)
             told |= {*found}
+            if time.monotonic() > deadline:
+                break
             time.sleep(POLL_S)
 
 
@@ -68,8 +70,11 @@ def _running_in(directory: Path) -> list[int]:
 
 
 def is_dead(process: Path) -> bool:
-    """Return whether a process, by its directory in /proc, has ended but was not waited for. OSError if it is gone."""
-    return (process / "stat").read_text().rpartition(")")[2].split()[0] in {"Z", "X"}
+    """Return whether a process, by its directory in /proc, has ended, also if it was not waited for."""
+    try:
+        return (process / "stat").read_text().rpartition(")")[2].split()[0] in {"Z", "X"}
+    except OSError:  # waited for, perhaps just now
+        return True
 
 
 def links() -> Iterable[Path]:

@@ -62,8 +62,7 @@ def test_the_end_of_a_group_ends_a_process_that_left_its_session(group: cgroup.C
     stray = int(python(STRAY, group))
     assert group.processes() == [stray]
     group.end()
-    process = Path(f"/proc/{stray}")
-    wait_for(lambda: not process.exists() or leaks.is_dead(process))
+    wait_for(lambda: leaks.is_dead(Path(f"/proc/{stray}")))
     assert not group.path.exists()
 
 

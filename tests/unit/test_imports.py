@@ -24,6 +24,8 @@ WORDS = {
     "abilities",
     "scaling",
 }
+# Names that ``import fslab`` exports and that other packages use.
+EXPORTED = {"__version__", "clean", "load", "open_store", "shipped_studies"}
 # The other packages of fslab that each package may import. A package that is not in WORDS may also import itself and
 # WORDS (stats: STATS).
 ALLOWED: dict[str, set[str]] = {
@@ -126,10 +128,6 @@ def imports(path: Path) -> list[str]:
 def package(dotted: str) -> str | None:
     parts = dotted.split(".")
     return parts[1] if parts[0] == "fslab" and len(parts) > 1 else None
-
-
-# Names that ``import fslab`` exports and that other packages use.
-EXPORTED = {"__version__", "clean", "load", "open_store", "shipped_studies"}
 
 
 def home(path: Path) -> str:

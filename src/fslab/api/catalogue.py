@@ -4,26 +4,37 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
-from fslab.study import document, load, shipped
-from fslab.study.schema import schema as schema  # noqa: PLC0414 - part of the library
+from fslab.errors import UsageError, nearest
+from fslab.study import load, shipped
+from fslab.study.document import markdown
+from fslab.study.schema import schema
+
+__all__ = ["BUILT_IN", "KINDS", "entries", "markdown", "problems", "schema"]
 
 BUILT_IN = "fslab"
 STUDIES = "studies"
-markdown = document.markdown
-# The package of each registry whose name is not that of its entries.
 _PACKAGES = {
     "filesystems": "storage.filesystems",
     "layouts": "storage.layouts",
     "media": "storage.media",
     "machines": "machine.kinds",
+    "workloads": "workloads",
+    "probes": "probes",
+    "features": "features",
+    "applications": "applications",
+    "faults": "faults",
     "mechanisms": "explain.mechanisms",
     "validity-rules": "validity.trial",
     "campaign-rules": "validity.campaign",
 }
+KINDS = (STUDIES, *_PACKAGES)
 
 
 def entries(kind: str) -> list[dict[str, Any]]:
-    """Return the entries of a kind such as ``media``: name, summary, the package it is from, and its details."""
+    """Return the entries of one of the ``KINDS``: name, summary, the package it is from, and its details.
+
+    Raises UsageError for another kind.
+    """
     if kind == STUDIES:
         return [{"name": name, "summary": load.load(name).title, "from": BUILT_IN} for name in shipped.ids()]
     registry = _registry(kind)
@@ -54,4 +65,6 @@ def _details(entry: Any) -> dict[str, Any]:
 
 
 def _registry(kind: str) -> Any:
-    return import_module(f"fslab.{_PACKAGES.get(kind, kind)}").REGISTRY
+    if kind not in _PACKAGES:
+        raise UsageError(f"no kind '{kind}'", hint=nearest(kind, KINDS))
+    return import_module(f"fslab.{_PACKAGES[kind]}").REGISTRY

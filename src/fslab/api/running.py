@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fslab.api.agreement import changed_files, own_commands, places
 from fslab.api.results import CampaignResults, ResultStore
-from fslab.campaign import claims_budget, cleanup, launch
+from fslab.campaign import cleanup, launch
 from fslab.campaign.launch import RunConditions
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
@@ -45,7 +45,7 @@ def run(
     conditions = _conditions(wipe, allow_commands=allow_commands)
     path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
     made = create(loaded, path, store.store, conditions, budget_s=budget_s, name=name, note=note)
-    limit_s = budget_s or loaded.limit_s
+    limit_s = made.settings["budget_s"]
     launch.run(made, store.store, observer or Observer(), conditions, budget_s=limit_s, new=True)
     return store.campaign(made.id)
 
@@ -83,11 +83,8 @@ def create(
     name: str | None = None,
     note: str | None = None,
 ) -> Campaign:
-    """Store a new campaign of a study that was read from ``path``. Tells if the budget cannot decide any claim."""
-    campaign = launch.of_study(study, path, budget_s=budget_s, name=name, note=note)
-    about = launch.claimed_cells(study, campaign.cells, campaign.machine.get("memory_bytes"))
-    if said := claims_budget.too_small(about, budget_s or study.limit_s):
-        conditions.tell(said)
+    """Store a new campaign of a study that was read from ``path``. Its budget is in its settings, as ``budget_s``."""
+    campaign = launch.of_study(study, path, budget_s=budget_s, name=name, note=note, tell=conditions.tell)
     launch.create(campaign, store, conditions)
     return campaign
 
@@ -102,10 +99,10 @@ def resumable(
 ) -> Campaign:
     """Return a stored campaign that may continue, with more trials of each cell if ``trials`` or ``max_trials`` is
     given. Tells what it writes to, and which of its files have changed."""
-    more = {"trials": trials, "max_trials": max_trials}
-    campaign = (
-        launch.extended(store, wanted, **more) if any(more.values()) else launch.unfinished(store, wanted)
-    )
+    if trials is None and max_trials is None:
+        campaign = launch.unfinished(store, wanted)
+    else:
+        campaign = launch.extended(store, wanted, trials=trials, max_trials=max_trials)
     for line in (*places(campaign.cells), *changed_files(campaign.settings)):
         conditions.tell(line)
     launch.check_resumable(campaign, store, conditions)

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from fslab.api.running import create
 from fslab.campaign import launch, liveness
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
@@ -69,8 +70,7 @@ def _campaign(name: str, store: Store, conditions: launch.RunConditions, watched
         campaign = known[-1]
         launch.check_resumable(campaign, store, conditions)
     else:
-        campaign = launch.of_study(study, name)
-        launch.create(campaign, store, conditions)
+        campaign = create(study, name, store, conditions)
     with watched() as shown:
         launch.run(campaign, store, shown, conditions, budget_s=_left_s(campaign, store), new=not known)
     return store.campaign(campaign.id)

@@ -48,12 +48,18 @@ def of_study(
     budget_s: float | None = None,
     name: str | None = None,
     note: str | None = None,
+    tell: Callable[[str], None] = print_nothing,
 ) -> Campaign:
-    """Return a campaign of a study read from ``path``; not stored. UnsupportedError if no machine can build a stack."""
+    """Return a campaign of a study read from ``path``; not stored. UnsupportedError if no machine can build a stack.
+
+    ``budget_s`` None: the study's. ``tell`` gets a line if the budget cannot decide any claim.
+    """
     directory = {"directory": str(Path(path).absolute().parent)}  # where files of the study are
     cells, machine = expand(study, feasibility.resolved), facts.gather()
     limit_s = budget_s or study.limit_s
     about = claimed_cells(study, cells, machine.get("memory_bytes"))
+    if said := claims_budget.too_small(about, limit_s):
+        tell(said)
     return Campaign(
         id=campaigns.new_id(),
         study_id=study.id,

@@ -58,12 +58,12 @@ def features(
 
     Exit status 4 if none of the file systems can be made on any machine.
     """
-    from fslab.api import feature_tests as tests
+    from fslab.api import feature_tests
     from fslab.cell import MachineSpec
 
     requests = [_request(name, medium, size, only) for name in filesystems]
     screen = console(stderr=True)
-    with tests.Machines(
+    with feature_tests.Machines(
         MachineSpec(type=on, kernel=kernel, modules=modules, memory=guest_memory)
     ) as machines:
         found = []
@@ -73,9 +73,8 @@ def features(
             found.append(machines.examine(request))
     if as_json:
         examined = [each.model_dump(mode="json") for each in found]
-        print_json(
-            {"machine": tests.machine_facts(), "examinations": examined, "documented": tests.documented()}
-        )
+        machine, documented = feature_tests.machine_facts(), feature_tests.documented()
+        print_json({"machine": machine, "examinations": examined, "documented": documented})
     else:
         from fslab.report import features_terminal
 

@@ -1,0 +1,26 @@
+"""Tests of the list of what studies can use."""
+
+from __future__ import annotations
+
+import pytest
+
+from fslab.api import catalogue
+from fslab.cli.listing import Kind
+from fslab.errors import UsageError
+
+
+def test_the_command_line_offers_every_kind() -> None:
+    assert [kind.value for kind in Kind] == list(catalogue.KINDS)
+
+
+@pytest.mark.parametrize("kind", catalogue.KINDS)
+def test_every_kind_has_entries_with_a_summary(kind: str) -> None:
+    found = catalogue.entries(kind)
+    assert found
+    assert all(each["name"] and each["summary"] and each["from"] for each in found)
+
+
+def test_an_unknown_kind_names_the_similar_one() -> None:
+    with pytest.raises(UsageError, match="no kind 'medium'") as error:
+        catalogue.entries("medium")
+    assert "media" in (error.value.hint or "")
