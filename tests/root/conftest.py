@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import subprocess
@@ -90,24 +91,39 @@ def uncounted(loop: Callable[[], Path]) -> Iterator[Path]:
 
 @pytest.fixture
 def stable(tmp_path: Path) -> Iterator[Callable[[Path], str]]:
-    """Yield a function that gives a device a stable name, as udev does: a link in /dev/disk/by-id."""
+    """Yield a function that gives a device a stable name, as udev does: a link in /dev/disk/by-id.
+
+    The directories are made if there are none, and removed when they are empty, as udev does.
+    """
     links: list[Path] = []
     directory = Path("/dev/disk/by-id")
-    made = [path for path in (directory.parent, directory) if not path.exists()]
-    directory.mkdir(parents=True, exist_ok=True)
 
     def name(device: Path) -> str:
         link = directory / f"fslab-{os.getpid()}-{tmp_path.name}-{len(links)}"
-        link.symlink_to(device)
+        with _names_locked():
+            directory.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(device)
         links.append(link)
         return str(link)
 
     yield name
-    for link in links:
-        link.unlink()
-    for path in reversed(made):
-        with contextlib.suppress(OSError):
-            path.rmdir()
+    with _names_locked():
+        for link in links:
+            link.unlink()
+        with contextlib.suppress(OSError):  # another test, or udev, has links there
+            directory.rmdir()
+            directory.parent.rmdir()
+
+
+@contextlib.contextmanager
+def _names_locked() -> Iterator[None]:
+    """Keep other tests from making or removing the directories of names meanwhile."""
+    directory = os.open("/dev", os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(directory)
 
 
 @pytest.fixture
