@@ -44,8 +44,13 @@ class FslabError(Exception):
 
     def __str__(self) -> str:
         place = f"{self.where}: " if self.where else ""
+        return f"{place}{self.without_place}"
+
+    @property
+    def without_place(self) -> str:
+        """What failed and what to do, without ``where``."""
         advice = f"\n  → {self.hint}" if self.hint else ""
-        return f"{place}{self.what}{advice}"
+        return f"{self.what}{advice}"
 
 
 class UsageError(FslabError):

@@ -6,6 +6,7 @@ functions, and imports no other module of fslab.
 """
 
 import re
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -49,6 +50,20 @@ LONGEST_S = 100 * 365 * 86400.0
 def counted(count: int, noun: str) -> str:
     """Return ``1 trial`` or ``3 trials``."""
     return f"{count} {noun}{'s' * (count != 1)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
+
+
+def first_of(names: Sequence[str], most: int, separator: str = ",") -> str:
+    """Return the first ``most`` names and the number of the others: ``a, b and 3 more``; with ``;``: ``a; b; and 3
+    more``."""
+    more = len(names) - most
+    told = f"{separator} ".join(names[:most])
+    joint = " and" if separator == "," else f"{separator} and"
+    return f"{told}{joint} {more} more" if more > 0 else told
 
 
 def parse_size(text: str | int) -> int:
@@ -145,6 +160,14 @@ def format_duration(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def ratio_text(*ratios: float) -> tuple[str, ...]:
+    """Return ratios with few decimals, but enough that a ratio other than 1 does not look like 1."""
+    decimals = 2 if min(ratios) < 10 else 1
+    while decimals < 5 and any(ratio != 1 and float(f"{ratio:.{decimals}f}") == 1 for ratio in ratios):
+        decimals += 1
+    return tuple(f"{ratio:.{decimals}f}" for ratio in ratios)
 
 
 def format_value(value: float | None, unit: Unit) -> str:

@@ -65,6 +65,16 @@ def test_where_nothing_is_possible_a_run_is_refused(tmp_path: Path) -> None:
     assert ["Linux has no f2fs" in text for text in refused] == [True]
 
 
+def test_a_cause_is_told_once_however_many_stacks_it_concerns(tmp_path: Path) -> None:
+    mounted = "{medium: m, filesystem: f2fs, mount_options: [noatime, nodiratime, lazytime]}"
+    text = STUDY.replace("{medium: m, filesystem: [ext4, f2fs]}", mounted).replace("SIZE", "64m")
+    planned = expand(load_text(text, "s.yaml"))
+    found, refused = feasibility.foresee(planned, tmp_path)
+    (reason,) = set(found.values())
+    first, second, _ = (f"{cell.stack.name} on host" for cell in planned)
+    assert refused == (f"{first}, {second} and 1 more: {reason}",)
+
+
 def test_root_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     _, refused = feasibility.foresee(cells("64m"), tmp_path)

@@ -25,7 +25,7 @@ WORDS = {
     "scaling",
 }
 # Names that ``import fslab`` exports and that other packages use.
-EXPORTED = {"__version__", "clean", "load", "open_store", "shipped_studies"}
+EXPORTED = {"Observer", "__version__", "clean", "load", "open_store", "shipped_studies"}
 # The other packages of fslab that each package may import. A package that is not in WORDS may also import itself and
 # WORDS (stats: STATS).
 ALLOWED: dict[str, set[str]] = {
@@ -64,7 +64,7 @@ ALLOWED: dict[str, set[str]] = {
     # From machine: only the facts about machines and their differences.
     "analysis": {"machine", "stats", "workloads"},
     "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
-    "serve": {"api", "report", "store", "system"},
+    "serve": {"api", "report"},
     # Does on each of many machines what cli does on one.
     "fleet": {
         "api", "campaign", "claims", "feasibility", "machine", "plan", "storage", "store", "study", "system",
@@ -81,8 +81,7 @@ ALLOWED: dict[str, set[str]] = {
         "storage", "store", "study", "system", "tracing", "validity", "workloads",
     },
     "cli": {
-        "analysis", "api", "campaign", "claims", "explain", "fleet", "plan", "report", "serve", "store", "study",
-        "system", "workloads",
+        "analysis", "api", "claims", "explain", "fleet", "plan", "report", "serve", "store",
     },
     "__main__": {"cli", "system"},
 }  # fmt: skip
@@ -290,19 +289,18 @@ def _at_run_time(path: Path) -> set[str]:
     return {name for name in found if name.startswith("fslab.")}
 
 
-PUBLIC = {"api", "cli", "fleet", *EXPORTED}
+# The library, and the packages that use it as the command line does.
+PUBLIC = {"api", "cli", "fleet", "serve", *EXPORTED}
 PRINTING = re.compile(r"fslab\.(report|claims)\.(\w*terminal|fit)\b")
-# Number of packages that files of the command line import directly instead of through fslab.api, counted per file.
-# Must never be raised.
-STILL_BELOW = 35
 
 
 def test_the_command_line_uses_the_library() -> None:
-    found = {
-        f"{path.stem}: {'.'.join(name.split('.')[1:3])}"
-        for path in modules()
-        if home(path) == "cli"
-        for name in _at_run_time(path)
-        if package(name) not in PUBLIC | WORDS and not PRINTING.match(name)
-    }
-    assert len(found) <= STILL_BELOW, f"put it into fslab.api: {sorted(found)}"
+    """At run time, the command line imports the library and what prints. Types may come from below."""
+    for path in modules():
+        if home(path) == "cli":
+            below = {
+                name
+                for name in _at_run_time(path)
+                if package(name) not in PUBLIC | WORDS and not PRINTING.match(name)
+            }
+            assert not below, f"{path}: put it into fslab.api"

@@ -23,7 +23,7 @@ from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
 from fslab.record import Status, TrialRecord
-from fslab.report.matrix import Matrix
+from fslab.report.matrix_terminal import Matrix
 from fslab.stopping import StoppingRule
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus

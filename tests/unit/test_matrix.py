@@ -10,7 +10,7 @@ from rich.console import Console
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.record import Status, TrialRecord, Value
-from fslab.report.matrix import Matrix
+from fslab.report.matrix_terminal import Matrix
 from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit

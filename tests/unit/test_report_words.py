@@ -12,8 +12,8 @@ from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.analysis.pairs import RowPairs, Sample, row_pairs
 from fslab.analysis.row_comparison import RowOutcome, outcome_of
 from fslab.cell import Cache, Cell, Fresh, Geometry, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.report.words import listed, ranking_words, ratio_text, row_words
-from fslab.units import Direction
+from fslab.report.words import ranking_words, row_words
+from fslab.units import Direction, listed, ratio_text
 
 HIGHER, LOWER, NEITHER = Direction.HIGHER, Direction.LOWER, Direction.NEITHER
 BEST, MAYBE, NONE = Mark.BEST, Mark.MAYBE_BEST, Mark.NONE

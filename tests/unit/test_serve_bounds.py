@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from fslab.report.sources import Annotations
 from fslab.serve import bounds, server
 from fslab.serve.app import application
 from fslab.serve.guard import Access
@@ -49,8 +48,7 @@ def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
             )
         )  # fmt: skip
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    annotations = Annotations(statements=lambda *_: (), claims=lambda *_: ())
-    app = application(url, Access.of("localhost"), lambda _: not released.is_set(), tmp_path, annotations)
+    app = application(url, Access.of("localhost"), lambda _: not released.is_set())
     with ExitStack() as undo:
         listening = undo.enter_context(
             closing(socket.create_server(("127.0.0.1", 0), backlog=server.BACKLOG))

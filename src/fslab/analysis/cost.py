@@ -25,7 +25,13 @@ class Cost(Frozen):
     @property
     def measured(self) -> float | None:
         """The share of the trials' time spent on measurement; None without trials."""
-        return self.stages.get(MEASURED, 0.0) / self.trials_s if self.trials_s else None
+        return self.share_of(MEASURED)
+
+    def share_of(self, stage: str) -> float | None:
+        """The share of the trials' time that a stage took; None without trials, and for the time between them."""
+        if stage == BETWEEN or not self.trials_s:
+            return None
+        return self.stages.get(stage, 0.0) / self.trials_s
 
 
 def cost_of(records: Sequence[TrialRecord]) -> Cost:

@@ -11,7 +11,7 @@ from enum import StrEnum
 from fslab.analysis.campaign_comparison_lines import change_for_worse, percent
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
 from fslab.stats.compare import pairs_needed
-from fslab.units import Direction
+from fslab.units import Direction, first_of
 
 
 class GateAnswer(StrEnum):
@@ -122,9 +122,8 @@ def failed_words(verdict: GateVerdict, limit: float | None) -> str:
 def unsure_words(verdict: GateVerdict, limit: float | None) -> str:
     """Return which comparisons are inconclusive, in words."""
     what = "a difference" if limit is None else f"a slowdown of {percent(limit)}"
-    some = ", ".join(f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure[:4])
-    more = f" and {len(verdict.unsure) - 4} more" if len(verdict.unsure) > 4 else ""
-    return f"inconclusive for {some}{more}: {what} is neither shown nor ruled out"
+    some = first_of([f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure], 4)
+    return f"inconclusive for {some}: {what} is neither shown nor ruled out"
 
 
 def _told(line: ComparisonLine) -> str:

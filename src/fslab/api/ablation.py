@@ -9,11 +9,11 @@ from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import is_usable
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import launch
-from fslab.campaign.launch import check_stored as check_stored  # noqa: PLC0414 - part of the library
+from fslab.campaign.launch import check_stored
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
 from fslab.explain import ablation as plans
-from fslab.explain.ablation import Ablation
+from fslab.explain.ablation import Ablation, as_document, in_words
 from fslab.explain.attribution import Attribution
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
@@ -23,6 +23,8 @@ from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.units import Direction
+
+__all__ = ["as_document", "check_stored", "in_words", "make", "ordered", "read", "run", "strongest"]
 
 
 def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evidence, Metric]:

@@ -12,6 +12,7 @@ from fslab.errors import StoreError, UsageError, nearest
 from fslab.machine import facts
 from fslab.store import exported
 from fslab.store.store import Store
+from fslab.units import first_of
 
 __all__ = ["CampaignComparison", "GateVerdict", "compare", "failed_words", "judge", "refused", "unsure_words"]
 
@@ -136,4 +137,4 @@ def _check_metrics(metrics: Sequence[str], *sides: Results) -> None:
 
 
 def _some(cells: tuple[str, ...]) -> str:
-    return "; ".join(cells[:3]) + (f" and {len(cells) - 3} more" if len(cells) > 3 else "") or "nothing"
+    return first_of(cells, 3, ";") or "nothing"

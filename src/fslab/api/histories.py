@@ -6,8 +6,11 @@ from pathlib import Path
 from fslab.analysis import history as histories
 from fslab.analysis.history_model import History
 from fslab.errors import StoreError, UsageError, nearest
+from fslab.report.changes import changes, summary
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+
+__all__ = ["changes", "of_machines", "of_study", "summary"]
 
 
 def of_study(

@@ -1,12 +1,17 @@
-"""Reports: the page of one campaign, or of several compared with the first."""
+"""Reports: the page of one campaign or of several compared with the first, its figures, and tables for papers."""
 
 import gc
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 from fslab.api.annotations import ANNOTATIONS
-from fslab.report import sources
-from fslab.report.page import render
+from fslab.report import paper, sources
+from fslab.report.build import build
+from fslab.report.figures import files
+from fslab.report.page import assemble, render
 from fslab.report.page.model import Page
+from fslab.report.page.render import LivePage
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import paths
@@ -14,15 +19,39 @@ from fslab.system import paths
 
 def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
     """Return the page with each campaign, and with the comparison of each one with the first."""
+    with _uncollected():
+        return sources.page(campaigns, store, ANNOTATIONS)
 
-    # Hundreds of thousands of values, all in use: a search for reference cycles among them only costs time.
+
+def html_of(page: Page, live: LivePage | None = None) -> str:
+    """Return the page as the text of one HTML file. ``live``: the links of a page that a server serves."""
+    with _uncollected():
+        return render.html(page, live, kept=paths.cache())
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Search for no reference cycles: among hundreds of thousands of values, all in use, this only costs time."""
+    enabled = gc.isenabled()
     gc.disable()
     try:
-        return sources.page(campaigns, store, ANNOTATIONS)
+        yield
     finally:
-        gc.freeze()
-        gc.enable()
+        if enabled:
+            gc.enable()
 
 
-def html_of(page: Page) -> str:
-    return render.html(page, kept=paths.cache())
+def default_file(campaign: Campaign) -> Path:
+    """Return the path of a campaign's report in the user's data directory."""
+    return paths.data() / "reports" / f"{campaign.id}.html"
+
+
+def write_figures(page: Page, directory: Path) -> list[Path]:
+    """Write every figure of a page as SVG and PNG. Returns the paths. Raises UsageError if they cannot be written."""
+    return files.write(assemble.figures(page), directory)
+
+
+def tables_of(campaigns: Sequence[Campaign], store: Store, *, latex: bool) -> str:
+    """Return the tables of campaigns, in LaTeX or Markdown."""
+    write = paper.latex if latex else paper.markdown
+    return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)

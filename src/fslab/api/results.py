@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 from fslab import outputs
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.api import claims, explanations, histories, pages
+from fslab.analysis.cost import Cost, cost_of
+from fslab.analysis.groups import headline_metrics
+from fslab.api import claims, explanations, histories, pages, replications
+from fslab.api.replications import Replication
 from fslab.campaign.liveness import as_it_is
 from fslab.claims.model import Verdicts
 from fslab.errors import NotComparableError, ToolMissingError
 from fslab.explain import statements
 from fslab.explain.statement import Explanation
-from fslab.record import TrialRecord
+from fslab.record import TrialRecord, Value
 from fslab.report.build import build
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.model import Report
@@ -28,6 +31,12 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fslab.analysis.history_model import History
+
+
+def headline_of(record: TrialRecord) -> list[Value]:
+    """Return the figures of a trial that a table shows for its workload, such as bandwidth or IOPS."""
+    names = [metric.name for metric in headline_metrics(record.cell.workload)]
+    return [record.metrics[name] for name in names if name in record.metrics]
 
 
 class CampaignResults:
@@ -63,11 +72,19 @@ class CampaignResults:
 
     def report(self, *, baseline: str | None = None) -> Report:
         """Return all figures with their comparisons: with the best of each row, or with the stack ``baseline``."""
-        return build(self.campaign, list(self.trials), baseline=baseline)
+        return self._report if baseline is None else build(self.campaign, self.trials, baseline=baseline)
+
+    @cached_property
+    def _report(self) -> Report:
+        return build(self.campaign, self.trials)
 
     def conclusion(self) -> Conclusion:
         """Return for each workload the best stack or the tie, the difference and the confidence; and the warnings."""
-        return conclude(self.report())
+        return conclude(self._report)
+
+    def cost(self) -> Cost:
+        """Return the time that each stage of the trials took, and the time between trials."""
+        return cost_of(self.trials)
 
     def explanations(self) -> list[Explanation]:
         """Return explanations from the kernel's counters, those with the most weight first."""
@@ -77,6 +94,11 @@ class CampaignResults:
     def claims(self) -> Verdicts:
         """Evaluate the claims of the study by its published figures and by these trials."""
         return claims.of_campaign(self.campaign, self._store)
+
+    def replication(self) -> Replication:
+        """Return the claims beside what the publication printed, and the numbers of verdicts. Raises UsageError if the
+        study has no claims."""
+        return replications.replication_of(self.campaign, self._store)
 
     def compare(
         self, other: CampaignResults, *, differing: Sequence[str] = (), force: bool = False

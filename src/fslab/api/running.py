@@ -1,7 +1,7 @@
 """Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials.
 
 ``run`` and ``resume`` do all steps. ``create``, ``resumable`` and ``run_trials`` are the single steps, for callers that
-show progress or ask the user in between.
+show progress or ask the user in between. ``run_traced`` runs trials again with tracing, for explanations.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -12,6 +12,7 @@ from fslab.api.results import CampaignResults, ResultStore
 from fslab.campaign import cleanup, launch
 from fslab.campaign.launch import RunConditions
 from fslab.campaign.observer import Observer
+from fslab.campaign.traced import trace
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.store.campaign import Campaign
@@ -19,8 +20,9 @@ from fslab.store.store import Store
 from fslab.study.load import load
 from fslab.study.model import Study
 
-__all__ = ["RunConditions", "create", "resumable", "resume", "run", "run_trials"]
+__all__ = ["RunConditions", "create", "resumable", "resume", "run", "run_traced", "run_trials"]
 run_trials = launch.run
+run_traced = trace
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from fslab.campaign.journal import is_running
 from fslab.campaign.liveness import as_it_is
+from fslab.store.campaign import CampaignStatus
 from fslab.store.export import export
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
@@ -12,6 +13,7 @@ from fslab.store.transfer import CopiedCampaign, copy_campaign
 
 __all__ = [
     "AssignmentSummary",
+    "CampaignStatus",
     "CheckedCampaign",
     "CopiedCampaign",
     "FleetSchedule",

@@ -117,7 +117,7 @@ def _store_impossible(campaign: Campaign, store: Store, observer: Observer, reas
     for cell in campaign.cells:
         if cell.id in reasons and (cell.id, 0) not in known:
             store.add_trial(_unsupported(cell, campaign.id, reasons[cell.id], campaign.machine))
-    for text in dict.fromkeys(str(error) for error in reasons.values()):
+    for text in feasibility.by_cause(reasons.values()):
         observer.note(text)
 
 

@@ -5,7 +5,7 @@ from math import inf
 
 from fslab.claims.model import ClaimVerdict, PartFinding
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import format_value
+from fslab.units import first_of, format_value
 
 SHOWN = 2
 MANY = 1000
@@ -59,8 +59,7 @@ def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
 
 
 def _few(names: Sequence[str]) -> str:
-    more = len(names) - STACKS
-    return ", ".join(names[:STACKS]) + (f" and {more} more (all: fslab claims --json)" if more > 0 else "")
+    return first_of(names, STACKS) + (" (all: fslab claims --json)" if len(names) > STACKS else "")
 
 
 def finding_words(finding: PartFinding) -> str:
@@ -116,14 +115,11 @@ def _closest(findings: Sequence[PartFinding]) -> str:
 
 def _against(chosen: Sequence[PartFinding], findings: Sequence[PartFinding]) -> str:
     ranked = sorted(chosen, key=lambda one: 0.0 if one.margin is None else one.margin)
-    told = "; ".join(finding_words(one) for one in ranked[:SHOWN])
-    more = f"; and {len(ranked) - SHOWN} more" if len(ranked) > SHOWN else ""
+    told = first_of([finding_words(one) for one in ranked], SHOWN, ";")
     share = f"{len(ranked)} of {len(findings)} parts: " if len(findings) > 1 else ""
-    return f"{share}{told}{more}"
+    return f"{share}{told}"
 
 
 def _lacking(unknown: Sequence[PartFinding], missing: Sequence[str]) -> str:
     reasons = dict.fromkeys([*(finding.why for finding in unknown if finding.why), *missing])
-    listed = list(reasons)
-    more = f"; and {len(listed) - SHOWN} more" if len(listed) > SHOWN else ""
-    return "; ".join(listed[:SHOWN]) + more
+    return first_of(list(reasons), SHOWN, ";")

@@ -24,11 +24,11 @@ def show(everything: Sequence[Evidence]) -> None:
     """Print all explanations, cell by cell, each with its counters below it."""
     from rich.text import Text
 
-    from fslab.explain import statements
+    from fslab.api import explanations
 
     screen = console()
     for seen in everything:
-        found = statements.statements_of(seen)
+        found = explanations.of_cell(seen)
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
         for statement in found:
@@ -40,7 +40,7 @@ def show(everything: Sequence[Evidence]) -> None:
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     """Print the mechanisms with the strongest evidence first, each with its strongest explanation."""
     from fslab.api import explanations
-    from fslab.report.words import listed
+    from fslab.units import listed
 
     screen = console()
     ranked = explanations.ranking(everything)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -122,12 +122,12 @@ def _ask(cells: list[Cell], *, allowed: bool) -> None:
 
 
 def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str]) -> None:
-    from fslab.campaign.traced import trace
+    from fslab.api import running
     from fslab.cli.progress import Lines
 
     screen = console(stderr=True)
     shown = Lines(screen)
-    for record in trace(
+    for record in running.run_traced(
         campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, note=shown.note
     ):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
@@ -172,12 +172,14 @@ def _show_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
 
 
 def _print(ablation: Ablation, found: Attribution | None, *, as_json: bool) -> None:
-    from fslab.explain.ablation import as_document, in_words
+    from fslab.api import ablation as ablate
 
     if as_json:
-        document: dict[str, Any] = as_document(ablation, found)
-        print_json(document)
+        print_json(ablate.as_document(ablation, found))
         return
     screen = console()
-    for line in in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]:
+    lines = (
+        ablate.in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
+    )
+    for line in lines:
         screen.print(line, markup=False)

@@ -25,15 +25,14 @@ def changes(
     """
     from fslab.api import histories
     from fslab.api.stores import Store
-    from fslab.report import changes as shown
 
     with Store.open(store, create=False) as opened:
         found = histories.of_machines(opened, study)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return
-    say(f"{found[0].study if found else study}: {shown.summary(found)}")
-    for each in shown.changes(found):
+    say(f"{found[0].study if found else study}: {histories.summary(found)}")
+    for each in histories.changes(found):
         with_it = f"; changed at the same time: {each.facts}" if each.facts else ""
         say(f"{each.machine}, {each.figure}: {each.words} since {each.since}{with_it}")
         say(f"  fslab compare {each.before} {each.since}")

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING, Self
 
 from rich.text import Text
 
-from fslab.analysis.interim import InterimResult
 from fslab.api.quiet import LoopRates
-from fslab.cell import Cell
 from fslab.cli.progress import Lines, SilentObserver, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
-from fslab.report.matrix import Matrix
-from fslab.store.campaign import Campaign
+from fslab.report.matrix_terminal import Matrix
 from fslab.units import counted, format_duration
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from fslab.analysis.interim import InterimResult
+    from fslab.cell import Cell
+    from fslab.store.campaign import Campaign
 
 _TICKS = "▏▎▍▌▋▊▉█"
 

@@ -24,8 +24,8 @@ from fslab.cli.common import (
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fslab.api.forecasts import Forecast
     from fslab.cell import Cell
-    from fslab.cli.plan_claims import Forecast
     from fslab.plan.model import Plan
 
 
@@ -50,8 +50,7 @@ def plan(
     shown as placeholders: /dev/loopN, CAMPAIGN.
     """
     from fslab import load
-    from fslab.api import plans
-    from fslab.cli import plan_claims
+    from fslab.api import forecasts, plans
 
     settings = [
         *(settings or []),
@@ -60,7 +59,7 @@ def plan(
     ]
     loaded = load(study, settings)
     made = plans.plan(loaded)
-    claims = plan_claims.forecast(loaded, made, plans.memory_bytes())
+    claims = forecasts.forecast(loaded, made, plans.memory_bytes())
     if as_json:
         print_json({**made.model_dump(mode="json"), "claims": claims and claims.model_dump(mode="json")})
     else:
@@ -108,9 +107,14 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
 
 
 def _reasons(made: Plan) -> list[tuple[str, int]]:
-    """Return the reasons why cells cannot be measured, each with the number of its cells."""
+    """Return the reasons why cells cannot be measured, each with the number of its cells.
+
+    Empty if no cell is possible: then ``refused`` has the reasons.
+    """
     from collections import Counter
 
+    if made.refused and len(made.impossible) == len(made.cells):
+        return []
     return list(Counter(made.impossible.values()).items())
 
 

@@ -1,5 +1,4 @@
-"""The part of ``fslab plan`` about a study's claims: the trials within its budget, and the claims that they are likely
-to decide at the known noise."""
+"""The lines of ``fslab plan`` about a study's claims: the trials within its budget, and the claims that they decide."""
 
 from __future__ import annotations
 
@@ -7,92 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fslab.api import quiet
-from fslab.cell import Frozen
-from fslab.units import format_duration
+from fslab.units import first_of, format_duration
 
 if TYPE_CHECKING:
-    from fslab.plan.model import Plan
-    from fslab.study.model import Study
+    from fslab.api.forecasts import Forecast
 
 NAMED = 8
-
-
-class Forecast(Frozen):
-    """Claims that a budget is likely to decide. ``campaign``: the campaign whose noise is used; None if there is none.
-
-    ``block_s``: seconds for one trial of each cell. ``reference_spread``: the current variation of a fixed loop's
-    speed. ``likely``: ids of claims. ``beyond``: ids of claims that need more than the budget, with the further
-    seconds that each one needs; None if unknown.
-    """
-
-    cells: int
-    blocks: float | None
-    block_s: float = 0.0
-    reference_spread: float | None = None
-    too_small: str | None = None
-    campaign: str | None = None
-    likely: tuple[str, ...] = ()
-    beyond: dict[str, float | None] = {}
-    at_limit: tuple[str, ...] = ()
-    untestable: tuple[str, ...] = ()
-
-
-def forecast(study: Study, plan: Plan, memory_bytes: int | None, store: str | None = None) -> Forecast | None:
-    """Return the forecast for a study; None if its trials are not run for claims."""
-    from fslab.campaign import claims_budget, launch
-
-    if not study.for_claims:
-        return None
-    possible = [cell for cell in plan.cells if cell.id not in plan.impossible]
-    about = launch.claimed_cells(study, possible, memory_bytes)
-    limit_s = study.limit_s
-    known = Forecast(
-        cells=len(about),
-        blocks=None if limit_s is None else claims_budget.blocks_of(about, limit_s),
-        block_s=claims_budget.block_s(about),
-        reference_spread=quiet.now(),
-        too_small=claims_budget.too_small(about, limit_s),
-    )
-    return _by_noise(study, known, limit_s, store)
-
-
-def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | None) -> Forecast:
-    """Complete the forecast with the noise of the study's last campaign, if there is one."""
-    from fslab.api.claims import of_campaign
-    from fslab.claims.model import ClaimVerdict, OpenReason
-    from fslab.errors import FslabError
-    from fslab.store.store import Store
-
-    try:
-        with Store.open(url, create=False) as opened:
-            of_study = [one for one in opened.campaigns() if one.study_id == study.id]
-            if not of_study:
-                return known
-            found = of_campaign(of_study[-1], opened)
-            taken_s = sum(record.duration_s for record in opened.trials(of_study[-1].id))
-    except FslabError:
-        return known
-    likely, beyond, at_limit, untestable = [], {}, [], []
-    answers = [(one.id, one.measured) for one in found.claims if one.measured is not None]
-    left_s = None if limit_s is None else limit_s - taken_s
-    for name, answer in sorted(answers, key=lambda pair: pair[1].more_s or 0.0):
-        if answer.verdict is ClaimVerdict.UNKNOWN:
-            untestable.append(name)
-        elif answer.reason is OpenReason.AT_LIMIT:
-            at_limit.append(name)
-        elif answer.verdict is not ClaimVerdict.OPEN:
-            likely.append(name)
-        elif answer.more_s is not None and (left_s is None or answer.more_s <= left_s):
-            likely.append(name)
-            left_s = None if left_s is None else left_s - answer.more_s
-        else:
-            beyond[name] = answer.more_s
-    return known.model_copy(
-        update={
-            "campaign": of_study[-1].id, "likely": tuple(likely), "beyond": beyond, "at_limit": tuple(at_limit),
-            "untestable": tuple(untestable),
-        }
-    )  # fmt: skip
 
 
 def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
@@ -114,13 +33,8 @@ def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
             name if more_s is None else f"{name} ({format_duration(more_s)} more)"
             for name, more_s in found.beyond.items()
         ]
-        yield f"  too noisy for that: {_few(named)}"
+        yield f"  too noisy for that: {first_of(named, NAMED)}"
     if found.at_limit:
-        yield f"  at the limit (more trials do not help): {_few(found.at_limit)}"
+        yield f"  at the limit (more trials do not help): {first_of(found.at_limit, NAMED)}"
     if found.untestable:
-        yield f"  not testable here: {_few(found.untestable)}"
-
-
-def _few(names: list[str] | tuple[str, ...]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+        yield f"  not testable here: {first_of(found.untestable, NAMED)}"

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Self
 
-from fslab.analysis.interim import ClaimsProgress, InterimResult
+from fslab import Observer
 from fslab.api.quiet import LoopRates
-from fslab.campaign.observer import Observer
+from fslab.api.results import headline_of
 from fslab.record import Status, TrialRecord
-from fslab.report.words import ratio_text
-from fslab.store.campaign import Campaign
-from fslab.units import Unit, counted, format_duration, format_value
-from fslab.workloads import parsed
+from fslab.units import Unit, counted, format_duration, format_value, ratio_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from fslab.analysis.interim import ClaimsProgress, InterimResult
+    from fslab.store.campaign import Campaign
 
 OPEN_SHOWN = 6
 WAITING_TOLD_S = 30.0
@@ -28,9 +28,7 @@ def result_of(record: TrialRecord) -> str:
     """Return the headline figure of a trial, such as ``61.7k IOPS``; the status of a failed or unsupported trial."""
     if record.status in {Status.FAILED, Status.UNSUPPORTED}:
         return record.status_text
-    headline = parsed(record.cell.workload).headline()
-    values = [record.metrics[name] for name in headline if name in record.metrics]
-    shown = ", ".join(format_value(value.value, value.unit) for value in values)
+    shown = ", ".join(format_value(value.value, value.unit) for value in headline_of(record))
     return shown if record.status is Status.OK else f"{shown} (invalid)"
 
 

@@ -71,24 +71,24 @@ def report(
     The answer and its confidence come first. Below are each workload with every trial, latency and rate over time,
     the exact commands, the machine, and each excluded trial with the reason.
     """
-    from fslab.api.pages import html_of, page_of
-    from fslab.api.stores import Store
-    from fslab.campaign.liveness import as_it_is
+    from fslab.api.pages import html_of, page_of, tables_of
+    from fslab.api.stores import Store, as_it_is
 
     check_name(output, form)
-    names = campaigns or ["last"]
+    wanted = campaigns or ["last"]
     with Store.open(store, create=False) as opened:
-        chosen = [as_it_is(opened.campaign(name), opened) for name in names]
+        chosen = [as_it_is(opened.campaign(name), opened) for name in wanted]
         if len({campaign.id for campaign in chosen}) < len(chosen):
-            raise UsageError("a campaign is named twice", where=" ".join(names), hint="name each once")
+            raise UsageError("a campaign is named twice", where=" ".join(wanted), hint="name each once")
         if form is not FigureFormat.HTML:
             if figures is not None:
-                write_figures(page_of(chosen, opened), figures)
-            _put(_tables(chosen, opened, form), output)
+                _write_figures(page_of(chosen, opened), figures)
+            tables = tables_of(chosen, opened, latex=form is FigureFormat.LATEX)
+            _put(names.shown(tables), output)
             return
         page = page_of(chosen, opened)
     if figures is not None:
-        write_figures(page, figures)
+        _write_figures(page, figures)
     _put(html_of(page), output or Path(f"{'-'.join(campaign.id for campaign in chosen)}.html"))
 
 
@@ -130,31 +130,18 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
 
 def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
     """Write the page of one campaign to ``wanted``, by default to a file in the user's data directory."""
-    from fslab.api.pages import html_of, page_of
-    from fslab.system import paths
+    from fslab.api.pages import default_file, html_of, page_of
 
-    file = wanted or paths.data() / "reports" / f"{campaign.id}.html"
+    file = wanted or default_file(campaign)
     make_directory(file.parent)
     write_file(html_of(page_of([campaign], store)), file)
     return file.resolve()
 
 
-def write_figures(page: Page, directory: Path) -> None:
-    """Write every figure as SVG and PNG, and print their number."""
-    from fslab.report.figures import files
-    from fslab.report.page import assemble
+def _write_figures(page: Page, directory: Path) -> None:
+    from fslab.api.pages import write_figures
 
-    write_report = files.write(assemble.figures(page), directory)
-    say(f"{len(write_report)} figures in {directory}", err=True)
-
-
-def _tables(campaigns: list[Campaign], store: Store, form: FigureFormat) -> str:
-    from fslab.report import paper
-    from fslab.report.build import build
-
-    write = paper.markdown if form is FigureFormat.MARKDOWN else paper.latex
-    tables = (write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
-    return names.shown("\n".join(tables))
+    say(f"{len(write_figures(page, directory))} figures in {directory}", err=True)
 
 
 def _put(text: str, output: Path | None) -> None:

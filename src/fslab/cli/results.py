@@ -87,25 +87,25 @@ def show(
     everything: bool = False,
 ) -> None:
     """Print the conclusion of a campaign; with ``everything``, ``notes`` or a ``baseline`` the whole report."""
-    from fslab.campaign.liveness import as_it_is
-    from fslab.report import conclusion, conclusion_terminal, terminal
-    from fslab.report.build import build
+    from fslab.api.results import CampaignResults
+    from fslab.report import conclusion_terminal, terminal
 
-    report = build(as_it_is(campaign, store), store.trials(campaign.id), baseline=baseline)
+    found = CampaignResults(campaign, store)
+    report = found.report(baseline=baseline)
     if everything or notes or baseline is not None:
         terminal.show(report, console(), notes=notes)
     else:
-        conclusion_terminal.show(report, conclusion.conclude(report), console())
+        conclusion_terminal.show(report, found.conclusion(), console())
 
 
 def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print the time of each stage. Only the stage ``run`` is measured; the others are overhead."""
     from rich.table import Table
 
-    from fslab.analysis.cost import BETWEEN, cost_of
+    from fslab.api.results import CampaignResults
     from fslab.units import format_duration
 
-    found = cost_of(store.trials(campaign.id))
+    found = CampaignResults(campaign, store).cost()
     if as_json:
         print_json({**found.model_dump(mode="json"), "measured": found.measured})
         return
@@ -114,8 +114,8 @@ def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     table.add_column("time", justify="right")
     table.add_column("of the trials", justify="right")
     for stage, seconds in found.stages.items():
-        share = "" if stage == BETWEEN else f"{100 * seconds / found.trials_s:.1f} %"
-        table.add_row(stage, format_duration(seconds), share)
+        share = found.share_of(stage)
+        table.add_row(stage, format_duration(seconds), "" if share is None else f"{share * 100:.1f} %")
     console().print(table)
     if found.measured is not None:
         console().print(
@@ -124,7 +124,7 @@ def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
 
 
 def _state(campaign: Campaign, store: Store) -> str:
-    from fslab.campaign.liveness import as_it_is
+    from fslab.api.stores import as_it_is
 
     return as_it_is(campaign, store).status.value.replace("_", " ")
 

@@ -34,23 +34,14 @@ def serve(
 
     Stop it with Ctrl-C.
     """
-    from fslab.api.annotations import ANNOTATIONS
-    from fslab.api.stores import Store, is_running
+    from fslab.api.stores import Store
     from fslab.serve import server
 
     with Store.open(store, create=False) as opened:
         if not opened.campaigns():
             say(f"{opened.path} has no campaign yet; the first is shown when it starts", err=True)
     try:
-        server.run(
-            store,
-            host=host,
-            port=port,
-            names=name or [],
-            is_running=is_running,
-            announce=say,
-            annotations=ANNOTATIONS,
-        )
+        server.run(store, host=host, port=port, names=name or [], announce=say)
     except InterruptedBySignal:
         return  # the normal way to stop it
     except (OSError, UnicodeError) as error:

@@ -6,7 +6,7 @@ Changes nothing; only ``check_mounted`` creates files, to try operations. ``chec
 """
 
 from fslab.feasibility._campaign import RefusingJournal, check, check_named, foresee
-from fslab.feasibility._cells import Reasons, check_cell, check_stack, why_not
+from fslab.feasibility._cells import Reasons, by_cause, check_cell, check_stack, why_not
 from fslab.feasibility._machines import lacking, missing_filesystem, missing_layout, resolved
 from fslab.feasibility._mounted import check_mounted
 from fslab.feasibility._overview import Capability, Lack, MatrixEntry, everything, matrix
@@ -26,6 +26,7 @@ __all__ = [
     "MatrixEntry",
     "Reasons",
     "RefusingJournal",
+    "by_cause",
     "check",
     "check_cell",
     "check_mounted",

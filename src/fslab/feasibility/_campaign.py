@@ -10,7 +10,7 @@ from pathlib import Path
 from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
 from fslab.feasibility import _programs, _room
-from fslab.feasibility._cells import Reasons, foreseen, reasons_of
+from fslab.feasibility._cells import Reasons, by_cause, foreseen, reasons_of
 from fslab.feasibility._plugins import check_plugins
 from fslab.feasibility._programs import programs_of
 from fslab.machine import tuning
@@ -84,11 +84,12 @@ def _check_programs(cells: Sequence[Cell]) -> None:
 def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return what :func:`check` would find, as far as it is known without root and without opening a device.
 
-    First the reason for each cell (by id) that cannot be measured here, then what would prevent the campaign's start.
+    First the reason for each cell (by id) that cannot be measured here, without the names of stack and machine; then
+    what would prevent the campaign's start.
     """
     found = {cell.id: error for cell in cells if (error := foreseen(cell))}
     measured = [cell for cell in cells if cell.id not in found]
-    refused = [] if measured or not found else [str(next(iter(found.values())))]
+    refused = [] if measured else by_cause(found.values())
     refused += map(str, _refusals(measured, images_directory))
     needs_root = any(
         MEDIA.get(cell.stack.medium.type).needs_root and not REGISTRY.get(cell.stack.machine.type).guest
@@ -96,7 +97,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
     )
     if needs_root and os.geteuid() != 0:
         refused.append("this study needs root: run it with sudo")
-    return {key: str(error) for key, error in found.items()}, tuple(refused)
+    return {key: error.without_place for key, error in found.items()}, tuple(refused)
 
 
 def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:

@@ -1,6 +1,6 @@
 """Whether a cell can be measured: its workload's needs, its file system's declared limits, and its stack here."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
@@ -9,6 +9,7 @@ from fslab.machine.kinds import Need
 from fslab.storage import Workspace
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.units import first_of
 from fslab.workloads import parsed
 
 
@@ -61,6 +62,17 @@ def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
 def foreseen(cell: Cell) -> FslabError | None:
     """Return why a cell cannot be measured here, as far as it is known without root and without touching anything."""
     return _unbuildable(cell.stack) or _unfit(cell)
+
+
+def by_cause(errors: Iterable[FslabError], most: int = 2) -> list[str]:
+    """Return one text per cause, with the first ``most`` places: ``a, b and 43 more: linux.uml is not installed``."""
+    places: dict[str, dict[str, None]] = {}
+    for error in errors:
+        places.setdefault(error.without_place, {})[error.where or ""] = None
+    return [
+        f"{first_of(list(filter(None, found)), most)}: {text}".removeprefix(": ")
+        for text, found in places.items()
+    ]
 
 
 def _refusal(spec: StackSpec, workspace: Workspace) -> UnsupportedError | None:

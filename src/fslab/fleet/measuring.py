@@ -17,6 +17,7 @@ from fslab.claims.pending import cells_of
 from fslab.errors import FslabError, InterruptedBySignal, UsageError
 from fslab.fleet import permission
 from fslab.fleet.worker_settings import WorkerSettings
+from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.fleet_values import Assignment
 from fslab.store.store import Store
@@ -65,16 +66,18 @@ def measure(request: MeasuringRequest) -> None:
             launch.check_resumable(campaign, store, conditions)
         else:
             launch.create(campaign, store, conditions)
-        limit_s = assigned.budget_s or study.limit_s
+        limit_s = campaign.settings["budget_s"]
         launch.run(campaign, store, _NotePrinter(), conditions, budget_s=limit_s, new=not known)
 
 
 def _new(assignment: Assignment, study: Study) -> Campaign:
     """Return the campaign with this machine's share of the workloads. Omits claims about other workloads."""
     assigned = assignment.study
+    # Of a share of the workloads, the budget may be enough although it is not for all of them.
+    tell = print_nothing if assigned.workloads else _NotePrinter().note
     made = launch.of_study(
-        study, assigned.file, budget_s=assigned.budget_s, name=assigned.name, note=assigned.note,
-    )  # fmt: skip
+        study, assigned.file, budget_s=assigned.budget_s, name=assigned.name, note=assigned.note, tell=tell
+    )
     settings = {**made.settings, "fleet_run": assignment.run}
     if assigned.workloads:
         cells = tuple(cell for cell in made.cells if cell.workload.name in assigned.workloads)

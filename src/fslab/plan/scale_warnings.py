@@ -9,7 +9,7 @@ from fslab.cell import Cell, WorkloadSpec
 from fslab.scaling import Scaled
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.units import format_size, parse_size
+from fslab.units import first_of, format_size, parse_size
 from fslab.workloads import parsed, traits_of
 
 SHORT_S = 1.0
@@ -92,5 +92,4 @@ def _expected_s(spec: WorkloadSpec) -> float:
 
 
 def _named(names: Sequence[str]) -> str:
-    more = len(names) - _NAMES
-    return ", ".join(names[:_NAMES]) + (f" and {more} more" if more > 0 else "")
+    return first_of(names, _NAMES)

@@ -19,9 +19,9 @@ from fslab.analysis.campaign_comparison_model import (
     Side,
 )
 from fslab.machine.differences import words
-from fslab.report.words import is_far, of_differences, ratio_text
+from fslab.report.words import is_far, of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import Direction, Unit, counted, format_value
+from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
 
 MOST_NAMED = 3
 DIFFERS = frozenset({LineOutcome.BETTER, LineOutcome.WORSE, LineOutcome.HIGHER, LineOutcome.LOWER})
@@ -181,9 +181,8 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
         how = (
             "from all pairs of trials" if any(each.method == "rank_sum" for each in far) else "block by block"
         )
-        told = (f"{ratio_text(each.of_medians or 1.0)[0]} ({_place(each)})" for each in far[:MOST_NAMED])
-        more = f" and {len(far) - MOST_NAMED} more" if len(far) > MOST_NAMED else ""
-        yield f"ratios are computed {how}: the quotient of the medians is {', '.join(told)}{more}"
+        told = [f"{ratio_text(each.of_medians or 1.0)[0]} ({_place(each)})" for each in far]
+        yield f"ratios are computed {how}: the quotient of the medians is {first_of(told, MOST_NAMED)}"
     differing = [each for each in lines if each.outcome in DIFFERS and each.holds_together]
     fragile = [each for each in differing if each.rests_on_independence]
     if fragile:
@@ -193,8 +192,7 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
 
 
 def _places(lines: Sequence[ComparisonLine]) -> str:
-    more = f" and {len(lines) - MOST_NAMED} more" if len(lines) > MOST_NAMED else ""
-    return ", ".join(map(_place, lines[:MOST_NAMED])) + more
+    return first_of(list(map(_place, lines)), MOST_NAMED)
 
 
 def _place(line: ComparisonLine) -> str:

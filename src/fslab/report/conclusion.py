@@ -12,10 +12,10 @@ from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingC
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report, Row, StackColumn
 from fslab.report.safety import unsafe_leaders, verdict
-from fslab.report.words import listed, of_differences
+from fslab.report.words import of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Unit
+from fslab.units import Unit, listed
 
 MOST_WARNINGS = 5
 _SPEEDS = frozenset(

@@ -13,9 +13,9 @@ from fslab.report.conclusion import Conclusion
 from fslab.report.conclusion_words import NOISY, behind, margin
 from fslab.report.fit import lines_of, with_hint
 from fslab.report.model import Report
-from fslab.report.words import ratio_text, share_text
+from fslab.report.words import share_text
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction, Unit, format_size, format_value
+from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
 NARROWEST, WIDEST = 20, 110
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
@@ -98,10 +98,9 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     for (certainty, among), alike in ordered:
         kinds = ", ".join(alike[0].kinds) if among else ""
         ranked = sorted(alike, key=lambda one: -((one.next and (one.next.ratio or one.next.more)) or 0.0))
-        named = ", ".join(f"{_name(one, standings)}{_factor(one)}" for one in ranked[:NAMED])
-        more = f" and {len(alike) - NAMED} more" if len(alike) > NAMED else ""
+        named = first_of([f"{_name(one, standings)}{_factor(one)}" for one in ranked], NAMED)
         yield _wrapped(
-            f"{SIGN[certainty]} {kinds}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}{more}",
+            f"{SIGN[certainty]} {kinds}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}",
             width, style=STYLE.get(certainty, ""),
         )  # fmt: skip
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.report.words import more_text, ratio_text, share_text
-from fslab.units import Direction, Unit, format_value
+from fslab.report.words import more_text, share_text
+from fslab.units import Direction, Unit, format_value, ratio_text
 
 NOISY = 1.0  # detectable difference, as a share; 1.0: only a ratio above 2 would be detected
 

@@ -9,8 +9,7 @@ from rich.text import Text
 from fslab.analysis.comparison_model import Span
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
 from fslab.report.campaign_comparison_terminal import wrapped
-from fslab.report.words import listed, ratio_text
-from fslab.units import Direction
+from fslab.units import Direction, listed, ratio_text
 
 NAMED = 6  # machines named in the first line; if there are more, only their number
 STYLE = {FleetVerdict.EVERYWHERE: "bold", FleetVerdict.UNDECIDED: "dim"}

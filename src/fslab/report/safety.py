@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.report.model import Report, Row
-from fslab.report.words import listed
-from fslab.units import Direction, Unit
+from fslab.units import Direction, Unit, listed
 
 BROKEN = "promises_broken"
 LOST = "lost_operations"

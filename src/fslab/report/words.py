@@ -8,7 +8,7 @@ from math import log
 
 from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank, Span
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import Direction
+from fslab.units import Direction, listed, ratio_text
 
 MANY = 4
 SEVERITY_WORD = {"doubt": "warning"}  # stores keep the former name
@@ -50,11 +50,6 @@ def row_words(
     return "; ".join(parts) if parts else f"only {leader} was measured"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return ``a``, ``a and b`` or ``a, b and c``."""
-    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names)
-
-
 def of_differences(count: int, of: int, one: str, many: str) -> str:
     """Return ``1 of 3 differences is``, or ``the only difference is``."""
     return (
@@ -62,14 +57,6 @@ def of_differences(count: int, of: int, one: str, many: str) -> str:
         if of == 1
         else f"{count} of {of} differences {one if count == 1 else many}"
     )
-
-
-def ratio_text(*ratios: float) -> tuple[str, ...]:
-    """Return ratios with few decimals, but enough that a ratio other than 1 does not look like 1."""
-    decimals = 2 if min(ratios) < 10 else 1
-    while decimals < 5 and any(ratio != 1 and float(f"{ratio:.{decimals}f}") == 1 for ratio in ratios):
-        decimals += 1
-    return tuple(f"{ratio:.{decimals}f}" for ratio in ratios)
 
 
 def more_text(item: Comparison) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from threading import Lock
 from typing import Any
 
@@ -12,18 +11,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fslab.api import histories
+from fslab.api import histories, pages
+from fslab.api.stores import FleetStore, Store
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.names import shown
-from fslab.report import changes as shown_changes
-from fslab.report import sources
 from fslab.report.page import render
 from fslab.serve import fleet_page
 from fslab.serve.bounds import Bounded
 from fslab.serve.events import events, state_of
 from fslab.serve.guard import Access, Guard
-from fslab.store.fleet import FleetStore
-from fslab.store.store import Store
 
 KEPT = 8  # pages that are cached while their campaigns do not change
 MOST_COMPARED = 6
@@ -38,8 +34,6 @@ class Pages:
 
     url: str | None
     is_running: Callable[[str], bool]
-    kept: Path
-    annotations: sources.Annotations
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
     making: Lock = field(default_factory=Lock)
 
@@ -68,7 +62,7 @@ class Pages:
         with Store.open(self.url, create=False) as store, self.making:
             found = histories.of_machines(store, study)
         name = found[0].study if found else str(study)
-        return HTMLResponse(render.changes(name, shown_changes.summary(found), shown_changes.changes(found)))
+        return HTMLResponse(render.changes(name, histories.summary(found), histories.changes(found)))
 
     def campaign(self, request: Request) -> Response:
         """Return the page of one campaign. While the campaign runs, its page receives events."""
@@ -107,30 +101,24 @@ class Pages:
                         home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None,
                         known=states[0].text,
                     )  # fmt: skip
-                    found = render.html(sources.page(campaigns, store, self.annotations), live, self.kept)
+                    found = pages.html_of(pages.page_of(campaigns, store), live)
                     while len(self.made) >= KEPT:
                         self.made.pop(next(iter(self.made)))
                     self.made[key] = found
         return found
 
 
-def application(
-    url: str | None,
-    access: Access,
-    is_running: Callable[[str], bool],
-    kept: Path,
-    annotations: sources.Annotations,
-) -> Starlette:
-    """Return the application. ``is_running``: whether a campaign (id) is running. ``kept``: see ``render.library``."""
-    pages = Pages(url=url, is_running=is_running, kept=kept, annotations=annotations)
+def application(url: str | None, access: Access, is_running: Callable[[str], bool]) -> Starlette:
+    """Return the application. ``is_running``: whether a campaign (id) is running."""
+    served = Pages(url=url, is_running=is_running)
     app = Starlette(
         routes=[
-            Route("/", pages.listing),
-            Route("/fleet", pages.fleet),
-            Route("/fleet/changes", pages.changes),
-            Route("/compare", pages.compare),
-            Route("/campaign/{campaign}", pages.campaign),
-            Route("/campaign/{campaign}/events", pages.events),
+            Route("/", served.listing),
+            Route("/fleet", served.fleet),
+            Route("/fleet/changes", served.changes),
+            Route("/compare", served.compare),
+            Route("/campaign/{campaign}", served.campaign),
+            Route("/campaign/{campaign}/events", served.events),
         ],
         middleware=[Middleware(Bounded), Middleware(Guard)],
         exception_handlers={FslabError: _failed},

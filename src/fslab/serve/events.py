@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from fslab.store.campaign import CampaignStatus
-from fslab.store.store import Store
+from fslab.api.stores import CampaignStatus, Store
 from fslab.units import counted
 
 EVERY_S = 1.0

@@ -6,20 +6,18 @@ from collections.abc import Callable, Sequence
 import uvicorn
 from starlette.types import ASGIApp
 
-from fslab.report.sources import Annotations
+from fslab.api.stores import is_running
 from fslab.serve import bounds
 from fslab.serve.app import application
 from fslab.serve.guard import Access
 from fslab.serve.headers import WithHeaders
-from fslab.system import paths
 
 BACKLOG = 2048
 
 
 def run(
-    url: str | None, *, host: str, port: int, names: Sequence[str], is_running: Callable[[str], bool],
-    announce: Callable[[str], object], annotations: Annotations,
-) -> None:  # fmt: skip
+    url: str | None, *, host: str, port: int, names: Sequence[str], announce: Callable[[str], object]
+) -> None:
     """Serve until a signal. OSError if it cannot listen on the address, UnicodeError if ``host`` is not a host name."""
     host.encode("idna")  # checked here, because bind() would raise TypeError
     access = Access.of(host, names)
@@ -34,7 +32,7 @@ def run(
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
-        server(application(url, access, is_running, paths.cache(), annotations)).run(sockets=[listening])
+        server(application(url, access, is_running)).run(sockets=[listening])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:

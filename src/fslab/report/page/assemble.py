@@ -23,9 +23,8 @@ from fslab.report.model import Report
 from fslab.report.page import heat, method, sections, sweeps, tradeoffs
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
-from fslab.report.words import listed
 from fslab.store.campaign import Campaign
-from fslab.units import counted, format_size
+from fslab.units import counted, first_of, format_size, listed
 
 FEW = 3  # metrics that the first screen has room for in words
 BRIEF_FROM = 2_000  # trials; with more, a page omits details of each trial that few readers need
@@ -170,8 +169,7 @@ def _asked(report: Report) -> str:
         if len(kinds) > 6:
             stacks = f"{', '.join(kinds[:6])} and {len(kinds) - 6} more file systems"
     names = list(dict.fromkeys(row.workload for row in report.rows))
-    works = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return f"{stacks} at {works or 'nothing yet'}; on {', '.join(report.media)}."
+    return f"{stacks} at {first_of(names, 5) or 'nothing yet'}; on {', '.join(report.media)}."
 
 
 def _machine(report: Report) -> str:

@@ -6,8 +6,7 @@ from fslab.analysis.campaign_comparison_model import CampaignComparison, Compari
 from fslab.analysis.comparison_model import Span
 from fslab.report.figures import Figure, forest
 from fslab.report.page.model import PageCell, PageComparison, PageTable
-from fslab.report.words import ratio_text
-from fslab.units import Direction, format_value
+from fslab.units import Direction, format_value, ratio_text
 
 MOST = 60  # maximum number of lines in one figure
 _OUTCOMES = {

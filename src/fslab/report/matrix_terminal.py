@@ -17,10 +17,9 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
-from fslab.report.words import ratio_text
 from fslab.stats.interval import half_range, median
 from fslab.stopping import StoppingRule
-from fslab.units import Direction, format_value
+from fslab.units import Direction, format_value, ratio_text
 
 FEWEST_ROWS = 3
 OVERHEAD_ROWS = 8  # heading, progress bar, and messages above the table

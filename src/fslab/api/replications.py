@@ -1,0 +1,120 @@
+"""Replications: the page of a study with its claims beside what a campaign found, and the table of all studies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from fslab import outputs
+from fslab.analysis.cost import cost_of
+from fslab.api import explanations
+from fslab.api.claims import judged_study
+from fslab.claims import replication
+from fslab.claims.model import Verdicts
+from fslab.claims.replication import Condition, ReplicationPage, StudyResult
+from fslab.claims.verdict_words import level_words, summary
+from fslab.errors import StoreError, UsageError
+from fslab.record import TrialRecord
+from fslab.report.page import render
+from fslab.store.campaign import Campaign
+from fslab.store.store import Store
+from fslab.study import load, shipped
+from fslab.units import format_size
+
+
+class Replication(NamedTuple):
+    """The verdicts of a campaign's study, their page, and its row in the table of all studies."""
+
+    verdicts: Verdicts
+    page: ReplicationPage
+    result: StudyResult
+
+
+def studies_with_claims() -> list[str]:
+    """Return the ids of the shipped studies that have claims."""
+    return [study for study in shipped.ids() if load.load(study).claims]
+
+
+def last_campaigns(store: Store) -> list[Campaign]:
+    """Return the last campaign of each shipped study with claims, in the order of the studies.
+
+    Raises StoreError if the store has none.
+    """
+    campaigns = {campaign.study_id: campaign for campaign in store.campaigns()}
+    found = [campaigns[study] for study in studies_with_claims() if study in campaigns]
+    if not found:
+        raise StoreError("no campaign of a study with claims", where=store.path, hint="run them first: --run")
+    return found
+
+
+def campaign_of(name: str, store: Store) -> Campaign:
+    """Return the last campaign of the study ``name`` (id or file), or the campaign ``name``.
+
+    Raises StoreError if there is none.
+    """
+    stem = Path(name).stem
+    of_study = [campaign for campaign in store.campaigns() if campaign.study_id == stem]
+    return of_study[-1] if of_study else store.campaign(name)
+
+
+def replication_of(campaign: Campaign, store: Store) -> Replication:
+    """Evaluate the claims of a campaign's study and return their page. Raises UsageError if it has no claims."""
+    verdicts, study = judged_study(campaign, store)
+    if not verdicts.claims:
+        raise UsageError(
+            f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
+        )
+    records = store.trials(campaign.id)
+    result = replication.result_of(verdicts, records, cost_of(records))
+    theirs = study.published.conditions if study.published else {}
+    page = ReplicationPage(
+        study=study.id, title=study.title, source=study.source, campaign=campaign.id,
+        measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
+        conditions=_conditions(theirs, campaign, records), effort=replication.effort_words(result),
+        level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
+        reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
+    )  # fmt: skip
+    return Replication(verdicts, page, result)
+
+
+def write(made: Sequence[Replication], directory: Path) -> None:
+    """Write STUDY.md and STUDY.html of each study, and README.md with the table of all; other studies keep their lines.
+
+    Raises UsageError if a file cannot be written.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for _, page, _ in made:
+            text = "\n".join(replication.lines(page))
+            outputs.replace(directory / f"{page.study}.md", f"{text}\n")
+            html = render.replication(page, replication.COLUMNS, replication.SIGNS)
+            outputs.replace(directory / f"{page.study}.html", html)
+        readme = directory / "README.md"
+        before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
+        index = "\n".join(replication.index([(page, result) for _, page, result in made], before))
+        outputs.replace(readme, f"{index}\n")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
+
+
+def _conditions(
+    theirs: Mapping[str, str], campaign: Campaign, records: Sequence[TrialRecord]
+) -> tuple[Condition, ...]:
+    """Return the conditions of the publication beside those of the machine and the stacks of the trials."""
+    facts = {**campaign.machine, **(records[0].provenance.machine if records else {})}
+    media = {
+        f"{cell.stack.medium.type} {cell.stack.medium.options.get('size', '')}".strip()
+        for cell in campaign.cells
+    }
+    kinds = {cell.stack.machine.type for cell in campaign.cells}
+    here = {
+        "kernel": facts.get("kernel"),
+        "distribution": facts.get("distribution"),
+        "processors": None if facts.get("cpus") is None else str(facts["cpus"]),
+        "memory": None if facts.get("memory_bytes") is None else format_size(facts["memory_bytes"]),
+        "medium": ", ".join(sorted(media)),
+        "machine": ", ".join(sorted(kinds)),
+        "amounts": f"{campaign.settings.get('scale', 1):g} of the publication's",
+    }
+    return replication.conditions_of(theirs, {name: value for name, value in here.items() if value})
