@@ -303,6 +303,10 @@ def test_campaigns_are_found_by_id_prefix_and_last(store: Store) -> None:
     assert store.campaign().id == "20261121-a"
     assert store.campaign("last").id == store.campaign("last~0").id == "20261121-a"
     assert store.campaign("last~1").id == store.campaigns()[-2].id
+    assert store.campaigns("quick") == store.campaigns()
+    assert store.campaigns("another") == []
+    for wanted in ("quick", "studies/quick.yaml", "last", "20261121-a"):
+        assert store.last_of(wanted).id == "20261121-a"
     with pytest.raises(StoreError, match="the store has"):
         store.campaign("last~99")
     assert store.campaign("20261120-b").id == "20261120-b"

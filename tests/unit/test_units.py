@@ -15,6 +15,7 @@ from fslab.study.load import load
 from fslab.units import (
     Unit,
     counted,
+    first_of,
     format_duration,
     format_size,
     format_value,
@@ -174,3 +175,10 @@ def test_what_no_machine_has_is_no_size_and_no_duration(text: str) -> None:
 
 def test_one_of_a_kind_is_singular() -> None:
     assert [counted(count, "trial") for count in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]
+
+
+def test_the_first_names_and_how_many_there_are_besides() -> None:
+    assert first_of([], 2) == ""
+    assert first_of(["a", "b"], 2) == "a, b"
+    assert first_of(["a", "b", "c", "d", "e"], 2) == "a, b and 3 more"
+    assert first_of(["a, b", "c", "d"], 2, ";") == "a, b; c; and 1 more"

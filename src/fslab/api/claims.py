@@ -34,7 +34,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
         if published_only:
             return _judge(study, target, None, None)
         with Store.open(url, create=False) as opened:
-            campaigns = [one for one in opened.campaigns() if one.study_id == study.id]
+            campaigns = opened.campaigns(study.id)
             if not campaigns:
                 hint = f"run it: fslab run {target}; or check only published figures: fslab claims {target} --published"
                 raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)

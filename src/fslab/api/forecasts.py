@@ -54,7 +54,7 @@ def _by_noise(study: Study, known: Forecast, limit_s: float | None, url: str | N
     """Complete the forecast with the noise of the study's last campaign, if there is one."""
     try:
         with Store.open(url, create=False) as opened:
-            of_study = [one for one in opened.campaigns() if one.study_id == study.id]
+            of_study = opened.campaigns(study.id)
             if not of_study:
                 return known
             found = of_campaign(of_study[-1], opened)

@@ -48,16 +48,6 @@ def last_campaigns(store: Store) -> list[Campaign]:
     return found
 
 
-def campaign_of(name: str, store: Store) -> Campaign:
-    """Return the last campaign of the study ``name`` (id or file), or the campaign ``name``.
-
-    Raises StoreError if there is none.
-    """
-    stem = Path(name).stem
-    of_study = [campaign for campaign in store.campaigns() if campaign.study_id == stem]
-    return of_study[-1] if of_study else store.campaign(name)
-
-
 def replication_of(campaign: Campaign, store: Store) -> Replication:
     """Evaluate the claims of a campaign's study and return their page. Raises UsageError if it has no claims."""
     verdicts, study = judged_study(campaign, store)

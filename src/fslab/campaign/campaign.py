@@ -12,6 +12,7 @@ from statistics import fmean
 from typing import Any
 
 from fslab import feasibility
+from fslab.analysis.interim import InterimResult
 from fslab.analysis.usability import GIVE_UP_AFTER, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
@@ -159,25 +160,7 @@ def _run_trials(
     observer.campaign_started(campaign, done=done, total=len(schedule.trials), stored=history.records)
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
-    while True:
-        status = run.run_planned()
-        if status is not CampaignStatus.FINISHED:
-            return status
-        planned = len(schedule.trials)
-        look = schedule.look(history.records)
-        if look is not None and look.questions:
-            observer.looked(look, total=len(schedule.trials))
-        elif look is None and len(schedule.trials) > planned:
-            invalid = sum(map(is_invalid, history.records))
-            observer.replaces(
-                invalid=invalid, more=len(schedule.trials) - planned, total=len(schedule.trials)
-            )
-        elif look is not None:
-            observer.note(
-                f"nothing to compare: fewer than two stacks have results after {look.blocks} trials each"
-            )
-        if len(schedule.trials) == planned:
-            return CampaignStatus.FINISHED
+    return run.run_until_done()
 
 
 @dataclass(kw_only=True, slots=True)
@@ -195,6 +178,31 @@ class _CampaignRun:
     guests: Guests
     begun: float
     waited_s: float = 0.0
+
+    def run_until_done(self) -> CampaignStatus:
+        """Run the planned trials, and those that are planned after each look. Returns the campaign's status."""
+        while True:
+            status, planned = self.run_planned(), len(self.schedule.trials)
+            if status is not CampaignStatus.FINISHED:
+                return status
+            look = self.schedule.look(self.history.records)
+            self._tell(look, more=len(self.schedule.trials) - planned)
+            if len(self.schedule.trials) == planned:
+                return CampaignStatus.FINISHED
+
+    def _tell(self, look: InterimResult | None, more: int) -> None:
+        """Report a look, or that ``more`` trials replace invalid ones, to the observer."""
+        total = len(self.schedule.trials)
+        if look is None:
+            if more:
+                invalid = sum(map(is_invalid, self.history.records))
+                self.observer.replaces(invalid=invalid, more=more, total=total)
+        elif look.questions:
+            self.observer.looked(look, total=total)
+        else:
+            self.observer.note(
+                f"nothing to compare: fewer than two stacks have results after {look.blocks} trials each"
+            )
 
     def run_planned(self) -> CampaignStatus:
         """Run the planned trials that are not stored. Returns ``finished``, or ``budget_spent`` if the budget ended."""

@@ -121,9 +121,7 @@ def extended(
     ``wanted``: a study (its last campaign), a campaign, or None (the last campaign); finished or not. UsageError if
     that is not more.
     """
-    study = None if wanted is None else Path(wanted).stem
-    of_study = [campaign for campaign in store.campaigns() if campaign.study_id == study]
-    campaign = of_study[-1] if of_study else store.campaign(wanted or "last")
+    campaign = store.last_of(wanted or "last")
     check_stored(campaign, store)
     try:
         return campaign.extended(trials=trials, max_trials=max_trials)

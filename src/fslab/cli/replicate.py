@@ -83,7 +83,7 @@ def replicate(
             campaigns = (
                 replications.last_campaigns(opened)
                 if every
-                else [replications.campaign_of(name, opened) for name in studies or ["last"]]
+                else [opened.last_of(name) for name in studies or ["last"]]
             )
             made = [replications.replication_of(campaign, opened) for campaign in campaigns]
     if as_json:

@@ -9,6 +9,7 @@ import typer
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
 
 if TYPE_CHECKING:
+    from fslab.api.results import CampaignResults
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -57,7 +58,10 @@ def results(
         elif as_json:
             print_json(_document(opened.campaign(campaign), opened, baseline, why=why))
         else:
-            show(opened.campaign(campaign), opened, baseline, notes=notes, everything=everything)
+            from fslab.api.results import CampaignResults
+
+            found = CampaignResults(opened.campaign(campaign), opened)
+            show(found, baseline, notes=notes, everything=everything)
             if why:
                 _show_why(opened.campaign(campaign), opened)
 
@@ -79,18 +83,11 @@ def _show_why(campaign: Campaign, store: Store) -> None:
 
 
 def show(
-    campaign: Campaign,
-    store: Store,
-    baseline: str | None = None,
-    *,
-    notes: bool = False,
-    everything: bool = False,
+    found: CampaignResults, baseline: str | None = None, *, notes: bool = False, everything: bool = False
 ) -> None:
     """Print the conclusion of a campaign; with ``everything``, ``notes`` or a ``baseline`` the whole report."""
-    from fslab.api.results import CampaignResults
     from fslab.report import conclusion_terminal, terminal
 
-    found = CampaignResults(campaign, store)
     report = found.report(baseline=baseline)
     if everything or notes or baseline is not None:
         terminal.show(report, console(), notes=notes)

@@ -143,19 +143,21 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
     from fslab.api.results import CampaignResults
     from fslab.cli import causes, results
 
-    document = CampaignResults(campaign, store).document()
+    found = CampaignResults(campaign, store)
     if as_json:
-        print_json({**document, "why": explanations.as_document(explanations.evidence_of(campaign, store))})
+        print_json(
+            {**found.document(), "why": explanations.as_document(explanations.evidence_of(campaign, store))}
+        )
     else:
-        results.show(campaign, store)
+        results.show(found)
         causes.show_briefly(campaign, store)
         say(f"stored in {store.path}")
     if report is not None or not as_json:
         reports.conclude(campaign, store, report, quiet=as_json)
     if not as_json and os.geteuid() != 0:
         say(WITH_ROOT)
-    counts = document["counts"]
-    if counts["stored"] and counts["failed"] == counts["stored"]:
+    counts = found.report().counts
+    if counts.stored and counts.failed == counts.stored:
         raise typer.Exit(ToolFailedError.exit_code)
 
 

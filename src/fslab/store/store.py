@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Connection, Engine
@@ -120,9 +121,19 @@ class Store:
                 raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
             queries.delete_campaign(connection, campaign_id)
 
-    def campaigns(self) -> list[Campaign]:
+    def campaigns(self, study: str | None = None) -> list[Campaign]:
+        """Return all campaigns, oldest first; with ``study`` only those of the study with this id."""
         with self._reading() as connection:
-            return queries.select_campaigns(connection)
+            found = queries.select_campaigns(connection)
+        return found if study is None else [campaign for campaign in found if campaign.study_id == study]
+
+    def last_of(self, wanted: str) -> Campaign:
+        """Return the last campaign of the study ``wanted`` (id or file), or the campaign ``wanted``.
+
+        StoreError if there is none.
+        """
+        of_study = self.campaigns(Path(wanted).stem)
+        return of_study[-1] if of_study else self.campaign(wanted)
 
     def campaign(self, wanted: str = LAST) -> Campaign:
         """Return the campaign with this id, name or unique prefix of an id.
