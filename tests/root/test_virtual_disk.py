@@ -67,7 +67,8 @@ def test_a_hard_disk_of_a_tebibyte(workspace: Workspace) -> None:
     assert (about["profile"], about["seed"], about["cache"]) == ("hdd-7200", 1, "volatile")
     assert about["figures"]["rpm"] == 7200
     assert about["fidelity"]["measured_through"].startswith("/dev/loop")
-    assert figure(record, "disk_movements") > 0
+    # How many reads need the head depends on the load: while nobody asks, the drive reads ahead.
+    assert figure(record, "disk_movements") + figure(record, "disk_cache_hits") >= 64
     assert figure(record, "disk_requests") >= 64
     assert figure(record, "disk_service_mean") > 100_000, (
         "no request takes less than the drive's command time"
