@@ -6,22 +6,22 @@ read small files that are not empty. The large file is nearly all zeros.
 """
 
 import os
-import re
+from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
-from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.errors import NoSpaceError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads._bonnie_line import fields, latency_ns, number
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
 from fslab.workloads._traits import Traits
+from fslab.workloads._windows import in_sequence
 
-FORMAT = "1.98"
 _KIB = 1024
-_FIELDS = 50
 _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024
@@ -33,7 +33,6 @@ _LEAST_BYTES = 256 * MIB
 _LEAST_FILES = 20 * FILES_UNIT
 _LEAST_SEEKS = 16
 _SEEKS_S = 3.0  # bonnie++ sleeps this long before the seeks
-_NS = {"us": 1e3, "ms": 1e6, "s": 1e9}
 # Test → field of its figure (the next field is its CPU share), field of its longest operation. Counted from the
 # fprintf calls of bon_time.cpp: the header that bonnie++ prints lacks three of the fields.
 _IO = {
@@ -104,21 +103,21 @@ class Bonnie(Workload[BonnieParameters]):
             raise NoSpaceError(
                 "bonnie++: no space left on device", hint="give the medium a larger size or a smaller 'size'"
             )
-        fields = _fields(output)
+        line = fields(output)
         metrics: dict[str, float | None] = {}
         seconds: dict[str, float] = {}
         for test in _tests(parameters):
             at, longest = _AT[test]
-            rate = _number(fields[at], test)
+            rate = number(line[at], test)
             scale = 1 if _counted(test) else _KIB
             metrics |= {
                 _metrics(test)[0].name: None if rate is None else rate * scale,
-                f"{test}_cpu": _number(fields[at + 1], test),
-                f"{test}_latency_max": _latency_ns(fields[longest], test),
+                f"{test}_cpu": number(line[at + 1], test),
+                f"{test}_latency_max": latency_ns(line[longest], test),
             }
             if rate:
                 seconds[test] = _amount(parameters, test) / (rate * scale)
-        untold = [test for test in _tests(parameters) if fields[_AT[test][0]].startswith("+")]
+        untold = [test for test in _tests(parameters) if line[_AT[test][0]].startswith("+")]
         return Reading(
             metrics=metrics,
             read_bytes=_moved(parameters),
@@ -130,6 +129,16 @@ class Bonnie(Workload[BonnieParameters]):
             flushed=True,
             messages=(f"{_TOO_SHORT}: {', '.join(untold)}",) if untold else (),
         )
+
+    def windows(
+        self, parameters: BonnieParameters, values: Mapping[str, float | None], run_s: float
+    ) -> Mapping[str, tuple[float, float]]:
+        """Return the windows of the tests, which follow each other."""
+        rates = {test: values.get(_metrics(test)[0].name) for test in _tests(parameters)}
+        took = {test: _amount(parameters, test) / rate if rate else None for test, rate in rates.items()}
+        pauses = {"read": _SEEKS_S} if parameters.size_bytes else {}
+        found = in_sequence(took, run_s, pauses)
+        return {metric.name: window for test, window in found.items() for metric in _metrics(test)}
 
     def needs(self, parameters: BonnieParameters) -> Needs:
         """Return the need for direct writes, if requested, and for the largest file."""
@@ -217,31 +226,6 @@ def _amount(parameters: BonnieParameters, test: str) -> int:
     if test == "seek":
         return parameters.seeks
     return min(_BYTEWISE_BYTES, parameters.size_bytes) if test in {"putc", "getc"} else parameters.size_bytes
-
-
-def _fields(output: ToolOutput) -> list[str]:
-    lines = output.stdout.strip().splitlines()
-    fields = lines[-1].split(",") if lines else []
-    if len(fields) != _FIELDS or fields[0] != FORMAT:
-        said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
-        raise ToolOutputError(f"bonnie++ printed no CSV line of format {FORMAT}; it printed: {said}")
-    return fields
-
-
-def _number(field: str, test: str) -> float | None:
-    if not field or field.startswith("+"):
-        return None
-    try:
-        return float(field)
-    except ValueError as error:
-        raise ToolOutputError(f"bonnie++ reports '{field}' for {test}, which is not a number") from error
-
-
-def _latency_ns(field: str, test: str) -> float | None:
-    match = re.fullmatch(r"(\d+)(us|ms|s)", field)
-    if field and match is None:
-        raise ToolOutputError(f"bonnie++ reports '{field}' as the latency of {test}, which is not a time")
-    return float(match[1]) * _NS[match[2]] if match else None
 
 
 def _moved(parameters: BonnieParameters) -> int | None:
