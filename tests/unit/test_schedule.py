@@ -168,7 +168,10 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
     assert not about(last).settled
     group = next(groups(CELLS, records))
     row = row_pairs(
-        samples_of(group, metrics_of(group)[0]), Direction.HIGHER, coverage=0.95, looks=looks_of(stopping)
+        samples_of(group, metrics_of(group)[0]),
+        Direction.HIGHER,
+        coverage=0.95,
+        looks=looks_of(stopping),
     )
     assert all(row.winner(pair) is None for pair in row.pairs)
 
@@ -193,7 +196,10 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     assert len(asked) == 6  # each stack compared with the best
     group = next(groups(cells, records))
     row = row_pairs(
-        samples_of(group, metrics_of(group)[0]), Direction.HIGHER, coverage=0.95, looks=looks_of(stopping)
+        samples_of(group, metrics_of(group)[0]),
+        Direction.HIGHER,
+        coverage=0.95,
+        looks=looks_of(stopping),
     )
     held = {frozenset((pair.a, pair.b)) for pair in row.pairs if row.holds(pair)}
     stacks = {cell.id: cell.stack_id for cell in cells}

@@ -5,11 +5,11 @@ such a figure varies (``stats.moderation``). This module does not decide which c
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from fslab.analysis.groups import Group
+from fslab.analysis.cpu_speed import SpeedCorrection
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.record import TrialRecord
@@ -27,9 +27,13 @@ _Key = tuple[str, ...]
 
 @dataclass(kw_only=True, slots=True)
 class CampaignNoise:
-    """The noise of the usable ``trials``. It is computed for each metric when it is first needed."""
+    """The noise of the usable ``trials``. It is computed for each metric when it is first needed.
+
+    ``correction``: of the values whose noise is wanted; None: the noise of the values as measured.
+    """
 
     trials: Sequence[TrialRecord]
+    correction: SpeedCorrection | None = None
     _fitted: dict[str, Mapping[_Key, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
 
     def prior(self, metric: str, weights: Iterable[tuple[Cell, float]]) -> NoisePrior | None:
@@ -49,21 +53,9 @@ class CampaignNoise:
             most=min(prior.most for prior in found),
         )
 
-    def of_pairs(self, group: Group, metric: str) -> Callable[[str, str], NoisePrior | None]:
-        """Return a function that gives the prior of the ratio of two stacks (ids) of a group."""
-        cells = group.cells
-        return lambda a, b: self.prior(metric, [(cells[a], 1.0), (cells[b], -1.0)])
-
     def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
         """Return the prior of each cell's kind, estimated from the smallest group of its cells that is large enough."""
-        cells: dict[str, Cell] = {}
-        values: dict[str, _Blocks] = defaultdict(dict)
-        for trial in self.trials:
-            figure = trial.metrics.get(metric)
-            value = None if figure is None else figure.value
-            if value is not None and value > 0 and is_usable(trial):
-                cells[trial.cell.id] = trial.cell
-                values[trial.cell.id][trial.key.block] = log(value)
+        cells, values = self._values(metric)
         kinds: dict[_Key, list[_Blocks]] = defaultdict(list)
         for cell in sorted(cells):  # ids: an order that depends on nothing that was measured
             kinds[_key(cells[cell])].append(values[cell])
@@ -83,6 +75,23 @@ class CampaignNoise:
             key: (fit_noise([own]) if len(own) >= CELLS_OWN else None) or of_workloads[key[:WORKLOAD]]
             for key, own in kinds.items()
         }
+
+    def _values(self, metric: str) -> tuple[dict[str, Cell], dict[str, _Blocks]]:
+        """Return cells, and the logarithms of their values by block, by the cells' ids."""
+        cells: dict[str, Cell] = {}
+        values: dict[str, dict[int, float]] = defaultdict(dict)
+        for trial in self.trials:
+            figure = trial.metrics.get(metric)
+            value = None if figure is None else figure.value
+            if value is not None and value > 0 and is_usable(trial):
+                cells[trial.cell.id] = trial.cell
+                values[trial.cell.id][trial.key.block] = value
+        known: dict[str, Mapping[int, float]] = {**values}
+        if self.correction is not None:
+            corrected = {key: self.correction.corrected(metric, cell) for key, cell in cells.items()}
+            known = {key: own.values for key, own in corrected.items() if own is not None}
+        logs = {key: {block: log(value) for block, value in own.items()} for key, own in known.items()}
+        return {key: cells[key] for key in logs}, logs
 
 
 def _key(cell: Cell) -> _Key:

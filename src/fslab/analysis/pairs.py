@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from fslab.analysis.basis import Basis
 from fslab.analysis.groups import Group
 from fslab.cell import StackSpec
 from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
 from fslab.stats.counts import compare_counts
 from fslab.stats.goal import Compared, Goal, settled
-from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import RankPlace, rank
 from fslab.stats.sequential import Looks, compare_at_look
@@ -23,12 +23,12 @@ from fslab.stopping import StoppingRule
 from fslab.units import Direction
 
 ALL_MATTER = 5
-NoiseOf = Callable[[str, str], NoisePrior | None]
+BasisOf = Callable[[Sequence[str]], Basis]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """The usable values of one metric on one stack, by block."""
+    """The usable values of one metric on one stack, by block, as measured."""
 
     stack: str
     spec: StackSpec
@@ -36,25 +36,33 @@ class Sample:
 
     @property
     def median(self) -> float:
-        """The median of the values. Raises StatisticsError if there is no value."""
+        """The median of the measured values. Raises StatisticsError if there is no value."""
         return statistics.median(self.values.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pair:
-    """The ratio ``a`` ÷ ``b`` (stack ids). ``p_family``: p-value after Holm's correction over all pairs of the row."""
+    """The ratio ``a`` ÷ ``b`` (stack ids). ``p_family``: p-value after Holm's correction over all pairs of the row.
+
+    ``at_same_speed``: the compared values are those at the same CPU speed.
+    """
 
     a: str
     b: str
     estimate: RatioEstimate
     p_family: float | None
+    at_same_speed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowPairs:
-    """All pairs of one row. ``samples``: those with at least one value, in the order of the plan."""
+    """All pairs of one row. ``samples``: those with at least one value, in the order of the plan.
+
+    ``levels``: the medians of what is compared, by stack.
+    """
 
     samples: tuple[Sample, ...]
+    levels: Mapping[str, float]
     pairs: tuple[Pair, ...]
     better: Direction
     coverage: float
@@ -63,7 +71,7 @@ class RowPairs:
     def leader(self) -> Sample | None:
         """The sample with the best median (the first of equals); the first sample if no direction is preferred."""
         sign = {Direction.HIGHER: 1, Direction.LOWER: -1, Direction.NEITHER: 0}[self.better]
-        return max(self.samples, key=lambda sample: sign * sample.median, default=None)
+        return max(self.samples, key=lambda sample: sign * self.levels[sample.stack], default=None)
 
     def of(self, stack: str) -> list[Pair]:
         """Return the pairs that contain a stack."""
@@ -85,8 +93,11 @@ class RowPairs:
         """Return groups of indistinguishable stacks, the best first; empty if nothing can be ranked."""
         if self.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in self.pairs):
             return ()
-        values = {sample.stack: sample.median for sample in self.samples}
-        return rank(values, {(pair.a, pair.b): self.winner(pair) for pair in self.pairs}, better=self.better)
+        return rank(
+            self.levels,
+            {(pair.a, pair.b): self.winner(pair) for pair in self.pairs},
+            better=self.better,
+        )
 
     def settled(self, *, goal: Goal, precision: float) -> list[tuple[Pair, bool]]:
         """Return the pairs for which trials are repeated, each with whether it is settled.
@@ -125,31 +136,41 @@ def row_pairs(
     coverage: float,
     looks: Looks | None,
     counts: bool = False,
-    noise: NoiseOf = lambda _a, _b: None,
+    basis: BasisOf = lambda _: Basis(),
 ) -> RowPairs:
     """Return all pairs of stacks that have a value and may be compared.
 
-    ``counts``: the values are counts of events, which may be 0. ``noise``: returns the prior for the noise of a pair of
-    stack ids, estimated from other cells.
+    ``counts``: the values are counts of events, which may be 0. ``basis``: returns what a comparison of
+    these stacks (ids) compares.
     """
     present = tuple(sample for sample in samples if sample.values)
-    found = [
-        (
-            one.stack,
-            other.stack,
-            _estimate(one, other, coverage, looks, counts=counts, prior=noise(one.stack, other.stack)),
-        )
-        for one, other in combinations(present, 2)
-        if comparable(one.spec, other.spec)
-    ]
+    found = []
+    for one, other in combinations(present, 2):
+        if comparable(one.spec, other.spec):
+            own = basis((one.stack, other.stack))
+            estimate = _estimate(one, other, coverage, looks, counts=counts, basis=own)
+            found.append((one.stack, other.stack, estimate, own.values is not None))
     # Pairs without a test are not part of the family.
-    tested = [estimate.p_value for _, _, estimate in found if estimate.p_value is not None]
+    tested = [estimate.p_value for _, _, estimate, _ in found if estimate.p_value is not None]
     adjusted = iter(holm(tested))
     pairs = tuple(
-        Pair(a=a, b=b, estimate=estimate, p_family=None if estimate.p_value is None else next(adjusted))
-        for a, b, estimate in found
-    )
-    return RowPairs(samples=present, pairs=pairs, better=better, coverage=coverage)
+        Pair(
+            a=a, b=b, estimate=estimate, at_same_speed=at_same_speed,
+            p_family=None if estimate.p_value is None else next(adjusted),
+        )
+        for a, b, estimate, at_same_speed in found
+    )  # fmt: skip
+    levels = _levels(present, basis)
+    return RowPairs(samples=present, levels=levels, pairs=pairs, better=better, coverage=coverage)
+
+
+def _levels(samples: Sequence[Sample], basis: BasisOf) -> dict[str, float]:
+    """Return the medians by stack: at the same CPU speed if all values can be corrected, else as measured."""
+    corrected = basis([sample.stack for sample in samples]).values if samples else None
+    values = [sample.values for sample in samples] if corrected is None else corrected
+    return {
+        sample.stack: statistics.median(own.values()) for sample, own in zip(samples, values, strict=True)
+    }
 
 
 def samples_of(group: Group, metric: Metric) -> list[Sample]:
@@ -183,10 +204,11 @@ def _estimate(
     looks: Looks | None,
     *,
     counts: bool,
-    prior: NoisePrior | None,
+    basis: Basis,
 ) -> RatioEstimate:
+    a, b = basis.values or (one.values, other.values)
     if looks is not None:
-        return compare_at_look(one.values, other.values, looks=looks, prior=prior)
+        return compare_at_look(a, b, looks=looks, prior=basis.prior)
     if counts and not all([*one.values.values(), *other.values.values()]):
         return compare_counts(one.values, other.values, coverage=coverage)
-    return compare_blocks(one.values, other.values, coverage=coverage, prior=prior)
+    return compare_blocks(a, b, coverage=coverage, prior=basis.prior)

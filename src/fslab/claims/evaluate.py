@@ -170,9 +170,11 @@ class Evaluator:
         return self.estimates[key]
 
     def _made(self, weights: Weights, coverage: float, among: int) -> RatioEstimate:
-        values = [self.trials.values(figure) for figure, _ in weights]
+        basis = self.trials.basis.of([(each.metric.name, each.cell, weight) for each, weight in weights])
+        values = basis.values or [self.trials.values(figure) for figure, _ in weights]
         powers = [weight for _, weight in weights]
-        prior = self._prior(weights, among)
+        # Of the comparisons of a claim, the one with the largest variance decides.
+        prior = basis.prior and dataclasses.replace(basis.prior, among=max(basis.prior.among, among))
         if powers == [1.0, -1.0]:
             return self._compare(values[0], values[1], coverage, prior)
         problem = invalid_samples([one for each in values for one in each.values()], [1.0])
@@ -186,17 +188,6 @@ class Evaluator:
         # The denominator is not an independent sample here, so an interval from ranks of both would be invalid.
         unpaired = found.method is ComparisonMethod.RANK_SUM
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
-
-    def _prior(self, weights: Weights, among: int) -> NoisePrior | None:
-        """Return the noise prior from other cells; None for a single figure, or for different metrics.
-
-        ``among``: the number of comparisons of which the largest variance decides.
-        """
-        metrics = {figure.metric.name for figure, _ in weights}
-        if len(weights) == 1 or len(metrics) > 1:
-            return None
-        found = self.trials.noise.prior(metrics.pop(), [(figure.cell, weight) for figure, weight in weights])
-        return found and dataclasses.replace(found, among=max(found.among, among))
 
     def _compare(
         self,

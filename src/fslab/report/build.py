@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
+from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.analysis.row_comparison import outcome_of
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
@@ -46,10 +46,11 @@ def build(
     """
     stacks = _stacks(campaign.cells, trials)
     together = [*groups(campaign.cells, trials)] if together is None else together
-    found = judge(tuple(_series(together, known)))
+    basis = ComparisonBasis(trials=trials)
+    found = judge(tuple(_series(together, known, basis)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
-        stacks=stacks, book=book, noise=CampaignNoise(trials=trials), coverage=coverage,
+        stacks=stacks, book=book, basis=basis, coverage=coverage,
         looks=looks_of(campaign.stopping), baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
@@ -98,15 +99,15 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
     )  # fmt: skip
 
 
-def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
+def _series(together: Sequence[Group], known: MetricsOf, basis: ComparisonBasis) -> Iterator[Series]:
     """Yield the values of each metric of each cell, for the rules that judge all trials together."""
     for group in together:
         for number, metric in enumerate(metrics_of(group, known)):
-            for stack in group.trials:
-                values = group.by_block(metric.name, stack)
+            for sample in samples_of(group, metric):
                 yield Series(
-                    workload=group.label, stack=stack, metric=metric.name, better=metric.better,
-                    headline=number == 0, values=values,
+                    workload=group.label, stack=sample.stack, metric=metric.name, better=metric.better,
+                    headline=number == 0, values=sample.values,
+                    corrected=basis.corrected(metric.name, group.cells[sample.stack]),
                 )  # fmt: skip
 
 
@@ -116,7 +117,7 @@ class _Means:
 
     stacks: tuple[StackColumn, ...]
     book: NoteBook
-    noise: CampaignNoise
+    basis: ComparisonBasis
     coverage: float
     looks: Looks | None
     baseline: str | None
@@ -127,7 +128,7 @@ class _Means:
         label_of = {stack.id: stack.label for stack in self.stacks}
         pairs = row_pairs(
             samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks,
-            counts=metric.unit is Unit.COUNT, noise=self.noise.of_pairs(group, metric.name),
+            counts=metric.unit is Unit.COUNT, basis=self.basis.of_stacks(group, metric.name),
         )  # fmt: skip
         outcome = outcome_of(pairs, label_of, self.baseline)
         missing = [

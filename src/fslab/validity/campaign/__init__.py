@@ -17,7 +17,8 @@ from fslab.validity import Rule
 class Series:
     """One metric of one workload on one stack: the values of the usable trials by block, as measured.
 
-    Unknown values are absent. ``headline``: the metric is the most important one of the workload.
+    Unknown values are absent. ``headline``: the metric is the most important one of the workload. ``corrected``: the
+    values at the same CPU speed, if comparisons can use them.
     """
 
     workload: str
@@ -26,6 +27,7 @@ class Series:
     better: Direction
     headline: bool
     values: Mapping[int, float]
+    corrected: Mapping[int, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,0 +1,169 @@
+"""Simulates the benefit and the cost of correcting figures by the speed of the CPU during their runs.
+
+The cells do not differ. Disturbances come in bursts; the covariate shows them more or less well. Counts how often a
+comparison of two cells shows a difference at two levels, without and with the correction (both with the noise of other
+cells), and measures how wide its interval is. Prints the table of docs/methods.md; with ``--write``, replaces it in
+that file. Fixed seeds; takes about a minute on one core.
+
+    python benches/speed_rule.py [--groups 400] [--write docs/methods.md]
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtr, stdtrit
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benches.methods_page import main, table
+
+from fslab.stats.covariate import adjusted
+from fslab.stats.moderation import fit, moderated
+from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.paired import PAIRS_LEAST
+
+COMMAND = "python benches/speed_rule.py --write docs/methods.md"
+LEVELS = (0.05, 0.01)
+PAIRS = 40  # compared pairs of cells in each simulated campaign
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """One metric of a workload in a campaign.
+
+    ``explained``: share of the figure's variance within cells and blocks that the speed explains. ``unlike``: standard
+    deviation of the logarithm of the factor by which a cell is more or less sensitive to the speed. ``own``: by how
+    many standard deviations the first cell itself slows the CPU's loop, which the rule has to notice; then only its
+    pairs are compared. ``hour``: standard deviation of what all speeds of a block have in common, which the figures
+    follow, and of something else that all figures of a block have in common. ``lost``: share of the trials that are
+    missing. ``early``: the first cell has the first half of the blocks only, and all becomes faster by one standard
+    deviation from block to block; then only its pairs are compared.
+    """
+
+    name: str
+    cells: int = 6
+    explained: float = 0.75
+    unlike: float = 0.0
+    own: float = 0.0
+    hour: float = 0.0
+    lost: float = 0.0
+    early: bool = False
+
+
+CASES = (
+    Case(name="explains 75 %, 6 cells"),
+    Case(name="explains 75 %, 20 cells", cells=20),
+    Case(name="explains 50 %, 6 cells", explained=0.5),
+    Case(name="explains 25 %, 6 cells", explained=0.25),
+    Case(name="explains 5 %, 6 cells", explained=0.05),
+    Case(name="explains nothing, 6 cells", explained=0.0),
+    Case(name="explains nothing, hours differ (s.d. 2)", explained=0.0, hour=2.0),
+    Case(name="75 %, hours differ (s.d. 2)", hour=2.0),
+    Case(name="75 %, hours differ, a third of the trials missing", hour=2.0, lost=1 / 3),
+    Case(name="75 %, a drift, and one cell of 6 ended after half of the blocks", early=True),
+    Case(name="75 %, sensitivity differs between cells (log. s.d. 0.4)", unlike=0.4),
+    Case(name="75 %, one of 20 cells slows the loop by 0.1 s.d.", cells=20, own=0.1),
+    Case(name="75 %, one of 20 cells slows the loop by 0.3 s.d.", cells=20, own=0.3),
+    Case(name="75 %, one of 20 cells slows the loop by 1 s.d.", cells=20, own=1.0),
+    Case(name="75 %, one of 20 cells slows the loop by 3 s.d.", cells=20, own=3.0),
+    Case(name="the same, hours differ", cells=20, own=3.0, hour=2.0),
+)
+
+
+def bursts(random: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Return disturbances of variance 1: many small ones and some bursts, which only slow."""
+    often = random.random(shape) < 0.3
+    found: Floats = 0.5 * random.normal(size=shape) + often * random.exponential(1.2, shape)
+    scaled: Floats = (found - 0.36) / np.sqrt(0.25 + 0.3 * 2 * 1.44 - 0.36**2)
+    return scaled
+
+
+def campaign(random: np.random.Generator, case: Case, blocks: int) -> tuple[Floats, Floats]:
+    """Return the covariate and the logarithm of the figure of each cell and block; NaN: missing."""
+    shape = (case.cells, blocks)
+    slow = bursts(random, shape) + case.hour * random.normal(size=(1, blocks))
+    felt = np.exp(case.unlike * random.normal(size=(case.cells, 1)))
+    figure = -np.sqrt(case.explained) * felt * slow + np.sqrt(1 - case.explained) * random.normal(size=shape)
+    figure += case.hour * random.normal(size=(1, blocks))
+    seen = slow.copy()
+    seen[0] += case.own
+    figure[random.random(shape) < case.lost] = np.nan
+    if case.early:
+        figure += np.arange(blocks)
+        figure[0, (blocks + 1) // 2 :] = np.nan
+    return seen, figure
+
+
+def by_block(values: Floats) -> list[dict[int, float]]:
+    return [
+        {block: float(value) for block, value in enumerate(cell) if not np.isnan(value)} for cell in values
+    ]
+
+
+def corrected(seen: Floats, figure: Floats) -> list[dict[int, float]] | None:
+    known = zip(seen, by_block(figure), strict=True)
+    return adjusted([{block: (float(x[block]), y) for block, y in own.items()} for x, own in known], 0.0)
+
+
+def interval(
+    a: dict[int, float], b: dict[int, float], prior: NoisePrior | None
+) -> tuple[float, float] | None:
+    """Return p-value and half-width at 95 % of the difference; None if there are fewer than three common blocks."""
+    differences = np.array([a[block] - b[block] for block in sorted(a.keys() & b.keys())])
+    count = len(differences)
+    if count < PAIRS_LEAST:
+        return None
+    own = differences.var(ddof=1, keepdims=True)
+    variances, freedom = moderated(own, count - 1, None if prior is None else prior.times(2))
+    error = float(np.sqrt(variances[0] / count))
+    p_value = float(2 * stdtr(freedom[0], -abs(differences.mean()) / error))
+    return p_value, float(-stdtrit(freedom[0], LEVELS[0] / 2)) * error
+
+
+def row(case: Case, blocks: int, groups: int) -> list[str]:
+    """Return the table row: false differences in % at each level, the ratio of widths, and how often it is used."""
+    random = np.random.default_rng(7)
+    hits, widths, count, used = np.zeros((2, len(LEVELS))), np.zeros(2), 0, 0
+    for _ in range(groups):
+        seen, figure = campaign(random, case, blocks)
+        plain = by_block(figure)
+        after = corrected(seen, figure)
+        used += after is not None
+        pairs = [
+            pair for pair in combinations(range(case.cells), 2) if not (case.own or case.early) or 0 in pair
+        ]
+        chosen = [pairs[each] for each in random.permutation(len(pairs))[:PAIRS]]
+        for way, values in enumerate((plain, after or plain)):
+            prior = fit([values])
+            found = [one for a, b in chosen if (one := interval(values[a], values[b], prior)) is not None]
+            hits[way] += [sum(p_value < level for p_value, _ in found) for level in LEVELS]
+            widths[way] += sum(width for _, width in found)
+            count += len(found) if way else 0
+    rates = 100 * hits / count
+    each = [f"{plain:.1f} / {other:.1f}" for plain, other in rates.T]
+    ratio = widths[1] / widths[0]
+    return [case.name, str(blocks), *each, f"{ratio:.2f}", f"{ratio**2:.2f}", f"{100 * used / groups:.0f}"]
+
+
+def tables(groups: int) -> str:
+    head = [
+        "data", "blocks", *(f"false at {100 * level:g} %" for level in LEVELS), "width at 95 %", "trials", "used in %",
+    ]  # fmt: skip
+    rows = [row(case, blocks, groups) for case in CASES for blocks in (5, 8)]
+    about = (
+        f"Cells without a difference, {groups} campaigns of each kind. *False*: comparisons that show a difference, "
+        "in %, without / with the correction. *Width*: of the interval, with it ÷ without. *Trials*: needed for the "
+        "same width, with it ÷ without (the square of the width). *Used*: campaigns in which the rule applies it."
+    )
+    return "\n\n".join([f"Made by `{COMMAND}`.", about, table(head, rows)])
+
+
+if __name__ == "__main__":
+    sys.exit(main(__doc__, "speed-rule", ("--groups", 400), tables))
