@@ -15,6 +15,7 @@ import pytest
 from tests.guest.conftest import cell, group_members
 from tests.limits import LIMIT_S
 
+from fslab.analysis.cpu_speed import OBSERVED
 from fslab.campaign import prepared_states
 from fslab.campaign.guests import Guests
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
@@ -26,6 +27,7 @@ from fslab.machine.kinds import _mconsole
 from fslab.plan import shared_files
 from fslab.record import Status, TrialRecord
 from fslab.system import mounts
+from fslab.system.cpu_speed import PART_S
 
 
 def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
@@ -51,6 +53,27 @@ def test_one_guest_serves_a_batch_of_file_systems(guests: Guests) -> None:
     assert "EXT4-fs" not in records[1].raw["guest_kernel_log"], "only since the trial began"
     assert "F2FS-fs (ubdb): Mounted" in records[1].raw["guest_kernel_log"]
     assert len(guests.running) == 1
+
+
+def test_the_speed_of_the_guest_s_cpu_is_in_the_record(guests: Guests) -> None:
+    """On a loaded machine, the loop may begin late or pause, and a trial has no speed then."""
+    for block in range(30):
+        record = trial(guests, cell(), block)
+        rates = record.provenance.observed.get(OBSERVED, ())
+        known = [float(rate) for rate in rates if rate != "0"]
+        if len(known) > 1:
+            break
+    assert len(known) > 1
+    assert min(known) - 1 <= figure_of(record) <= max(known) + 1
+    (run_s,) = (each.duration_s for each in record.provenance.commands if each.stage == "run")
+    assert run_s is not None
+    assert run_s < (len(rates) + 2) * PART_S
+
+
+def figure_of(record: TrialRecord) -> float:
+    value = record.probes["cpu_speed"].value
+    assert value is not None
+    return value
 
 
 def test_a_guest_shows_that_its_programs_run(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 from fslab.campaign import disks
 from fslab.campaign.prepared_states import KEEP, Prepared
+from fslab.campaign.run_speed import RunSpeed
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
 from fslab.record import TrialRecord, Value
@@ -21,6 +22,7 @@ class GuestRun:
 
     cell: Cell
     workspace: Workspace
+    speed: RunSpeed
     prepared: Prepared | None = None
     taken: list[list[dict[str, Any]]] = field(default_factory=list)
     requested: dict[str, Value] = field(default_factory=dict)
@@ -28,6 +30,7 @@ class GuestRun:
     undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
+        self.undo.enter_context(self.speed)
         return self
 
     def __exit__(
@@ -36,10 +39,12 @@ class GuestRun:
         self.undo.close()
 
     def told(self, what: str) -> None:
-        """Handle a message: the files are prepared, the run begins, or it has ended and all is flushed.
+        """Handle a message: the files are prepared, the run begins, or it has ended and all is flushed; the tool itself
+        begins or ends.
 
         Repeated messages are ignored.
         """
+        self.speed.told(what)
         if what == KEEP and self.prepared is not None and not self.taken:
             self.prepared.keep()
             return
@@ -53,7 +58,7 @@ class GuestRun:
             self.undo.close()
 
     def completed(self, record: TrialRecord) -> TrialRecord:
-        """Return the record with the counters of its disks, and the warnings that follow from them."""
+        """Return the record with the counters of its disks, the warnings that follow from them, and the CPU's speed."""
         device = {**record.provenance.device, **disks.facts(self.cell, self.workspace)}
         provenance = record.provenance.model_copy(update={"device": device})
         changes: dict[str, Any] = {"provenance": provenance, "raw": {**record.raw, **self.raw}}
@@ -65,4 +70,4 @@ class GuestRun:
             )
             warnings = judge(facts, self.cell.known_limits, of_host=True)
             changes |= {"probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings)}
-        return record.model_copy(update=changes)
+        return self.speed.completed(record.model_copy(update=changes))

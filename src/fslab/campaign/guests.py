@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
+from fslab.campaign.run_speed import RunSpeed
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
@@ -27,6 +28,7 @@ from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import proc
+from fslab.system.cpu_speed import CpuSpeed
 from fslab.system.signals import Teardown
 from fslab.workloads import REGISTRY as WORKLOADS
 
@@ -50,6 +52,7 @@ class Guests:
     _watchdog: watchdog.Watchdog | None = None
     _booted: int = 0
     _unbootable: dict[MachineSpec, int] = field(default_factory=dict)
+    _watched: dict[int, CpuSpeed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
@@ -135,7 +138,8 @@ class Guests:
         made = cell.fresh.lasts and cell.slot in self.workspace.made
         if not made and (prepared is None or prepared.reports is None):
             disks.renew(cell, self.workspace)
-        with GuestRun(cell=cell, workspace=self.workspace, prepared=prepared) as run:
+        speed = RunSpeed(speed=self._speed_of(guest))
+        with GuestRun(cell=cell, workspace=self.workspace, speed=speed, prepared=prepared) as run:
             value = self.ask(
                 cell.stack, cell.slot, request, timeout_s=limit_s,
                 disks=0 if own else parsed_stack(cell.stack).disks,
@@ -181,6 +185,19 @@ class Guests:
                     self._unbootable[spec] = self._unbootable.get(spec, 0) + 1
                 raise
         return self._running[spec]
+
+    def _speed_of(self, guest: Guest) -> CpuSpeed | None:
+        """Return what watches the CPU that the guest is pinned to; None for a guest that may use several."""
+        cpu = guest.facts.get("cpu_pinned")
+        if cpu is None:
+            return None
+        known = self._watched.get(cpu)
+        if known is None or not known.is_alive():
+            if known is not None:
+                known.end()
+            speed = CpuSpeed(cpu=cpu, mark=(proc.MARK, self.workspace.campaign))
+            self._watched[cpu] = self.workspace.exit.enter_context(speed)
+        return self._watched[cpu]
 
     def _drop_broken(self) -> None:
         for spec, guest in list(self._running.items()):

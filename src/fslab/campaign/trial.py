@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import feasibility, workloads
-from fslab.campaign import disks, page_cache, tool_output
+from fslab.campaign import disks, page_cache, run_speed, tool_output
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.watch import Findings, Watch
 from fslab.cell import Cache, Cell, TrialKey
@@ -188,7 +188,9 @@ def _measure(trial: _Trial, ready: _Ready) -> None:
     state.device |= page_cache.released(workspace.warm_memory)
     watch.snapshot(SnapshotMoment.BEFORE)
     limit_s, look = cell.time_limit_s, up.look
+    workspace.tell_host(run_speed.TOOL_BEGINS)
     done = workspace.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
+    workspace.tell_host(run_speed.TOOL_ENDS)
     watch.snapshot(SnapshotMoment.END)
     output = tool_output.output(done, commands, ready.reports)
     state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
