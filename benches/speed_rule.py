@@ -11,7 +11,8 @@ that file. Fixed seeds; takes about a minute on one core.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -44,7 +45,8 @@ class Case:
     pairs are compared. ``hour``: standard deviation of what all speeds of a block have in common, which the figures
     follow, and of something else that all figures of a block have in common. ``lost``: share of the trials that are
     missing. ``early``: the first cell has the first half of the blocks only, and all becomes faster by one standard
-    deviation from block to block; then only its pairs are compared.
+    deviation from block to block; then only its pairs are compared. ``others``: the shares that the speed explains in
+    further workloads of the tool; all are compared.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Case:
     hour: float = 0.0
     lost: float = 0.0
     early: bool = False
+    others: tuple[float, ...] = ()
 
 
 CASES = (
@@ -69,6 +72,18 @@ CASES = (
     Case(name="75 %, hours differ, a third of the trials missing", hour=2.0, lost=1 / 3),
     Case(name="75 %, a drift, and one cell of 6 ended after half of the blocks", early=True),
     Case(name="75 %, sensitivity differs between cells (log. s.d. 0.4)", unlike=0.4),
+    Case(name="7 workloads of 3 cells, 75 % in each", cells=3, others=(0.75,) * 6),
+    Case(
+        name="7 workloads of 3 cells, 10 % to 90 %",
+        cells=3,
+        explained=0.1,
+        others=(0.2, 0.4, 0.5, 0.6, 0.8, 0.9),
+    ),
+    Case(
+        name="7 workloads of 3 cells, 75 % in three, nothing in four",
+        cells=3,
+        others=(0.75, 0.75, 0.0, 0.0, 0.0, 0.0),
+    ),
     Case(name="75 %, one of 20 cells slows the loop by 0.1 s.d.", cells=20, own=0.1),
     Case(name="75 %, one of 20 cells slows the loop by 0.3 s.d.", cells=20, own=0.3),
     Case(name="75 %, one of 20 cells slows the loop by 1 s.d.", cells=20, own=1.0),
@@ -107,9 +122,16 @@ def by_block(values: Floats) -> list[dict[int, float]]:
     ]
 
 
-def corrected(seen: Floats, figure: Floats) -> list[dict[int, float]] | None:
-    known = zip(seen, by_block(figure), strict=True)
-    return adjusted([{block: (float(x[block]), y) for block, y in own.items()} for x, own in known], 0.0)
+def corrected(drawn: Sequence[tuple[Floats, Floats]]) -> list[list[dict[int, float]] | None]:
+    """Return the corrected figures of each workload; None where the rule does not correct."""
+    workloads = [
+        [
+            {block: (float(x[block]), y) for block, y in own.items()}
+            for x, own in zip(seen, by_block(figure), strict=True)
+        ]
+        for seen, figure in drawn
+    ]
+    return adjusted(workloads, 0.0)
 
 
 def interval(
@@ -132,24 +154,39 @@ def row(case: Case, blocks: int, groups: int) -> list[str]:
     random = np.random.default_rng(7)
     hits, widths, count, used = np.zeros((2, len(LEVELS))), np.zeros(2), 0, 0
     for _ in range(groups):
-        seen, figure = campaign(random, case, blocks)
-        plain = by_block(figure)
-        after = corrected(seen, figure)
-        used += after is not None
+        drawn = [
+            campaign(random, replace(case, explained=each), blocks) for each in (case.explained, *case.others)
+        ]
+        plain = [by_block(figure) for _, figure in drawn]
+        after = corrected(drawn)
+        used += sum(each is not None for each in after)
         pairs = [
             pair for pair in combinations(range(case.cells), 2) if not (case.own or case.early) or 0 in pair
         ]
         chosen = [pairs[each] for each in random.permutation(len(pairs))[:PAIRS]]
-        for way, values in enumerate((plain, after or plain)):
-            prior = fit([values])
-            found = [one for a, b in chosen if (one := interval(values[a], values[b], prior)) is not None]
+        # As in analysis.basis: corrected figures have the noise of corrected ones, others that of all as measured.
+        measured, known = fit(plain), fit([each for each in after if each is not None])
+        for way in range(2):
+            values = [
+                (own, measured) if new is None or way == 0 else (new, known)
+                for own, new in zip(plain, after, strict=True)
+            ]
+            compared = [interval(own[a], own[b], prior) for own, prior in values for a, b in chosen]
+            found = [one for one in compared if one is not None]
             hits[way] += [sum(p_value < level for p_value, _ in found) for level in LEVELS]
             widths[way] += sum(width for _, width in found)
             count += len(found) if way else 0
     rates = 100 * hits / count
     each = [f"{plain:.1f} / {other:.1f}" for plain, other in rates.T]
     ratio = widths[1] / widths[0]
-    return [case.name, str(blocks), *each, f"{ratio:.2f}", f"{ratio**2:.2f}", f"{100 * used / groups:.0f}"]
+    return [
+        case.name,
+        str(blocks),
+        *each,
+        f"{ratio:.2f}",
+        f"{ratio**2:.2f}",
+        f"{100 * used / groups / (1 + len(case.others)):.0f}",
+    ]
 
 
 def tables(groups: int) -> str:
@@ -160,7 +197,7 @@ def tables(groups: int) -> str:
     about = (
         f"Cells without a difference, {groups} campaigns of each kind. *False*: comparisons that show a difference, "
         "in %, without / with the correction. *Width*: of the interval, with it ÷ without. *Trials*: needed for the "
-        "same width, with it ÷ without (the square of the width). *Used*: campaigns in which the rule applies it."
+        "same width, with it ÷ without (the square of the width). *Used*: workloads in which the rule applies it."
     )
     return "\n\n".join([f"Made by `{COMMAND}`.", about, table(head, rows)])
 

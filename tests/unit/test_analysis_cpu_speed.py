@@ -114,11 +114,11 @@ def test_a_comparison_with_a_figure_that_is_not_corrected_uses_measured_values_a
     cells = [cell(name) for name in names]
     basis, measured = ComparisonBasis(trials=records), CampaignNoise(trials=records)
     with_first, without = ([(METRIC, cells[one], 1.0), (METRIC, cells[2], -1.0)] for one in (0, 1))
-    assert basis.of(with_first).values is None
+    assert basis.of(with_first).corrected() is None
     assert basis.of(with_first).prior == measured.prior(METRIC, [(cells[0], 1.0), (cells[2], -1.0)])
     found = basis.of(without)
     quiet, noisy = found.prior, measured.prior(METRIC, [(cells[1], 1.0), (cells[2], -1.0)])
-    assert found.values is not None
+    assert found.corrected() is not None
     assert quiet is not None
     assert noisy is not None
     assert quiet.variance < noisy.variance / 3
@@ -127,7 +127,7 @@ def test_a_comparison_with_a_figure_that_is_not_corrected_uses_measured_values_a
 def test_a_single_figure_is_no_comparison() -> None:
     basis = ComparisonBasis(trials=campaign())
     assert basis.corrected(METRIC, cell("xfs")) is not None
-    assert basis.of([(METRIC, cell("xfs"), 1.0)]).values is None
+    assert basis.of([(METRIC, cell("xfs"), 1.0)]).corrected() is None
 
 
 def test_figures_of_two_media_do_not_share_a_slope_and_are_compared_as_measured() -> None:
@@ -144,8 +144,44 @@ def test_figures_of_two_media_do_not_share_a_slope_and_are_compared_as_measured(
     here, there = records[0].cell, away[0].cell
     assert basis.corrected(METRIC, here) is not None
     assert basis.corrected(METRIC, there) is not None
-    assert basis.of([(METRIC, here, 1.0), (METRIC, there, -1.0)]).values is None
-    assert basis.of([(METRIC, there, 1.0), (METRIC, away[-1].cell, -1.0)]).values is not None
+    assert basis.of([(METRIC, here, 1.0), (METRIC, there, -1.0)]).corrected() is None
+    assert basis.of([(METRIC, there, 1.0), (METRIC, away[-1].cell, -1.0)]).corrected() is not None
+
+
+def test_in_a_mean_of_ratios_each_ratio_has_its_own_basis() -> None:
+    """The speed of the second workload's trials is not known: its ratio uses measured values, the other does not."""
+    names = [f"fs{number}" for number in range(10)]
+    second = [
+        record.model_copy(update={
+            "provenance": Provenance(),
+            "cell": record.cell.model_copy(update={"workload": cell("fs0", "another").workload}),
+        })
+        for record in campaign(seed=2, names=names)
+    ]  # fmt: skip
+    basis = ComparisonBasis(trials=[*campaign(names=names), *second])
+    ones, others = ([cell(name, workload) for name in names[:2]] for workload in ("w", "another"))
+    mean = [
+        (METRIC, own, sign) for pair in (ones, others) for own, sign in zip(pair, (0.5, -0.5), strict=True)
+    ]
+    found = basis.of(mean)
+    assert [own is not None for own in found.values] == [True, True, False, False]
+    assert found.corrected() is None
+    assert not basis.of([(METRIC, ones[0], 1.0), (METRIC, others[0], -1.0)]).values
+
+
+def test_a_ratio_of_two_workloads_is_one_of_measured_values() -> None:
+    """They are measured at different times of a block: what the machine does then does not cancel."""
+    second = [
+        record.model_copy(update={
+            "cell": record.cell.model_copy(update={"workload": cell("ext4", "another").workload})
+        })
+        for record in campaign(seed=2)
+    ]  # fmt: skip
+    basis = ComparisonBasis(trials=[*campaign(), *second])
+    here, there = cell("ext4"), cell("ext4", "another")
+    assert basis.corrected(METRIC, here) is not None
+    assert basis.corrected(METRIC, there) is not None
+    assert not basis.of([(METRIC, here, 1.0), (METRIC, there, -1.0)]).values
 
 
 def test_too_few_corrected_cells_to_show_their_noise_are_compared_as_measured() -> None:
@@ -159,7 +195,7 @@ def test_too_few_corrected_cells_to_show_their_noise_are_compared_as_measured() 
     basis = ComparisonBasis(trials=records)
     pair = [(METRIC, cell("fs0"), 1.0), (METRIC, cell("fs1"), -1.0)]
     assert basis.corrected(METRIC, cell("fs0")) is not None
-    assert basis.of(pair).values is None
+    assert basis.of(pair).corrected() is None
     assert basis.of(pair).prior is not None
 
 

@@ -35,7 +35,9 @@ def scatter(cells: list[dict[int, float]]) -> float:
 
 
 def adjusted(cells: list[Cell]) -> list[dict[int, float]] | None:
-    return covariate.adjusted(cells, 0.0)
+    """Return the adjusted values of one workload."""
+    (found,) = covariate.adjusted([cells], 0.0)
+    return found
 
 
 @pytest.mark.parametrize("slope", [-0.5, 0.5, 2.0])
@@ -66,7 +68,7 @@ def test_all_trials_are_taken_to_one_value_of_the_covariate() -> None:
         {block: (x, 10 * number - 2 * x) for block, (x, _) in cell.items()}
         for number, cell in enumerate(cells(1, slope=0))
     ]
-    found = covariate.adjusted(exact, 3.0)
+    (found,) = covariate.adjusted([exact], 3.0)
     assert found is not None
     assert [*found[1].values()] == pytest.approx([10 - 2 * 3.0] * 6)
 
@@ -170,3 +172,39 @@ def test_a_figure_in_coarse_steps_is_not_corrected() -> None:
     coarse = [{block: (x, float(round(y))) for block, (x, y) in cell.items()} for cell in given]
     assert adjusted(given) is not None
     assert adjusted(coarse) is None
+
+
+def test_small_workloads_share_a_slope_that_none_of_them_shows_alone() -> None:
+    small = [cells(seed, slope=-0.5, cells=3, blocks=4) for seed in range(6)]
+    assert all(adjusted(each) is None for each in small)
+    found = covariate.adjusted(small, 0.0)
+    known = [each for each in found if each is not None]
+    assert len(known) >= 5
+    for own, given in zip(found, small, strict=True):
+        if own is not None:
+            measured = [{block: y for block, (_, y) in cell.items()} for cell in given]
+            assert spread(own) < spread(measured)
+
+
+def test_a_workload_that_does_not_follow_the_others_stays_as_it_is() -> None:
+    small = [cells(seed, slope=-0.5, cells=3, blocks=4) for seed in range(6)]
+    *others, deaf = covariate.adjusted([*small, cells(9, slope=0.5, cells=3, blocks=4)], 0.0)
+    assert any(others)
+    assert deaf is None
+
+
+def test_a_workload_whose_cells_change_the_covariate_gets_no_slope_of_others() -> None:
+    small = [cells(seed, slope=-0.5, cells=3, blocks=4) for seed in range(6)]
+    *others, apart = covariate.adjusted([*small, cells(9, slope=-0.5, cells=3, blocks=4, apart=5.0)], 0.0)
+    assert any(others)
+    assert apart is None
+
+
+def test_no_workloads_and_empty_workloads_have_no_answer() -> None:
+    assert covariate.adjusted([], 0.0) == []
+    assert covariate.adjusted([[], [{}]], 0.0) == [None, None]
+
+
+def spread(cells: list[dict[int, float]]) -> float:
+    """Return the standard deviation of the differences between the first two cells by block."""
+    return stdev(cells[0][block] - cells[1][block] for block in cells[0])

@@ -1,5 +1,6 @@
 """What comparisons compare: figures as measured or, if that is known of all of them, at the same CPU speed. Pure."""
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,17 +11,24 @@ from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.noise_prior import NoisePrior
 
+_BALANCED = 1e-9  # weights such as 1/7 do not add up to exactly 0
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Basis:
     """The basis of one comparison.
 
-    ``values``: the values of its figures by block at the same CPU speed; None: those measured. ``prior``: the noise of
-    these values as other cells show it.
+    ``values``: for each figure its values by block at the same CPU speed, or None for those measured; empty if all are
+    those measured. ``prior``: the noise of these values as other cells show it.
     """
 
-    values: Sequence[Mapping[int, float]] | None = None
+    values: Sequence[Mapping[int, float] | None] = ()
     prior: NoisePrior | None = None
+
+    def corrected(self) -> list[Mapping[int, float]] | None:
+        """Return the values of all figures at the same CPU speed; None if some are those measured."""
+        known = [each for each in self.values if each is not None]
+        return known if known and len(known) == len(self.values) else None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -40,31 +48,37 @@ class ComparisonBasis:
     def of(self, weights: Sequence[tuple[str, Cell, float]]) -> Basis:
         """Return the basis of a comparison of figures: Σ weight · log(metric of the cell) in one block.
 
-        The measured values are used if one figure cannot be corrected, or if the figures do not share a slope: what
-        slows a whole block cancels in the quotient of all measured or of all corrected values, but not of both. Also if
-        there are too few corrected cells to show their noise. A single figure is no comparison.
+        Figures of one metric, workload, medium and machine use corrected values if their weights add up to 0: then all
+        that slows a whole block cancels among them. The measured values are used where not all of these figures can be
+        corrected, or where too few corrected cells show their noise. A single figure is no comparison.
         """
-        metrics = {metric for metric, _, _ in weights}
-        if len(weights) == 1 or len(metrics) > 1:
-            return Basis()
-        (metric,) = metrics
-        cells = [(cell, weight) for _, cell, weight in weights]
-        measured = self._measured.prior(metric, cells)
-        found = [self._correction.corrected(metric, cell) for cell, _ in cells]
-        known = [each for each in found if each is not None]
-        if len(known) == len(found) and len({each.group for each in known}) == 1:
-            prior = self._corrected.prior(metric, cells)
-            if prior is not None or measured is None:
-                return Basis(values=[each.values for each in known], prior=prior)
-        return Basis(prior=measured)
+        found = [self._correction.corrected(metric, cell) for metric, cell, _ in weights]
+        sums: dict[tuple[str, int], float] = defaultdict(float)
+        for (metric, _, weight), figure in zip(weights, found, strict=True):
+            if figure is not None:
+                sums[metric, figure.group] += weight
+        values = [
+            figure.values if figure is not None and abs(sums[metric, figure.group]) < _BALANCED else None
+            for (metric, _, _), figure in zip(weights, found, strict=True)
+        ]
+        measured = self._prior(weights, [None] * len(weights))
+        if all(own is None for own in values):
+            return Basis(prior=measured)
+        prior = self._prior(weights, values)
+        return (
+            Basis(prior=measured)
+            if prior is None and measured is not None
+            else Basis(values=values, prior=prior)
+        )
 
     def of_stacks(self, group: Group, metric: str) -> Callable[[Sequence[str]], Basis]:
         """Return a function that gives the basis of a comparison of two stacks (ids) of a group, or of more."""
 
         def found(stacks: Sequence[str]) -> Basis:
-            first = [1.0] + [-1.0] * (len(stacks) - 1)
+            against = [-1.0] * (len(stacks) - 1)
+            signs = [-sum(against), *against]
             return self.of(
-                [(metric, group.cells[stack], sign) for stack, sign in zip(stacks, first, strict=True)]
+                [(metric, group.cells[stack], sign) for stack, sign in zip(stacks, signs, strict=True)]
             )
 
         return found
@@ -73,3 +87,25 @@ class ComparisonBasis:
         """Return the cell's values by block at the same CPU speed; None if they cannot be corrected."""
         found = self._correction.corrected(metric, cell)
         return None if found is None else found.values
+
+    def _prior(
+        self, weights: Sequence[tuple[str, Cell, float]], values: Sequence[Mapping[int, float] | None]
+    ) -> NoisePrior | None:
+        """Return the prior of a comparison with these values; None for a single figure, or for different metrics."""
+        metrics = {metric for metric, _, _ in weights}
+        if len(weights) == 1 or len(metrics) > 1:
+            return None
+        (metric,) = metrics
+        found: list[NoisePrior] = []
+        for noise, corrected in ((self._measured, False), (self._corrected, True)):
+            cells = [
+                (cell, weight)
+                for (_, cell, weight), own in zip(weights, values, strict=True)
+                if (own is not None) is corrected
+            ]
+            prior = noise.prior(metric, cells) if cells else None
+            if prior is not None:
+                found.append(prior)
+            elif cells:
+                return None
+        return NoisePrior.of_sum(found)

@@ -5,9 +5,10 @@ measured ones. See docs/methods.md. Must not import numpy at the top: trials in 
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from math import exp, isfinite, log
 from statistics import fmean
 
@@ -25,7 +26,10 @@ RUN = "run"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CorrectedFigure:
-    """The values of a cell's metric by block at the same CPU speed. Figures with the same ``group`` share a slope."""
+    """The values of a cell's metric by block at the same CPU speed.
+
+    Figures with the same ``group`` share workload, medium and machine, and a slope.
+    """
 
     values: Mapping[int, float]
     group: int
@@ -48,7 +52,7 @@ class SpeedCorrection:
         return self._found[metric].get(cell.id)
 
     def _of_metric(self, metric: str) -> Mapping[str, CorrectedFigure]:
-        """Return the corrected values by cell id, with a slope for each workload, medium and machine."""
+        """Return the corrected values by cell id."""
         cells: dict[str, Cell] = {}
         points: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
         unknown: set[str] = set()
@@ -67,23 +71,32 @@ class SpeedCorrection:
         from fslab.stats.covariate import adjusted  # noqa: PLC0415 - numpy and scipy, for campaigns in guests only
 
         found: dict[str, CorrectedFigure] = {}
-        for number, alike in enumerate(_alike(cells.values())):
-            own = [points[cell.id] for cell in alike]
-            reference = fmean(x for of_cell in own for x, _ in of_cell.values())
-            for cell, logs in zip(alike, adjusted(own, reference) or [], strict=False):
-                if cell.id not in unknown:
-                    values = {block: exp(value) for block, value in logs.items()}
-                    found[cell.id] = CorrectedFigure(values=values, group=number)
+        group = count()
+        for workloads in _alike(cells.values()):
+            own = [[points[cell.id] for cell in alike] for alike in workloads]
+            reference = fmean(
+                x for of_workload in own for of_cell in of_workload for x, _ in of_cell.values()
+            )
+            for alike, logs in zip(workloads, adjusted(own, reference), strict=True):
+                number = next(group)
+                for cell, values in zip(alike, logs or [], strict=logs is not None):
+                    if cell.id not in unknown:
+                        corrected = {block: exp(value) for block, value in values.items()}
+                        found[cell.id] = CorrectedFigure(values=corrected, group=number)
         return found
 
 
-def _alike(cells: Iterable[Cell]) -> Iterator[list[Cell]]:
-    """Yield cells that share a slope: they differ in their stack only, on one medium and machine."""
+def _alike(cells: Iterable[Cell]) -> Iterable[list[list[Cell]]]:
+    """Return the workloads of each tool on one medium and machine; of each workload the cells that are compared."""
+    found: dict[tuple[str, ...], list[list[Cell]]] = defaultdict(list)
     for group in by_workload(cells):
-        places: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+        places: dict[tuple[str, ...], list[Cell]] = defaultdict(list)
         for cell in group:
-            places[str(cell.stack.machine), str(cell.stack.medium)].append(cell)
-        yield from places.values()
+            stack, tool = cell.stack, cell.workload.tool
+            places[tool, stack.machine.model_dump_json(), stack.medium.model_dump_json()].append(cell)
+        for place, alike in places.items():
+            found[place].append(alike)
+    return found.values()
 
 
 def _value(trial: TrialRecord, metric: str) -> float | None:

@@ -45,13 +45,7 @@ class CampaignNoise:
             self._fitted[metric] = self._fit(metric)
         known = [(self._fitted[metric].get(_key(cell)), weight) for cell, weight in weights]
         found = [prior.times(weight * weight) for prior, weight in known if prior is not None]
-        if not found or len(found) < len(known):
-            return None
-        return NoisePrior(
-            variance=sum(prior.variance for prior in found),
-            freedom=min(prior.freedom for prior in found),
-            most=min(prior.most for prior in found),
-        )
+        return NoisePrior.of_sum(found) if len(found) == len(known) else None
 
     def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
         """Return the prior of each cell's kind, estimated from the smallest group of its cells that is large enough."""

@@ -149,7 +149,7 @@ def row_pairs(
         if comparable(one.spec, other.spec):
             own = basis((one.stack, other.stack))
             estimate = _estimate(one, other, coverage, looks, counts=counts, basis=own)
-            found.append((one.stack, other.stack, estimate, own.values is not None))
+            found.append((one.stack, other.stack, estimate, own.corrected() is not None))
     # Pairs without a test are not part of the family.
     tested = [estimate.p_value for _, _, estimate, _ in found if estimate.p_value is not None]
     adjusted = iter(holm(tested))
@@ -166,7 +166,7 @@ def row_pairs(
 
 def _levels(samples: Sequence[Sample], basis: BasisOf) -> dict[str, float]:
     """Return the medians by stack: at the same CPU speed if all values can be corrected, else as measured."""
-    corrected = basis([sample.stack for sample in samples]).values if samples else None
+    corrected = basis([sample.stack for sample in samples]).corrected() if samples else None
     values = [sample.values for sample in samples] if corrected is None else corrected
     return {
         sample.stack: statistics.median(own.values()) for sample, own in zip(samples, values, strict=True)
@@ -206,7 +206,7 @@ def _estimate(
     counts: bool,
     basis: Basis,
 ) -> RatioEstimate:
-    a, b = basis.values or (one.values, other.values)
+    a, b = basis.corrected() or (one.values, other.values)
     if looks is not None:
         return compare_at_look(a, b, looks=looks, prior=basis.prior)
     if counts and not all([*one.values.values(), *other.values.values()]):

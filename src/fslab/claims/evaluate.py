@@ -171,7 +171,9 @@ class Evaluator:
 
     def _made(self, weights: Weights, coverage: float, among: int) -> RatioEstimate:
         basis = self.trials.basis.of([(each.metric.name, each.cell, weight) for each, weight in weights])
-        values = basis.values or [self.trials.values(figure) for figure, _ in weights]
+        values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]
+        if basis.values:
+            values = [old if new is None else new for old, new in zip(values, basis.values, strict=True)]
         powers = [weight for _, weight in weights]
         # Of the comparisons of a claim, the one with the largest variance decides.
         prior = basis.prior and dataclasses.replace(basis.prior, among=max(basis.prior.among, among))

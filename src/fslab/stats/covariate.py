@@ -11,6 +11,7 @@ something is compared.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
@@ -26,51 +27,129 @@ X_LEAST = 1e-4  # standard deviation of x; less shows nothing
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
 Points = Mapping[int, tuple[float, float]]
+Adjusted = list[dict[int, float]]
 
 
-def adjusted(cells: Sequence[Points], reference: float) -> list[dict[int, float]] | None:
-    """Return the y of all trials as if x had been ``reference``; ``cells`` has the pairs (x, y) of each cell by block.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Slope:
+    value: float
+    freedom: int
+
+    @property
+    def stretch(self) -> float:
+        """The factor of what cells and blocks leave of adjusted values: see ``adjusted``."""
+        return 1 + 2 / self.freedom
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Sums:
+    """Sums of squares and products of x and y that cells and blocks leave, with their degrees of freedom.
+
+    ``between``: sum of squares of x between cells, within blocks. Sums of several workloads can be added.
+    """
+
+    xx: float
+    xy: float
+    yy: float
+    freedom: int
+    between: float
+    between_freedom: int
+
+    def __add__(self, other: "_Sums") -> "_Sums":
+        return _Sums(
+            xx=self.xx + other.xx, xy=self.xy + other.xy, yy=self.yy + other.yy,
+            freedom=self.freedom + other.freedom, between=self.between + other.between,
+            between_freedom=self.between_freedom + other.between_freedom,
+        )  # fmt: skip
+
+    def slope(self) -> _Slope | None:
+        """Return the slope; None if it is not clear, or there are too few trials."""
+        freedom = self.freedom - 1
+        if freedom < FREEDOM_LEAST or self.xx <= X_LEAST**2 * freedom:
+            return None
+        value = self.xy / self.xx
+        error = sqrt(max(self.yy - value * self.xy, 0.0) / freedom / self.xx)
+        return _Slope(value=value, freedom=freedom) if abs(value) >= T_LEAST * error else None
+
+    def differs(self) -> bool:
+        """Return whether x differs between cells by more than chance (F test)."""
+        if not self.between_freedom or not self.freedom or self.xx <= 0:
+            return False
+        ratio = self.between / self.between_freedom / (self.xx / self.freedom)
+        return bool(fdtrc(self.between_freedom, self.freedom, ratio) < P_LEAST)
+
+    def gains(self, slope: _Slope) -> bool:
+        """Return whether the y that this slope adjusts vary less than those measured."""
+        after = self.yy + slope.value * (slope.value * self.xx - 2 * self.xy)
+        return after * slope.stretch**2 < self.yy
+
+
+class _Workload:
+    """The trials of one workload: ``places`` (cell, block), their pairs (x, y), and what cells and blocks leave."""
+
+    def __init__(self, cells: Sequence[Points]) -> None:
+        self.cells = len(cells)
+        self.places = [(cell, block) for cell, points in enumerate(cells) for block in points]
+        self.both = np.array([cells[cell][block] for cell, block in self.places]).reshape(-1, 2)
+        self.usable = 2 * len(np.unique(self.both[:, 1])) >= len(self.both) > 0
+        if not self.usable:
+            return
+        of_cells, of_blocks = (
+            np.unique(labels, return_inverse=True)[1] for labels in np.array(self.places).T
+        )
+        self.rest, rank = _rest(self.both, of_cells, of_blocks)
+        (xx, xy), (_, yy) = (self.rest.T @ self.rest).tolist()
+        counts = np.bincount(of_blocks)
+        means = np.bincount(of_blocks, self.both[:, 0]) / counts
+        between = float(((self.both[:, 0] - means[of_blocks]) ** 2).sum()) - xx
+        self.sums = _Sums(
+            xx=xx,
+            xy=xy,
+            yy=yy,
+            freedom=len(self.both) - rank,
+            between=between,
+            between_freedom=rank - len(counts),
+        )
+        self.usable = not self.sums.differs()
+
+    def adjusted(self, slope: _Slope, reference: float) -> Adjusted:
+        values = self.both[:, 1] - slope.value * (self.both[:, 0] - reference)
+        values += (slope.stretch - 1) * (self.rest[:, 1] - slope.value * self.rest[:, 0])
+        found: Adjusted = [{} for _ in range(self.cells)]
+        for (cell, block), value in zip(self.places, values.tolist(), strict=True):
+            found[cell][block] = value
+        return found
+
+
+def adjusted(workloads: Sequence[Sequence[Points]], reference: float) -> list[Adjusted | None]:
+    """Return the y of all trials as if x had been ``reference``.
+
+    ``workloads``: for each workload its cells, and of each cell the pairs (x, y) by block. Cells of one workload are
+    compared; a block is of one workload. A workload whose own slope is not clear, or that has too few trials for one,
+    gets the slope of all workloads together if it varies less with it.
 
     The noise of the adjusted values includes the slope's own error: what cells and blocks leave of them is stretched by
     1 + 2/f. Half of it is what f degrees of freedom cost on average (the slope uses up one of f + 1, and its error adds
     1/f to the variance of a difference between cells); the other half is for covariates with heavy tails, and for
     slopes that are used because they came out large (``benches/speed_rule.py``).
 
-    None if the slope is not clear, if there are too few trials, if y has few different values (a figure coarser than
-    its noise), or if x differs between cells by more than chance: then the cells themselves may cause it, and a
+    None for a workload without a usable slope, for one whose y has few different values (a figure coarser than its
+    noise), and for one whose x differs between cells by more than chance: then the cells themselves may cause it, and a
     correction could remove a difference that is real.
     """
-    places = [(cell, block) for cell, points in enumerate(cells) for block in points]
-    if not places:
-        return None
-    both = np.array([cells[cell][block] for cell, block in places])
-    of_cells, of_blocks = (np.unique(labels, return_inverse=True)[1] for labels in np.array(places).T)
-    if 2 * len(np.unique(both[:, 1])) < len(both):
-        return None
-    rest, rank = _rest(both, of_cells, of_blocks)
-    found = _slope(both, rest, rank, of_blocks)
-    if found is None:
-        return None
-    slope, freedom = found
-    values = both[:, 1] - slope * (both[:, 0] - reference)
-    values += 2 / freedom * (rest[:, 1] - slope * rest[:, 0])
-    answer: list[dict[int, float]] = [{} for _ in cells]
-    for (cell, block), value in zip(places, values, strict=True):
-        answer[cell][block] = float(value)
+    found = [_Workload(cells) for cells in workloads]
+    usable = [each for each in found if each.usable]
+    if not usable:
+        return [None] * len(found)
+    together = sum((each.sums for each in usable[1:]), usable[0].sums)
+    common = None if together.differs() else together.slope()
+    answer: list[Adjusted | None] = []
+    for each in found:
+        slope = each.sums.slope() if each.usable else None
+        if slope is None and each.usable and common is not None and each.sums.gains(common):
+            slope = common
+        answer.append(None if slope is None else each.adjusted(slope, reference))
     return answer
-
-
-def _slope(both: Floats, rest: Floats, rank: int, of_blocks: Labels) -> tuple[float, int] | None:
-    """Return the slope and its degrees of freedom; None if it must not be used."""
-    freedom = len(both) - rank - 1
-    if freedom < FREEDOM_LEAST:
-        return None
-    (xx, xy), (_, yy) = rest.T @ rest
-    if xx <= X_LEAST**2 * freedom or _differs(both[:, 0], of_blocks, xx, rank):
-        return None
-    slope = xy / xx
-    error = sqrt(max(yy - slope * xy, 0.0) / freedom / xx)
-    return (float(slope), freedom) if abs(slope) >= T_LEAST * error else None
 
 
 def _rest(values: Floats, of_cells: Labels, of_blocks: Labels) -> tuple[Floats, int]:
@@ -89,11 +168,3 @@ def _rest(values: Floats, of_cells: Labels, of_blocks: Labels) -> tuple[Floats, 
     effects, _, rank, _ = np.linalg.lstsq(system, sums_small - counts.T @ (sums_large / in_large), rcond=1e-9)
     others = (sums_large - counts @ effects) / in_large
     return values - effects[small] - others[large], len(counts) + int(rank)
-
-
-def _differs(x: Floats, of_blocks: Labels, within: float, rank: int) -> bool:
-    """Return whether x differs between cells within blocks (F test). ``within``: what cells and blocks leave of it."""
-    means = np.bincount(of_blocks, x) / np.bincount(of_blocks)
-    between = float(((x - means[of_blocks]) ** 2).sum()) - within
-    freedom, rest = rank - len(means), len(x) - rank
-    return freedom > 0 and bool(fdtrc(freedom, rest, between / freedom / (within / rest)) < P_LEAST)

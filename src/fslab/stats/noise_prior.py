@@ -26,6 +26,17 @@ class NoisePrior:
         """Return the prior of a difference whose variance is ``factor`` times as large."""
         return replace(self, variance=self.variance * factor)
 
+    @staticmethod
+    def of_sum(parts: "Sequence[NoisePrior]") -> "NoisePrior | None":
+        """Return the prior of the sum of independent differences; None without any."""
+        if not parts:
+            return None
+        return NoisePrior(
+            variance=sum(part.variance for part in parts),
+            freedom=min(part.freedom for part in parts),
+            most=min(part.most for part in parts),
+        )
+
 
 def fit_noise(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None:
     """Call :func:`fslab.stats.moderation.fit`, and import numpy only now."""
