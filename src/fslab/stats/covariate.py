@@ -42,7 +42,7 @@ class _Slope:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class _Sums:
+class _Residuals:
     """Sums of squares and products of x and y that cells and blocks leave, with their degrees of freedom.
 
     ``between``: sum of squares of x between cells, within blocks. Sums of several workloads can be added.
@@ -55,8 +55,8 @@ class _Sums:
     between: float
     between_freedom: int
 
-    def __add__(self, other: "_Sums") -> "_Sums":
-        return _Sums(
+    def __add__(self, other: "_Residuals") -> "_Residuals":
+        return _Residuals(
             xx=self.xx + other.xx, xy=self.xy + other.xy, yy=self.yy + other.yy,
             freedom=self.freedom + other.freedom, between=self.between + other.between,
             between_freedom=self.between_freedom + other.between_freedom,
@@ -84,8 +84,8 @@ class _Sums:
         return after * slope.stretch**2 < self.yy
 
 
-class _Workload:
-    """The trials of one workload: ``places`` (cell, block), their pairs (x, y), and what cells and blocks leave."""
+class _TwoWayFit:
+    """The fit of one workload: its ``places`` (cell, block), their pairs (x, y), and what cells and blocks leave."""
 
     def __init__(self, cells: Sequence[Points]) -> None:
         self.cells = len(cells)
@@ -102,7 +102,7 @@ class _Workload:
         counts = np.bincount(of_blocks)
         means = np.bincount(of_blocks, self.both[:, 0]) / counts
         between = float(((self.both[:, 0] - means[of_blocks]) ** 2).sum()) - xx
-        self.sums = _Sums(
+        self.sums = _Residuals(
             xx=xx,
             xy=xy,
             yy=yy,
@@ -137,7 +137,7 @@ def adjusted(workloads: Sequence[Sequence[Points]], reference: float) -> list[Ad
     noise), and for one whose x differs between cells by more than chance: then the cells themselves may cause it, and a
     correction could remove a difference that is real.
     """
-    found = [_Workload(cells) for cells in workloads]
+    found = [_TwoWayFit(cells) for cells in workloads]
     usable = [each for each in found if each.usable]
     if not usable:
         return [None] * len(found)
