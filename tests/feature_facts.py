@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fslab.abilities import Ability
 from fslab.features import Examination, FeatureFinding, Support
+from fslab.features.holes import NOT_SPARSE
 from fslab.storage.filesystems import REGISTRY
 
 
@@ -17,7 +18,7 @@ def able(found: Examination) -> dict[Ability, bool]:
         Ability.FALLOCATE: "allocate" in (findings["fallocate"].detail or "").split(", "),
         Ability.HARD_LINKS: findings["hard-links"].answer is Support.VALUE,
         Ability.XATTR: findings["xattr"].answer is Support.VALUE,
-        Ability.SPARSE: findings["holes"].detail != "what was never written takes room",
+        Ability.SPARSE: findings["holes"].detail != NOT_SPARSE,
         Ability.REFLINK: findings["reflink"].answer is Support.YES,
         Ability.CASE: findings["case-folding"].detail != "always",
     }

@@ -9,6 +9,7 @@ from fslab.system import mounts
 
 BYTES = 16 << 20
 DATA = 64 << 10
+NOT_SPARSE = "unwritten parts take space"
 
 
 class Holes(features.Feature):
@@ -35,5 +36,5 @@ class Holes(features.Feature):
         finally:
             os.close(descriptor)
         if not sparse:
-            return features.no("unwritten parts take space")
+            return features.no(NOT_SPARSE)
         return features.yes() if hole < BYTES - DATA else features.no("sparse, but SEEK_HOLE finds no hole")
