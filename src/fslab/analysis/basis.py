@@ -1,4 +1,4 @@
-"""What comparisons compare: figures as measured or, if that is known of all of them, at the same CPU speed. Pure."""
+"""What comparisons compare: figures as measured or, where they can be corrected, at the same CPU speed. Pure."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

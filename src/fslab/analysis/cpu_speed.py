@@ -12,7 +12,7 @@ from itertools import count
 from math import exp, isfinite, log
 from statistics import fmean
 
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usability import usable_value
 from fslab.cell import Cell, by_workload
 from fslab.record import TrialRecord
 from fslab.workloads import parsed_if_known
@@ -57,8 +57,8 @@ class SpeedCorrection:
         points: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
         unknown: set[str] = set()
         for trial in self.trials:
-            value = _value(trial, metric)
-            if value is None or not is_usable(trial):
+            value = usable_value(trial, metric)
+            if value is None:
                 continue
             slowness = _slowness(trial, metric) if value > 0 else None
             if slowness is None:
@@ -97,11 +97,6 @@ def _alike(cells: Iterable[Cell]) -> Iterable[list[list[Cell]]]:
         for place, alike in places.items():
             found[place].append(alike)
     return found.values()
-
-
-def _value(trial: TrialRecord, metric: str) -> float | None:
-    figure = trial.metrics.get(metric)
-    return None if figure is None else figure.value
 
 
 def _slowness(trial: TrialRecord, metric: str) -> float | None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis import labels
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usability import usable_value
 from fslab.cell import Cell, WorkloadSpec, by_workload
 from fslab.record import Metric, TrialRecord
 from fslab.units import Direction
@@ -35,9 +35,9 @@ class Group:
             return known
         found: dict[int, float] = {}
         for trial in self.trials.get(stack, []):
-            figure = trial.metrics.get(metric)
-            if figure is not None and figure.value is not None and is_usable(trial):
-                found[trial.key.block] = figure.value
+            value = usable_value(trial, metric)
+            if value is not None:
+                found[trial.key.block] = value
         return self._values.setdefault((metric, stack), found)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from math import log
 
 from fslab.analysis.cpu_speed import SpeedCorrection
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usability import usable_value
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.noise_prior import NoisePrior, fit_noise
@@ -75,9 +75,8 @@ class CampaignNoise:
         cells: dict[str, Cell] = {}
         values: dict[str, dict[int, float]] = defaultdict(dict)
         for trial in self.trials:
-            figure = trial.metrics.get(metric)
-            value = None if figure is None else figure.value
-            if value is not None and value > 0 and is_usable(trial):
+            value = usable_value(trial, metric)
+            if value is not None and value > 0:
                 cells[trial.cell.id] = trial.cell
                 values[trial.cell.id][trial.key.block] = value
         known: dict[str, Mapping[int, float]] = {**values}

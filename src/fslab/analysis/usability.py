@@ -53,3 +53,9 @@ def exhausted_cells(trials: Sequence[TrialRecord]) -> frozenset[str]:
 def _has(trial: TrialRecord, severity: Severity) -> bool:
     # Called a million times for a large campaign, nearly always for trials without a warning.
     return bool(trial.validity) and any(warning.severity is severity for warning in trial.validity)
+
+
+def usable_value(trial: TrialRecord, metric: str) -> float | None:
+    """Return the trial's value of a metric; None if it is unknown, or the trial is not usable."""
+    figure = trial.metrics.get(metric)
+    return figure.value if figure is not None and is_usable(trial) else None

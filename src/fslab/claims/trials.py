@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 from fslab.analysis.basis import ComparisonBasis
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usability import is_usable, usable_value
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
 from fslab.record import Severity, Status, TrialRecord
@@ -29,9 +29,9 @@ class Trials:
         """Return the known values of a figure in usable trials, by block."""
         found: dict[int, float] = {}
         for record in self.by_cell.get(figure.cell.id, []):
-            value = record.metrics.get(figure.metric.name)
-            if is_usable(record) and value is not None and value.value is not None:
-                found[record.key.block] = value.value
+            value = usable_value(record, figure.metric.name)
+            if value is not None:
+                found[record.key.block] = value
         return found
 
     def cost_s(self, cell: str) -> float:
