@@ -18,7 +18,7 @@ from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import summary
 from fslab.explain.statement import Certainty, Explanation
-from fslab.record import Command, Provenance
+from fslab.record import Command, Provenance, Status
 from fslab.report.page import render
 
 
@@ -83,6 +83,18 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     assert "| [s](s.md) | 3 | 1 | 0 | 0 | 1 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
         replication.index([(page(), found)])
     )
+
+
+def test_trials_that_cannot_run_here_are_no_warnings() -> None:
+    ran = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
+    one = trials(cell("btrfs"), [None])[0].model_copy(update={"status": Status.UNSUPPORTED})
+    found = replication.result_of(made(), [*ran, one], cost_of(ran))
+    assert (found.trials, found.with_warnings, found.impossible) == (8, 1, 1)
+    words = replication.effort_words(found)
+    assert words.startswith("8 trials in ")
+    assert ", 1 of them failed" in words
+    assert words.endswith("; 1 trial cannot run here")
+    assert "cannot run" not in replication.effort_words(replication.result_of(made(), ran, cost_of(ran)))
 
 
 def test_studies_without_a_new_page_keep_their_lines() -> None:

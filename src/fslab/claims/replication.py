@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.cost import Cost
-from fslab.analysis.usability import has_warnings, is_usable
+from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import (
     FAILED,
@@ -204,7 +204,8 @@ def _escaped(text: str) -> str:
 
 
 class StudyResult(Frozen):
-    """One row of the table of all studies."""
+    """One row of the table of all studies. ``trials``: those that ran; ``impossible``: those that this machine cannot
+    run, such as trials of a file system that its kernel lacks."""
 
     study: str
     claims: int
@@ -215,6 +216,7 @@ class StudyResult(Frozen):
     untestable: int
     minutes: float
     trials: int
+    impossible: int
     with_warnings: int
     measured: float | None
 
@@ -229,15 +231,17 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
     """Return a campaign's numbers of claims by verdict, its trials and its time."""
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     of = [answer.verdict for answer in answers]
-    usable = [record for record in records if is_usable(record)]
+    ran = [record for record in records if not is_impossible(record)]
+    usable = [record for record in ran if is_usable(record)]
     return StudyResult(
         study=verdicts.study, claims=len(answers),
         replicated=of.count(ClaimVerdict.REPLICATED) + of.count(ClaimVerdict.PARTLY),
         contradicted=sum(verdict in FAILED for verdict in of),
         noise=sum(answer.reason is OpenReason.NOISE for answer in answers),
         at_limit=sum(answer.reason is OpenReason.AT_LIMIT for answer in answers),
-        untestable=of.count(ClaimVerdict.UNKNOWN), minutes=cost.wall_s / 60, trials=len(records),
-        with_warnings=len(records) - len(usable) + sum(map(has_warnings, usable)), measured=cost.measured,
+        untestable=of.count(ClaimVerdict.UNKNOWN), minutes=cost.wall_s / 60, trials=len(ran),
+        impossible=len(records) - len(ran), with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)),
+        measured=cost.measured,
     )  # fmt: skip
 
 
@@ -247,9 +251,10 @@ def effort_words(result: StudyResult) -> str:
     ``396 trials in 9 min 02 s, 12 of them failed, invalid or with warnings, 82 % of their time measured``
     """
     share = "" if result.measured is None else f", {result.measured * 100:.0f} % of their time measured"
+    left = f"; {counted(result.impossible, 'trial')} cannot run here" if result.impossible else ""
     return (
         f"{counted(result.trials, 'trial')} in {format_duration(result.minutes * 60)}, "
-        f"{result.with_warnings} of them failed, invalid or with warnings{share}"
+        f"{result.with_warnings} of them failed, invalid or with warnings{share}{left}"
     )
 
 
