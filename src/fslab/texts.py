@@ -1,4 +1,4 @@
-"""Reads untrusted text, with limits: JSON of tools and guests, and files that a user named."""
+"""Untrusted text: reads it with limits (JSON of tools and guests, files that a user named), and escapes it."""
 
 import errno
 import json
@@ -34,3 +34,9 @@ def of_file(path: Path, *, limit_bytes: int) -> str:
     if len(content) > limit_bytes:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return content.decode("utf-8")
+
+
+def as_markdown(text: str) -> str:
+    """Return text in which no character has a meaning in a Markdown table."""
+    plain = " ".join(text.split())
+    return "".join(f"\\{character}" if character in "\\`*_[]<>|#" else character for character in plain)

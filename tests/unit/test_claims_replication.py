@@ -10,7 +10,7 @@ from tests.unit.test_claims_terminal import EXT4, XFS, made
 
 from fslab.analysis.cost import BETWEEN, REST, cost_of
 from fslab.api import explanations
-from fslab.claims import replication
+from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
@@ -75,35 +75,37 @@ def test_the_page_keeps_text_as_text() -> None:
 
 def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
-    found = replication.result_of(made(), records, cost_of(records))
+    found = replication_table.result_of(made(), records, cost_of(records))
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.noise, found.at_limit, found.untestable) == (0, 1, 1)
     assert found.decided == 0.5
     assert (found.trials, found.with_warnings) == (8, 1)
     assert "| [s](s.md) | 3 | 1 | 0 | 0 | 1 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
-        replication.index([(page(), found)])
+        replication_table.index([(page(), found)])
     )
 
 
 def test_trials_that_cannot_run_here_are_no_warnings() -> None:
     ran = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     one = trials(cell("btrfs"), [None])[0].model_copy(update={"status": Status.UNSUPPORTED})
-    found = replication.result_of(made(), [*ran, one], cost_of(ran))
+    found = replication_table.result_of(made(), [*ran, one], cost_of(ran))
     assert (found.trials, found.with_warnings, found.impossible) == (8, 1, 1)
-    words = replication.effort_words(found)
+    words = replication_table.effort_words(found)
     assert words.startswith("8 trials in ")
     assert ", 1 of them failed" in words
     assert words.endswith("; 1 trial cannot run here")
-    assert "cannot run" not in replication.effort_words(replication.result_of(made(), ran, cost_of(ran)))
+    assert "cannot run" not in replication_table.effort_words(
+        replication_table.result_of(made(), ran, cost_of(ran))
+    )
 
 
 def test_studies_without_a_new_page_keep_their_lines() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
-    found = replication.result_of(made(), records, cost_of(records))
+    found = replication_table.result_of(made(), records, cost_of(records))
     other = page().model_copy(update={"study": "r", "title": "an older one"})
-    both = "\n".join(replication.index([(page(), found), (other, found)]))
+    both = "\n".join(replication_table.index([(page(), found), (other, found)]))
     stale = both.replace("| [s](s.md) | 3 |", "| [s](s.md) | 99 |")
-    assert "\n".join(replication.index([(page(), found)], stale)) == both
+    assert "\n".join(replication_table.index([(page(), found)], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
 
 

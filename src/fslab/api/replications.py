@@ -10,9 +10,10 @@ from fslab import outputs
 from fslab.analysis.cost import cost_of
 from fslab.api import explanations
 from fslab.api.claims import judged_study
-from fslab.claims import replication
+from fslab.claims import replication, replication_table
 from fslab.claims.model import Verdicts
-from fslab.claims.replication import Condition, ReplicationPage, StudyResult
+from fslab.claims.replication import Condition, ReplicationPage
+from fslab.claims.replication_table import StudyResult
 from fslab.claims.verdict_words import level_words, summary
 from fslab.errors import StoreError, UsageError
 from fslab.record import TrialRecord
@@ -56,12 +57,12 @@ def replication_of(campaign: Campaign, store: Store) -> Replication:
             f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
         )
     records = store.trials(campaign.id)
-    result = replication.result_of(verdicts, records, cost_of(records))
+    result = replication_table.result_of(verdicts, records, cost_of(records))
     theirs = study.published.conditions if study.published else {}
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
-        conditions=_conditions(theirs, campaign, records), effort=replication.effort_words(result),
+        conditions=_conditions(theirs, campaign, records), effort=replication_table.effort_words(result),
         level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
         reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
     )  # fmt: skip
@@ -82,7 +83,7 @@ def write(made: Sequence[Replication], directory: Path) -> None:
             outputs.replace(directory / f"{page.study}.html", html)
         readme = directory / "README.md"
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
-        index = "\n".join(replication.index([(page, result) for _, page, result in made], before))
+        index = "\n".join(replication_table.index([(page, result) for _, page, result in made], before))
         outputs.replace(readme, f"{index}\n")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
