@@ -3,6 +3,7 @@
 use fslab_disk_model::Nanos;
 use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
 use fslab_disk_model::hdd::{Hdd, PROFILES, Profile};
+use fslab_disk_model::predict::{Load, predict};
 use fslab_engine::random::Stream;
 
 const SECOND: Nanos = 1_000_000_000;
@@ -165,6 +166,32 @@ fn settle(
                     assert!(dirty.values().all(|last| *last > id), "unflushed before {id}: {dirty:?}");
                 }
             }
+        }
+    }
+}
+
+/// A drive that stops reading ahead for a command that it has not interpreted yet waits for another revolution.
+#[test]
+fn sequential_reads_keep_pace_with_the_host_whenever_it_asks() {
+    const BLOCK: u64 = 64 << 10;
+    for depth in 1..=4 {
+        for think_us in [0, 50, 100, 150, 200, 250, 275, 300, 325, 350, 400, 500, 800, 1600, 3200] {
+            let load = Load {
+                op: Op::Read,
+                block: BLOCK,
+                depth,
+                random: false,
+                start: 0,
+                end: 1 << 36,
+                time: 4 * SECOND,
+                think: think_us * 1000,
+                seed: 1,
+            };
+            let rate = predict(&mut drive("hdd-7200", Cache::Volatile), &load).rate * BLOCK as f64 / 1e6;
+            // 0.1 ms for a command, and the transfer from the cache.
+            let request_us = think_us as f64 + 100.0 + BLOCK as f64 / 550.0;
+            let least = (depth as f64 * BLOCK as f64 / request_us).min(173.0);
+            assert!(rate > 0.95 * least, "depth {depth}, {think_us} us: {rate} MB/s instead of {least}");
         }
     }
 }

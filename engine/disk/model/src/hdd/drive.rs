@@ -69,7 +69,6 @@ pub struct Hdd {
     at: (u64, u64),
     doing: Option<(Doing, Nanos, (u64, u64))>,
     ahead: Option<ReadAhead>,
-    last_read_end: u64,
     queue: Vec<Command>,
     waiting: VecDeque<Command>,
     dirty: Dirty,
@@ -96,7 +95,6 @@ impl Hdd {
             at: (0, 0),
             doing: None,
             ahead: None,
-            last_read_end: u64::MAX,
             queue: Vec::new(),
             waiting: VecDeque::new(),
             dirty: Dirty::default(),
@@ -214,20 +212,43 @@ impl Hdd {
         self.geometry.arrival(from, self.at, &self.geometry.place(sector), write, margin)
     }
 
+    /// Return when a queued command is ready for the head: at the earliest when the drive has interpreted it.
+    fn ready(&self, command: &Command) -> Nanos {
+        (command.arrived + self.command_time()).max(self.now)
+    }
+
+    /// Start the queued command that the head serves first, and before it those that need no seek.
     fn start_command(&mut self) {
-        self.stop_reading_ahead();
-        let start = |command: &Command| (command.arrived + self.command_time()).max(self.now);
-        let cost = |command: &Command| {
-            let write = command.request.op == Op::Write;
-            let arrival = self.arrival(command.request.sector, write, start(command));
-            let age = self.now.saturating_sub(command.arrived);
-            (arrival - self.now) as f64 - age as f64 * AGEING
+        while self.doing.is_none() {
+            let times = self.queue.iter().enumerate().map(|(index, command)| (self.cost(command), index));
+            let best = times.min_by(|a, b| a.0.total_cmp(&b.0));
+            let Some((_, index)) = best else { break };
+            let command = self.queue.remove(index);
+            let ready = self.ready(&command);
+            if command.request.op != Op::Read || !self.read_without_seek(command, ready) {
+                self.seek(command, ready);
+            }
+        }
+        self.admit(self.now);
+    }
+
+    /// Return the time until the head is at a command's sectors, less for a command that has waited long.
+    fn cost(&self, command: &Command) -> f64 {
+        let request = command.request;
+        let write = request.op == Op::Write;
+        let ready = self.ready(command);
+        let when = if !write && self.holds(request.sector, request.end()) {
+            ready
+        } else if let Some(when) = self.comes_by(request.sector, request.end()).filter(|_| !write) {
+            when
+        } else {
+            self.arrival(request.sector, write, ready)
         };
-        let best = self.queue.iter().enumerate().map(|(index, command)| (cost(command), index));
-        let best = best.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index);
-        let Some(index) = best else { return };
-        let from = start(&self.queue[index]);
-        let command = self.queue.remove(index);
+        (when - self.now) as f64 - self.now.saturating_sub(command.arrived) as f64 * AGEING
+    }
+
+    fn seek(&mut self, command: Command, from: Nanos) {
+        self.stop_reading_ahead();
         let request = command.request;
         let end = self.move_to(request.sector, request.sectors, request.op == Op::Write, from);
         match request.op {
@@ -235,7 +256,6 @@ impl Hdd {
             _ => self.counts.media_reads += 1,
         }
         self.doing = Some((Doing::Command(command), end.0, end.1));
-        self.admit(self.now);
     }
 
     fn move_to(&mut self, sector: u64, sectors: u64, write: bool, from: Nanos) -> (Nanos, (u64, u64)) {

@@ -5,34 +5,43 @@ use crate::hdd::drive::{Command, Doing, Hdd, ReadAhead};
 
 impl Hdd {
     pub(super) fn take_read(&mut self, command: Command, ready: Nanos) {
+        if !self.read_without_seek(command, ready) {
+            self.queue.push(command);
+        }
+    }
+
+    /// Serve a read without moving the head, if its data is in the cache, or if reading ahead is about to pass it.
+    pub(super) fn read_without_seek(&mut self, command: Command, ready: Nanos) -> bool {
         let request = command.request;
         let (sector, end) = (request.sector, request.end());
-        if self.dirty.covers(sector, end) || self.segments.hold(sector, end) {
-            self.counts.cache_hits += 1;
+        if self.holds(sector, end) {
             self.finish_by_bus(request.id, ready, request.sectors);
         } else if let Some(when) = self.comes_by(sector, end) {
-            // Reading ahead is about to pass these sectors: wait until it has.
-            self.counts.cache_hits += 1;
             let start = self.ahead.map_or(sector, |ahead| ahead.sector);
             self.segments.add(start, end, self.segment);
             self.doing = Some((Doing::Command(command), when, self.at));
         } else {
-            self.queue.push(command);
+            return false;
         }
-        if self.doing.is_none() && !self.queue.is_empty() {
-            self.stop_reading_ahead();
-        }
-        self.last_read_end = end;
+        self.counts.cache_hits += 1;
+        true
+    }
+
+    /// Return whether the cache has these sectors.
+    pub(super) fn holds(&self, sector: u64, end: u64) -> bool {
+        self.dirty.covers(sector, end) || self.segments.hold(sector, end)
     }
 
     /// Return the time at which reading ahead has read up to `end`; `None` if it does not reach `sector` soon.
     pub(super) fn comes_by(&self, sector: u64, end: u64) -> Option<Nanos> {
         let ahead = self.ahead.filter(|_| self.doing.is_none())?;
-        let reached = self.reached(ahead);
-        let near = sector >= ahead.sector && sector <= reached + 256 && end <= ahead.limit;
-        near.then(|| {
-            self.geometry.transfer(ahead.since, ahead.sector, end - ahead.sector, false).0.max(self.now)
-        })
+        let within = sector >= ahead.sector && end <= ahead.limit;
+        (within && sector <= self.reached(ahead) + 256).then(|| self.passes(ahead, end).max(self.now))
+    }
+
+    /// Return the time at which reading ahead has read up to `sector`.
+    fn passes(&self, ahead: ReadAhead, sector: u64) -> Nanos {
+        self.geometry.transfer(ahead.since, ahead.sector, sector - ahead.sector, false).0
     }
 
     /// Return the sector that reading ahead has reached.
@@ -40,8 +49,11 @@ impl Hdd {
         let (mut low, mut high) = (0, ahead.limit - ahead.sector);
         while low < high {
             let middle = (low + high).div_ceil(2);
-            let end = self.geometry.transfer(ahead.since, ahead.sector, middle, false).0;
-            if end <= self.now { low = middle } else { high = middle - 1 }
+            if self.passes(ahead, ahead.sector + middle) <= self.now {
+                low = middle;
+            } else {
+                high = middle - 1;
+            }
         }
         ahead.sector + low
     }
@@ -55,12 +67,21 @@ impl Hdd {
         }
     }
 
-    /// Start reading ahead if no command is queued: the head stays on the track and reads on.
+    /// Read ahead after a read up to `sector`, which the head passed at `since`: it stays on the track and reads on.
+    ///
+    /// Reading ahead goes on as the host follows, also if the next command is already queued: if the head stopped for
+    /// each command, it would miss the next sector by the time that a command takes, and wait for another revolution.
     pub(super) fn read_ahead(&mut self, sector: u64, since: Nanos) {
-        if self.ahead.is_some_and(|ahead| sector < ahead.limit) || !self.queue.is_empty() {
-            return;
-        }
         let limit = (sector + self.segment / 2).min(self.sectors);
-        self.ahead = (sector < limit).then_some(ReadAhead { since, sector, limit });
+        let (from, since) = match self.ahead {
+            None => (sector, since),
+            Some(ahead) if self.reached(ahead) < ahead.limit => (sector, self.passes(ahead, sector)),
+            Some(ahead) if ahead.limit - sector > self.segment / 4 => return,
+            Some(ahead) => {
+                self.stop_reading_ahead();
+                (ahead.limit, self.arrival(ahead.limit, false, self.now))
+            }
+        };
+        self.ahead = (from < limit).then_some(ReadAhead { since, sector: from, limit });
     }
 }
