@@ -220,6 +220,7 @@ impl Hdd {
     /// Start the queued command that the head serves first, and before it those that need no seek.
     fn start_command(&mut self) {
         while self.doing.is_none() {
+            self.follow();
             let times = self.queue.iter().enumerate().map(|(index, command)| (self.cost(command), index));
             let best = times.min_by(|a, b| a.0.total_cmp(&b.0));
             let Some((_, index)) = best else { break };
@@ -239,7 +240,7 @@ impl Hdd {
         let ready = self.ready(command);
         let when = if !write && self.holds(request.sector, request.end()) {
             ready
-        } else if let Some(when) = self.comes_by(request.sector, request.end()).filter(|_| !write) {
+        } else if let Some((when, _)) = self.comes_by(request.sector, request.end()).filter(|_| !write) {
             when
         } else {
             self.arrival(request.sector, write, ready)

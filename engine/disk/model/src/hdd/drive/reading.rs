@@ -16,7 +16,7 @@ impl Hdd {
         let (sector, end) = (request.sector, request.end());
         if self.holds(sector, end) {
             self.finish_by_bus(request.id, ready, request.sectors);
-        } else if let Some(when) = self.comes_by(sector, end) {
+        } else if let Some((_, when)) = self.comes_by(sector, end) {
             let start = self.ahead.map_or(sector, |ahead| ahead.sector);
             self.segments.add(start, end, self.segment);
             self.doing = Some((Doing::Command(command), when, self.at));
@@ -32,11 +32,12 @@ impl Hdd {
         self.dirty.covers(sector, end) || self.segments.hold(sector, end)
     }
 
-    /// Return the time at which reading ahead has read up to `end`; `None` if it does not reach `sector` soon.
-    pub(super) fn comes_by(&self, sector: u64, end: u64) -> Option<Nanos> {
+    /// Return when reading ahead passes `sector` and when it has read up to `end`; `None` if it does not come there soon.
+    pub(super) fn comes_by(&self, sector: u64, end: u64) -> Option<(Nanos, Nanos)> {
         let ahead = self.ahead.filter(|_| self.doing.is_none())?;
         let within = sector >= ahead.sector && end <= ahead.limit;
-        (within && sector <= self.reached(ahead) + 256).then(|| self.passes(ahead, end).max(self.now))
+        let time = |sector| self.passes(ahead, sector).max(self.now);
+        (within && sector <= self.reached(ahead) + 256).then(|| (time(sector), time(end)))
     }
 
     /// Return the time at which reading ahead has read up to `sector`.
@@ -58,11 +59,19 @@ impl Hdd {
         ahead.sector + low
     }
 
-    pub(super) fn stop_reading_ahead(&mut self) {
-        let Some(ahead) = self.ahead.take() else { return };
+    /// Move the head to the track that reading ahead has reached. Returns the sector there.
+    pub(super) fn follow(&mut self) -> u64 {
+        let Some(ahead) = self.ahead else { return 0 };
         let reached = self.reached(ahead);
         if reached > ahead.sector {
             self.at = self.geometry.transfer(ahead.since, ahead.sector, reached - ahead.sector, false).1;
+        }
+        reached
+    }
+
+    pub(super) fn stop_reading_ahead(&mut self) {
+        let reached = self.follow();
+        if let Some(ahead) = self.ahead.take().filter(|ahead| reached > ahead.sector) {
             self.segments.add(ahead.sector, reached, self.segment);
         }
     }
