@@ -432,7 +432,7 @@ def tables(repetitions: int) -> str:
     looks = ", ".join(str(LOOKS.at(k)) for k in range(10))
     null_words = (
         f"Equal cells (ratio exactly 1): how many of {2 * null_count:,} comparisons show a difference, in %, where "
-        "nothing is called equivalent, so that each has all its chances to go wrong:"
+        "equivalence does not end a comparison (the worst case):"
     )
     grid_words = (
         f"All ratios. Each row: {count:,} comparisons, {repetitions} for each of the true ratios "
@@ -455,7 +455,7 @@ def tables(repetitions: int) -> str:
         by_autocorrelation(10 * repetitions),
         f"The smallest detectable difference, promised at 80 %, {5 * repetitions:,} of each:",
         by_detectable(5 * repetitions),
-        f"Families, Holm's correction, {5 * repetitions:,} of each:",
+        f"Rows of a table (all its pairs together), Holm's correction, {5 * repetitions:,} of each:",
         by_family(5 * repetitions),
     ]
     return "\n\n".join(parts)
