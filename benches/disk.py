@@ -76,6 +76,7 @@ LOADS = [
     hdd("randread", 4096, 1, OUTER),
     hdd("randread", 4096, 32, INNER),
     *[hdd("read", 1 << 20, depth, zone) for zone in (OUTER, INNER) for depth in (1, 8)],
+    hdd("read", 64 << 10, 2, OUTER),  # as a kernel reads ahead: commands come while others run
     *[ssd("ssd-sata", rw, 4096, depth) for rw in ("randread", "randwrite") for depth in (1, 8, 32)],
     ssd("ssd-sata", "read", 1 << 20, 4),
     ssd("ssd-nvme-dc", "randread", 4096, 8),
