@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
 from fslab.cell import Cell
 from fslab.errors import StoreError, nearest
+from fslab.names import study_id
 from fslab.record import TrialRecord
 from fslab.store import queries, rows
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -132,7 +132,7 @@ class Store:
 
         StoreError if there is none.
         """
-        of_study = self.campaigns(Path(wanted).stem)
+        of_study = self.campaigns(study_id(wanted))
         return of_study[-1] if of_study else self.campaign(wanted)
 
     def campaign(self, wanted: str = LAST) -> Campaign:
