@@ -28,8 +28,8 @@ from fslab.workloads import REGISTRY as WORKLOADS
 class Draft:
     """The readable part of a study: the valid values by key, and the entries that are complete enough to check.
 
-    ``stack_nodes`` are the stacks with misspelt keys corrected. ``workload_nodes`` are the workloads, merged with those
-    that they extend.
+    ``stack_nodes`` are the stacks with misspelt keys corrected. ``medium_nodes``: also those written in a stack.
+    ``workload_nodes`` are the workloads, merged with those that they extend.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -38,6 +38,7 @@ class Draft:
     workloads: dict[str, StudyWorkload] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=lambda: Inputs(base=None))
     stack_nodes: dict[str, Node] = field(default_factory=dict)
+    medium_nodes: dict[str, Node] = field(default_factory=dict)
     workload_nodes: dict[str, Node] = field(default_factory=dict)
 
 
@@ -91,6 +92,7 @@ def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     if entry is None or "type" not in values:
         return
     if options.check_points(entry.parse_options, axes, mistakes, node):
+        draft.medium_nodes[name] = node
         draft.media[name] = StudyMedium(**values, options=options.scalars(axes))
 
 
