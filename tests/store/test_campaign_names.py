@@ -128,5 +128,5 @@ def test_the_verbs(filled: Store, url: str) -> None:
         with pytest.raises((UsageError, StoreError)):
             run("delete", vague, "--yes")
     assert len(filled.campaigns()) == 2
-    run("delete", "after", "--yes")
+    assert "deleted 1 campaign\n" in run("delete", "after", "c2", "--yes")
     assert [known.id for known in filled.campaigns()] == ["c1"]

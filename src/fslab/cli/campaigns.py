@@ -53,19 +53,21 @@ def delete(
     from fslab.api.stores import Store, is_running
 
     with Store.open(store, create=False) as opened:
-        found = [opened.campaign(wanted) for wanted in dict.fromkeys(campaigns)]
-        for wanted, campaign in zip(dict.fromkeys(campaigns), found, strict=True):
+        found = {}  # by id: two words may mean one campaign
+        for wanted in campaigns:
+            campaign = opened.campaign(wanted)
             if wanted not in {campaign.id, campaign.name}:
                 raise UsageError(
                     f"'{wanted}' is not a complete id or name", hint=f"fslab delete {campaign.id}"
                 )
             if is_running(campaign.id):
                 raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
-        for campaign in found:
+            found[campaign.id] = campaign
+        for campaign in found.values():
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
             say(f"{what}, {opened.count(campaign.id)} trials", err=True)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
-        for campaign in found:
-            opened.delete_campaign(campaign.id)
+        for campaign_id in found:
+            opened.delete_campaign(campaign_id)
     say(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")

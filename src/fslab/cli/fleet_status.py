@@ -109,7 +109,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
-        table.add_row(*(str(cell).replace("[", r"\[") for cell in cells))
+        table.add_row(*map(str, cells))
     console().print(table)
 
 

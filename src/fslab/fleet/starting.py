@@ -31,12 +31,10 @@ def chosen(
     ``wanted``: names, or labels as ``key=value``. A machine must have all labels, and one of the names. Empty: all.
     Raises UsageError if there is no machine of a name, UnsupportedError if no machine can run the study.
     """
-    labels = dict(each.split("=", 1) for each in wanted if "=" in each)
+    labels = {tuple(each.split("=", 1)) for each in wanted if "=" in each}
     names = {each for each in wanted if "=" not in each}
     fitting = [
-        each
-        for each in machines
-        if labels.items() <= each.labels.items() and (not names or each.name in names)
+        each for each in machines if labels <= each.labels.items() and (not names or each.name in names)
     ]
     if missing := names - {each.name for each in fitting}:
         raise UsageError(
