@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import CampaignArgument, StoreOption, console, say
+from fslab.cli.common import CampaignArgument, StoreOption, say
 from fslab.errors import BusyError, UsageError
+from fslab.units import counted
 
 
 def name(
@@ -39,7 +40,7 @@ def note(
         if text is not None:
             opened.note_campaign(campaign, text or None)
         found = opened.campaign(campaign)
-    console().print(found.note or f"{found.id} has no note", markup=False, soft_wrap=True)
+    say(found.note or f"{found.id} has no note")
 
 
 def delete(
@@ -70,4 +71,4 @@ def delete(
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
         for campaign_id in found:
             opened.delete_campaign(campaign_id)
-    say(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")
+    say(f"deleted {counted(len(found), 'campaign')}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli import consent
-from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
+from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json, say
 from fslab.cli.consent import AllowOption, WipeOption
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _ask(cells: list[Cell], *, allowed: bool) -> None:
     from fslab.api import agreement
 
     for line in agreement.places(cells):
-        console(stderr=True).print(line, markup=False, soft_wrap=True)
+        say(line, err=True)
     consent.check(cells, allowed=allowed)
 
 

@@ -72,7 +72,7 @@ def cancel(
         if not fleet.summaries(run=run):
             raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
         count = fleet.cancel(run)
-    say(f"{count} machine{'s' * (count != 1)} cancelled")
+    say(f"{counted(count, 'machine')} cancelled")
 
 
 def forget(

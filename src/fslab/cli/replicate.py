@@ -130,24 +130,19 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
 
     undo_leftovers(quiet=False)
     agree = partial(consent.check, allowed=False)
-    return made, unattended.run_each(names, store, unattended.conditions(agree, _tell), watched, then)
-
-
-def _tell(text: str) -> None:
-    console(stderr=True).print(text, markup=False, soft_wrap=True)
+    return made, unattended.run_each(
+        names, store, unattended.conditions(agree, partial(say, err=True)), watched, then
+    )
 
 
 def _show(made: Replication) -> None:
     from fslab.claims import terminal
 
     terminal.show(made.verdicts, console())
-    screen, page = console(), made.page
-    screen.print()
+    page = made.page
+    say("")
     for one in page.conditions:
-        screen.print(
-            f"{one.name}: {one.theirs} in the publication, {one.here} here", markup=False, soft_wrap=True
-        )
+        say(f"{one.name}: {one.theirs} in the publication, {one.here} here")
     for reason in page.reasons:
-        told = f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})"
-        screen.print(told, markup=False, soft_wrap=True)
-    screen.print(f"{page.effort}\n{page.summary}", markup=False, soft_wrap=True)
+        say(f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})")
+    say(f"{page.effort}\n{page.summary}")
