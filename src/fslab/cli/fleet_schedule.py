@@ -71,15 +71,14 @@ def schedule(
     changes = [*(settings or []), *run_options.repeats(trials, None, None, None)]
     loaded = load(named, [*changes, *study_settings(scale, on, kernel, modules, guest_memory)])
     chosen = option_value(word, name or loaded.id, "--name")
-    file = named if named.endswith((".yaml", ".yml")) else f"{named}.yaml"
-    value = starting.assigned(loaded, file, budget_s=run_options.seconds(budget))
+    value = starting.assigned(loaded, named, budget_s=run_options.seconds(budget))
     made = FleetSchedule(
         name=chosen, study=value, machines=tuple(machines or ()), spread=spread, every_s=_every(every),
         next_run=_next(at, datetime.now(UTC)),
     )  # fmt: skip
     with Store.open(store, create=False) as opened:
         FleetStore(opened).schedule(made)
-    say(f"schedule {chosen}: {file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
+    say(f"schedule {chosen}: {value.file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
 
 
 def unschedule(

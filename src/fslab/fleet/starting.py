@@ -63,9 +63,10 @@ def assigned(
     name: str | None = None,
     note: str | None = None,
 ) -> AssignedStudy:
-    """Return the study as a value. With ``name``, its campaigns are named ``NAME-MACHINE``."""
+    """Return the study as a value. ``file``: its file or id. With ``name``, campaigns are named ``NAME-MACHINE``."""
+    path = Path(file) if file.endswith((".yaml", ".yml")) else Path(f"{file}.yaml")
     return AssignedStudy(
-        file=Path(file).name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
+        file=path.name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
         name=name, note=note, version=fslab.__version__,
     )  # fmt: skip
 
