@@ -165,15 +165,6 @@ def error_of(work: Callable[[], object]) -> str | None:
     return None
 
 
-def sync(path: Path) -> None:
-    """Call fsync on a file or a directory."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _restore(image: Path, stored: Iterable[Path], device: Path) -> None:
     """Write the image to each range that the image or the current disk (``stored``) has data in.
 
