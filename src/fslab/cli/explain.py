@@ -92,7 +92,7 @@ def explain(
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
         if "ablation" in found.settings and not trace:
-            _show_ablation(found, opened, as_json=as_json)
+            _print(*ablation.read(found, opened), as_json=as_json)
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
@@ -162,13 +162,6 @@ def _ablate(
         names = ablate.strongest(found)
         if not names:
             return
-
-
-def _show_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
-    from fslab.api import ablation as ablate
-
-    ablation, found = ablate.read(campaign, store)
-    _print(ablation, found, as_json=as_json)
 
 
 def _print(ablation: Ablation, found: Attribution | None, *, as_json: bool) -> None:

@@ -13,6 +13,7 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
+    from fslab import Observer
     from fslab.api.replications import Replication
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
@@ -115,7 +116,6 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
     """Run each study. The pages are written after each one, so that a later failure cannot lose them."""
     from fslab.api import replications, unattended
     from fslab.cli import consent, live
-    from fslab.cli.progress import SilentObserver
     from fslab.cli.run import undo_leftovers
 
     made: list[Replication] = []
@@ -125,7 +125,7 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
         if write is not None:
             replications.write(made, write)
 
-    def watched() -> SilentObserver:
+    def watched() -> Observer:
         return live.shown(console(stderr=True), quiet=False, silent=False)
 
     undo_leftovers(quiet=False)
