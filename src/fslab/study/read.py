@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from fslab.cell import Scalar
+from fslab.cell import Scalar, as_written
 from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -18,7 +18,7 @@ from fslab.study import claims, flat, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, meant, suggestion
-from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload, setting
+from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -220,6 +220,6 @@ def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
         note(mistakes, node, "is not a single value", node)
         return
     try:
-        tunables.check(key, setting(node.content))
+        tunables.check(key, as_written(node.content))
     except ValueError as error:
         note(mistakes, node, str(error), node)

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fslab import scaling
-from fslab.cell import Scalar
+from fslab.cell import Scalar, as_written
 from fslab.errors import FslabError
 from fslab.scaling import Changes, Scaled, ScaledAmount
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -148,9 +148,9 @@ class _Scaler:
         return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
 
     def _say(self, entry: str, key: str, written: Scalar, change: ScaledAmount, factor: float) -> None:
-        used = matrix.text(change.value)
+        used = as_written(change.value)
         floor = scaling.on_floor(change, factor)
-        self.found.append(Scaled(entry=entry, key=key, written=matrix.text(written), used=used, floor=floor))
+        self.found.append(Scaled(entry=entry, key=key, written=as_written(written), used=used, floor=floor))
 
     def _sound(
         self, path: tuple[str, str], axes: Axes, parse: Callable[[Mapping[str, Scalar]], object]
