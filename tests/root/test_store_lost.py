@@ -162,10 +162,7 @@ def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_p
         place = unstored_trial.path_of(campaign.id)
         place.parent.mkdir(parents=True)
         if content is None:
-            assert (
-                campaigns.run_campaign(other, store, Observer(), budget_s=None)
-                is CampaignStatus.FINISHED
-            )
+            assert campaigns.run_campaign(other, store, Observer(), budget_s=None) is CampaignStatus.FINISHED
             content = store.trials(other.id)[0].model_dump_json()
         place.write_text(content)
         observer = Noting(at_trial=lambda _: None)
