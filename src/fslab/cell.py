@@ -22,10 +22,15 @@ Scalar = str | int | float | bool
 _LONG = 100
 
 
+def as_written(value: object) -> str:
+    """Return a value as it is written in YAML, and in files of the kernel."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def shown(value: object) -> str:
     """Return a parameter as text for one line of a table. A long text, such as that of a file, becomes its length and
     digest."""
-    text = str(value).lower() if isinstance(value, bool) else str(value)
+    text = as_written(value)
     if len(text) <= _LONG and "\n" not in text:
         return text
     digest = hashlib.blake2b(text.encode(), digest_size=6).hexdigest()

@@ -5,6 +5,7 @@ A store, an export, a journal's directory or a guest may be untrusted. This modu
 
 import hashlib
 import re
+from pathlib import PurePath
 from typing import Annotated
 
 from pydantic import AfterValidator
@@ -34,6 +35,12 @@ def word(name: str) -> str:
 def short_word(name: str) -> str:
     """Return the name; if it has more than 128 characters, its beginning and a digest of the whole name."""
     return name if len(name) <= 128 else f"{name[:100]}.{_digest(name)}"
+
+
+def study_id(written: str | PurePath) -> str:
+    """Return the id of a study, given its id or file. Other suffixes than YAML's are part of it: ``sweep-1.5``."""
+    path = PurePath(written)
+    return path.stem if path.suffix in {".yaml", ".yml"} else path.name
 
 
 def file_name(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from fslab.campaign import launch
-from fslab.cli.progress import SilentObserver
+from fslab.campaign.observer import Observer
 from fslab.errors import BusyError, UnsafeError
 from fslab.storage import blank, guard, shared
 from fslab.store.store import Store
@@ -274,7 +274,7 @@ def test_a_lock_that_comes_after_the_check_leaves_nothing_stored_either(
         try:
             fcntl.flock(foreign, fcntl.LOCK_EX)
             with pytest.raises(BusyError):
-                launch.run(campaign, store, SilentObserver(), conditions(path), budget_s=None, new=True)
+                launch.run(campaign, store, Observer(), conditions(path), budget_s=None, new=True)
         finally:
             os.close(foreign)
         assert store.campaigns() == []

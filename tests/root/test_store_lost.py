@@ -18,7 +18,7 @@ from tests.postgresql import Cluster
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import launch, unstored_trial
 from fslab.campaign.liveness import as_it_is
-from fslab.cli import progress
+from fslab.campaign.observer import Observer
 from fslab.errors import StoreLostError
 from fslab.store import database, retry
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -35,7 +35,7 @@ def cluster() -> Iterator[Cluster]:
         yield made
 
 
-class Noting(progress.SilentObserver):
+class Noting(Observer):
     """Calls a function for each trial that starts and for each note."""
 
     def __init__(
@@ -162,10 +162,7 @@ def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_p
         place = unstored_trial.path_of(campaign.id)
         place.parent.mkdir(parents=True)
         if content is None:
-            assert (
-                campaigns.run_campaign(other, store, progress.SilentObserver(), budget_s=None)
-                is CampaignStatus.FINISHED
-            )
+            assert campaigns.run_campaign(other, store, Observer(), budget_s=None) is CampaignStatus.FINISHED
             content = store.trials(other.id)[0].model_dump_json()
         place.write_text(content)
         observer = Noting(at_trial=lambda _: None)

@@ -8,6 +8,7 @@ from tests.store.sql import sql
 from tests.store.test_store import CELLS, campaign, trial
 from typer.testing import CliRunner
 
+from fslab.campaign import launch
 from fslab.cli import app
 from fslab.errors import StoreError, UsageError
 from fslab.store.campaign import Campaign
@@ -52,6 +53,14 @@ def test_a_name_stands_for_the_id(filled: Store) -> None:
     filled.name_campaign("before", None)
     with pytest.raises(StoreError, match="no campaign 'before'"):
         filled.campaign("before")
+
+
+def test_a_name_with_a_dot_is_not_a_file_of_a_study(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``quick.old`` is not the study ``quick``, of which both campaigns are."""
+    monkeypatch.setattr(launch, "check_stored", lambda campaign, _: campaign)
+    filled.name_campaign("c1", "quick.old")
+    assert launch.unfinished(filled, "quick.old").id == filled.last_of("quick.old").id == "c1"
+    assert launch.unfinished(filled, "quick.yaml").id == filled.last_of("quick.yaml").id == "c2"
 
 
 @pytest.mark.parametrize("name", ["last", "last~1", "2026", "a b", "-x", "../x", "a" * 129, ""])
@@ -119,5 +128,5 @@ def test_the_verbs(filled: Store, url: str) -> None:
         with pytest.raises((UsageError, StoreError)):
             run("delete", vague, "--yes")
     assert len(filled.campaigns()) == 2
-    run("delete", "after", "--yes")
+    assert "deleted 1 campaign\n" in run("delete", "after", "c2", "--yes")
     assert [known.id for known in filled.campaigns()] == ["c1"]

@@ -214,14 +214,10 @@ def test_raw_output_is_kept_compressed_and_given_when_asked(store: Store, url: s
     store.create_campaign(campaign())
     store.add_trial(trial(raw=RAW))
     store.add_trial(trial(1))
-    assert store.raw("c1", CELLS[0].id, 0) == RAW
-    assert store.raw("c1", CELLS[0].id, 1) == {}
     assert [record.raw for record in store.trials("c1")] == [{}, {}]
     assert [record.raw for record in store.trials("c1", raw=True)] == [RAW, {}]
     ((size,),) = sql(url, "SELECT length(zlib) FROM raw_output WHERE name='fio.json'")
     assert size < 1000
-    with pytest.raises(StoreError, match="no trial 2"):
-        store.raw("c1", CELLS[0].id, 2)
 
 
 @pytest.mark.parametrize("table", schema.IMMUTABLE)

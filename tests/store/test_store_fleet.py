@@ -180,8 +180,8 @@ def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) ->
     assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: begins anew on lab3"]
     assert fleet_moves.give_up(fleet, None) == []
     found = {each.id: each for each in fleet.assignments(run="run")}
-    new = found["run-lab3-2"]
-    assert (new.machine, new.campaign, new.status) == ("lab3", "run-lab3-2", AssignmentStatus.QUEUED)
+    new = found["run.2-lab3"]
+    assert (new.machine, new.campaign, new.status) == ("lab3", "run.2-lab3", AssignmentStatus.QUEUED)
     assert (new.study.workloads, new.study.name) == (("w2", "w3"), None)
     assert new.study.note == "a night; moved from lab2 (b)"
     assert found["b"].status is AssignmentStatus.MOVED
@@ -191,6 +191,14 @@ def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) ->
         fleet.fence(held)(connection)
     assert fleet.take("b", gone) is None
     assert [each.campaign for each in fleet.summaries(run="run") if each.was_moved] == ["b"]
+
+
+def test_a_moved_share_has_an_id_of_its_own(fleet: FleetStore) -> None:
+    """Machine ``lab`` gets a second share. The first id of machine ``lab-2`` is ``run-lab-2``."""
+    fleet.announce(machine("lab"))
+    fleet.assign([share(f"run-{name}", name, name) for name in ("lab", "lab-2", "lab-3")])
+    assert len(fleet_moves.give_up(fleet, None)) == 2
+    assert len({each.campaign for each in fleet.assignments(run="run")}) == 5
 
 
 def test_a_share_that_no_machine_of_its_run_can_take_has_failed(fleet: FleetStore) -> None:

@@ -46,6 +46,7 @@ def test_what_is_old_goes_and_what_must_stay_stays(filled: Store) -> None:
     assert ids(filled)[0] in {"lab1-9", "lab2-9"}
     assert "other" in ids(filled, keep=0)
     assert ids(filled, keep=0, studies=["other.yaml"]) == ["other"]
+    assert ids(filled, keep=0, studies=["other.old"]) == []
     assert sorted(ids(filled, keep=9)) == ["lab1-9", "lab2-9"]
     assert ids(filled, days=365) == []
 

@@ -16,7 +16,7 @@ from fslab.campaign import journal as journals
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import run_campaign
 from fslab.campaign.journal import CampaignJournal, JournalEntry, default_directory, parse
-from fslab.cli import progress
+from fslab.campaign.observer import Observer
 from fslab.errors import BusyError, FslabError, InterruptedBySignal, ToolFailedError, UnsafeError
 from fslab.machine import _settings, facts, tuning
 from fslab.plan.expand import expand
@@ -240,7 +240,7 @@ def test_a_campaign_that_runs_elsewhere_keeps_its_status(own_directories: Path) 
     with Store.open(str(own_directories / "store.sqlite")) as store:
         store.create_campaign(campaign)
         with CampaignJournal("c"), pytest.raises(BusyError):
-            run_campaign(campaign, store, progress.SilentObserver(), budget_s=None)
+            run_campaign(campaign, store, Observer(), budget_s=None)
         assert store.campaign("c").status is CampaignStatus.RUNNING
 
 

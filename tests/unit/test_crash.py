@@ -3,6 +3,7 @@ contents made by hand."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import bounded, contents, oracle, perform, sequences, sources
+from fslab.crash import bounded, contents, interrupted, oracle, perform, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
@@ -23,6 +24,7 @@ from fslab.crash.positions import Positions
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.errors import UsageError
+from fslab.faults import ground
 from fslab.storage.filesystems import REGISTRY
 from fslab.storage.promises import Promises
 
@@ -476,3 +478,40 @@ def test_exhaustive_sequences_that_end_with_a_promise() -> None:
 def test_cuts_at_the_ends_of_sequences() -> None:
     assert [str(state) for state in at_ends([7, 3], 5, Random(0))] == ["4-lost", "8-lost"]
     assert len(at_ends(range(100), 5, Random(0))) == 5
+
+
+class TestSparseImages:
+    @pytest.fixture
+    def image(self, tmp_path: Path) -> Path:
+        path = tmp_path / "image"
+        with path.open("wb") as file:
+            for at in (0, 3 << 20):
+                file.seek(at)
+                file.write(b"x" * BLOCK_BYTES)
+            file.truncate(8 << 20)
+        return path
+
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> Path:
+        path = tmp_path / "disk"
+        path.write_bytes(bytes(8 << 20))
+        return path
+
+    def test_data_is_copied_and_restored(self, image: Path, disk: Path) -> None:
+        interrupted._copy(image, disk)
+        assert disk.read_bytes() == image.read_bytes()
+        disk.write_bytes(b"y" * (8 << 20))
+        ground._restore(image, (image, disk), disk)
+        assert disk.read_bytes() == image.read_bytes()
+
+    def test_an_error_is_not_the_end_of_the_data(
+        self, image: Path, disk: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def fails(*_: object) -> int:
+            raise OSError(errno.EIO, "read error")
+
+        monkeypatch.setattr(os, "lseek", fails)
+        with pytest.raises(OSError, match="read error"):
+            interrupted._copy(image, disk)
+        with pytest.raises(OSError, match="read error"):
+            ground._restore(image, (image,), disk)

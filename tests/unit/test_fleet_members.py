@@ -21,7 +21,7 @@ from cryptography import x509
 
 import fslab
 from fslab import feasibility
-from fslab.cli import fleet_schedule
+from fslab.cli import fleet_schedule, fleet_status
 from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import certificates, confined, enrolment, invitations, link_keeper, permission, starting
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
@@ -342,10 +342,17 @@ def test_machines_are_chosen_by_name_and_label() -> None:
         "d": f"runs fslab 0.0, and this is {fslab.__version__}",
     }
     assert [each.name for each in starting.chosen(there, ["rack=2"])[0]] == ["b"]
+    with pytest.raises(UnsupportedError, match="no machine fits"):
+        starting.chosen(there, ["rack=1", "rack=2"])
     with pytest.raises(UsageError, match="no such machine: z"):
         starting.chosen(there, ["z"])
     with pytest.raises(UnsupportedError, match="no machine can run it"):
         starting.chosen(there, ["c"])
+
+
+def test_brackets_in_facts_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    fleet_status._show_machines([machine("a", facts={"kernel": "6.1 [rt]"})])
+    assert " 6.1 [rt] " in capsys.readouterr().out
 
 
 def test_names_leave_room_for_each_other() -> None:

@@ -18,7 +18,7 @@ from fslab.analysis.campaign_comparison_lines import change_words
 from fslab.analysis.comparison_model import Span
 from fslab.analysis.history import history
 from fslab.analysis.history_model import History
-from fslab.api import histories
+from fslab.api import fleets, histories
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli import app
 from fslab.cli.history import history as verb
@@ -184,6 +184,21 @@ class TestCommand:
             verb(None, None, ["comit"], None, store=store)
         with pytest.raises(UsageError, match="--stack"):
             verb(None, ["zfs"], None, None, store=store)
+
+    def test_the_id_of_a_study_may_contain_dots(self, store: str) -> None:
+        campaign, _ = night(20, 100.0)
+        with Store.open(store) as opened:
+            opened.create_campaign(campaign.model_copy(update={"study_id": "sweep-1.5"}))
+            for written in ("sweep-1.5", "studies/sweep-1.5.yaml", "sweep-1.5.yml"):
+                assert histories.of_study(opened, written).study == "sweep-1.5"
+                with pytest.raises(StoreError, match=r"no trial of study 'sweep-1\.5'"):
+                    fleets.of_study(opened, written)
+
+    def test_a_machine_without_a_name_cannot_be_chosen(self, store: str) -> None:
+        with Store.open(store) as opened:
+            opened.create_campaign(night(20, 100.0, hostname=None)[0])
+        with pytest.raises(UsageError, match="--machine"):
+            verb(None, None, None, None, "None", store)
 
 
 class TestMachines:

@@ -157,6 +157,8 @@ def test_a_study_is_found_by_path_and_by_id(tmp_path: Path, monkeypatch: pytest.
     assert load(Path("quick")).title == load("./quick").title == "all keys"
     (tmp_path / "own-name").write_text(TEXT)
     assert load("own-name").id == "own-name"
+    (tmp_path / "sweep-1.5").write_text(TEXT)
+    assert load("sweep-1.5").id == load_text(TEXT, "sweep-1.5.yaml").id == "sweep-1.5"
 
 
 def test_a_file_that_is_no_text_is_a_mistake_of_the_study(tmp_path: Path) -> None:

@@ -71,6 +71,17 @@ def test_what_the_command_line_sets_stays_as_it_is() -> None:
     assert found.media["d"].options["size"] == ("3g",)
 
 
+def test_what_the_command_line_sets_of_one_stack_stays_as_it_is() -> None:
+    text = TEXT.replace("scale: 0.05", "scale: 0.05\non: uml\nguest_memory: 8g").replace(
+        "small: {medium: s,", "small: {medium: {type: ram, size: 5g}, guest_memory: 4g,"
+    )
+    found = study("stacks.small.guest_memory=3g", "stacks.small.medium.size=4g", text=text)
+    assert found.stacks["small"].guest_memory == "3g"
+    assert found.stacks["fs"].guest_memory == "410m"
+    assert found.media["small.medium"].options["size"] == ("4g",)
+    assert not [each for each in found.scaled if "small" in each.entry]
+
+
 def test_scale_one_changes_nothing_and_says_nothing() -> None:
     found = study("scale=1")
     assert found.scaled == ()

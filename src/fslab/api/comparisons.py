@@ -8,7 +8,8 @@ from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.gate import GateVerdict, failed_words, judge, unsure_words
 from fslab.analysis.matching import MatchedBy, chosen
-from fslab.errors import StoreError, UsageError, nearest
+from fslab.api.study_campaigns import check_metrics
+from fslab.errors import StoreError, UsageError
 from fslab.machine import facts
 from fslab.store import exported
 from fslab.store.store import Store
@@ -53,7 +54,7 @@ def compare(
         if len(kernels) == 2
         else MatchedBy.STACK
     )
-    _check_metrics(metrics, left, right)
+    check_metrics(metrics, (*left.trials, *right.trials))
     # Within one campaign, facts may differ: they are part of the comparison.
     allowed = (
         [campaign_comparison.ALL]
@@ -127,13 +128,6 @@ def _of_kernel(results: Results, kernels: Sequence[str]) -> Results:
             hint=f"kernels with trials: {', '.join(known)}",
         )
     return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
-
-
-def _check_metrics(metrics: Sequence[str], *sides: Results) -> None:
-    known = {name for side in sides for trial in side.trials for name in (*trial.metrics, *trial.probes)}
-    for name in metrics:
-        if name not in known:
-            raise UsageError(f"no metric '{name}'", where="--metric", hint=nearest(name, known))
 
 
 def _some(cells: tuple[str, ...]) -> str:

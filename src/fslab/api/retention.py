@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Collection
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from fslab.campaign.journal import is_running
+from fslab.names import study_id
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 
@@ -18,7 +18,7 @@ def outdated(
     Omits the ``keep`` newest of each study on each machine, campaigns with a name, and campaigns that may be running,
     on this machine or according to the store.
     """
-    wanted = {Path(each).stem for each in studies}
+    wanted = {study_id(each) for each in studies}
     before = datetime.now(UTC) - timedelta(seconds=older_than_s)
     newer: Counter[tuple[str, object]] = Counter()
     found = []

@@ -6,7 +6,6 @@ The module syncs no directory (its ``_sync_close`` is an fsync of the message), 
 from __future__ import annotations
 
 import mailbox
-import os
 from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from fslab.applications import Application, Contract, RecoveredData, Settings
 from fslab.storage.promises import Promise, Promises
+from fslab.system import mounts
 
 BOX = "box"
 
@@ -43,11 +43,7 @@ class Maildir(Application):
         def deliver(number: int, contents: bytes) -> None:
             box.add(_message(number, contents))
             if settings["fsync_directory"] == "yes":
-                descriptor = os.open(directory / BOX / "new", os.O_RDONLY | os.O_DIRECTORY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+                mounts.sync(directory / BOX / "new")
 
         yield deliver
         box.close()

@@ -17,7 +17,7 @@ from typing import Self
 from fslab import texts
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
-from fslab.system import paths, sysfs
+from fslab.system import mounts, paths, sysfs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +50,7 @@ class CampaignJournal:
         self._count = content.count(b"\n")
         # Remove a line that a power loss cut short: an entry appended to it would be lost with it.
         os.ftruncate(self._descriptor, content.rfind(b"\n") + 1)
-        _sync_directory(self.path.parent)
+        mounts.sync(self.path.parent)
 
     def __enter__(self) -> Self:
         return self
@@ -181,11 +181,3 @@ def _not_ours(path: Path) -> UnsafeError:
         "not used: this journal belongs to another user, or other users can write to it", where=str(path),
         hint="let its owner run fslab clean, or remove the file",
     )  # fmt: skip
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,6 +17,7 @@ from fslab.cell import Cell
 from fslab.claims.pending import cells_of
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
+from fslab.names import study_id
 from fslab.plan.expand import expand
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
@@ -97,7 +98,7 @@ def unfinished(store: Store, wanted: str | None) -> Campaign:
 
     ``wanted``: a study's id or file, a campaign's id or name, or None.
     """
-    study = None if wanted is None else Path(wanted).stem
+    study = None if wanted is None else study_id(wanted)
     of_study = [campaign for campaign in store.campaigns() if study in {None, campaign.study_id, "last"}]
     found = [campaign for campaign in of_study if campaign.status is not CampaignStatus.FINISHED]
     if found:

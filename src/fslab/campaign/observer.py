@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from fslab.analysis.interim import InterimResult
@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 
 class Observer:
-    """The base class: its methods do nothing."""
+    """The base class: its methods do nothing. A context manager, for views that have to be ended."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
 
     def campaign_started(
         self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()

@@ -11,7 +11,8 @@ MARGIN = 0.1  # smallest difference of interest, unless the study or the claim s
 _TEXT = {"type": "string"}
 
 
-def _several(value: object) -> object:
+def several(value: object) -> object:
+    """Return a single value as a tuple with one item."""
     if isinstance(value, list | tuple) and not value:
         raise ValueError("the list is empty")
     return value if isinstance(value, list | tuple) else (value,)
@@ -23,7 +24,7 @@ def _text(value: object) -> object:
 
 Several = Annotated[
     tuple[str, ...],
-    BeforeValidator(_several),
+    BeforeValidator(several),
     WithJsonSchema(
         {"title": "text or list", "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
     ),

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import CampaignArgument, StoreOption, console, say
+from fslab.cli.common import CampaignArgument, StoreOption, say
 from fslab.errors import BusyError, UsageError
+from fslab.units import counted
 
 
 def name(
@@ -39,7 +40,7 @@ def note(
         if text is not None:
             opened.note_campaign(campaign, text or None)
         found = opened.campaign(campaign)
-    console().print(found.note or f"{found.id} has no note", markup=False, soft_wrap=True)
+    say(found.note or f"{found.id} has no note")
 
 
 def delete(
@@ -53,19 +54,21 @@ def delete(
     from fslab.api.stores import Store, is_running
 
     with Store.open(store, create=False) as opened:
-        found = [opened.campaign(wanted) for wanted in dict.fromkeys(campaigns)]
-        for wanted, campaign in zip(dict.fromkeys(campaigns), found, strict=True):
+        found = {}  # by id: two words may mean one campaign
+        for wanted in campaigns:
+            campaign = opened.campaign(wanted)
             if wanted not in {campaign.id, campaign.name}:
                 raise UsageError(
                     f"'{wanted}' is not a complete id or name", hint=f"fslab delete {campaign.id}"
                 )
             if is_running(campaign.id):
                 raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
-        for campaign in found:
+            found[campaign.id] = campaign
+        for campaign in found.values():
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
             say(f"{what}, {opened.count(campaign.id)} trials", err=True)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
-        for campaign in found:
-            opened.delete_campaign(campaign.id)
-    say(f"deleted {len(found)} campaign{'s' * (len(found) != 1)}")
+        for campaign_id in found:
+            opened.delete_campaign(campaign_id)
+    say(f"deleted {counted(len(found), 'campaign')}")

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
 from fslab import names
+from fslab.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.console import Console
 
+T = TypeVar("T")
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -72,19 +76,37 @@ CampaignArgument = Annotated[
 ]
 
 
-def machine_settings(
-    on: str | None, kernel: str | None, modules: str | None, guest_memory: str | None
+CampaignsStudyArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."),
+]
+OnlyWorkloadsOption = Annotated[
+    list[str] | None, typer.Option("--workload", metavar="NAME", help="Only this workload. Repeatable.")
+]
+ShownMetricsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--metric", metavar="NAME", help="Show this figure instead of the headline ones. Repeatable."
+    ),
+]
+
+
+def study_settings(
+    scale: float | None, on: str | None, kernel: str | None, modules: str | None, guest_memory: str | None
 ) -> list[str]:
-    """Return --on, --kernel, --modules and --guest-memory as settings of a study."""
+    """Return --scale, --on, --kernel, --modules and --guest-memory as settings of a study."""
     files = {"kernel": kernel, "modules": modules}
     whole = {key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None}
-    given = {"on": on, **whole, "guest_memory": guest_memory}
+    given = {"scale": scale, "on": on, **whole, "guest_memory": guest_memory}
     return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
 
 
-def scale_setting(scale: float | None) -> list[str]:
-    """Return --scale as settings of a study."""
-    return [] if scale is None else [f"scale={scale!r}"]
+def option_value(parse: Callable[[str], T], text: str, option: str) -> T:
+    """Return the value of an option's text. UsageError if ``parse`` raises ValueError."""
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise UsageError(str(error), where=option) from error
 
 
 def print_json(value: Any) -> None:

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab import names
-from fslab.cli.common import console
+from fslab.cli.common import say
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
@@ -54,10 +53,9 @@ def check(cells: Iterable[Cell], *, allowed: bool, typed: Collection[str] = ()) 
     if not lines:
         return
     user = "root, unconfined" if os.geteuid() == 0 else "this user, unconfined"
-    screen = console(stderr=True)
-    screen.print(f"The study runs these commands as {user}:")
+    say(f"The study runs these commands as {user}:", err=True)
     for line in lines:
-        screen.print(f"  {names.shown(line)}", markup=False, highlight=False, soft_wrap=True)
+        say(f"  {line}", err=True)
     if allowed:
         return
     if sys.stdin.isatty() and sys.stderr.isatty() and typer.confirm("Run them?", err=True):

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fslab.cli.common import JsonOption, console, print_json
+from fslab.cli.common import JsonOption, print_json, say
 from fslab.errors import NeedsRootError
 
 app = typer.Typer(
@@ -167,9 +167,9 @@ def replay(
     if as_json:
         print_json(told)
         return
-    _print(f"{told['image']}: {told['filesystem']}")
+    say(f"{told['image']}: {told['filesystem']}")
     for finding in told["findings"]:
-        _print(_paragraph(finding))
+        say(_paragraph(finding))
 
 
 @app.command("list", short_help="List the stored recordings.")
@@ -180,17 +180,13 @@ def listing() -> None:
     for each in crash.crash_recordings():
         known = each["filesystem"] is not None
         text = f"{each['filesystem']}  runs: {each['runs']}, the first: {'; '.join(each['first'] or ())}"
-        _print(f"{each['id']}  {text if known else 'damaged'}")
+        say(f"{each['id']}  {text if known else 'damaged'}")
 
 
 def _paragraph(finding: dict[str, Any]) -> str:
     verdict = "broken promise" if finding["broken"] else "loss allowed"
     steps = f" after: {'; '.join(finding['sequence'])}" if finding["sequence"] else ""
     return f"{finding['kind']} ({verdict}){steps}\n    {finding['detail']}\n    {finding['source']}"
-
-
-def _print(text: str) -> None:
-    console().print(text, soft_wrap=True, markup=False)
 
 
 def _check_root() -> None:

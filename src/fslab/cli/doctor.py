@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, console, print_json
+from fslab.cli.common import JsonOption, console, print_json, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,16 +46,14 @@ def _show_study(found: StudyNeeds, *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(found))
         return
-    screen = console()
     for program in found.programs_missing:
-        screen.print(f"{program} is not installed", markup=False)
+        say(f"{program} is not installed")
     for stack, why in found.stacks.items():
-        screen.print(f"{stack}: {why}", markup=False, soft_wrap=True)
+        say(f"{stack}: {why}")
     for remedy in found.remedies:
-        screen.print(f"→ {remedy}", markup=False, soft_wrap=True)
+        say(f"→ {remedy}")
     if not found.programs_missing and not found.stacks:
-        text = f"Nothing is missing. Start it with: fslab run {found.study}"
-        screen.print(text, markup=False, soft_wrap=True)
+        say(f"Nothing is missing. Start it with: fslab run {found.study}")
 
 
 def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
@@ -67,7 +65,7 @@ def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
     _show(found)
     _show_advice(found.advice)
     if found.reference_spread is not None:
-        console().print(quiet.words(found.reference_spread), markup=False, soft_wrap=True)
+        say(quiet.words(found.reference_spread))
 
 
 def _show_advice(advice: Sequence[Advice]) -> None:

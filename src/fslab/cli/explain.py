@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli import consent
-from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
+from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json, say
 from fslab.cli.consent import AllowOption, WipeOption
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def explain(
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
         if "ablation" in found.settings and not trace:
-            _show_ablation(found, opened, as_json=as_json)
+            _print(*ablation.read(found, opened), as_json=as_json)
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
@@ -117,7 +117,7 @@ def _ask(cells: list[Cell], *, allowed: bool) -> None:
     from fslab.api import agreement
 
     for line in agreement.places(cells):
-        console(stderr=True).print(line, markup=False, soft_wrap=True)
+        say(line, err=True)
     consent.check(cells, allowed=allowed)
 
 
@@ -162,13 +162,6 @@ def _ablate(
         names = ablate.strongest(found)
         if not names:
             return
-
-
-def _show_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
-    from fslab.api import ablation as ablate
-
-    ablation, found = ablate.read(campaign, store)
-    _print(ablation, found, as_json=as_json)
 
 
 def _print(ablation: Ablation, found: Attribution | None, *, as_json: bool) -> None:

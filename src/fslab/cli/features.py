@@ -12,6 +12,7 @@ from fslab.cli.common import (
     MemoryOption,
     ModulesOption,
     console,
+    option_value,
     print_json,
 )
 from fslab.errors import UnsupportedError, UsageError
@@ -89,10 +90,7 @@ def _request(filesystem: str, medium: str, size: str, only: str | None) -> Reque
 
     if medium not in {"loop", "ram"}:
         raise UsageError(f"invalid medium '{medium}'", where="--medium", hint="use loop or ram")
-    try:
-        size_bytes = parse_size(size)
-    except ValueError as error:
-        raise UsageError(str(error), where="--size") from error
+    size_bytes = option_value(parse_size, size, "--size")
     wanted = tuple(name for name in (only or "").split(",") if name)
     request = feature_tests.Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=wanted)
     smallest = feature_tests.smallest_bytes(request)

@@ -5,7 +5,15 @@ from typing import Annotated
 import typer
 
 from fslab.cli import fleet_changes, fleet_members, fleet_schedule, fleet_status
-from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.cli.common import (
+    CampaignsStudyArgument,
+    JsonOption,
+    OnlyWorkloadsOption,
+    ShownMetricsOption,
+    StoreOption,
+    console,
+    print_json,
+)
 
 app = typer.Typer(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
 app.command("init", short_help="Create a fleet.", epilog=fleet_members.INIT_EPILOG)(fleet_members.init)
@@ -46,12 +54,7 @@ Exit codes:
     epilog=RESULTS_EPILOG,
 )
 def results(
-    study: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."
-        ),
-    ] = None,
+    study: CampaignsStudyArgument = None,
     against: Annotated[
         str | None,
         typer.Option(
@@ -59,13 +62,8 @@ def results(
             help="Compare all others with this stack or file system. Default: the first of the study.",
         ),
     ] = None,
-    workload: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this workload. Repeatable.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Show this figure instead of the headline ones. Repeatable."),
-    ] = None,
+    workload: OnlyWorkloadsOption = None,
+    metric: ShownMetricsOption = None,
     each: Annotated[bool, typer.Option("--each", help="Show the ratio on each machine as well.")] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,

@@ -1,19 +1,10 @@
 """``fslab fleet changes``: show the change points of a study on all machines."""
 
-from typing import Annotated
-
-import typer
-
-from fslab.cli.common import JsonOption, StoreOption, print_json, say
+from fslab.cli.common import CampaignsStudyArgument, JsonOption, StoreOption, print_json, say
 
 
 def changes(
-    study: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."
-        ),
-    ] = None,
+    study: CampaignsStudyArgument = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:

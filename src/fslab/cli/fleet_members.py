@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import say
+from fslab.cli.common import option_value, say
 from fslab.errors import InterruptedBySignal, UnsupportedError, UsageError
 
 DirectoryOption = Annotated[
@@ -120,10 +120,7 @@ def serve(
     from fslab.units import parse_duration
 
     home = _home(directory, "fleet")
-    try:
-        give_up_s = parse_duration(give_up_after)
-    except ValueError as error:
-        raise UsageError(str(error), where="--give-up-after") from error
+    give_up_s = option_value(parse_duration, give_up_after, "--give-up-after")
     settings = scheduler.load(home)
     serving = partial(
         scheduler.serve,
@@ -153,10 +150,7 @@ def invite(
 
     home = _home(directory, "fleet")
     settings = scheduler.load(home)
-    try:
-        valid_s = parse_duration(valid)
-    except ValueError as error:
-        raise UsageError(str(error), where="--for") from error
+    valid_s = option_value(parse_duration, valid, "--for")
     token = invitations.invite(home, valid_s=valid_s, machines=machines)
     where = settings.address + (f":{settings.enrolment_port}" if settings.enrolment_port != 8785 else "")
     typer.echo(token)

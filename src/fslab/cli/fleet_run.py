@@ -34,13 +34,12 @@ def run(
     from fslab.fleet import starting, watching
 
     loaded = load(study, settings)
-    file = study if study.endswith((".yaml", ".yml")) else f"{study}.yaml"
     with Store.open(store) as opened:
         fleet = FleetStore(opened)
         ready, left_out = starting.chosen(fleet.machines(), machines)
         for left, why in left_out.items():
             say(f"without {left}: {why}", err=True)
-        study_value = starting.assigned(loaded, file, budget_s=limit_s, name=name, note=note)
+        study_value = starting.assigned(loaded, study, budget_s=limit_s, name=name, note=note)
         made = starting.assignments(study_value, ready, spread=spread)
         fleet.assign(made)
         started = made[0].run

@@ -17,9 +17,9 @@ from fslab.cli.common import (
     ScaleOption,
     SetOption,
     StoreOption,
-    machine_settings,
+    option_value,
     say,
-    scale_setting,
+    study_settings,
 )
 from fslab.errors import UsageError
 
@@ -68,21 +68,17 @@ def schedule(
     from fslab.names import word
 
     named = run_options.named(study)
-    changes = [*(settings or []), *run_options.repeats(trials, None, None, None), *scale_setting(scale)]
-    loaded = load(named, [*changes, *machine_settings(on, kernel, modules, guest_memory)])
-    try:
-        chosen = word(name or loaded.id)
-    except ValueError as error:
-        raise UsageError(str(error), where="--name") from error
-    file = named if named.endswith((".yaml", ".yml")) else f"{named}.yaml"
-    value = starting.assigned(loaded, file, budget_s=run_options.seconds(budget))
+    changes = [*(settings or []), *run_options.repeats(trials, None, None, None)]
+    loaded = load(named, [*changes, *study_settings(scale, on, kernel, modules, guest_memory)])
+    chosen = option_value(word, name or loaded.id, "--name")
+    value = starting.assigned(loaded, named, budget_s=run_options.seconds(budget))
     made = FleetSchedule(
         name=chosen, study=value, machines=tuple(machines or ()), spread=spread, every_s=_every(every),
         next_run=_next(at, datetime.now(UTC)),
     )  # fmt: skip
     with Store.open(store, create=False) as opened:
         FleetStore(opened).schedule(made)
-    say(f"schedule {chosen}: {file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
+    say(f"schedule {chosen}: {value.file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
 
 
 def unschedule(
@@ -101,10 +97,7 @@ def unschedule(
 def _every(text: str) -> int:
     from fslab.units import parse_duration
 
-    try:
-        found = parse_duration(text)
-    except ValueError as error:
-        raise UsageError(str(error), where="--every") from error
+    found = option_value(parse_duration, text, "--every")
     if found < 60:
         raise UsageError(f"'{text}' is less than a minute", where="--every", hint="write a time such as 24h")
     return int(found)

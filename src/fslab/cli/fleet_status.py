@@ -72,7 +72,7 @@ def cancel(
         if not fleet.summaries(run=run):
             raise UsageError(f"no run '{run}'", where="RUN", hint="fslab fleet status")
         count = fleet.cancel(run)
-    say(f"{count} machine{'s' * (count != 1)} cancelled")
+    say(f"{counted(count, 'machine')} cancelled")
 
 
 def forget(
@@ -109,7 +109,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
-        table.add_row(*(str(cell).replace("[", r"\[") for cell in cells))
+        table.add_row(*map(str, cells))
     console().print(table)
 
 

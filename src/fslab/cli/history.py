@@ -4,7 +4,15 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.cli.common import (
+    CampaignsStudyArgument,
+    JsonOption,
+    OnlyWorkloadsOption,
+    ShownMetricsOption,
+    StoreOption,
+    console,
+    print_json,
+)
 
 EPILOG = """\b
 Examples:
@@ -22,22 +30,12 @@ Exit codes:
 
 
 def history(
-    study: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."
-        ),
-    ] = None,
+    study: CampaignsStudyArgument = None,
     stack: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only this stack or file system. Repeatable.")
     ] = None,
-    workload: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this workload. Repeatable.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Show this figure instead of the headline ones. Repeatable."),
-    ] = None,
+    workload: OnlyWorkloadsOption = None,
+    metric: ShownMetricsOption = None,
     machine: Annotated[
         str | None,
         typer.Option(metavar="HOST", help="Host name of a machine. Default: that of the last campaign."),

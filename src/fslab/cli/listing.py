@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from fslab.cli.common import JsonOption, console, print_json
+from fslab.cli.common import JsonOption, console, print_json, say
 
 
 class Kind(StrEnum):
@@ -54,7 +54,7 @@ def listing(
         _show(entries)
     for each in kinds:
         for problem in catalogue.problems(each.value):
-            console(stderr=True).print(problem, markup=False, soft_wrap=True)
+            say(problem, err=True)
 
 
 def _show(entries: dict[str, list[dict[str, Any]]]) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Self
 
 from rich.text import Text
 
+from fslab import Observer
 from fslab.api.quiet import LoopRates
-from fslab.cli.progress import Lines, SilentObserver, look_lines, replaced_words, waiting
+from fslab.cli.progress import Lines, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix_terminal import Matrix
 from fslab.units import counted, format_duration
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
 _TICKS = "▏▎▍▌▋▊▉█"
 
 
-def shown(console: Console, *, quiet: bool, silent: bool) -> SilentObserver:
+def shown(console: Console, *, quiet: bool, silent: bool) -> Observer:
     """Return the observer that shows progress: the matrix on a terminal, else a line per trial; none if ``silent``."""
     if silent:
-        return SilentObserver()
+        return Observer()
     return LiveView(console) if console.is_terminal and not quiet else Lines(console)
 
 
-class LiveView(SilentObserver):
+class LiveView(Observer):
     """Shows the matrix, and below it a bar with the remaining time."""
 
     def __init__(self, console: Console) -> None:

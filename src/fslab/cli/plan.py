@@ -16,9 +16,8 @@ from fslab.cli.common import (
     ScaleOption,
     SetOption,
     console,
-    machine_settings,
     print_json,
-    scale_setting,
+    study_settings,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +53,7 @@ def plan(
 
     settings = [
         *(settings or []),
-        *scale_setting(scale),
-        *machine_settings(on, kernel, modules, guest_memory),
+        *study_settings(scale, on, kernel, modules, guest_memory),
     ]
     loaded = load(study, settings)
     made = plans.plan(loaded)

@@ -6,7 +6,7 @@ Only shows progress. The store contains the results.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from fslab import Observer
 from fslab.api.quiet import LoopRates
@@ -91,17 +91,7 @@ def claims_line(claims: ClaimsProgress) -> str:
     return line + (f"; {format_duration(claims.left_s)} left" if claims.left_s is not None else "")
 
 
-class SilentObserver(Observer):
-    """Prints nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
-class Lines(SilentObserver):
+class Lines(Observer):
     """Prints one line per trial, for logs and pipes."""
 
     def __init__(self, console: Console) -> None:

@@ -13,6 +13,7 @@ from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import ToolFailedError, UsageError
 
 if TYPE_CHECKING:
+    from fslab import Observer
     from fslab.api.replications import Replication
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
@@ -115,7 +116,6 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
     """Run each study. The pages are written after each one, so that a later failure cannot lose them."""
     from fslab.api import replications, unattended
     from fslab.cli import consent, live
-    from fslab.cli.progress import SilentObserver
     from fslab.cli.run import undo_leftovers
 
     made: list[Replication] = []
@@ -125,29 +125,24 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
         if write is not None:
             replications.write(made, write)
 
-    def watched() -> SilentObserver:
+    def watched() -> Observer:
         return live.shown(console(stderr=True), quiet=False, silent=False)
 
     undo_leftovers(quiet=False)
     agree = partial(consent.check, allowed=False)
-    return made, unattended.run_each(names, store, unattended.conditions(agree, _tell), watched, then)
-
-
-def _tell(text: str) -> None:
-    console(stderr=True).print(text, markup=False, soft_wrap=True)
+    return made, unattended.run_each(
+        names, store, unattended.conditions(agree, partial(say, err=True)), watched, then
+    )
 
 
 def _show(made: Replication) -> None:
     from fslab.claims import terminal
 
     terminal.show(made.verdicts, console())
-    screen, page = console(), made.page
-    screen.print()
+    page = made.page
+    say("")
     for one in page.conditions:
-        screen.print(
-            f"{one.name}: {one.theirs} in the publication, {one.here} here", markup=False, soft_wrap=True
-        )
+        say(f"{one.name}: {one.theirs} in the publication, {one.here} here")
     for reason in page.reasons:
-        told = f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})"
-        screen.print(told, markup=False, soft_wrap=True)
-    screen.print(f"{page.effort}\n{page.summary}", markup=False, soft_wrap=True)
+        say(f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})")
+    say(f"{page.effort}\n{page.summary}")

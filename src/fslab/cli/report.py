@@ -119,23 +119,17 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
 
 def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:
     """Write the report of a run and print its path. If this fails (a full disk), the stored results are still valid."""
+    from fslab.api.pages import default_file, html_of, page_of
+
     try:
-        file = write_report(campaign, store, wanted)
+        file = wanted or default_file(campaign)
+        make_directory(file.parent)
+        write_file(html_of(page_of([campaign], store)), file)
     except UsageError as error:
         say(f"no report: {error}", err=True)
         return
     if not quiet:
-        say(f"report: {file}")
-
-
-def write_report(campaign: Campaign, store: Store, wanted: Path | None) -> Path:
-    """Write the page of one campaign to ``wanted``, by default to a file in the user's data directory."""
-    from fslab.api.pages import default_file, html_of, page_of
-
-    file = wanted or default_file(campaign)
-    make_directory(file.parent)
-    write_file(html_of(page_of([campaign], store)), file)
-    return file.resolve()
+        say(f"report: {file.resolve()}")
 
 
 def _write_figures(page: Page, directory: Path) -> None:

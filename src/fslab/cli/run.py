@@ -22,13 +22,13 @@ from fslab.cli.common import (
     SetOption,
     StoreOption,
     console,
-    machine_settings,
     print_json,
     say,
-    scale_setting,
+    study_settings,
 )
 from fslab.cli.consent import AllowOption, WipeOption
 from fslab.errors import ToolFailedError
+from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.store.campaign import Campaign
@@ -96,7 +96,7 @@ def run(
     settings = [*(settings or []), *changes]
     if until_decided:
         settings += run_options.until_decided(until)
-    settings += [*scale_setting(scale), *machine_settings(on, kernel, modules, guest_memory)]
+    settings += study_settings(scale, on, kernel, modules, guest_memory)
     run_options.check_resume(settings, resume=resume, dry_run=dry_run, name=name, note=note)
     refused = {"--resume": resume, "--wipe": wipe, "--allow-commands": allow_commands, "--report": report}
     run_options.check_fleet(
@@ -120,7 +120,7 @@ def run(
     from fslab.cli import live
 
     agree = partial(consent.check, allowed=allow_commands, typed=consent.typed(kernel))
-    conditions = running.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=_tell)
+    conditions = running.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=partial(say, err=True))
     with Store.open(store, create=not resume) as opened:
         if resume:
             campaign = running.resumable(opened, study, conditions, **more)
@@ -173,10 +173,6 @@ def undo_leftovers(*, quiet: bool) -> None:
 
     done, failures = clean()
     for error in failures:
-        _tell(f"cannot remove what an earlier run left behind: {error}")
+        say(f"cannot remove what an earlier run left behind: {error}", err=True)
     if done and not quiet:
-        _tell(f"removed what an earlier run left behind: {len(done)} object{'s' * (len(done) != 1)}")
-
-
-def _tell(text: str) -> None:
-    console(stderr=True).print(text, markup=False, soft_wrap=True)
+        say(f"removed what an earlier run left behind: {counted(len(done), 'object')}", err=True)

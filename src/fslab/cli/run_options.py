@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from fslab.cli.common import option_value
 from fslab.errors import UsageError
 
 StudyArgument = Annotated[
@@ -160,10 +161,7 @@ def seconds(budget: str | None) -> float | None:
 
     if budget is None:
         return None
-    try:
-        found = parse_duration(budget)
-    except ValueError as error:
-        raise UsageError(str(error), where="--budget") from error
+    found = option_value(parse_duration, budget, "--budget")
     if found <= 0:
         raise UsageError(
             f"'{budget}' must be greater than zero",

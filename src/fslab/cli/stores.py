@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
+from fslab.cli.common import JsonOption, StoreOption, option_value, print_json, say
 from fslab.errors import StoreError, UsageError
+from fslab.units import counted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -79,16 +80,12 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
     if json:
         print_json({"store": place, "faults": faults, "campaigns": [asdict(each) for each in checked]})
     else:
-        output = console()
         for line in faults:
-            output.print(f"{place}: {line}", markup=False, soft_wrap=True)
+            say(f"{place}: {line}")
         for each in broken:
-            output.print(f"{each.id}: {each.fault}", markup=False, soft_wrap=True)
+            say(f"{each.id}: {each.fault}")
         trials = sum(each.trials for each in checked)
-        output.print(
-            f"{_campaigns(len(checked))} with {trials} trials: {_verdict(len(broken), len(faults))}",
-            soft_wrap=True,
-        )
+        say(f"{counted(len(checked), 'campaign')} with {trials} trials: {_verdict(len(broken), len(faults))}")
     if faults or broken:
         raise typer.Exit(StoreError.exit_code)
 
@@ -129,10 +126,7 @@ def prune(
     from fslab.api.stores import Store
     from fslab.units import parse_duration
 
-    try:
-        age_s = parse_duration(older_than)
-    except ValueError as error:
-        raise UsageError(str(error), where="--older-than") from error
+    age_s = option_value(parse_duration, older_than, "--older-than")
     with Store.open(store, create=False) as opened:
         found = retention.outdated(opened, older_than_s=age_s, keep=keep, studies=study or ())
         for campaign in found:
@@ -150,7 +144,7 @@ def prune(
     if json:
         print_json({"outdated": ids, "deleted": [] if dry_run else ids})
     else:
-        say(f"{'would delete' if dry_run else 'deleted'} {_campaigns(len(found))}")
+        say(f"{'would delete' if dry_run else 'deleted'} {counted(len(found), 'campaign')}")
 
 
 @app.command("grant", short_help="Give roles of a PostgreSQL server rights in a store.")
@@ -184,9 +178,5 @@ def grant(
 def _verdict(broken: int, faults: int) -> str:
     if not broken and not faults:
         return "no faults"
-    found = f"{_campaigns(broken)} with faults, {faults} fault{'s' * (faults != 1)} of the database"
+    found = f"{counted(broken, 'campaign')} with faults, {counted(faults, 'fault')} of the database"
     return f"{found}; restore a backup, or copy the undamaged campaigns to a new store: fslab store copy"
-
-
-def _campaigns(count: int) -> str:
-    return f"{count} campaign{'s' * (count != 1)}"

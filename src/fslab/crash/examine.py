@@ -36,12 +36,6 @@ class Subject:
     promises: Promises
     root: str
 
-    @property
-    def checker(self) -> str:
-        """The program that checks for damage."""
-        argv = self.driver.check_argv("")
-        return argv[0] if argv else ""
-
 
 @dataclass(kw_only=True, slots=True)
 class Examined:

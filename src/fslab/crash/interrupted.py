@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 
 from fslab.crash.examine import LIMIT_S, Subject
 from fslab.crash.recording import Recording
-from fslab.system import disk, mounts, proc
+from fslab.system import disk, mounts, proc, sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-PIECE_BYTES = 1 << 20
 _DIRECTORY = "recovering"
 
 
@@ -74,16 +73,8 @@ def _mounted(tested: Subject, file: Path, target: Path) -> bool:
 def _copy(image: Path, file: Path) -> None:
     """Copy the parts of the image that are neither holes nor zeros to an empty disk."""
     with image.open("rb", buffering=0) as source, file.open("r+b", buffering=0) as target:
-        size, at = image.stat().st_size, 0
-        while at < size:
-            try:
-                at = os.lseek(source.fileno(), at, os.SEEK_DATA)
-            except OSError:  # ENXIO: only holes follow
-                break
-            end = os.lseek(source.fileno(), at, os.SEEK_HOLE)
-            while at < end:
-                piece = os.pread(source.fileno(), min(PIECE_BYTES, end - at), at)
-                if piece.strip(b"\0"):
-                    os.pwrite(target.fileno(), piece, at)
-                at += len(piece)
+        for at, size in sparse.data_pieces(source.fileno()):
+            piece = os.pread(source.fileno(), size, at)
+            if piece.strip(b"\0"):
+                os.pwrite(target.fileno(), piece, at)
         os.fsync(target.fileno())

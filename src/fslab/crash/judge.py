@@ -17,7 +17,7 @@ from fslab.crash.findings import Finding
 from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
-from fslab.crash.states import AGAIN, REPAIR, Builder, State, StateRows
+from fslab.crash.states import AGAIN, REPAIR, Builder, State
 
 REPAIRING = "e2fsck(8), xfs_repair(8): nothing is promised for a power cut during a repair"
 
@@ -28,7 +28,6 @@ class Outcome:
     lost step. ``unrepeated``: a finding did not occur again when the state was made and examined a second time; such a
     finding is left out."""
 
-    made: StateRows
     seen: Examined
     findings: list[Finding]
     promised: set[tuple[int, int]] = field(default_factory=set)
@@ -121,12 +120,12 @@ class Judge:
         self, builder: Builder, state: State, name: str, cut: int, runs: list[int], *, cut_repair: bool
     ) -> Outcome:
         image = self.images / "state.img"
-        made = builder.make(state, image)
+        lost_rows = builder.make(state, image)
         try:
             seen = self.examiner.examine(image, runs, cut_repair=cut_repair)
         finally:
             image.unlink()
-        outcome = Outcome(made=made, seen=seen, findings=list(seen.findings))
+        outcome = Outcome(seen=seen, findings=list(seen.findings))
         for number, contents in seen.contents.items():
             verdict = self.source.judge(self.positions.at(number, cut), contents, self.tested.promises)
             outcome.findings += verdict.findings
@@ -134,7 +133,7 @@ class Judge:
             outcome.lost |= {(number, at) for at in verdict.lost}
             ages = (self.positions.age_ns(number, at, cut) for at in verdict.lost)
             outcome.oldest_ns = max(outcome.oldest_ns, *ages, 0)
-        outcome.findings = [replace(finding, state=name, lost_rows=made.lost) for finding in outcome.findings]
+        outcome.findings = [replace(finding, state=name, lost_rows=lost_rows) for finding in outcome.findings]
         return outcome
 
 

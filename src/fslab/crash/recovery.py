@@ -110,11 +110,7 @@ def _write(directory: Path, load: Load) -> None:
             path.parent.mkdir(parents=True)
         path.write_bytes(_bytes(load.size))
     _write_synced(directory / _LAST)
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    mounts.sync(directory)
 
 
 def _write_synced(path: Path) -> None:

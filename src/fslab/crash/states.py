@@ -75,14 +75,6 @@ class State:
         )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class StateRows:
-    """Rows of the log that the cut could lose (``at_risk``), and rows that are missing at least in part (``lost``)."""
-
-    at_risk: tuple[int, ...]
-    lost: tuple[int, ...]
-
-
 def chosen(log: pl.DataFrame, count: int, random: Random, *, unit: int) -> list[State]:
     """Choose ``count`` states, and return them in the order of their cuts.
 
@@ -113,17 +105,16 @@ class Builder:
 
     def __init__(self, requests: int, answers: int) -> None:
         self._requests, self._answers, self._rest = requests, answers, b""
-        self.rows = int(self._answer()["rows"])
+        self._answer()  # the first one is about the log
 
-    def make(self, state: State, image: Path) -> StateRows:
-        """Create the file ``image`` with the state."""
+    def make(self, state: State, image: Path) -> tuple[int, ...]:
+        """Create the file ``image`` with the state. Returns the rows of the log that are missing at least in part."""
         request = {
             "cut": state.cut, "fate": state.fate, "seed": state.seed, "unit": state.unit,
             "without": state.without, "output": str(image),
         }  # fmt: skip
         os.write(self._requests, json.dumps(request).encode() + b"\n")
-        answer = self._answer()
-        return StateRows(at_risk=tuple(answer["at_risk"]), lost=tuple(answer["lost"]))
+        return tuple(self._answer()["lost"])
 
     def _answer(self) -> dict[str, Any]:
         while b"\n" not in self._rest:

@@ -20,13 +20,12 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, disk, mounts, proc
+from fslab.system import block_log, disk, mounts, proc, sparse
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
 FILE_BYTES = BLOCKS * BLOCK_BYTES
 LIMIT_S = 120.0
-_COPY_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -166,38 +165,15 @@ def error_of(work: Callable[[], object]) -> str | None:
     return None
 
 
-def sync(path: Path) -> None:
-    """Call fsync on a file or a directory."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 def _restore(image: Path, stored: Iterable[Path], device: Path) -> None:
     """Write the image to each range that the image or the current disk (``stored``) has data in.
 
     Ranges that are empty in the image are written too: no newer record may remain after the end of a journal.
     """
     with image.open("rb", buffering=0) as source, device.open("r+b", buffering=0) as target:
-        for at, size in (piece for each in stored for piece in _pieces(each)):
-            if os.pwrite(target.fileno(), os.pread(source.fileno(), size, at), at) != size:
-                raise FslabError("the disk could not be restored", where=str(device))
+        for each in stored:
+            with each.open("rb", buffering=0) as known:
+                for at, size in sparse.data_pieces(known.fileno()):
+                    if os.pwrite(target.fileno(), os.pread(source.fileno(), size, at), at) != size:
+                        raise FslabError("the disk could not be restored", where=str(device))
         os.fsync(target.fileno())
-
-
-def _pieces(image: Path) -> Iterator[tuple[int, int]]:
-    """Yield the offsets and sizes of the data in a sparse file."""
-    with image.open("rb", buffering=0) as file:
-        at, size = 0, os.fstat(file.fileno()).st_size
-        while at < size:
-            try:
-                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-            except OSError:
-                return  # no more data
-            end = os.lseek(file.fileno(), at, os.SEEK_HOLE)
-            while at < end:
-                piece = min(_COPY_BYTES, end - at)
-                yield at, piece
-                at += piece

@@ -9,8 +9,9 @@ from typing import Any
 
 from fslab.errors import MountError
 from fslab.faults import FILES, Attempt, Fault
-from fslab.faults.ground import LIMIT_S, Ground, error_of, sync
+from fslab.faults.ground import LIMIT_S, Ground, error_of
 from fslab.system import disk, mounts, proc
+from fslab.system.mounts import sync
 
 FORMAT = 1
 IN_USE_S = 2.0

@@ -4,7 +4,7 @@
 - ``starting``: makes assignments of a study, one for each machine. ``scheduler``: lets machines join, and determines
   the open assignments (``pending``). ``dispatching``: dask.distributed's scheduler, a process without privileges.
 - ``agent``: runs on each machine as root. It runs an assignment in a separate process (``measuring``), stores the
-  trials in a local store first, and sends them to the fleet's store (``sending``), fenced by the assignment's epoch.
+  trials in a local store first, and sends them to the fleet's store (``execution``), fenced by the assignment's epoch.
 - ``link``: the agent's connection to the scheduler. Anyone with a certificate of the fleet can run code in a Dask
   worker. Therefore the link is a process without privileges, which can only name assignments to the agent.
 - ``worker_settings``, ``permission``: what studies may do on a machine, as set by the machine's own administrator.

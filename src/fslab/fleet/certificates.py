@@ -86,19 +86,14 @@ def make_authority(directory: Path, name: str) -> None:
         .add_extension(identifier, critical=False)
         .sign(key, hashes.SHA256())
     )
-    credentials = Credentials(directory=directory)
-    own_key, request = make_request("enrolment")
-    write(credentials.authority, certificate.public_bytes(serialization.Encoding.PEM), 0o644)
-    write(authority_key(directory), _pem(key), 0o600)
-    write(credentials.key, own_key, 0o600)
     authority = certificate.public_bytes(serialization.Encoding.PEM)
-    write(credentials.certificate, issue(directory, request, "enrolment"), 0o644)
-    other = Credentials(directory=scheduler_directory(directory))
-    other.directory.mkdir(mode=0o700)
-    scheduler_key, request = make_request("scheduler")
-    write(other.authority, authority, 0o644)
-    write(other.key, scheduler_key, 0o600)
-    write(other.certificate, issue(directory, request, "scheduler"), 0o644)
+    write(authority_key(directory), _pem(key), 0o600)
+    scheduler_directory(directory).mkdir(mode=0o700)
+    for server, home in _servers(directory):
+        own, (own_key, request) = Credentials(directory=home), make_request(server)
+        write(own.authority, authority, 0o644)
+        write(own.key, own_key, 0o600)
+        write(own.certificate, issue(directory, request, server), 0o644)
 
 
 def make_request(name: str) -> tuple[bytes, bytes]:
@@ -140,7 +135,7 @@ def renew(directory: Path) -> list[str]:
     Their keys stay. Invitations contain the fingerprint of the enrolment server's certificate: older ones are invalid.
     """
     renewed = []
-    for name, home in (("enrolment", directory), ("scheduler", scheduler_directory(directory))):
+    for name, home in _servers(directory):
         mine = Credentials(directory=home)
         if expires(mine.certificate) - datetime.now(UTC) > RENEWED:
             continue
@@ -169,6 +164,11 @@ def write(path: Path, content: bytes, mode: int) -> None:
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, mode)
         file.write(content)
+
+
+def _servers(directory: Path) -> tuple[tuple[str, Path], ...]:
+    """Return the names of a fleet's servers and the directories of their credentials; that of the authority first."""
+    return (("enrolment", directory), ("scheduler", scheduler_directory(directory)))
 
 
 def _request(key: ec.EllipticCurvePrivateKey, name: str) -> bytes:

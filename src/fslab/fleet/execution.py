@@ -20,12 +20,12 @@ from fslab.errors import BusyError, FslabError, StoreError, UnsupportedError
 from fslab.fleet.confined import TAIL_BYTES, last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
-from fslab.fleet.sending import Sender
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import Assignment, AssignmentStatus
 from fslab.store.store import Store
+from fslab.store.transfer import copy_campaign
 from fslab.system import cgroup, paths, proc
 
 LOOK_S = 2.0
@@ -66,15 +66,15 @@ class Execution:
     def run(self) -> Ending:
         """Measure, send the results, and return how the assignment ended. A later call resumes an interrupted one."""
         with Store.open(self.own) as own:
-            return self._run(Sender(own=own, fleet=self.fleet, held=self.held))
+            return self._run(own)
 
-    def _run(self, sender: Sender) -> Ending:
+    def _run(self, own: Store) -> Ending:
         directory = place(f"measuring-{self.held.machine}")
         log = directory / "log"
         try:
             starts, until = 0, time.monotonic() + UNDO_S
             while True:
-                code = self._measure(directory / "request.json", log, sender)
+                code = self._measure(directory / "request.json", log, own)
                 if self.lost.is_set():
                     return Ending(None)
                 # Busy: the clean-up of the previous agent's campaign is still running.
@@ -84,11 +84,11 @@ class Execution:
                     break
                 self.tell(f"{self.held.id}: measuring ended with {code}, and starts again")
                 time.sleep(AGAIN_S)
-            return self._sent(sender, code, _error_in(log))
+            return self._sent(own, code, _error_in(log))
         finally:
             shutil.rmtree(directory, ignore_errors=True)
 
-    def _measure(self, request: Path, log: Path, sender: Sender) -> int | None:
+    def _measure(self, request: Path, log: Path, own: Store) -> int | None:
         """Run the process to its end. Returns its exit code, or None if it had to be ended."""
         group = measuring_group(self.own)
         wanted = MeasuringRequest(
@@ -103,7 +103,7 @@ class Execution:
         finally:
             os.close(output)
         try:
-            return self._watched(child, sender)
+            return self._watched(child, own)
         finally:
             _end(child)
             self.left = _undo(self.tell)
@@ -111,7 +111,7 @@ class Execution:
             if group is not None and self.held.campaign not in journal.leftover():
                 group.end()
 
-    def _watched(self, child: proc.Child, sender: Sender) -> int | None:
+    def _watched(self, child: proc.Child, own: Store) -> int | None:
         looked, trials, changed = time.monotonic(), -1, time.monotonic()
         while (code := child.wait(LOOK_S)) is None:
             if self.lost.is_set():
@@ -119,26 +119,39 @@ class Execution:
             self.meanwhile()
             if time.monotonic() - looked < SEND_S:
                 continue
-            looked, now = time.monotonic(), sender.trials()
+            looked, now = time.monotonic(), own.count(self.held.campaign)
             if now != trials:
-                self._send_new(sender)
+                self._send_new(own)
                 trials, changed = now, looked
             if looked - changed > self.settings.stall:
                 self.tell(f"{self.held.id}: no trial for {self.settings.stall:.0f} s, ended")
                 return None
         return code
 
-    def _send_new(self, sender: Sender) -> None:
+    def _send(self, own: Store, *, compare: bool) -> CampaignStatus | None:
+        """Send the trials that the fleet's store does not have. Returns the campaign's status, None if not started.
+
+        They are first in the machine's own store, so that nothing is lost while the fleet's store is unavailable.
+        ``compare``: also compare the trials that are there already. Raises FencedError if another process took the
+        assignment over or it was cancelled, StoreLostError if the fleet's store is unavailable.
+        """
+        if not own.has(self.held.campaign):
+            return None
+        campaign, fence = own.campaign(self.held.campaign), self.fleet.fence(self.held)
+        copy_campaign(own, self.fleet.store, campaign, fence=fence, only_new=not compare)
+        return campaign.status
+
+    def _send_new(self, own: Store) -> None:
         try:
-            sender.send(compare=False)
+            self._send(own, compare=False)
         except FencedError:
             self.lost.set()
         except StoreError as error:
             self.tell(f"cannot send results, measuring continues: {error.what}")
 
-    def _sent(self, sender: Sender, code: int | None, error: str) -> Ending:
+    def _sent(self, own: Store, code: int | None, error: str) -> Ending:
         try:
-            status = patiently(lambda: sender.send(compare=True), self.tell, self.meanwhile)
+            status = patiently(lambda: self._send(own, compare=True), self.tell, self.meanwhile)
         except FencedError:
             return Ending(None)
         except StoreError as failed:

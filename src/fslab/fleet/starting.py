@@ -31,12 +31,10 @@ def chosen(
     ``wanted``: names, or labels as ``key=value``. A machine must have all labels, and one of the names. Empty: all.
     Raises UsageError if there is no machine of a name, UnsupportedError if no machine can run the study.
     """
-    labels = dict(each.split("=", 1) for each in wanted if "=" in each)
+    labels = {tuple(each.split("=", 1)) for each in wanted if "=" in each}
     names = {each for each in wanted if "=" not in each}
     fitting = [
-        each
-        for each in machines
-        if labels.items() <= each.labels.items() and (not names or each.name in names)
+        each for each in machines if labels <= each.labels.items() and (not names or each.name in names)
     ]
     if missing := names - {each.name for each in fitting}:
         raise UsageError(
@@ -65,9 +63,10 @@ def assigned(
     name: str | None = None,
     note: str | None = None,
 ) -> AssignedStudy:
-    """Return the study as a value. With ``name``, its campaigns are named ``NAME-MACHINE``."""
+    """Return the study as a value. ``file``: its file or id. With ``name``, campaigns are named ``NAME-MACHINE``."""
+    path = Path(file) if file.endswith((".yaml", ".yml")) else Path(f"{file}.yaml")
     return AssignedStudy(
-        file=Path(file).name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
+        file=path.name, text=study.text, files=study.files, changes=study.overrides, budget_s=budget_s,
         name=name, note=note, version=fslab.__version__,
     )  # fmt: skip
 

@@ -1,9 +1,9 @@
 """The page of a fleet: its machines, schedules and last runs, as texts. Reads the store and only formats its values."""
 
 from itertools import groupby
-from pathlib import Path
 
 from fslab.api.stores import AssignmentSummary, FleetSchedule, FleetStore, MemberMachine
+from fslab.names import study_id
 from fslab.report.page import render
 from fslab.units import format_duration
 
@@ -56,7 +56,7 @@ def _run(parts: list[AssignmentSummary]) -> render.ListedRun:
         for each in parts
     )  # fmt: skip
     return render.ListedRun(
-        id=first.run, study=first.file, study_id=Path(first.file).stem, parts=tuple(own),
+        id=first.run, study=first.file, study_id=study_id(first.file), parts=tuple(own),
         begun=f"{first.created:%Y-%m-%d %H:%M}",
         by=f"schedule {first.schedule}" if first.schedule else "started by hand",
     )  # fmt: skip

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Workspace
-from fslab.system import memory
+from fslab.system import memory, sparse
 from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
@@ -102,9 +102,8 @@ def copy(source: Path, target: Path, workspace: Workspace) -> None:
     No extents are shared (reflink): the first write to a shared extent allocates, and that would be measured.
     """
     with _opened(source, workspace) as old, _opened(target, workspace) as new:
-        size_bytes = os.fstat(old).st_size
-        _resize(new, size_bytes)
-        for start, end in _written(old, size_bytes):
+        _resize(new, os.fstat(old).st_size)
+        for start, end in sparse.data_regions(old):
             at = os.lseek(new, start, os.SEEK_SET)
             while at < end:
                 if not (moved := os.sendfile(new, old, at, end - at)):
@@ -127,20 +126,6 @@ def _opened(path: Path, workspace: Workspace) -> Iterator[int]:
 def _resize(descriptor: int, size_bytes: int) -> None:
     os.ftruncate(descriptor, 0)
     os.ftruncate(descriptor, size_bytes)
-
-
-def _written(descriptor: int, size_bytes: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and the end of each region that is not a hole: lseek(2), SEEK_DATA."""
-    end = 0
-    while end < size_bytes:
-        try:
-            start = os.lseek(descriptor, end, os.SEEK_DATA)
-        except OSError as error:
-            if error.errno == errno.ENXIO:  # only a hole is left
-                return
-            raise
-        end = os.lseek(descriptor, start, os.SEEK_HOLE)
-        yield start, end
 
 
 def _fill(descriptor: int, size_bytes: int) -> None:

@@ -94,7 +94,8 @@ def _assigned(connection: Connection, run: str) -> Mapping[str, int]:
 
 def _anew(old: Assignment, machine: str, count: int) -> Assignment:
     """Return the share as a new assignment. Its campaign has no name: names are those of the first assignments."""
-    identity = f"{old.run}-{machine}-{count + 1}"
+    # No first assignment has such an id: RUN-MACHINE-2 could be that of another machine.
+    identity = f"{old.run}.{count + 1}-{machine}"
     notes: Sequence[str] = [
         each for each in (old.study.note, f"moved from {old.machine} ({old.campaign})") if each
     ]

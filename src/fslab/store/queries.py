@@ -23,7 +23,7 @@ from sqlalchemy import (
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.store import bulk, rows
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import Campaign
 from fslab.store.schema import (
     campaigns,
     cells,
@@ -47,24 +47,26 @@ def campaign_ids(connection: Connection) -> list[str]:
 def insert_campaign(connection: Connection, campaign: Campaign) -> None:
     number = _inserted(connection, campaigns, rows.campaign_row(campaign))
     dumped = [rows.cell_row(cell, position, number) for position, cell in enumerate(campaign.cells)]
-    _insert_all(connection, cells, dumped)
+    if dumped:
+        connection.execute(insert(cells), dumped)
 
 
-def update_status(connection: Connection, campaign_id: str, status: CampaignStatus) -> bool:
-    """Set a campaign's status. Returns whether the campaign exists."""
-    change = update(campaigns).where(campaigns.c.id == campaign_id).values(status=status.value)
+def update_campaign(connection: Connection, campaign_id: str, **values: object) -> bool:
+    """Set columns of a campaign. Returns whether the campaign exists."""
+    change = update(campaigns).where(campaigns.c.id == campaign_id).values(values)
     return connection.execute(change).rowcount > 0
+
+
+def update_plan(connection: Connection, campaign: Campaign) -> bool:
+    """Set how often a campaign repeats its cells. Returns whether the campaign exists."""
+    row = rows.campaign_row(campaign)
+    return update_campaign(connection, campaign.id, trials=row["trials"], settings=row["settings"])
 
 
 def named(connection: Connection) -> dict[str, str]:
     """Return the ids of the campaigns that have a name, by name."""
     wanted = select(campaigns.c.name, campaigns.c.id).where(campaigns.c.name.is_not(None))
     return {str(name): str(found) for name, found in connection.execute(wanted)}
-
-
-def update_words(connection: Connection, campaign_id: str, words: Mapping[str, str | None]) -> None:
-    """Set a campaign's ``name`` or ``note``."""
-    connection.execute(update(campaigns).where(campaigns.c.id == campaign_id).values(words))
 
 
 def delete_campaign(connection: Connection, campaign_id: str) -> None:
@@ -80,13 +82,6 @@ def delete_campaign(connection: Connection, campaign_id: str) -> None:
     connection.execute(delete(cells).where(cells.c.campaign == number))
     connection.execute(delete(deletions).where(deletions.c.campaign == number))
     connection.execute(delete(campaigns).where(campaigns.c.number == number))
-
-
-def update_plan(connection: Connection, campaign: Campaign) -> bool:
-    """Set how often a campaign repeats its cells. Returns whether the campaign exists."""
-    row = rows.campaign_row(campaign)
-    new = {name: row[name] for name in ("trials", "settings")}
-    return connection.execute(update(campaigns).where(campaigns.c.id == campaign.id).values(new)).rowcount > 0
 
 
 def select_campaigns(connection: Connection, campaign_id: str | None = None) -> list[Campaign]:
@@ -165,17 +160,11 @@ def trials_of(campaign_id: ColumnElement[str]) -> ColumnElement[int]:
     return counted.where(campaigns.c.id == campaign_id).scalar_subquery().label("trials")
 
 
-def select_finished(connection: Connection, campaign_id: str) -> set[tuple[str, int]]:
-    """Return cell id and block of every stored trial."""
-    wanted = select(cells.c.id, trials.c.block).join_from(trials, cells).join(campaigns)
-    found = connection.execute(wanted.where(campaigns.c.id == campaign_id))
-    return {(cell, block) for cell, block in found}
-
-
-def select_raw(connection: Connection, cell: int, block: int) -> dict[str, str]:
-    """Return the tools' output of one trial, by name."""
-    wanted = select(raw_output).join(trials).where(trials.c.cell == cell).where(trials.c.block == block)
-    return rows.to_raw(connection.execute(wanted).mappings())
+def trial_numbers(connection: Connection, campaign_id: str) -> dict[tuple[str, int], int]:
+    """Return the row number of every stored trial by its cell's id and its block, in the order of storing."""
+    wanted = select(cells.c.id, trials.c.block, trials.c.number).join_from(trials, cells).join(campaigns)
+    found = connection.execute(wanted.where(campaigns.c.id == campaign_id).order_by(trials.c.number))
+    return {(cell, block): number for cell, block, number in found}
 
 
 def insert_traced(connection: Connection, record: TrialRecord) -> bool:
@@ -246,8 +235,3 @@ def _inserted(connection: Connection, table: Table, row: rows.Row) -> int:
     if key is None:  # happens only if a statement inserts many rows
         raise RuntimeError(f"no key for the new row of {table.name}")
     return int(key[0])
-
-
-def _insert_all(connection: Connection, table: Table, new: list[dict[str, Any]]) -> None:
-    if new:
-        connection.execute(insert(table), new)

@@ -59,19 +59,9 @@ def text(said: str) -> str:
 
 
 def campaign_row(campaign: Campaign) -> Row:
-    dump = plain(campaign)
-    kept = {
-        name: dump[name]
-        for name in ("id", "study_id", "study_title", "study_source", "settings", "name", "note")
-    }
-    return {
-        **kept,
-        "seed": campaign.seed,
-        "trials": campaign.trials,
-        "machine": dump["machine"],
-        "created": campaign.created,
-        "status": campaign.status.value,
-    }
+    row = plain(campaign) | {"created": campaign.created}
+    del row["cells"]  # rows of their own
+    return row
 
 
 def to_campaign(row: RowMapping, cells: Iterable[Cell]) -> Campaign:

@@ -8,13 +8,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
 from fslab.cell import Cell
 from fslab.errors import StoreError, nearest
+from fslab.names import study_id
 from fslab.record import TrialRecord
 from fslab.store import queries, rows
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -77,7 +77,7 @@ class Store:
 
     def _set_status(self, campaign_id: str, status: CampaignStatus) -> None:
         with self._writing() as connection:
-            if not queries.update_status(connection, campaign_id, status):
+            if not queries.update_campaign(connection, campaign_id, status=status.value):
                 raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
 
     def extend_campaign(self, campaign: Campaign) -> None:
@@ -104,14 +104,14 @@ class Store:
         with self._writing() as connection:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
             self._check_name(connection, name, found)
-            queries.update_words(connection, found, {"name": name})
+            queries.update_campaign(connection, found, name=name)
             return found
 
     def note_campaign(self, wanted: str, note: str | None) -> str:
         """Replace a campaign's note (None: remove it). Returns the campaign's id."""
         with self._writing() as connection:
             found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
-            queries.update_words(connection, found, {"note": None if note is None else rows.text(note)})
+            queries.update_campaign(connection, found, note=None if note is None else rows.text(note))
             return found
 
     def delete_campaign(self, campaign_id: str) -> None:
@@ -132,7 +132,7 @@ class Store:
 
         StoreError if there is none.
         """
-        of_study = self.campaigns(Path(wanted).stem)
+        of_study = self.campaigns(study_id(wanted))
         return of_study[-1] if of_study else self.campaign(wanted)
 
     def campaign(self, wanted: str = LAST) -> Campaign:
@@ -194,16 +194,7 @@ class Store:
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
         """Return cell id and block of every stored trial, however it ended: a resumed campaign skips these."""
         with self._reading() as connection:
-            return queries.select_finished(connection, campaign_id)
-
-    def raw(self, campaign_id: str, cell_id: str, block: int) -> dict[str, str]:
-        """Return the tools' own output of one trial, by name. StoreError if there is no such trial."""
-        with self._reading() as connection:
-            cell = queries.cell_number(connection, campaign_id, cell_id)
-            if cell is None or not queries.has_trial(connection, cell, block):
-                what = f"no trial {block} of cell {cell_id} of campaign '{campaign_id}'"
-                raise StoreError(what, where=self.path)
-            return queries.select_raw(connection, cell, block)
+            return set(queries.trial_numbers(connection, campaign_id))
 
     def add_traced(self, record: TrialRecord) -> None:
         """Store a traced trial apart from the other trials. Its cell need not be one of the campaign's.

@@ -74,9 +74,9 @@ def copy_campaign(
     _begin(target, campaign)
     new = 0
     with source._reading() as reader:
-        places = _places(reader, campaign.id)
+        places = queries.trial_numbers(reader, campaign.id)
         with target._reading() as connection:
-            there = _places(connection, campaign.id)
+            there = queries.trial_numbers(connection, campaign.id)
             cell_numbers = _cell_numbers(connection, campaign.id)
         numbers = [number for key, number in places.items() if not only_new or key not in there]
         done = 0
@@ -201,13 +201,6 @@ def _lock(writer: Connection, campaign_id: str) -> int:
     return int(writer.execute(wanted.with_for_update(key_share=True)).scalar_one())
 
 
-def _places(connection: Connection, campaign_id: str) -> dict[_Key, int]:
-    """Return the row numbers of a campaign's trials, in the order in which they were stored."""
-    wanted = select(cells.c.id, trials.c.block, trials.c.number).join_from(trials, cells).join(campaigns)
-    found = connection.execute(wanted.where(campaigns.c.id == campaign_id).order_by(trials.c.number))
-    return {(cell, block): number for cell, block, number in found}
-
-
 def _loaded(connection: Connection, numbers: Sequence[int]) -> Generator[list[_Trial]]:
     """Yield the trials with these row numbers in pieces. While the caller writes one, a thread reads the next."""
     pieces = [numbers[begin : begin + PIECE] for begin in range(0, len(numbers), PIECE)]
@@ -250,7 +243,7 @@ def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row]) ->
     if new:
         writer.execute(insert(traced), new)
     queries.update_plan(writer, campaign)
-    queries.update_status(writer, campaign.id, campaign.status)
+    queries.update_campaign(writer, campaign.id, status=campaign.status.value)
 
 
 def _name(row: tuple[Any, ...]) -> Any:

@@ -12,6 +12,7 @@ from pathlib import Path
 from fslab import texts
 from fslab.claims.schema import MARGIN
 from fslab.errors import StudyError, UsageError, nearest
+from fslab.names import study_id
 from fslab.study import shipped
 from fslab.study.check import check
 from fslab.study.inputs import Inputs
@@ -69,7 +70,7 @@ def load_text(
     )
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
     return Study(
-        **values, files=inputs.texts, scaled=scaled, id=Path(name).stem, text=text, overrides=tuple(overrides)
+        **values, files=inputs.texts, scaled=scaled, id=study_id(name), text=text, overrides=tuple(overrides)
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 
-from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec
+from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec, as_written
 from fslab.names import short_word
 from fslab.study.model import StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.workloads import text_key
@@ -35,15 +35,10 @@ def values_at(axes: Axes, point: Point) -> dict[str, Scalar]:
     return {key: axes[key][index] for key, index in point.items()}
 
 
-def text(value: Scalar) -> str:
-    """Return a value as it is written in YAML."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def varying(axes: Axes, point: Point) -> str:
     """Return the axes with more than one value, as ``bs=4k,iodepth=1``; empty if there is none."""
     values = values_at(axes, point)
-    return ",".join(f"{key}={text(values[key])}" for key in axes if len(axes[key]) > 1)
+    return ",".join(f"{key}={as_written(values[key])}" for key in axes if len(axes[key]) > 1)
 
 
 def workload_specs(name: str, workload: StudyWorkload) -> list[WorkloadSpec]:
@@ -80,7 +75,7 @@ def medium_specs(name: str, medium: StudyMedium) -> list[MediumSpec]:
     found = []
     for point in points(medium.options):
         values = values_at(medium.options, point)
-        varied = [text(value) for key, value in values.items() if len(medium.options[key]) > 1]
+        varied = [as_written(value) for key, value in values.items() if len(medium.options[key]) > 1]
         label = ".".join([name, *(UNSAFE.sub("_", value) for value in varied)])
         found.append(MediumSpec(name=short_word(label), type=medium.type, options=values))
     return found
@@ -171,7 +166,7 @@ def _layouts(
         values = values_at(layout.options, point)
         # Two layouts of the same type may differ in a key that has one value in each: then all keys are shown.
         shown = {key: len(layout.options[key]) > 1 or len(same_type) > 1 for key in values}
-        varied = ",".join(f"{key}={text(value)}" for key, value in values.items() if shown[key])
+        varied = ",".join(f"{key}={as_written(value)}" for key, value in values.items() if shown[key])
         yield layout.type, values, _bracketed(layout.type, varied) if len(among) > 1 else varied
 
 

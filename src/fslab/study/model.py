@@ -9,8 +9,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
-from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar
-from fslab.claims.schema import MARGIN, Claim, Names, Published
+from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar, as_written
+from fslab.claims.schema import MARGIN, Claim, Names, Published, Several, several
 from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import MOST_TRIALS, StoppingRule, Until
@@ -29,25 +29,12 @@ def _duration(value: object) -> float:
     return seconds
 
 
-def _variants(value: object) -> object:
-    """Return a single value as a tuple with one item."""
-    if isinstance(value, list | tuple) and not value:
-        raise ValueError("the list is empty")
-    return value if isinstance(value, list | tuple) else (value,)
-
-
 def _tuning(value: object) -> object:
     if not isinstance(value, dict):
         raise ValueError("is not a mapping such as {vm.dirty_bytes: 67108864}")  # noqa: TRY004 - for pydantic
-    return {key: setting(item) for key, item in value.items()}
+    return {key: as_written(item) for key, item in value.items()}
 
 
-def setting(value: object) -> str:
-    """Return a value as text for a file of the kernel. YAML reads a bare ``true`` or ``false`` as a boolean."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-_TEXT = {"type": "string"}
 _NAMED = "mapping of names"
 _REFERENCES = "name, mapping or list"
 _SETTING = {"type": ["string", "number", "boolean"]}
@@ -58,18 +45,11 @@ Duration = Annotated[
 OwnScale = Annotated[
     float | None, Field(gt=0, le=1000), WithJsonSchema({"title": "number", "type": "number"})
 ]
-Texts = Annotated[
-    tuple[str, ...],
-    BeforeValidator(_variants),
-    WithJsonSchema(
-        {"title": "text or list", "anyOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1}]}
-    ),
-]
-Values = Annotated[tuple[Scalar, ...], BeforeValidator(_variants)]
+Values = Annotated[tuple[Scalar, ...], BeforeValidator(several)]
 _GEOMETRY = {"enum": [geometry.value for geometry in Geometry]}
 Geometries = Annotated[
     tuple[Geometry, ...],
-    BeforeValidator(_variants),
+    BeforeValidator(several),
     WithJsonSchema({"anyOf": [_GEOMETRY, {"type": "array", "items": _GEOMETRY, "minItems": 1}]}),
 ]
 Tuning = Annotated[
@@ -121,21 +101,21 @@ class StudyStack(Written):
         title=_REFERENCES,
         description="a layout's name, or a mapping, or a list",
     )
-    filesystem: Texts = Field(
+    filesystem: Several = Field(
         (), description="a file system or a list of them; not on a medium that is not formatted (`directory`)"
     )
-    mkfs_options: Texts = Field(("",), description="as on mkfs's command line; a list holds variants")
-    mount_options: Texts = Field(("defaults",), description="as for `mount -o`; a list holds variants")
+    mkfs_options: Several = Field(("",), description="as on mkfs's command line; a list holds variants")
+    mount_options: Several = Field(("defaults",), description="as for `mount -o`; a list holds variants")
     geometry: Geometries = Field(
         (Geometry.DEFAULT,),
         title="`default`, `aligned`, `none` or list",
         description="stripe options for mkfs: none, so that mkfs may read them from the device (`default`), "
         "the layout's chunk and number of data disks (`aligned`), or options to ignore stripes (`none`)",
     )
-    workloads: Texts | None = Field(None, description="names of the workloads that run on it; default: all")
-    on: Texts = Field((), description="overrides the study's `on`")
-    kernel: Texts = Field((), description="overrides the study's `kernel`")
-    modules: Texts = Field((), description="overrides the study's `modules`")
+    workloads: Several | None = Field(None, description="names of the workloads that run on it; default: all")
+    on: Several = Field((), description="overrides the study's `on`")
+    kernel: Several = Field((), description="overrides the study's `kernel`")
+    modules: Several = Field((), description="overrides the study's `modules`")
     guest_memory: SomeSize | None = Field(None, description="overrides the study's `guest_memory`")
 
 
@@ -221,13 +201,13 @@ class StudyFile(Written):
         description="end a command of a trial that runs longer than this; default: 10 minutes, or four times the "
         "expected time if that is longer",
     )
-    on: Texts = Field(
+    on: Several = Field(
         (), description="where trials run: `host`, a guest (`uml`, `qemu`), or `auto`; default: `host`"
     )
-    kernel: Texts = Field(
+    kernel: Several = Field(
         (), description="file of the guest's kernel; a list compares kernels; default: an installed one"
     )
-    modules: Texts = Field(
+    modules: Several = Field(
         (),
         description="directory of the kernel's modules, one for each `kernel`; default: found beside the kernel",
     )

@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from fslab.cell import Scalar
+from fslab.cell import Scalar, as_written
 from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -18,7 +18,7 @@ from fslab.study import claims, flat, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.inputs import Inputs
 from fslab.study.mistakes import Mistakes, meant, suggestion
-from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload, setting
+from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -28,8 +28,8 @@ from fslab.workloads import REGISTRY as WORKLOADS
 class Draft:
     """The readable part of a study: the valid values by key, and the entries that are complete enough to check.
 
-    ``stack_nodes`` are the stacks with misspelt keys corrected. ``workload_nodes`` are the workloads, merged with those
-    that they extend.
+    ``stack_nodes`` are the stacks with misspelt keys corrected. ``medium_nodes``: also those written in a stack.
+    ``workload_nodes`` are the workloads, merged with those that they extend.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -38,6 +38,7 @@ class Draft:
     workloads: dict[str, StudyWorkload] = field(default_factory=dict)
     inputs: Inputs = field(default_factory=lambda: Inputs(base=None))
     stack_nodes: dict[str, Node] = field(default_factory=dict)
+    medium_nodes: dict[str, Node] = field(default_factory=dict)
     workload_nodes: dict[str, Node] = field(default_factory=dict)
 
 
@@ -91,6 +92,7 @@ def _medium(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     if entry is None or "type" not in values:
         return
     if options.check_points(entry.parse_options, axes, mistakes, node):
+        draft.medium_nodes[name] = node
         draft.media[name] = StudyMedium(**values, options=options.scalars(axes))
 
 
@@ -218,6 +220,6 @@ def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
         note(mistakes, node, "is not a single value", node)
         return
     try:
-        tunables.check(key, setting(node.content))
+        tunables.check(key, as_written(node.content))
     except ValueError as error:
         note(mistakes, node, str(error), node)

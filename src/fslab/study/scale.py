@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fslab import scaling
-from fslab.cell import Scalar
+from fslab.cell import Scalar, as_written
 from fslab.errors import FslabError
 from fslab.scaling import Changes, Scaled, ScaledAmount
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -85,7 +85,7 @@ class _Scaler:
             factor = self._factor(medium.scaled_by)
             if factor == 1.0:
                 continue
-            kept = _from_command_line(self.root.at(("media", name)))
+            kept = _from_command_line(self.draft.medium_nodes[name])
             change = partial(self._medium_at, entry, least_bytes, factor)
             axes = self._axes(f"media.{name}", medium.options, change, kept, factor)
             self.draft.media[name] = medium.model_copy(update={"options": axes})
@@ -94,15 +94,13 @@ class _Scaler:
         return own if own is not None and self.own else self.factor
 
     def guest_memory(self) -> None:
-        if self.root.at(("guest_memory",)).place.rank:
-            return
         for name, stack in self.draft.stacks.items():
-            if stack.guest_memory is None or not _is_size(stack.guest_memory):
+            node, written = self.draft.stack_nodes[name], stack.guest_memory
+            own = "guest_memory" in node.fields
+            if written is None or "guest_memory" in _from_command_line(node if own else self.root):
                 continue
-            written = stack.guest_memory
             least = max((_LEAST_GUEST_BYTES.get(on, _LEAST_OTHER_GUEST_BYTES) for on in stack.on), default=0)
             change = scaling.size(written, self.factor, least_bytes=least, unit_bytes=1 << 20)
-            own = "guest_memory" in self.draft.stack_nodes[name].fields
             self._say(f"stacks.{name}" if own else "", "guest_memory", written, change, self.factor)
             self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})
 
@@ -150,9 +148,9 @@ class _Scaler:
         return {key: tuple(dict.fromkeys(values)) for key, values in found.items()}
 
     def _say(self, entry: str, key: str, written: Scalar, change: ScaledAmount, factor: float) -> None:
-        used = matrix.text(change.value)
+        used = as_written(change.value)
         floor = scaling.on_floor(change, factor)
-        self.found.append(Scaled(entry=entry, key=key, written=matrix.text(written), used=used, floor=floor))
+        self.found.append(Scaled(entry=entry, key=key, written=as_written(written), used=used, floor=floor))
 
     def _sound(
         self, path: tuple[str, str], axes: Axes, parse: Callable[[Mapping[str, Scalar]], object]
@@ -220,11 +218,3 @@ def _written(model: BaseModel, key: str) -> Scalar:
     """Return the default of a key that the study does not set."""
     value = getattr(model, key.replace("-", "_"))
     return value if isinstance(value, Scalar) else str(value)
-
-
-def _is_size(text: str) -> bool:
-    try:
-        parse_size(text)
-    except (ValueError, FslabError):
-        return False
-    return True

@@ -16,6 +16,7 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.fields import adapter_of, keys_of
 from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import Parameters
 
 Schema = dict[str, Any]
 
@@ -34,8 +35,6 @@ LENIENT = {
 
 def schema() -> Schema:
     """Return the whole schema; its ``$defs`` are ``media``, ``layouts``, ``stacks`` and ``workloads``."""
-    media = {name: option_keys(entry.Options) for name, entry in MEDIA}
-    layouts = {name: option_keys(entry.Options) for name, entry in LAYOUTS}
     return {
         "$schema": DIALECT,
         "title": "fslab study",
@@ -44,12 +43,10 @@ def schema() -> Schema:
         "required": [key for key, info in keys_of(StudyFile, described=True).items() if info.is_required()],
         "additionalProperties": False,
         "$defs": {
-            "media": _by_type("type", own_keys(StudyMedium), media, {n: needed(e.Options) for n, e in MEDIA}),
-            "layouts": _by_type(
-                "type", own_keys(StudyLayout), layouts, {n: needed(e.Options) for n, e in LAYOUTS}
-            ),
+            "media": _by_type("type", StudyMedium, {name: entry.Options for name, entry in MEDIA}),
+            "layouts": _by_type("type", StudyLayout, {name: entry.Options for name, entry in LAYOUTS}),
             "stacks": _stack(),
-            "workloads": _workload(),
+            "workloads": _by_type("tool", StudyWorkload, {name: each.Parameters for name, each in WORKLOADS}),
         },
     }
 
@@ -64,20 +61,19 @@ def own_keys(model: type[BaseModel], nested: Mapping[str, Schema] | None = None)
 
 def option_keys(model: type[BaseModel]) -> dict[str, Schema]:
     """Return the schema of a single value for each key of an entry's model (a list of values is a matrix axis)."""
-    return {
+    found = {
         key: {**_field(info, LENIENT), "description": info.description or ""}
         for key, info in keys_of(model, described=True).items()
     }
+    if issubclass(model, Parameters):
+        found |= dict.fromkeys(model.command_keys & found.keys(), COMMAND)
+        found |= {key: {"type": "object"} for key in model.nested_keys}
+    return found
 
 
 def needed(model: type[BaseModel]) -> list[str]:
     """Return the keys without a default."""
     return [key for key, info in keys_of(model).items() if info.is_required()]
-
-
-def is_open(model: type[BaseModel]) -> bool:
-    """Return whether the entry accepts keys that its model does not list."""
-    return model.model_config.get("extra") == "allow"
 
 
 def axis(value: Schema) -> Schema:
@@ -135,15 +131,10 @@ def _nested() -> dict[str, Schema]:
     }
 
 
-def _by_type(
-    key: str,
-    own: dict[str, Schema],
-    types: Mapping[str, dict[str, Schema]],
-    must: Mapping[str, list[str]],
-    open_types: frozenset[str] = frozenset(),
-) -> Schema:
+def _by_type(key: str, model: type[BaseModel], types: Mapping[str, type[BaseModel]]) -> Schema:
     """Return the schema of a mapping whose other keys depend on the value of ``key``."""
-    own = {**own, key: {"enum": sorted(types), "description": own[key]["description"]}}
+    own = own_keys(model)
+    own[key] = {"enum": sorted(types), "description": own[key]["description"]}
     return {
         "type": "object",
         "properties": own,
@@ -154,24 +145,17 @@ def _by_type(
             {
                 "if": {"properties": {key: {"const": name}}, "required": [key]},
                 "then": {
-                    "properties": own | {option: axis(value) for option, value in keys.items()},
-                    "additionalProperties": axis(ANY_VALUE) if name in open_types else False,
-                    "anyOf": [{"required": keys} for keys in (must[name], ["extends"], ["file"])],
+                    "properties": own | {option: axis(value) for option, value in option_keys(each).items()},
+                    # The model may accept keys that it does not list.
+                    "additionalProperties": axis(ANY_VALUE)
+                    if each.model_config.get("extra") == "allow"
+                    else False,
+                    "anyOf": [{"required": keys} for keys in (needed(each), ["extends"], ["file"])],
                 },
             }
-            for name, keys in types.items()
+            for name, each in types.items()
         ],
     }
-
-
-def _workload() -> Schema:
-    types = {name: option_keys(entry.Parameters) for name, entry in WORKLOADS}
-    must = {name: needed(entry.Parameters) for name, entry in WORKLOADS}
-    for name, entry in WORKLOADS:
-        types[name] |= dict.fromkeys(entry.Parameters.command_keys & types[name].keys(), COMMAND)
-        types[name] |= {key: {"type": "object"} for key in entry.Parameters.nested_keys}
-    open_types = frozenset(name for name, entry in WORKLOADS if is_open(entry.Parameters))
-    return _by_type("tool", own_keys(StudyWorkload), types, must, open_types)
 
 
 def _stack() -> Schema:

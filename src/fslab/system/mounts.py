@@ -151,6 +151,15 @@ def flush(directory: Path) -> None:
         os.close(descriptor)
 
 
+def sync(path: Path) -> None:
+    """Call fsync on a file or a directory."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def _unescape(text: str) -> str:
     """Decode space, tab, newline and backslash, which mountinfo writes as octal numbers."""
     return _OCTAL.sub(lambda match: chr(int(match[1], 8)), text)

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from fslab.faults import FILES, Attempt, Fault
-from fslab.faults.ground import Ground, error_of, sync
+from fslab.faults.ground import Ground, error_of
 from fslab.faults.kinds import _writes
 from fslab.system import mounts
+from fslab.system.mounts import sync
 
 _LARGEST, _LEAST = 64 << 20, 4 << 10
 _NAMES = 20_000

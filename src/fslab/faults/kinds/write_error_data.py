@@ -7,8 +7,9 @@ import os
 from collections.abc import Sequence
 
 from fslab.faults import Attempt, Fault
-from fslab.faults.ground import FILE_BYTES, Ground, sync
+from fslab.faults.ground import FILE_BYTES, Ground
 from fslab.faults.kinds import _writes
+from fslab.system.mounts import sync
 
 
 class WriteErrorData(Fault):
