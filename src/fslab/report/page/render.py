@@ -49,7 +49,6 @@ class Listed:
     """A campaign in the list of all campaigns."""
 
     id: str
-    study: str
     title: str
     begun: str
     status: str
