@@ -38,7 +38,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
     leader = row.leader
     if leader is None:
         return RowOutcome(leader=None, comparisons=(), marks={}, ranking=(), apart=())
-    have = {sample.stack for sample in row.samples}
+    have = [sample.stack for sample in row.samples]
     chosen = reference if reference in have else leader.stack
     comparisons = tuple(_comparison(row, pair, chosen, labels) for pair in row.of(chosen))
     paired = {stack for pair in row.of(chosen) for stack in (pair.a, pair.b)}
@@ -55,7 +55,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
         comparisons=comparisons,
         marks=_marks(row, leader.stack),
         ranking=ranking if len(have) > 1 else (),
-        apart=tuple(labels[stack] for stack in have - paired - {chosen}),
+        apart=tuple(labels[stack] for stack in have if stack not in {*paired, chosen}),
     )
 
 
