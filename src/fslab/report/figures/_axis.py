@@ -53,14 +53,15 @@ def title_of(metric: str, unit: Unit, better: Direction) -> str:
     return f"{name} (lower is better)" if better is Direction.LOWER else name
 
 
-def switches(channel: str, title: str, unit: Unit) -> dict[str, Any]:
+def switches(channel: str, title: str, unit: Unit, better: Direction) -> dict[str, Any]:
     """Return what a page needs to switch between values and ratios: the channel, its titles and labels."""
+    best = "largest" if better is Direction.NEITHER else "best"
     return {
         SWITCH: {
             "channel": channel,
             "absolute": {"title": title, "labelExpr": label_expression(unit)},
             "ratio": {
-                "title": f"{title.partition(',')[0]}, ÷ the best median",
+                "title": f"{title.partition(',')[0]}, ÷ the {best} median",
                 "labelExpr": "format(datum.value, '.3~r') + ' ×'",
             },
         }
