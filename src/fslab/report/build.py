@@ -134,9 +134,9 @@ class _Means:
         missing = [
             label_of[item.stack]
             for item in summaries
-            if not item.values and not item.n_impossible and item.stack in group.trials
+            if not item.values and not item.is_impossible and item.planned
         ]
-        impossible = [label_of[item.stack] for item in summaries if item.n_impossible and not item.values]
+        impossible = [label_of[item.stack] for item in summaries if item.is_impossible and not item.values]
         return Row(
             workload=group.label,
             metric=metric.name,

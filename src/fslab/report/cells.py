@@ -75,7 +75,7 @@ def _value(row: Row, summary: Summary) -> str:
 
 def _spread(row: Row, summary: Summary) -> str:
     if not summary.values:
-        return _absence(summary)
+        return absence(summary)
     count = len(summary.values)
     few = f" of {count}" if count < usual_count(row) else ""
     if summary.spread is None:
@@ -84,8 +84,9 @@ def _spread(row: Row, summary: Summary) -> str:
     return f"± {percent:.1f} %{few}" if percent < 9.95 else f"± {percent:.0f} %{few}"
 
 
-def _absence(summary: Summary) -> str:
-    if summary.n_failed and summary.n_failed == summary.n_impossible:
+def absence(summary: Summary) -> str:
+    """Return why a field has no value."""
+    if summary.is_impossible:
         return "not possible here"
     if summary.n_failed:
         return "failed"
