@@ -1,8 +1,10 @@
 """The result of comparing stacks, as plain values: which stacks differ, by how much, and the ranking."""
 
 from enum import StrEnum
+from typing import Self
 
 from fslab.cell import Frozen
+from fslab.stats.interval import Interval
 
 COARSE = 0.2  # a tie is inconclusive if only a larger difference would be detected
 
@@ -37,6 +39,10 @@ class Span(Frozen):
     low: float
     high: float
     coverage: float
+
+    @classmethod
+    def of(cls, interval: Interval) -> Self:
+        return cls(low=interval.low, high=interval.high, coverage=interval.coverage)
 
 
 class Comparison(Frozen):

@@ -171,7 +171,7 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
         stack=stack.id,
         values=tuple(values),
         median=median(values),
-        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        interval=Span.of(interval) if interval else None,
         spread=half_range(values),
         n_usable=len(sound),
         n_with_warnings=sum(map(has_warnings, odd)),
