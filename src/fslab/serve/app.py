@@ -43,7 +43,7 @@ class Pages:
                 state = state_of(as_it_is(campaign, store), store)
                 rows.append(
                     render.Listed(
-                        id=campaign.id, title=campaign.study_title, begun=f"{campaign.created:%Y-%m-%d %H:%M}",
+                        id=campaign.id, title=campaign.study_title, begun=campaign.created,
                         cells=len(campaign.cells), trials=state.trials, status=state.status,
                     )
                 )  # fmt: skip
@@ -52,7 +52,7 @@ class Pages:
     def fleet(self, _request: Request) -> Response:
         """Return the page of the fleet that shares this store."""
         with Store.open(self.url, create=False) as store:
-            return HTMLResponse(render.fleet(fleet_page.page(FleetStore(store))))
+            return HTMLResponse(fleet_page.page(FleetStore(store)))
 
     def changes(self, request: Request) -> Response:
         """Return the page with the changes over time on all machines that ran a study."""
@@ -98,7 +98,7 @@ class Pages:
                 if found is None:
                     alone = len(campaigns) == 1 and states[0].running
                     live = render.LivePage(
-                        home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None,
+                        events=f"/campaign/{campaigns[0].id}/events" if alone else None,
                         known=states[0].text,
                     )  # fmt: skip
                     found = pages.html_of(pages.page_of(campaigns, store), live)
