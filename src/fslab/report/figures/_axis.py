@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fslab.units import Direction, Unit
@@ -19,6 +20,13 @@ DECADES = {"condition": {"test": _IS_DECADE, "value": 0.9}, "value": 0.25}
 def rounded(value: float | None) -> float | None:
     """Round to five significant digits, which exceeds a figure's resolution and takes a third of the bytes."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
+
+
+def row(values: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as one row of a figure's data, its numbers rounded."""
+    return {
+        name: rounded(value) if isinstance(value, float) else value for name, value in asdict(values).items()
+    }
 
 
 def label_expression(unit: Unit) -> str:
