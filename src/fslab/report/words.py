@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from math import log
 
 from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank, Span
+from fslab.report.model import Counts
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import Direction, listed, ratio_text
+from fslab.units import Direction, counted, listed, ratio_text
 
 MANY = 4
 SEVERITY_WORD = {"doubt": "warning"}  # stores keep the former name
@@ -48,6 +49,18 @@ def row_words(
         *_medians(leader, comparisons),
     ]
     return "; ".join(parts) if parts else f"only {leader} was measured"
+
+
+def trials_words(counts: Counts) -> str:
+    """Return ``18 trials: 15 usable, 2 of them with warnings, 1 invalid, 2 failed``."""
+    flawed = (
+        (counts.doubt, "of them with warnings"),
+        (counts.invalid, "invalid"),
+        (counts.failed - counts.impossible, "failed"),
+        (counts.impossible, "not possible here"),
+    )
+    told = [f"{counts.sound} usable", *(f"{number} {word}" for number, word in flawed if number)]
+    return f"{counted(counts.stored, 'trial')}: {', '.join(told)}"
 
 
 def of_differences(count: int, of: int, one: str, many: str) -> str:
