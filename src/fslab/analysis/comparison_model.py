@@ -77,6 +77,10 @@ class Comparison(Frozen):
     more: float | None = None
     more_interval: Span | None = None
 
+    def other(self, stack: str | None) -> str:
+        """Return the label of the stack that ``stack`` is compared with."""
+        return self.denominator if self.numerator == stack else self.numerator
+
 
 class Rank(Frozen):
     """One place of a ranking: stacks (labels) that are indistinguishable.

@@ -118,7 +118,7 @@ def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
     if not items:
         return []
     if len(items) == 1:
-        return [f"{leader} and {_other(leader, items[0])} {word}: {_within(items[0])}"]
+        return [f"{leader} and {items[0].other(leader)} {word}: {_within(items[0])}"]
     if len(items) > MANY:
         shares = [item.detectable for item in items if item.detectable is not None]
         seen = f", > {share_text(max(shares))} detectable" if shares else ""
@@ -129,7 +129,7 @@ def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
         )
         within = f" (within {'–'.join(ratio_text(low, high))} ×{seen})" if spans else ""
         return [f"{word}: {leader} and {len(items)} others{within}"]
-    each = (f"{_other(leader, item)} ({_within(item)})" for item in items)
+    each = (f"{item.other(leader)} ({_within(item)})" for item in items)
     return [f"{word}: {leader} and {', '.join(each)}"]
 
 
@@ -152,7 +152,7 @@ def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
     """Return one sentence for all of them: how many complete blocks there are, and how many are needed."""
     if not alike:
         return []
-    others = listed([_other(leader, item) for item in alike])
+    others = listed([item.other(leader) for item in alike])
     fewest = min(min(item.n) for item in alike)
     needed = max(item.needed for item in alike)
     blocks = f"{fewest} complete block{'s' * (fewest != 1)}; {needed} needed"
@@ -171,7 +171,7 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
         return []
     which = ""
     if len(unsure) < len(seen):
-        which = f" ({listed([_other(leader, item) for item in unsure])})"
+        which = f" ({listed([item.other(leader) for item in unsure])})"
     return [f"not significant after Holm correction{which}: run more trials"]
 
 
@@ -187,7 +187,7 @@ def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
         return []
     which = "this difference holds"
     if len(comparisons) > 1:
-        which = f"the difference from {listed([_other(leader, item) for item in fragile])} holds"
+        which = f"the difference from {listed([item.other(leader) for item in fragile])} holds"
     return [f"{which} only if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"]
 
 
@@ -196,9 +196,7 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     far = [item for item in comparisons if _far(item)]
     if not far:
         return []
-    told = listed(
-        [f"{ratio_text(item.of_medians or 1.0)[0]} ({_other(leader, item)})" for item in far[:MANY]]
-    )
+    told = listed([f"{ratio_text(item.of_medians or 1.0)[0]} ({item.other(leader)})" for item in far[:MANY]])
     others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
     how = "from all pairs of trials" if any(item.method == "rank_sum" for item in far) else "block by block"
     if all(item.at_same_speed for item in far):
@@ -225,7 +223,3 @@ def ranking_words(ranking: Sequence[Rank]) -> str:
         ahead = "".join(f" ({first} before {second})" for first, second in place.ahead)
         places.append(f"{place.rank}.{tied} {', '.join(place.stacks)}{ahead}")
     return " · ".join(places)
-
-
-def _other(leader: str, item: Comparison) -> str:
-    return item.denominator if item.numerator == leader else item.numerator
