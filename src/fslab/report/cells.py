@@ -6,6 +6,7 @@ from rich.text import Text
 
 from fslab.analysis.comparison_model import Mark
 from fslab.report.model import Row, Summary
+from fslab.report.words import share_text
 from fslab.units import Direction, Unit, counted, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
@@ -80,8 +81,7 @@ def _spread(row: Row, summary: Summary) -> str:
     few = f" of {count}" if count < usual_count(row) else ""
     if summary.spread is None:
         return counted(count, "trial")
-    percent = summary.spread * 100
-    return f"± {percent:.1f} %{few}" if percent < 9.95 else f"± {percent:.0f} %{few}"
+    return f"± {share_text(summary.spread)}{few}"
 
 
 def absence(summary: Summary) -> str:

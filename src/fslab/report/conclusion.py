@@ -49,9 +49,10 @@ def conclude(report: Report) -> Conclusion:
     standings = tuple(
         _standing(row, report, kinds) for row in report.rows if any(s.values for s in row.summaries)
     )
-    found = [*_of_campaign(report), *(_important(note, report.counts.stored) for note in _weightiest(report))]
+    of_campaign = tuple(_of_campaign(report))
+    found = [*of_campaign, *(_important(note, report.counts.stored) for note in _weightiest(report))]
     shown = tuple(found[:MOST_WARNINGS])
-    notes = sum(1 for each in shown if each not in set(_of_campaign(report)))
+    notes = len(shown[len(of_campaign) :])
     return Conclusion(
         sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
         standings=standings,
