@@ -10,8 +10,8 @@ from tests.browser.conftest import SCREENSHOTS, Opened, Opener
 
 from fslab.record import Value
 from fslab.report.page import assemble, render
+from fslab.report.page.compare import comparisons
 from fslab.report.page.model import Page, PageClaim, PageStatement
-from fslab.report.sources import comparisons
 from fslab.units import Unit
 
 MARKS = """id => {

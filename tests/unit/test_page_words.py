@@ -201,9 +201,7 @@ def test_what_a_study_does_not_ask_is_blank() -> None:
     """The study runs workload a on both stacks, and workload b on xfs only."""
     a, b = work("a"), work("b")
     report, _, _ = made([(stack("ext4"), a, 1000), (stack("xfs"), a, 2000), (stack("xfs"), b, 500)])
-    ids = {each.name: each.id for each in report.stacks}
-    asked = {("a", ids["ext4"]), ("a", ids["xfs"]), ("b", ids["xfs"])}
-    rows = heat.rows(report, conclude(report).standings, {"a": "w-a", "b": "w-b"}, asked)
+    rows = heat.rows(report, conclude(report).standings, {"a": "w-a", "b": "w-b"})
     assert [[tile.asked for tile in row.tiles] for row in rows] == [[True, True], [False, True]]
     assert [(stacks, [row.workload for row in alike]) for stacks, alike in render._heats(rows)] == [
         ([0, 1], ["a"]),

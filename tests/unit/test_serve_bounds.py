@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from fslab.campaign import liveness
 from fslab.serve import bounds, server
 from fslab.serve.app import application
 from fslab.serve.guard import Access
@@ -37,7 +38,7 @@ def released() -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
+def connect(tmp_path: Path, released: threading.Event, monkeypatch: pytest.MonkeyPatch) -> Iterator[Connect]:
     """Yield a function that connects to the test's own server, which has a store with one campaign."""
     url = str(tmp_path / "store.sqlite")
     with Store.open(url) as store:
@@ -47,8 +48,9 @@ def connect(tmp_path: Path, released: threading.Event) -> Iterator[Connect]:
                 created=datetime(2026, 11, 20, tzinfo=UTC),
             )
         )  # fmt: skip
+    monkeypatch.setattr(liveness, "is_running", lambda _: not released.is_set())
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    app = application(url, Access.of("localhost"), lambda _: not released.is_set())
+    app = application(url, Access.of("localhost"))
     with ExitStack() as undo:
         listening = undo.enter_context(
             closing(socket.create_server(("127.0.0.1", 0), backlog=server.BACKLOG))

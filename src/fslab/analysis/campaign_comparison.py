@@ -7,14 +7,14 @@ a comparison.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis import campaign_comparison_means
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, FactChange, Side
-from fslab.analysis.groups import MetricsOf, headline_metrics
+from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.interim import COVERAGE
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
@@ -98,7 +98,6 @@ def compare_results(
     paired: bool = False,
     allowed: Collection[str] = (),
     metrics: Collection[str] = (),
-    coverage: float = COVERAGE,
     metrics_of: MetricsOf = headline_metrics,
 ) -> CampaignComparison:
     """Compare B with A: one line for each headline metric (or each of ``metrics``) of each cell that both have.
@@ -107,21 +106,25 @@ def compare_results(
     may differ.
     """
     matched = match(a.cells, b.cells, by)
-    found = [
-        line
-        for partners in matched.partners
-        for figures in [figures_of(partners.a, [(a, a.trials)]) | figures_of(partners.b, [(b, b.trials)])]
-        for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of)
-        for line in [_line(partners, metric, a, b, paired=paired, coverage=coverage)]
-    ]
-    compared = lines.with_family(found, 1 - coverage)
+    own_a, own_b = by_cell(a.trials), by_cell(b.trials)
+    figures_a, figures_b = figures_by_workload(a.trials), figures_by_workload(b.trials)
+    looks, several = a.looks, a.several or b.several
+    found = []
+    for each in matched.partners:
+        trials = (own_a.get(each.a.id, ()), own_b.get(each.b.id, ()))
+        figures = figures_a.get(work_of(each.a), {}) | figures_b.get(work_of(each.b), {})
+        found += [
+            _line(each, metric, trials, several=several, paired=paired and not several, looks=looks)
+            for metric in metrics_for(each.a.workload, figures, metrics, metrics_of)
+        ]
+    compared = lines.with_family(found, 1 - COVERAGE)
     return CampaignComparison(
         a=_side(a),
         b=_side(b),
-        coverage=coverage,
+        coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=campaign_comparison_means.means(compared, coverage),
+        means=campaign_comparison_means.means(compared, COVERAGE),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
     )
@@ -152,40 +155,32 @@ def metrics_for(
     ]
 
 
-def figures_of(cell: Cell, measured: Iterable[tuple[object, Iterable[TrialRecord]]]) -> dict[str, Unit]:
-    """Return names and units of all metrics and probes of a cell's workload, identified by tool and parameters."""
-    work = (cell.workload.tool, cell.workload.parameters)
-    return {
-        name: value.unit
-        for _, trials in measured
-        for trial in trials
-        if (trial.cell.workload.tool, trial.cell.workload.parameters) == work
-        for name, value in (trial.metrics | trial.probes).items()
-    }
+def work_of(cell: Cell) -> Hashable:
+    """Return what identifies a cell's workload, independent of its name."""
+    return cell.workload.tool, frozenset(cell.workload.parameters.items())
+
+
+def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[str, Unit]]:
+    """Return workload (``work_of``) → names and units of all its metrics and probes."""
+    found: dict[Hashable, dict[str, Unit]] = {}
+    for trial in trials:
+        known = found.setdefault(work_of(trial.cell), {})
+        known |= {name: value.unit for name, value in (trial.metrics | trial.probes).items()}
+    return found
 
 
 def _line(
-    partners: Partners, metric: Metric, a: Results, b: Results, *, paired: bool, coverage: float
-) -> ComparisonLine:
-    several = a.several or b.several
-    values = lines.medians_of if several else lines.values_of
-    left, right = values(a.trials, partners.a, metric.name), values(b.trials, partners.b, metric.name)
-    estimate = lines.estimate_of(left, right, paired=paired and not several, looks=a.looks, coverage=coverage)
-    made = lines.line(
+    partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], *,
+    several: bool, paired: bool, looks: Looks | None,
+) -> ComparisonLine:  # fmt: skip
+    values = lines.medians_by_campaign if several else lines.values_by_block
+    left, right = (values(own, metric.name) for own in trials)
+    estimate = lines.estimate_of(left, right, paired=paired, looks=looks, coverage=COVERAGE)
+    failed_a, failed_b = (sum(map(is_failed, own)) for own in trials)
+    return lines.line(
         (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimate,
-        sampled="campaigns" if several else "trials",
+        sampled="campaigns" if several else "trials", failed=(failed_a, failed_b),
     )  # fmt: skip
-    failed_a, failed_b = _failed(a, partners.a), _failed(b, partners.b)
-    return made.model_copy(
-        update={
-            "a": made.a.model_copy(update={"failed": failed_a}),
-            "b": made.b.model_copy(update={"failed": failed_b}),
-        }
-    )
-
-
-def _failed(results: Results, cell: Cell) -> int:
-    return sum(is_failed(trial) for trial in results.trials if trial.cell.id == cell.id)
 
 
 def _side(results: Results) -> Side:
@@ -232,19 +227,32 @@ def _circumstances(results: Results, matched: Matched, by: MatchedBy, side: int)
     cells = [(partners.a, partners.b)[side] for partners in matched.partners]
     kept = {cell.id: partners.a.id for cell, partners in zip(cells, matched.partners, strict=True)}
     trials = [trial for trial in results.trials if trial.cell.id in kept]
+    name_of = None if by is MatchedBy.WORKLOAD else lambda trial: kept[trial.cell.id]
+    return circumstances_of(trials, cells, results.machine or {}, name_of)
+
+
+def circumstances_of(
+    trials: Sequence[TrialRecord], cells: Sequence[Cell], machine: dict[str, Any],
+    name_of: Callable[[TrialRecord], str] | None,
+) -> Circumstances:  # fmt: skip
+    """Return the facts stored with trials; those of trials in a guest are of the guest.
+
+    ``machine``: used if there is no trial. ``name_of``: of what a trial's device is a fact; None: devices are left out.
+    """
     devices: dict[str, list[dict[str, Any]]] = {}
-    for trial in trials if by is not MatchedBy.WORKLOAD else ():
-        devices.setdefault(kept[trial.cell.id], []).append(trial.provenance.device)
+    if name_of is not None:
+        for trial in trials:
+            devices.setdefault(name_of(trial), []).append(trial.provenance.device)
     return Circumstances(
-        machine=without_repeats([trial.provenance.machine for trial in trials]) or [results.machine or {}],
+        machine=_without_repeats([trial.provenance.machine for trial in trials]) or [machine],
         tuning=cells[0].tuning if cells else {},
-        tools=without_repeats([trial.provenance.tools for trial in trials]),
-        devices={name: without_repeats(each) for name, each in devices.items()},
+        tools=_without_repeats([trial.provenance.tools for trial in trials]),
+        devices={name: _without_repeats(each) for name, each in devices.items()},
         media=frozenset(cell.stack.medium.type for cell in cells),
     )
 
 
-def without_repeats(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def _without_repeats(dicts: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the distinct, non-empty dicts. Nearly all trials repeat the same one, and comparing all would be slow."""
     return list({json.dumps(each, sort_keys=True, default=str): each for each in dicts if each}.values())
 

@@ -34,13 +34,8 @@ def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
     return known.metrics() if known else ()
 
 
-def values_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
-    """Return the values of a cell's usable trials by block. A probe is used if there is no metric with this name."""
-    return values_by_block((trial for trial in trials if trial.cell.id == cell.id), metric)
-
-
 def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
-    """Return the same as ``values_of`` for trials that all belong to one cell."""
+    """Return the values of a cell's usable trials by block. A probe is used if there is no metric with this name."""
     found: dict[int, float] = {}
     for trial in trials:
         if is_usable(trial):
@@ -50,18 +45,18 @@ def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, flo
     return found
 
 
-def medians_of(trials: Iterable[TrialRecord], cell: Cell, metric: str) -> dict[int, float]:
+def medians_by_campaign(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
     """Return the median of each campaign's usable trials of a cell, numbered in the order of the campaigns."""
     by_campaign: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         by_campaign.setdefault(trial.key.campaign, []).append(trial)
-    found = (median(list(values_of(each, cell, metric).values())) for each in by_campaign.values())
+    found = (median(list(values_by_block(each, metric).values())) for each in by_campaign.values())
     return dict(enumerate(value for value in found if value is not None))
 
 
 def line(
     cells: tuple[Cell, Cell], metric: Metric, a: Sequence[float], b: Sequence[float], estimate: RatioEstimate, *,
-    sampled: str,
+    sampled: str, failed: tuple[int, int] = (0, 0),
 ) -> ComparisonLine:  # fmt: skip
     """Return B ÷ A for one metric of a cell and its partner. ``with_family`` adds ``p_family`` and the verdict."""
     cell, interval = cells[0], estimate.interval
@@ -75,10 +70,10 @@ def line(
         metric=metric.name,
         unit=metric.unit,
         better=metric.better,
-        a=_sample(a),
-        b=_sample(b),
+        a=_sample(a, failed[0]),
+        b=_sample(b, failed[1]),
         ratio=estimate.ratio,
-        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        interval=Span.of(interval) if interval else None,
         p_value=estimate.p_value,
         p_family=None,
         holds_together=None,
@@ -227,5 +222,7 @@ def _quotient(above: float | None, below: float | None) -> float | None:
     return above / below if above is not None and below else None
 
 
-def _sample(values: Sequence[float]) -> SampleSummary:
-    return SampleSummary(values=tuple(values), median=median(values), spread=half_range(values))
+def _sample(values: Sequence[float], failed: int) -> SampleSummary:
+    return SampleSummary(
+        values=tuple(values), median=median(values), spread=half_range(values), failed=failed
+    )

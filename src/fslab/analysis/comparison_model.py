@@ -1,8 +1,10 @@
 """The result of comparing stacks, as plain values: which stacks differ, by how much, and the ranking."""
 
 from enum import StrEnum
+from typing import Self
 
 from fslab.cell import Frozen
+from fslab.stats.interval import Interval
 
 COARSE = 0.2  # a tie is inconclusive if only a larger difference would be detected
 
@@ -38,6 +40,10 @@ class Span(Frozen):
     high: float
     coverage: float
 
+    @classmethod
+    def of(cls, interval: Interval) -> Self:
+        return cls(low=interval.low, high=interval.high, coverage=interval.coverage)
+
 
 class Comparison(Frozen):
     """The ratio ``numerator`` ÷ ``denominator`` (labels of stacks). Above 1, the row's leader is better.
@@ -70,6 +76,10 @@ class Comparison(Frozen):
     at_same_speed: bool = False
     more: float | None = None
     more_interval: Span | None = None
+
+    def other(self, stack: str | None) -> str:
+        """Return the label of the stack that ``stack`` is compared with."""
+        return self.denominator if self.numerator == stack else self.numerator
 
 
 class Rank(Frozen):

@@ -12,7 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from fslab.analysis import labels
-from fslab.analysis.campaign_comparison import figures_of, metrics_for
+from fslab.analysis.campaign_comparison import figures_by_workload, metrics_for, work_of
 from fslab.analysis.comparison_model import Span
 from fslab.analysis.fleet_facts import RowFacts, splits
 from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinct_cells, identity
@@ -53,12 +53,15 @@ def fleet(
     machines = by_machine(campaigns)
     pairs = list(_pairs(distinct_cells(campaigns), against))
     pairs.sort(key=lambda pair: -sum(machine.measured >= {*pair.identities} for machine in machines))
+    figures = figures_by_workload(trial for _, trials in campaigns for trial in trials)
     rows, facts, partial = [], [], []
     for pair in pairs:
         if workloads and pair.cell.workload.name not in workloads:
             continue
         known = {machine.name: machine.facts_with(pair.identities) for machine in machines}
-        for metric in metrics_for(pair.cell.workload, figures_of(pair.cell, campaigns), metrics, metrics_of):
+        for metric in metrics_for(
+            pair.cell.workload, figures.get(work_of(pair.cell), {}), metrics, metrics_of
+        ):
             row = _row(pair, metric, machines)
             if row is None:
                 partial.append(f"{pair.workload} on {pair.stack}, {metric.name}")
@@ -153,7 +156,7 @@ def _on_one_machine(
     if mostly_equal(differences):
         return None
     error = found.widening * stdev(differences) / sqrt(len(common))
-    interval = Span(low=found.interval.low, high=found.interval.high, coverage=found.interval.coverage)
+    interval = Span.of(found.interval)
     ratio = MachineRatio(machine=name, ratio=exp(fmean(differences)), n=len(common), interval=interval)
     return ratio, Estimate(mean=fmean(differences), error=error, size=len(common))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fslab.analysis.campaign_comparison_lines import values_by_block
+from fslab.analysis.groups import by_cell
 from fslab.analysis.matching import PLACES
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.cell import Cell
@@ -82,11 +83,9 @@ def by_machine(campaigns: Measured) -> list[Machine]:
             machine = Machine(name=name if seen[name] == 1 else f"{name} ({seen[name]})")
             known[identifier] = machine
             found.append(machine)
-        by_cell: dict[str, list[TrialRecord]] = {}
-        for trial in trials:
-            by_cell.setdefault(trial.cell.id, []).append(trial)
+        own = by_cell(trials)
         machine.campaigns.append(campaign)
-        machine.trials.append({identity(cell): by_cell.get(cell.id, []) for cell in campaign.cells})
+        machine.trials.append({identity(cell): own.get(cell.id, []) for cell in campaign.cells})
     return found
 
 

@@ -1,6 +1,6 @@
 """Groups trials by workload: the same workload on each stack, and its figures by block. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from fslab.analysis import labels
@@ -41,11 +41,17 @@ class Group:
         return self._values.setdefault((metric, stack), found)
 
 
+def by_cell(trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:
+    """Return cell id → its trials, in the given order."""
+    found: dict[str, list[TrialRecord]] = {}
+    for trial in trials:
+        found.setdefault(trial.cell.id, []).append(trial)
+    return found
+
+
 def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Group]:
     """Yield one group per workload, in the order of the plan."""
-    by_cell: dict[str, list[TrialRecord]] = {cell.id: [] for cell in cells}
-    for trial in sorted(trials, key=lambda trial: trial.key.block):
-        by_cell.setdefault(trial.cell.id, []).append(trial)
+    own = by_cell(sorted(trials, key=lambda trial: trial.key.block))
     alike = by_workload(cells)
     names = labels.workload_labels([group[0] for group in alike])
     for label, group in zip(names, alike, strict=True):
@@ -53,7 +59,7 @@ def groups(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> Iterator[Gro
             label=label,
             workload=group[0].workload,
             cells={cell.stack_id: cell for cell in group},
-            trials={cell.stack_id: by_cell[cell.id] for cell in group},
+            trials={cell.stack_id: own.get(cell.id, []) for cell in group},
         )
 
 

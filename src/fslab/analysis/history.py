@@ -4,19 +4,25 @@ Combines the statistics of ``stats`` with the facts of ``machine.facts``; define
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Self
 
-from fslab.analysis.campaign_comparison import change_of, figures_of, metrics_for, without_repeats
-from fslab.analysis.campaign_comparison_lines import change_words, values_of
+from fslab.analysis.campaign_comparison import (
+    change_of,
+    circumstances_of,
+    figures_by_workload,
+    metrics_for,
+    work_of,
+)
+from fslab.analysis.campaign_comparison_lines import change_words, values_by_block
 from fslab.analysis.campaign_comparison_model import FactChange
 from fslab.analysis.comparison_model import Span
-from fslab.analysis.groups import MetricsOf, headline_metrics
+from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.cell import Cell
 from fslab.machine import facts
-from fslab.machine.differences import Circumstances
 from fslab.record import Metric, TrialRecord
 from fslab.stats.changes import change_points
 from fslab.stats.compare import compare_ratio
@@ -47,15 +53,18 @@ def history(
     here = [(campaign, trials) for campaign, trials in campaigns if _machine(campaign) == _machine(latest)]
     measured = [(campaign, trials) for campaign, trials in here if trials]
     steps = _steps([campaign for campaign, _ in measured], {each.id: trials for each, trials in measured})
+    figures = figures_by_workload(trial for _, trials in measured for trial in trials)
+    past = [_PastCampaign.of(campaign, trials) for campaign, trials in measured]
     series = [
-        _series(cell, metric, measured, steps)
+        _series(cell, metric, own, steps)
         for cell in latest.cells
         if (not stacks or {cell.stack.name, cell.stack.filesystem} & set(stacks))
         and (not workloads or cell.workload.name in workloads)
-        for metric in metrics_for(cell.workload, figures_of(cell, measured), metrics, metrics_of)
+        for own in [[(each.campaign, each.trials_of(cell)) for each in past]]
+        for metric in metrics_for(cell.workload, figures.get(work_of(cell), {}), metrics, metrics_of)
     ]
-    known = {_content(cell) for cell in latest.cells}
-    former = {_content(cell) for campaign, _ in here for cell in campaign.cells} - known
+    known = {cell.content_id for cell in latest.cells}
+    former = {cell.content_id for campaign, _ in here for cell in campaign.cells} - known
     return History(
         study=latest.study_id,
         machine=_machine(latest),
@@ -73,16 +82,30 @@ def _machine(campaign: MeasuredCampaign) -> str | None:
     return None if name is None else str(name)
 
 
-def _content(cell: Cell) -> str:
-    """Return the identity of a measurement, independent of names. Cells with different content are different series."""
-    return cell.content_id
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _PastCampaign:
+    """A campaign with its cells by content and its trials by cell id, so that each is looked up, not searched for."""
 
+    campaign: MeasuredCampaign
+    cells: Mapping[str, Sequence[Cell]]
+    trials: Mapping[str, Sequence[TrialRecord]]
 
-def _same(cell: Cell, among: Sequence[Cell]) -> Cell | None:
-    """Return the cell of another campaign that measures the same; if there are several, the one with the same names."""
-    found = [other for other in among if _content(other) == _content(cell)]
-    named = [other for other in found if _names(other) == _names(cell)]
-    return next(iter(named or found), None)
+    @classmethod
+    def of(cls, campaign: MeasuredCampaign, trials: Sequence[TrialRecord]) -> Self:
+        cells: dict[str, list[Cell]] = {}
+        for cell in campaign.cells:
+            cells.setdefault(cell.content_id, []).append(cell)
+        return cls(campaign=campaign, cells=cells, trials=by_cell(trials))
+
+    def trials_of(self, cell: Cell) -> Sequence[TrialRecord]:
+        """Return the trials of the cell that measures the same; if there are several, of the one with the same names.
+
+        Cells with different content are different series.
+        """
+        found = self.cells.get(cell.content_id, ())
+        named = [other for other in found if _names(other) == _names(cell)]
+        same = next(iter(named or found), None)
+        return () if same is None else self.trials.get(same.id, ())
 
 
 def _names(cell: Cell) -> tuple[str, str]:
@@ -95,12 +118,10 @@ def _series(
     measured: Past,
     steps: Mapping[str, HistoryStep],
 ) -> HistorySeries:
-    points = []
-    for campaign, trials in measured:
-        same = _same(cell, campaign.cells)
-        values = [] if same is None else list(values_of(trials, same, metric.name).values())
-        if values:
-            points.append(_point(campaign, values))
+    valued = (
+        (campaign, list(values_by_block(trials, metric.name).values())) for campaign, trials in measured
+    )
+    points = [_point(campaign, values) for campaign, values in valued if values]
     return HistorySeries(
         stack=cell.stack.name,
         workload=cell.workload.name,
@@ -119,14 +140,8 @@ def _point(campaign: MeasuredCampaign, values: Sequence[float]) -> HistoryPoint:
         raise ValueError("a point has values")
     return HistoryPoint(
         campaign=campaign.id, created=campaign.created, median=estimate.median, n=len(values),
-        interval=_span(estimate.interval),
+        interval=Span.of(estimate.interval) if estimate.interval else None,
     )  # fmt: skip
-
-
-def _span(interval: Any) -> Span | None:
-    if interval is None:
-        return None
-    return Span(low=interval.low, high=interval.high, coverage=interval.coverage)
 
 
 def _changes(
@@ -145,7 +160,8 @@ def _changes(
         later = medians[change.index : bounds[number + 1]]
         estimate = compare_ratio(later, earlier)
         before, since = points[change.index - 1].campaign, points[change.index].campaign
-        ratio, interval = estimate.ratio, _span(estimate.interval)
+        ratio = estimate.ratio
+        interval = Span.of(estimate.interval) if estimate.interval else None
         changes.append(
             LevelChange(
                 since=since, before=before, ratio=ratio, interval=interval, p_value=change.p_value,
@@ -170,24 +186,15 @@ def _steps(
 ) -> dict[str, HistoryStep]:
     """Return the facts, of any weight, that changed since the previous campaign, by id of the later campaign."""
     found: dict[str, HistoryStep] = {}
-    known = {campaign.id: _circumstances(campaign, trials[campaign.id]) for campaign in campaigns}
+    known = {
+        campaign.id: circumstances_of(
+            trials[campaign.id], campaign.cells, campaign.machine, lambda trial: trial.cell.content_id
+        )
+        for campaign in campaigns
+    }
     for one, two in pairwise(campaigns):
         differing = facts.differing(known[one.id], known[two.id])
         changed = tuple(change_of(each, ()) for each in differing if each.known)
         if changed:
             found[two.id] = HistoryStep(before=one.id, after=two.id, facts=changed)
     return found
-
-
-def _circumstances(campaign: MeasuredCampaign, trials: Sequence[TrialRecord]) -> Circumstances:
-    """Return the facts stored with the campaign's trials. Trials in a guest have the facts of the guest."""
-    devices: dict[str, list[dict[str, Any]]] = {}
-    for trial in trials:
-        devices.setdefault(_content(trial.cell), []).append(trial.provenance.device)
-    return Circumstances(
-        machine=without_repeats([trial.provenance.machine for trial in trials]) or [campaign.machine],
-        tuning=campaign.cells[0].tuning if campaign.cells else {},
-        tools=without_repeats([trial.provenance.tools for trial in trials]),
-        devices={name: without_repeats(each) for name, each in devices.items()},
-        media=frozenset(cell.stack.medium.type for cell in campaign.cells),
-    )

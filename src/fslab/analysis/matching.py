@@ -61,13 +61,14 @@ def match(a: Iterable[Cell], b: Iterable[Cell], by: MatchedBy) -> Matched:
             _workload_by_name,
         ]
     partner: dict[str, Cell] = {}
+    taken: set[str] = set()
     for key in keys:
         partner |= _paired(
             [cell for cell in left.values() if cell.id not in partner],
-            [cell for cell in right.values() if cell not in partner.values()],
+            [cell for cell in right.values() if cell.id not in taken],
             key,
         )
-    taken = {cell.id for cell in partner.values()}
+        taken = {cell.id for cell in partner.values()}
     return Matched(
         partners=tuple(
             Partners(a=cell, b=partner[name], differences=_between(cell, partner[name], by))

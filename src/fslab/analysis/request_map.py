@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
 
 from fslab import texts
+from fslab.cell import Frozen
 from fslab.record import Value
 from fslab.units import LARGEST_BYTES, LONGEST_S, Unit
 
@@ -31,8 +34,12 @@ Ranges = Sequence[tuple[int, int]]
 """Half-open ranges of bytes."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RequestMap:
+_Bytes = Annotated[int, Field(ge=0, le=LARGEST_BYTES)]
+_Kind = Literal["read", "write", "journal", "discard"]
+_Cell = tuple[_Kind, Annotated[int, Field(ge=0, lt=INTERVALS)], Annotated[int, Field(ge=0)], _Bytes]
+
+
+class RequestMap(Frozen):
     """The requests of one disk in one run.
 
     ``regions``: first bytes of the touched parts of the disk, ascending; each has ``region_bytes``. ``cells``: kind,
@@ -41,11 +48,19 @@ class RequestMap:
     power of two that it reaches. ``seconds`` are those of real time.
     """
 
-    seconds: float
-    region_bytes: int
-    regions: tuple[int, ...]
-    cells: tuple[tuple[str, int, int, int], ...]
-    distances: dict[str, dict[int, int]]
+    seconds: float = Field(gt=0, le=LONGEST_S, allow_inf_nan=False)
+    region_bytes: int = Field(gt=0, le=LARGEST_BYTES)
+    regions: tuple[_Bytes, ...] = Field(min_length=1, max_length=MOST_REGIONS)
+    cells: tuple[_Cell, ...] = Field(max_length=len(KINDS) * INTERVALS * MOST_REGIONS)
+    distances: dict[_Kind, dict[_Bytes, Annotated[int, Field(gt=0, le=LARGEST_BYTES)]]]
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        """Check the values against each other. Stores can come from other machines: every value is checked."""
+        far = (distance for counts in self.distances.values() for distance in counts)
+        if any(cell[2] >= len(self.regions) for cell in self.cells) or any(each & (each - 1) for each in far):
+            raise ValueError("an impossible value")
+        return self
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,7 +150,7 @@ def figures(disks: Sequence[DiskRequests], rate: float = 1.0) -> dict[str, Value
 
 def stored(maps: Sequence[RequestMap]) -> str:
     """Return the text that is stored with a trial: one map per disk."""
-    return json.dumps({"version": 1, "disks": [asdict(each) for each in maps]}, separators=(",", ":"))
+    return json.dumps({"version": 1, "disks": [each.model_dump() for each in maps]}, separators=(",", ":"))
 
 
 def read(text: str) -> tuple[RequestMap, ...]:
@@ -143,45 +158,9 @@ def read(text: str) -> tuple[RequestMap, ...]:
     try:
         document = texts.json_of(text)
         disks = document["disks"] if document["version"] == 1 else []
-        return tuple(_map(each) for each in disks[:MOST_DISKS])
+        return tuple(RequestMap.model_validate(each) for each in disks[:MOST_DISKS])
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return ()
-
-
-def _map(stored: dict[str, Any]) -> RequestMap:
-    """Return one map. Stores can come from other machines: every value is checked."""
-    seconds, region_bytes = float(stored["seconds"]), int(stored["region_bytes"])
-    regions = tuple(int(first) for first in stored["regions"])
-    cells = tuple((str(kind), int(at), int(region), int(size)) for kind, at, region, size in stored["cells"])
-    distances = {
-        str(kind): {int(distance): int(count) for distance, count in counts.items()}
-        for kind, counts in stored["distances"].items()
-    }
-    each = [item for counts in distances.values() for item in counts.items()]
-    is_possible = (
-        0 < seconds <= LONGEST_S
-        and 0 < region_bytes <= LARGEST_BYTES
-        and 0 < len(regions) <= MOST_REGIONS
-        and len(cells) <= len(KINDS) * INTERVALS * MOST_REGIONS
-        and all(0 <= first <= LARGEST_BYTES for first in regions)
-        and all(
-            kind in KINDS
-            and 0 <= at < INTERVALS
-            and 0 <= region < len(regions)
-            and 0 <= size <= LARGEST_BYTES
-            for kind, at, region, size in cells
-        )
-        and all(kind in KINDS for kind in distances)
-        and all(
-            0 <= far <= LARGEST_BYTES and far & (far - 1) == 0 and 0 < count <= LARGEST_BYTES
-            for far, count in each
-        )
-    )
-    if not is_possible:
-        raise ValueError("an impossible value")
-    return RequestMap(
-        seconds=seconds, region_bytes=region_bytes, regions=regions, cells=cells, distances=distances
-    )
 
 
 def _regions(offsets: Array) -> tuple[int, Array, Array]:

@@ -10,7 +10,6 @@ from fslab.analysis.comparison_model import Comparison, ComparisonVerdict, Mark,
 from fslab.analysis.pairs import Pair, RowPairs, inverse
 from fslab.stats import Reason
 from fslab.stats.compare import RatioEstimate
-from fslab.stats.interval import Interval
 from fslab.stats.power import detectable
 from fslab.units import Direction
 
@@ -38,7 +37,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
     leader = row.leader
     if leader is None:
         return RowOutcome(leader=None, comparisons=(), marks={}, ranking=(), apart=())
-    have = {sample.stack for sample in row.samples}
+    have = [sample.stack for sample in row.samples]
     chosen = reference if reference in have else leader.stack
     comparisons = tuple(_comparison(row, pair, chosen, labels) for pair in row.of(chosen))
     paired = {stack for pair in row.of(chosen) for stack in (pair.a, pair.b)}
@@ -55,7 +54,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
         comparisons=comparisons,
         marks=_marks(row, leader.stack),
         ranking=ranking if len(have) > 1 else (),
-        apart=tuple(labels[stack] for stack in have - paired - {chosen}),
+        apart=tuple(labels[stack] for stack in have if stack not in {*paired, chosen}),
     )
 
 
@@ -71,9 +70,9 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         denominator=labels[bottom],
         verdict=verdict,
         ratio=estimate.ratio,
-        interval=_span(estimate.interval),
+        interval=Span.of(estimate.interval) if estimate.interval else None,
         more=estimate.more,
-        more_interval=_span(estimate.more_interval),
+        more_interval=Span.of(estimate.more_interval) if estimate.more_interval else None,
         p_value=estimate.p_value,
         p_family=pair.p_family,
         holds_together=None
@@ -86,12 +85,6 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         rests_on_independence=estimate.rests_on_independence,
         of_medians=medians[top] / medians[bottom] if estimate.ratio is not None and medians[bottom] else None,
         at_same_speed=pair.at_same_speed,
-    )
-
-
-def _span(interval: Interval | None) -> Span | None:
-    return (
-        None if interval is None else Span(low=interval.low, high=interval.high, coverage=interval.coverage)
     )
 
 

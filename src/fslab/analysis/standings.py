@@ -74,18 +74,16 @@ class MeasuredRow:
     comparisons: Sequence[Comparison]
     n: int
 
-    def other(self, item: Comparison) -> str:
-        """Return the label of the stack that the leader is compared with."""
-        return item.denominator if item.numerator == self.leader else item.numerator
-
 
 def standing(row: MeasuredRow) -> Standing:
     """Return the standing of a row. A stack is worse if it differs from the leader.
 
     As in ``Mark``, "better than each other stack" needs no correction.
     """
-    worse = {row.other(one): one for one in row.comparisons if one.verdict is ComparisonVerdict.DIFFERS}
-    tied = [one for one in row.comparisons if row.other(one) not in worse]
+    worse = {
+        one.other(row.leader): one for one in row.comparisons if one.verdict is ComparisonVerdict.DIFFERS
+    }
+    tied = [one for one in row.comparisons if one.other(row.leader) not in worse]
     best = sorted((label for label in row.kinds if label not in worse), key=lambda label: label != row.leader)
     names = tuple(dict.fromkeys(row.kinds[label] for label in best))
     behind = {label: one for label, one in worse.items() if row.kinds[label] not in names}
@@ -93,7 +91,7 @@ def standing(row: MeasuredRow) -> Standing:
     next_kind, nearest = min(
         told, key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
     )
-    rivals = [one for one in tied if row.kinds[row.other(one)] != names[0]]
+    rivals = [one for one in tied if row.kinds[one.other(row.leader)] != names[0]]
     return Standing(
         workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
         certainty=_certainty(row, names, rivals), kinds=names, labels=_short(best, row.kinds),

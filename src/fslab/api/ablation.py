@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from fslab import feasibility
 from fslab.analysis.groups import headline_metrics
 from fslab.analysis.pairs import looks_of
-from fslab.analysis.usability import is_usable
+from fslab.analysis.usability import usable_value
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import launch
 from fslab.campaign.launch import check_stored
@@ -116,9 +116,9 @@ def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None
     plan = Ablation.model_validate(campaign.settings["ablation"])
     values: dict[str, dict[int, float]] = {}
     for trial in store.trials(campaign.id):
-        figure = trial.metrics.get(plan.metric)
-        if is_usable(trial) and figure is not None and figure.value is not None:
-            values.setdefault(trial.cell.id, {})[trial.key.block] = figure.value
+        value = usable_value(trial, plan.metric)
+        if value is not None:
+            values.setdefault(trial.cell.id, {})[trial.key.block] = value
     blocks = min((len(each) for each in values.values()), default=0)
     looks = looks_of(campaign.stopping)
     coverage = looks.coverage_at(blocks) if looks is not None and blocks else 0.95

@@ -12,7 +12,6 @@ from fslab.claims.verdict_words import verdict_words
 from fslab.errors import FslabError
 from fslab.explain.statements import all_statements
 from fslab.report.page.model import PageClaim, PageStatement
-from fslab.report.sources import Annotations
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
@@ -21,7 +20,6 @@ MOST = 40  # statements on a page: those with the most weight
 
 def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
     """Return the study's claims, evaluated by its published figures and by the campaign's trials."""
-
     if "claims:" not in campaign.study_source:
         return ()
     try:
@@ -45,7 +43,6 @@ def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:
 
 
 def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
-
     found = all_statements(explanations.evidence_of(campaign, store))
     for each in sorted(found, key=lambda statement: -statement.weight):
         yield PageStatement(
@@ -57,8 +54,4 @@ def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
 
 
 def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:
-
     return "not printed" if answer is None else verdict_words(answer, printed=printed)
-
-
-ANNOTATIONS = Annotations(statements=statements, claims=claims)

@@ -74,12 +74,10 @@ def crash_test(
         )
     source = _source(request)
     recording.server_of(directory)
-    _make_empty(directory)
-    mount = mounts.containing(directory)
+    mount = _ground(directory)
     with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
         recorded = recording.record(directory, source, Path(place), request.threads)
-        root = str(directory.resolve().relative_to(mount.target))
-        tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, recorded.base)
+        tested = _tested(directory, mount, recorded.base)
         images = Path(place) / "images"
         images.mkdir()
         keep = recordings or paths.recordings()
@@ -117,11 +115,7 @@ def load_of(*, files: int, size: str, unflushed: str, seed: int, check: bool) ->
         each = parse_size(size)
     except ValueError as error:
         raise UsageError(str(error), where="--size") from error
-    if unflushed not in list(disk.Unflushed):
-        raise UsageError(
-            f"invalid value '{unflushed}'", where="--unflushed", hint=f"values: {', '.join(disk.Unflushed)}"
-        )
-    fate = disk.Unflushed(unflushed)
+    fate = _one_of(disk.Unflushed, unflushed, "--unflushed")
     return recovery.Load(files=files, size=each, unflushed=fate, seed=seed, check=check)
 
 
@@ -131,10 +125,8 @@ def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
     Raises UnsupportedError if there is no virtual disk, or its file system does not declare its promises.
     """
     recording.disk_of(directory)
-    _make_empty(directory)
-    mount = mounts.containing(directory)
-    root = str(directory.resolve().relative_to(mount.target))
-    tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
+    mount = _ground(directory)
+    tested = _tested(directory, mount, Path(mount.source))
     return recovery.measure(directory.resolve(), mount.source, tested, load)
 
 
@@ -146,24 +138,31 @@ def fault_test(directory: Path, name: str, seed: int) -> dict[str, Any]:
     fault = FAULTS.get(name)
     server = recording.disk_of(directory)
     ground.check_log(server, directory)
-    _make_empty(directory)
-    mount = mounts.containing(directory)
-    root = str(directory.resolve().relative_to(mount.target))
-    tested = examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, Path(mount.source))
+    mount = _ground(directory)
+    tested = _tested(directory, mount, Path(mount.source))
     struck = ground.Ground(
         directory=directory.resolve(), device=mount.source, server=server, tested=tested, seed=seed
     )
     return fault_trial.measure(struck, fault)
 
 
-def _make_empty(directory: Path) -> None:
-    """Create the directory if it does not exist. Raises UsageError if this fails or the directory is not empty."""
+def _ground(directory: Path) -> mounts.Mount:
+    """Return the mount of the directory, which is created if it does not exist.
+
+    Raises UsageError if this fails or the directory is not empty.
+    """
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(directory)) from error
     if any(directory.iterdir()):
         raise UsageError("the directory is not empty", where=str(directory), hint="name a new or empty one")
+    return mounts.containing(directory)
+
+
+def _tested(directory: Path, mount: mounts.Mount, image: Path) -> examine.Subject:
+    root = str(directory.resolve().relative_to(mount.target))
+    return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, image)
 
 
 def crash_state(name: str, image: Path) -> dict[str, Any]:

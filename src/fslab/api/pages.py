@@ -5,11 +5,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.api.annotations import ANNOTATIONS
-from fslab.report import paper, sources
+from fslab.analysis.groups import headline_metrics
+from fslab.api import annotations
+from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.figures import files
-from fslab.report.page import assemble, render
+from fslab.report.page import assemble, compare, render
+from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import Page
 from fslab.report.page.render import LivePage
 from fslab.store.campaign import Campaign
@@ -20,7 +22,24 @@ from fslab.system import paths
 def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
     """Return the page with each campaign, and with the comparison of each one with the first."""
     with _uncollected():
-        return sources.page(campaigns, store, ANNOTATIONS)
+        found = [_source(campaign, store) for campaign in campaigns]
+        return assemble.page(found, compare.comparisons(found))
+
+
+def _source(campaign: Campaign, store: Store) -> CampaignSource:
+    """Return a campaign with its trials. Of very many trials, reads only what a brief page shows."""
+    claims = annotations.claims(campaign, store)
+    if store.count(campaign.id) <= assemble.BRIEF_FROM:
+        return CampaignSource(
+            campaign=campaign,
+            trials=store.trials(campaign.id, raw=True, known=campaign.cells),
+            statements=annotations.statements(campaign, store),
+            claims=claims,
+        )
+    works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
+    named = {metric.name for work in works for metric in headline_metrics(work)}
+    trials = store.trials(campaign.id, only=named or None, known=campaign.cells)
+    return CampaignSource(campaign=campaign, trials=trials, claims=claims)
 
 
 def html_of(page: Page, live: LivePage | None = None) -> str:

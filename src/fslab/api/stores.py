@@ -2,20 +2,19 @@
 
 from fslab.campaign.journal import is_running
 from fslab.campaign.liveness import as_it_is
-from fslab.store.campaign import CampaignStatus
+from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.export import export
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
-from fslab.store.integrity import CheckedCampaign, check_campaigns, database_faults
+from fslab.store.integrity import check_campaigns, database_faults
 from fslab.store.roles import grant
 from fslab.store.store import Store
-from fslab.store.transfer import CopiedCampaign, copy_campaign
+from fslab.store.transfer import copy_campaign
 
 __all__ = [
     "AssignmentSummary",
+    "Campaign",
     "CampaignStatus",
-    "CheckedCampaign",
-    "CopiedCampaign",
     "FleetSchedule",
     "FleetStore",
     "MemberMachine",

@@ -10,6 +10,7 @@ from fslab.analysis import labels
 from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
+from fslab.analysis.interim import COVERAGE
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.analysis.row_comparison import outcome_of
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
@@ -25,7 +26,6 @@ from fslab.store.campaign import Campaign
 from fslab.units import Unit
 from fslab.validity.campaign import Series, judge
 
-COVERAGE = 0.95
 MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
 
 
@@ -33,16 +33,15 @@ def build(
     campaign: Campaign,
     trials: Sequence[TrialRecord],
     *,
-    coverage: float = COVERAGE,
     baseline: str | None = None,
     known: MetricsOf = headline_metrics,
     together: Sequence[Group] | None = None,
 ) -> Report:
     """Return the report: a row for each headline metric of each workload, in the order of the plan.
 
-    ``trials`` may be incomplete and in any order. ``coverage``: required coverage of every ratio's interval. Each stack
-    is compared with the best of its row, or with ``baseline``: the name, label, id or file system of a stack.
-    ``together``: the trials in groups, if the caller already has them.
+    ``trials`` may be incomplete and in any order. Each stack is compared with the best of its row, or with
+    ``baseline``: the name, label, id or file system of a stack. ``together``: the trials in groups, if the caller
+    already has them.
     """
     stacks = _stacks(campaign.cells, trials)
     together = [*groups(campaign.cells, trials)] if together is None else together
@@ -50,7 +49,7 @@ def build(
     found = judge(tuple(_series(together, known, basis)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
-        stacks=stacks, book=book, basis=basis, coverage=coverage,
+        stacks=stacks, book=book, basis=basis,
         looks=looks_of(campaign.stopping), baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
@@ -69,7 +68,7 @@ def build(
         media=_media(campaign.cells),
         scale=campaign.settings.get("scale", 1.0),
         extended_from=campaign.extended_from,
-        coverage=coverage,
+        coverage=COVERAGE,
         counts=_counts(campaign, trials),
         stacks=stacks,
         rows=tuple(rows),
@@ -118,7 +117,6 @@ class _Means:
     stacks: tuple[StackColumn, ...]
     book: NoteBook
     basis: ComparisonBasis
-    coverage: float
     looks: Looks | None
     baseline: str | None
 
@@ -127,16 +125,16 @@ class _Means:
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
         pairs = row_pairs(
-            samples_of(group, metric), metric.better, coverage=self.coverage, looks=self.looks,
+            samples_of(group, metric), metric.better, coverage=COVERAGE, looks=self.looks,
             counts=metric.unit is Unit.COUNT, basis=self.basis.of_stacks(group, metric.name),
         )  # fmt: skip
         outcome = outcome_of(pairs, label_of, self.baseline)
         missing = [
             label_of[item.stack]
             for item in summaries
-            if not item.values and not item.n_impossible and item.stack in group.trials
+            if not item.values and not item.is_impossible and item.planned
         ]
-        impossible = [label_of[item.stack] for item in summaries if item.n_impossible and not item.values]
+        impossible = [label_of[item.stack] for item in summaries if item.is_impossible and not item.values]
         return Row(
             workload=group.label,
             metric=metric.name,
@@ -171,7 +169,7 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
         stack=stack.id,
         values=tuple(values),
         median=median(values),
-        interval=Span(low=interval.low, high=interval.high, coverage=interval.coverage) if interval else None,
+        interval=Span.of(interval) if interval else None,
         spread=half_range(values),
         n_usable=len(sound),
         n_with_warnings=sum(map(has_warnings, odd)),

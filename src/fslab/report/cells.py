@@ -6,6 +6,7 @@ from rich.text import Text
 
 from fslab.analysis.comparison_model import Mark
 from fslab.report.model import Row, Summary
+from fslab.report.words import share_text
 from fslab.units import Direction, Unit, counted, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
@@ -75,17 +76,17 @@ def _value(row: Row, summary: Summary) -> str:
 
 def _spread(row: Row, summary: Summary) -> str:
     if not summary.values:
-        return _absence(summary)
+        return absence(summary)
     count = len(summary.values)
     few = f" of {count}" if count < usual_count(row) else ""
     if summary.spread is None:
         return counted(count, "trial")
-    percent = summary.spread * 100
-    return f"± {percent:.1f} %{few}" if percent < 9.95 else f"± {percent:.0f} %{few}"
+    return f"± {share_text(summary.spread)}{few}"
 
 
-def _absence(summary: Summary) -> str:
-    if summary.n_failed and summary.n_failed == summary.n_impossible:
+def absence(summary: Summary) -> str:
+    """Return why a field has no value."""
+    if summary.is_impossible:
         return "not possible here"
     if summary.n_failed:
         return "failed"

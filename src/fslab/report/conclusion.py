@@ -7,6 +7,7 @@ each other. ``analysis.standings`` decides which stack is best in a metric; this
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from fslab.analysis.campaign_comparison_lines import SPEEDS
 from fslab.analysis.comparison_model import ComparisonVerdict
 from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
@@ -15,15 +16,9 @@ from fslab.report.safety import unsafe_leaders, verdict
 from fslab.report.words import of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Unit, listed
+from fslab.units import listed
 
 MOST_WARNINGS = 5
-_SPEEDS = frozenset(
-    {
-        Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
-        Unit.SECONDS,
-    }
-)  # fmt: skip
 # Order of the warnings. Invalid and failed trials come first, because they are not compared.
 _STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
 _WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
@@ -54,9 +49,10 @@ def conclude(report: Report) -> Conclusion:
     standings = tuple(
         _standing(row, report, kinds) for row in report.rows if any(s.values for s in row.summaries)
     )
-    found = [*_of_campaign(report), *(_important(note, report.counts.stored) for note in _weightiest(report))]
+    of_campaign = tuple(_of_campaign(report))
+    found = [*of_campaign, *(_important(note, report.counts.stored) for note in _weightiest(report))]
     shown = tuple(found[:MOST_WARNINGS])
-    notes = sum(1 for each in shown if each not in set(_of_campaign(report)))
+    notes = len(shown[len(of_campaign) :])
     return Conclusion(
         sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
         standings=standings,
@@ -131,7 +127,7 @@ def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
 def _losers(known: Sequence[Standing], report: Report) -> Iterator[tuple[int, str]]:
     """Yield a number of metrics and a text: the kind that is worse most often. Yield nothing for only two kinds."""
     slower = Counter(kind for each in known for kind in each.worse)
-    word = "slower" if all(each.unit in _SPEEDS for each in known) else "worse"
+    word = "slower" if all(each.unit in SPEEDS for each in known) else "worse"
     if slower and len(set(kinds_of(report.stacks).values())) > 2:
         kind, count = slower.most_common(1)[0]
         yield count, f"{kind} is {word} than the best in {_share(count, known)}"

@@ -11,9 +11,9 @@ from rich.text import Text
 from fslab.analysis.standings import UNDECIDED, Standing, StandingCertainty
 from fslab.report.conclusion import Conclusion
 from fslab.report.conclusion_words import NOISY, behind, margin
-from fslab.report.fit import lines_of, with_hint
+from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
-from fslab.report.words import share_text
+from fslab.report.words import share_text, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
@@ -38,8 +38,8 @@ def show(report: Report, conclusion: Conclusion, console: Console) -> None:
 
 def parts(report: Report, conclusion: Conclusion, columns: int) -> Iterator[RenderableType]:
     width = min(max(columns, NARROWEST), WIDEST)
-    yield _wrapped(report.title, width, style="dim")
-    yield _wrapped(conclusion.sentence, width, style="bold")
+    yield wrapped(report.title, width, style="dim")
+    yield wrapped(conclusion.sentence, width, style="bold")
     yield Text("")
     if len(conclusion.standings) > MANY:
         yield from _together(conclusion.standings, width)
@@ -48,11 +48,11 @@ def parts(report: Report, conclusion: Conclusion, columns: int) -> Iterator[Rend
     else:
         yield from _sentences(conclusion.standings, width)
     if conclusion.standings:
-        yield _wrapped(_legend(report, conclusion.standings), width, style="dim")
+        yield wrapped(_legend(report, conclusion.standings), width, style="dim")
         yield Text("")
     for warning in conclusion.warnings:
-        yield _wrapped(with_hint(f"! {warning.what}", warning.hint, width), width, style="yellow")
-    yield from (_wrapped(line, width, style="dim") for line in _rest(report, conclusion))
+        yield wrapped(with_hint(f"! {warning.what}", warning.hint, width), width, style="yellow")
+    yield from (wrapped(line, width, style="dim") for line in _rest(report, conclusion))
 
 
 def _table(standings: Sequence[Standing]) -> Table:
@@ -83,7 +83,7 @@ def _beside(one: Standing) -> str:
 def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     for each in standings:
         first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {', '.join(each.labels)} {_value(each)}"
-        yield _wrapped(first, width, style=STYLE.get(each.certainty, ""))
+        yield wrapped(first, width, style=STYLE.get(each.certainty, ""))
         if told := margin(each):
             yield Text("\n".join(textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="  ")))
 
@@ -99,7 +99,7 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         kinds = ", ".join(alike[0].kinds) if among else ""
         ranked = sorted(alike, key=lambda one: -((one.next and (one.next.ratio or one.next.more)) or 0.0))
         named = first_of([f"{_name(one, standings)}{_factor(one)}" for one in ranked], NAMED)
-        yield _wrapped(
+        yield wrapped(
             f"{SIGN[certainty]} {kinds}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}",
             width, style=STYLE.get(certainty, ""),
         )  # fmt: skip
@@ -164,20 +164,9 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
 
 def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     """Yield the numbers of trials, the environment, and the commands that show more."""
-    counts = report.counts
-    flawed = [
-        f"{number} {word}"
-        for number, word in (
-            (counts.doubt, "of them with warnings"), (counts.invalid, "invalid"),
-            (counts.failed - counts.impossible, "failed"), (counts.impossible, "not possible here"),
-        )
-        if number
-    ]  # fmt: skip
     memory = f", {format_size(report.memory_bytes)}" if report.memory_bytes else ""
-    trials = (
-        f"{counts.stored} trial{'s' * (counts.stored != 1)}: {', '.join([f'{counts.sound} usable', *flawed])}"
-    )
     scale = f" · scale {report.scale:g}" if report.scale != 1 else ""
+    trials = trials_words(report.counts)
     yield f"{trials}{scale} · kernel {report.kernel or 'unknown'}{memory} · on {', '.join(report.media)}"
     more = f" ({conclusion.more} more)" if conclusion.more else ""
     notes = f" · --notes: all warnings{more}" if report.notes else ""
@@ -187,7 +176,3 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     if undecided and fixed and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
         yield f"to decide the inconclusive ones: fslab run --resume {report.campaign} --trials {needed}"
-
-
-def _wrapped(line: str, width: int, *, style: str = "") -> Text:
-    return Text("\n".join(lines_of(line, width)), style=style)

@@ -4,6 +4,8 @@ import re
 import textwrap
 from collections.abc import Sequence
 
+from rich.text import Text
+
 INDENT = "  "
 _CLAUSE = re.compile(r"(?:, or|, so that|[,;:])(?= )")
 
@@ -13,6 +15,10 @@ def lines_of(text: str, width: int) -> list[str]:
     return textwrap.wrap(
         text, width, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False
     )
+
+
+def wrapped(text: str, width: int, *, style: str = "") -> Text:
+    return Text("\n".join(lines_of(text, width)), style=style)
 
 
 def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:

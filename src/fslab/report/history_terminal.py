@@ -22,7 +22,7 @@ def show(found: History, console: Console) -> None:
 def parts(found: History, width: int) -> Iterator[RenderableType]:
     """Yield the title, what changed on the machine, then each series with its changes, then the legend."""
     span = f"{found.campaigns[0]} … {found.campaigns[-1]}" if found.campaigns else "none"
-    title = f"{found.study} on {found.machine or 'this machine'}: {_campaigns(len(found.campaigns))}, {span}"
+    title = f"{found.study} on {found.machine or 'this machine'}: {counted(len(found.campaigns), 'campaign')}, {span}"
     yield wrapped(title, width, style="bold")
     for step in found.steps:
         for line in difference_lines(step.facts):
@@ -58,11 +58,7 @@ def _series(series: HistorySeries, enough: int, *, listed: bool, width: int) -> 
         words = (
             f"too few to detect a change of level ({enough} needed)" if few else "no change of level detected"
         )
-        yield wrapped(f"  {_campaigns(len(medians))}: {words}", width, style="dim")
-
-
-def _campaigns(count: int) -> str:
-    return f"{count} campaign{'s' * (count != 1)}"
+        yield wrapped(f"  {counted(len(medians), 'campaign')}: {words}", width, style="dim")
 
 
 def _points(series: HistorySeries) -> Table:

@@ -14,7 +14,7 @@ from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.groups import Group, groups, metrics_of
 from fslab.analysis.interim import COVERAGE
 from fslab.analysis.labels import stack_lines
-from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.analysis.pairs import RowPairs, inverse, looks_of, row_pairs, samples_of
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median
@@ -141,14 +141,11 @@ def _leader(row: RowPairs, labels: dict[str, str]) -> str:
         return ""
     told = []
     for pair in row.of(leader.stack):
-        estimate = pair.estimate
-        if estimate.ratio is None or estimate.interval is None:
-            continue
-        low, high, ratio = estimate.interval.low, estimate.interval.high, estimate.ratio
+        leads = pair.a == leader.stack
         # Inverted if needed, so that a ratio above 1 means that the leader is better.
-        if (pair.a == leader.stack) is (row.better is Direction.LOWER):
-            low, high, ratio = 1 / high, 1 / low, 1 / ratio
-        told.append((ratio, low, high, pair.b if pair.a == leader.stack else pair.a))
+        estimate = inverse(pair.estimate) if leads is (row.better is Direction.LOWER) else pair.estimate
+        if estimate.ratio is not None and (interval := estimate.interval) is not None:
+            told.append((estimate.ratio, interval.low, interval.high, pair.b if leads else pair.a))
     if not told:
         return ""
     ratio, low, high, other = min(told)

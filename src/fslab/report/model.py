@@ -52,6 +52,11 @@ class Summary(Frozen):
     mark: Mark = Mark.NONE
     notes: tuple[int, ...] = ()
 
+    @property
+    def is_impossible(self) -> bool:
+        """Whether all trials without figures are trials that this machine does not support."""
+        return 0 < self.n_failed == self.n_impossible
+
 
 class Row(Frozen):
     """One metric of one workload on all stacks, in the order of the plan. ``words``: the result in words."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab.analysis.comparison_model import Mark
+from fslab.report.cells import absence
 from fslab.report.model import Note, Report, Row, Summary
 from fslab.report.words import SEVERITY_WORD, share_text
 from fslab.units import Direction, format_value
@@ -67,7 +68,7 @@ def _values(row: Row) -> Iterator[str]:
 
 def _value(row: Row, summary: Summary) -> str:
     if summary.median is None:
-        return "failed" if summary.n_failed else "invalid" if summary.n_invalid else "–"
+        return absence(summary) if summary.planned else "–"
     spread = "" if summary.spread is None else f" ± {share_text(summary.spread)}"
     notes = f" ({', '.join(map(str, summary.notes))})" if summary.notes else ""
     return f"{SIGN[summary.mark]}{format_value(summary.median, row.unit)}{spread}{notes}"

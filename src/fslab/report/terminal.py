@@ -4,7 +4,6 @@ The table has a column per stack and rows for workloads. If that is too wide, ea
 stack. Computes nothing: the report has all values.
 """
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -14,9 +13,10 @@ from rich.text import Text
 
 from fslab.analysis.comparison_model import Mark
 from fslab.report import cells
+from fslab.report.fit import wrapped
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.narrow_tables import tall_tables, width_of
-from fslab.report.words import SEVERITY_WORD, ranking_words
+from fslab.report.words import SEVERITY_WORD, ranking_words, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, counted, format_size
 
@@ -34,13 +34,13 @@ def parts(report: Report, console: Console, *, notes: bool = False) -> Iterator[
     width = max(console.width, NARROWEST)
     yield Text(report.title, style="bold")
     if report.status is not CampaignStatus.FINISHED:
-        yield _wrapped(_unfinished(report), width, style="yellow")
+        yield wrapped(_unfinished(report), width, style="yellow")
     if report.counts.stored:
         yield from _tables(report, console, width)
-        yield _wrapped(_legend(report), width, style="dim")
+        yield wrapped(_legend(report), width, style="dim")
         yield Text("")
     for line in (*_notes(report, in_full=notes), *_options(report), *_provenance(report)):
-        yield _wrapped(line, width, style="dim")
+        yield wrapped(line, width, style="dim")
 
 
 def wide_table(report: Report) -> Table:
@@ -78,14 +78,9 @@ def _words(rows: Sequence[Row], width: int) -> Iterator[RenderableType]:
     for row in rows:
         alone = sum(other.workload == row.workload for other in rows) == 1
         name = row.workload if alone else f"{row.workload}, {cells.metric_in_words(row)}"
-        yield _wrapped(f"{name}: {row.words}", width)
+        yield wrapped(f"{name}: {row.words}", width)
         if len(row.ranking) > 1 and any(len(place.stacks) > 1 for place in row.ranking):
-            yield _wrapped(f"  ranked: {ranking_words(row.ranking)}", width)
-
-
-def _wrapped(line: str, width: int, *, style: str = "") -> Text:
-    lines = textwrap.wrap(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-    return Text("\n".join(lines), style=style)
+            yield wrapped(f"  ranked: {ranking_words(row.ranking)}", width)
 
 
 def _unfinished(report: Report) -> str:
@@ -187,15 +182,6 @@ def _provenance(report: Report) -> Iterator[str]:
     yield " · ".join((*machine, f"on {', '.join(report.media)}"))
     if report.scale != 1:
         yield f"scale {report.scale:g} of the study's sizes, counts and run times (details: fslab plan)"
-    counts = report.counts
-    failed = counts.failed - counts.impossible
-    kinds = (
-        f"{counts.invalid} invalid" * bool(counts.invalid),
-        f"{failed} failed" * bool(failed),
-        f"{counts.impossible} not possible here" * bool(counts.impossible),
+    yield (
+        f"campaign {report.campaign} · {report.created:%Y-%m-%d %H:%M} UTC · {trials_words(report.counts)}"
     )
-    doubt = f", {counts.doubt} of them with warnings" if counts.doubt else ""
-    trials = ", ".join(
-        (f"{counted(counts.stored, 'trial')}: {counts.sound} usable{doubt}", *filter(None, kinds))
-    )
-    yield f"campaign {report.campaign} · {report.created:%Y-%m-%d %H:%M} UTC · {trials}"

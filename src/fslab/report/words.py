@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from math import log
 
 from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank, Span
+from fslab.report.model import Counts
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import Direction, listed, ratio_text
+from fslab.units import Direction, counted, listed, ratio_text
 
 MANY = 4
 SEVERITY_WORD = {"doubt": "warning"}  # stores keep the former name
@@ -48,6 +49,18 @@ def row_words(
         *_medians(leader, comparisons),
     ]
     return "; ".join(parts) if parts else f"only {leader} was measured"
+
+
+def trials_words(counts: Counts) -> str:
+    """Return ``18 trials: 15 usable, 2 of them with warnings, 1 invalid, 2 failed``."""
+    flawed = (
+        (counts.doubt, "of them with warnings"),
+        (counts.invalid, "invalid"),
+        (counts.failed - counts.impossible, "failed"),
+        (counts.impossible, "not possible here"),
+    )
+    told = [f"{counts.sound} usable", *(f"{number} {word}" for number, word in flawed if number)]
+    return f"{counted(counts.stored, 'trial')}: {', '.join(told)}"
 
 
 def of_differences(count: int, of: int, one: str, many: str) -> str:
@@ -105,7 +118,7 @@ def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
     if not items:
         return []
     if len(items) == 1:
-        return [f"{leader} and {_other(leader, items[0])} {word}: {_within(items[0])}"]
+        return [f"{leader} and {items[0].other(leader)} {word}: {_within(items[0])}"]
     if len(items) > MANY:
         shares = [item.detectable for item in items if item.detectable is not None]
         seen = f", > {share_text(max(shares))} detectable" if shares else ""
@@ -116,7 +129,7 @@ def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
         )
         within = f" (within {'–'.join(ratio_text(low, high))} ×{seen})" if spans else ""
         return [f"{word}: {leader} and {len(items)} others{within}"]
-    each = (f"{_other(leader, item)} ({_within(item)})" for item in items)
+    each = (f"{item.other(leader)} ({_within(item)})" for item in items)
     return [f"{word}: {leader} and {', '.join(each)}"]
 
 
@@ -139,7 +152,7 @@ def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
     """Return one sentence for all of them: how many complete blocks there are, and how many are needed."""
     if not alike:
         return []
-    others = listed([_other(leader, item) for item in alike])
+    others = listed([item.other(leader) for item in alike])
     fewest = min(min(item.n) for item in alike)
     needed = max(item.needed for item in alike)
     blocks = f"{fewest} complete block{'s' * (fewest != 1)}; {needed} needed"
@@ -158,7 +171,7 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
         return []
     which = ""
     if len(unsure) < len(seen):
-        which = f" ({listed([_other(leader, item) for item in unsure])})"
+        which = f" ({listed([item.other(leader) for item in unsure])})"
     return [f"not significant after Holm correction{which}: run more trials"]
 
 
@@ -174,7 +187,7 @@ def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
         return []
     which = "this difference holds"
     if len(comparisons) > 1:
-        which = f"the difference from {listed([_other(leader, item) for item in fragile])} holds"
+        which = f"the difference from {listed([item.other(leader) for item in fragile])} holds"
     return [f"{which} only if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"]
 
 
@@ -183,9 +196,7 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     far = [item for item in comparisons if _far(item)]
     if not far:
         return []
-    told = listed(
-        [f"{ratio_text(item.of_medians or 1.0)[0]} ({_other(leader, item)})" for item in far[:MANY]]
-    )
+    told = listed([f"{ratio_text(item.of_medians or 1.0)[0]} ({item.other(leader)})" for item in far[:MANY]])
     others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
     how = "from all pairs of trials" if any(item.method == "rank_sum" for item in far) else "block by block"
     if all(item.at_same_speed for item in far):
@@ -212,7 +223,3 @@ def ranking_words(ranking: Sequence[Rank]) -> str:
         ahead = "".join(f" ({first} before {second})" for first, second in place.ahead)
         places.append(f"{place.rank}.{tied} {', '.join(place.stacks)}{ahead}")
     return " · ".join(places)
-
-
-def _other(leader: str, item: Comparison) -> str:
-    return item.denominator if item.numerator == leader else item.numerator

@@ -1,6 +1,5 @@
 """Serves pages: the list of campaigns, each campaign, comparisons, and the fleet. Accepts GET and HEAD only."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any
@@ -12,13 +11,13 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from fslab.api import histories, pages
-from fslab.api.stores import FleetStore, Store
+from fslab.api.stores import FleetStore, Store, as_it_is
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.names import shown
 from fslab.report.page import render
 from fslab.serve import fleet_page
 from fslab.serve.bounds import Bounded
-from fslab.serve.events import events, state_of
+from fslab.serve.events import CampaignProgress, events, state_of
 from fslab.serve.guard import Access, Guard
 
 KEPT = 8  # pages that are cached while their campaigns do not change
@@ -33,28 +32,27 @@ class Pages:
     """
 
     url: str | None
-    is_running: Callable[[str], bool]
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
     making: Lock = field(default_factory=Lock)
 
     def listing(self, _request: Request) -> Response:
         """Return the list of all campaigns, newest first."""
         with Store.open(self.url, create=False) as store:
-            rows = [
-                render.Listed(
-                    id=campaign.id, study=campaign.study_id, title=campaign.study_title,
-                    begun=f"{campaign.created:%Y-%m-%d %H:%M}", cells=len(campaign.cells),
-                    trials=store.count(campaign.id),
-                    status=state_of(self.url, campaign.id, self.is_running).status,
-                )
-                for campaign in reversed(store.campaigns())
-            ]  # fmt: skip
+            rows = []
+            for campaign in reversed(store.campaigns()):
+                state = state_of(as_it_is(campaign, store), store)
+                rows.append(
+                    render.Listed(
+                        id=campaign.id, title=campaign.study_title, begun=campaign.created,
+                        cells=len(campaign.cells), trials=state.trials, status=state.status,
+                    )
+                )  # fmt: skip
             return HTMLResponse(render.listing(rows, str(store.path), fleet=store.is_shared))
 
     def fleet(self, _request: Request) -> Response:
         """Return the page of the fleet that shares this store."""
         with Store.open(self.url, create=False) as store:
-            return HTMLResponse(render.fleet(fleet_page.page(FleetStore(store))))
+            return HTMLResponse(fleet_page.page(FleetStore(store)))
 
     def changes(self, request: Request) -> Response:
         """Return the page with the changes over time on all machines that ran a study."""
@@ -81,24 +79,26 @@ class Pages:
     def events(self, request: Request) -> Response:
         """Return the server-sent events of a campaign."""
         campaign = request.path_params["campaign"]
-        state_of(
-            self.url, campaign, self.is_running
-        )  # StoreError for an unknown name, before the stream starts
-        return StreamingResponse(
-            events(lambda: state_of(self.url, campaign, self.is_running)), media_type="text/event-stream"
-        )
+        self._state(campaign)  # StoreError for an unknown name, before the stream starts
+        return StreamingResponse(events(lambda: self._state(campaign)), media_type="text/event-stream")
+
+    def _state(self, name: str) -> CampaignProgress:
+        with Store.open(self.url, create=False) as store:
+            return state_of(as_it_is(store.campaign(name), store), store)
 
     def _page(self, names: tuple[str, ...]) -> str:
         with Store.open(self.url, create=False) as store:
-            campaigns = sorted((store.campaign(name) for name in names), key=lambda each: each.created)
-            states = [state_of(self.url, each.id, self.is_running) for each in campaigns]
+            campaigns = sorted(
+                (as_it_is(store.campaign(name), store) for name in names), key=lambda each: each.created
+            )
+            states = [state_of(each, store) for each in campaigns]
             key = (*(each.id for each in campaigns), *states)
             with self.making:  # a page that several clients request at once is made once
                 found = self.made.get(key)
                 if found is None:
                     alone = len(campaigns) == 1 and states[0].running
                     live = render.LivePage(
-                        home="/", events=f"/campaign/{campaigns[0].id}/events" if alone else None,
+                        events=f"/campaign/{campaigns[0].id}/events" if alone else None,
                         known=states[0].text,
                     )  # fmt: skip
                     found = pages.html_of(pages.page_of(campaigns, store), live)
@@ -108,9 +108,8 @@ class Pages:
         return found
 
 
-def application(url: str | None, access: Access, is_running: Callable[[str], bool]) -> Starlette:
-    """Return the application. ``is_running``: whether a campaign (id) is running."""
-    served = Pages(url=url, is_running=is_running)
+def application(url: str | None, access: Access) -> Starlette:
+    served = Pages(url=url)
     app = Starlette(
         routes=[
             Route("/", served.listing),

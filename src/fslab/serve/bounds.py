@@ -5,7 +5,6 @@ Too many requests or connections get a 503 response at once; they are not queued
 
 import asyncio
 import resource
-from typing import Any
 
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -111,8 +110,3 @@ def most_connections() -> int:
     if soft == resource.RLIM_INFINITY:
         return DESCRIPTORS
     return max(soft - OWN_DESCRIPTORS, soft // 2)
-
-
-def settings() -> dict[str, Any]:
-    """Return the settings for uvicorn."""
-    return {"http": Connection, "timeout_keep_alive": KEEP_ALIVE_S, "ws": "none"}

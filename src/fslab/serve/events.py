@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import anyio
 
-from fslab.api.stores import CampaignStatus, Store
+from fslab.api.stores import Campaign, CampaignStatus, Store
 from fslab.units import counted
 
 EVERY_S = 1.0
@@ -14,7 +14,7 @@ EVERY_S = 1.0
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignProgress:
-    """Progress of a campaign: the number of stored trials, its status, and whether a process runs it."""
+    """Progress of a campaign: the number of stored trials, its status, and whether it runs."""
 
     trials: int
     status: str
@@ -26,21 +26,17 @@ class CampaignProgress:
         return f"{self.status}, {counted(self.trials, 'trial')} stored"
 
 
-def state_of(url: str | None, campaign_id: str, is_running: Callable[[str], bool]) -> CampaignProgress:
-    """Read the current progress from the store. StoreError if there is no such campaign."""
-    with Store.open(url, create=False) as store:
-        campaign = store.campaign(campaign_id)
-        running = campaign.status is CampaignStatus.RUNNING and is_running(campaign.id)
-        if not running:  # read again: a process stores the status before it exits
-            campaign = store.campaign(campaign.id)
-        trials = store.count(campaign.id)
-    killed = campaign.status is CampaignStatus.RUNNING and not running
-    status = "interrupted" if killed else campaign.status.value.replace("_", " ")
-    return CampaignProgress(trials=trials, status=status, running=running)
+def state_of(campaign: Campaign, store: Store) -> CampaignProgress:
+    """Return the progress of a campaign, whose status is the actual one (``as_it_is``)."""
+    return CampaignProgress(
+        trials=store.count(campaign.id),
+        status=campaign.status.value.replace("_", " "),
+        running=campaign.status is CampaignStatus.RUNNING,
+    )
 
 
 async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
-    """Yield a message at once, then one for every change, until no process runs the campaign."""
+    """Yield a message at once, then one for every change, until the campaign has ended."""
     known = await anyio.to_thread.run_sync(read)
     yield _message(known)
     while known.running:

@@ -89,8 +89,6 @@ def _canonical(name: str) -> str:
 class Guard(BaseHTTPMiddleware):
     """Refuses requests with 400 (unknown host) or 401 (no token)."""
 
-    access: Access
-
     async def dispatch(
         self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
     ) -> Response:

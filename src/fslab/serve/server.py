@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 import uvicorn
 from starlette.types import ASGIApp
 
-from fslab.api.stores import is_running
 from fslab.serve import bounds
 from fslab.serve.app import application
 from fslab.serve.guard import Access
@@ -32,7 +31,7 @@ def run(
         shown = f"[{host}]" if family is socket.AF_INET6 else host
         query = f"?token={access.token}" if access.token else ""
         announce(f"http://{shown}:{listening.getsockname()[1]}/{query}")
-        server(application(url, access, is_running)).run(sockets=[listening])
+        server(application(url, access)).run(sockets=[listening])
 
 
 def server(app: ASGIApp) -> uvicorn.Server:
@@ -40,6 +39,6 @@ def server(app: ASGIApp) -> uvicorn.Server:
     bounds.make_room()
     config = uvicorn.Config(
         WithHeaders(app), log_level="error", server_header=False, timeout_graceful_shutdown=1, lifespan="off",
-        backlog=BACKLOG, **bounds.settings(),
+        backlog=BACKLOG, http=bounds.Connection, timeout_keep_alive=bounds.KEEP_ALIVE_S, ws="none",
     )  # fmt: skip
     return uvicorn.Server(config)

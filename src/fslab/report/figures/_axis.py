@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from fslab.units import Direction, Unit
@@ -19,6 +20,13 @@ DECADES = {"condition": {"test": _IS_DECADE, "value": 0.9}, "value": 0.25}
 def rounded(value: float | None) -> float | None:
     """Round to five significant digits, which exceeds a figure's resolution and takes a third of the bytes."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
+
+
+def row(values: Any) -> dict[str, Any]:
+    """Return the fields of a dataclass as one row of a figure's data, its numbers rounded."""
+    return {
+        name: rounded(value) if isinstance(value, float) else value for name, value in asdict(values).items()
+    }
 
 
 def label_expression(unit: Unit) -> str:
@@ -53,14 +61,15 @@ def title_of(metric: str, unit: Unit, better: Direction) -> str:
     return f"{name} (lower is better)" if better is Direction.LOWER else name
 
 
-def switches(channel: str, title: str, unit: Unit) -> dict[str, Any]:
+def switches(channel: str, title: str, unit: Unit, better: Direction) -> dict[str, Any]:
     """Return what a page needs to switch between values and ratios: the channel, its titles and labels."""
+    best = "largest" if better is Direction.NEITHER else "best"
     return {
         SWITCH: {
             "channel": channel,
             "absolute": {"title": title, "labelExpr": label_expression(unit)},
             "ratio": {
-                "title": f"{title.partition(',')[0]}, ÷ the best median",
+                "title": f"{title.partition(',')[0]}, ÷ the {best} median",
                 "labelExpr": "format(datum.value, '.3~r') + ' ×'",
             },
         }

@@ -20,16 +20,7 @@ class ForestRatio:
 
 def figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Figure:
     """Return the figure. ``axis``: title of the axis, with numerator and denominator."""
-    data = [
-        {
-            "label": each.label,
-            "ratio": _axis.rounded(each.ratio),
-            "low": _axis.rounded(each.low),
-            "high": _axis.rounded(each.high),
-            "sure": each.sure,
-        }
-        for each in ratios
-    ]
+    data = [_axis.row(each) for each in ratios]
     axis_of_ratios = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "tickCount": 5, "labelOverlap": True}
     x = _axis.quantity("low", axis, scale={"type": "log"}, axis=axis_of_ratios)
     y = _axis.names("label", [each.label for each in ratios], 320)

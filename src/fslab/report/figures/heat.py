@@ -40,10 +40,7 @@ class Tile:
 
 def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequence[str]) -> Figure:
     """Return the figure: a row per workload, a column per stack. Undecided tiles have a dashed frame."""
-    data = [
-        {"row": tile.row, "stack": tile.stack, "share": _axis.rounded(tile.share), "decided": tile.decided}
-        for tile in tiles
-    ]
+    data = [_axis.row(tile) for tile in tiles]
     across = _axis.names("stack", stacks, 90, orient="top", labelAngle=0)
     spec = _axis.base(
         "Each stack relative to the best median of each workload",

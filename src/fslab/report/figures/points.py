@@ -22,9 +22,11 @@ class PlotPoint:
 _VALIDITY = {"sound": "usable", "doubt": "with warnings"}
 
 
-def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) -> Figure:
-    """Return the figure of one metric of one workload. Invalid trials are crosses, those with warnings are hollow."""
-    best = best_of(row, looks)
+def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles, best: float | None) -> Figure:
+    """Return the figure of one metric of one workload. Invalid trials are crosses, those with warnings are hollow.
+
+    ``best``: the best median of the row, the denominator of the ratios.
+    """
     medians = _medians(row, looks, best)
     data = [
         {
@@ -45,7 +47,7 @@ def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles) 
     colour = {**looks.colour(), "legend": None}
     spec = _axis.base(
         f"{row.workload}: {title}, every trial",
-        height=26 * max(len(present), 1), usermeta=_axis.switches("x", title, row.unit),
+        height=26 * max(len(present), 1), usermeta=_axis.switches("x", title, row.unit, row.better),
         encoding={"y": _axis.names("stack", present, 260)}, layer=_layers(row, data, medians, x, colour),
     )  # fmt: skip
     drawn = sum(each["low"] is not None for each in medians)
@@ -90,12 +92,6 @@ def _layers(
         _axis.layer("trial", point, data, x=x, stroke=colour, fill=colour, **_kinds(), tooltip=_tooltip(row)),
         _axis.layer("median", tick, medians, x={**x, "field": "median"}),
     ]
-
-
-def best_of(row: Row, looks: StackStyles) -> float | None:
-    """Return the median of the row's leader, the denominator of the ratios; None without a leader."""
-    by_label = dict(zip(looks.labels, row.summaries, strict=True))
-    return by_label[row.leader].median if row.leader in by_label else None
 
 
 def _medians(row: Row, looks: StackStyles, best: float | None) -> list[dict[str, Any]]:

@@ -56,10 +56,8 @@ def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: 
 
 
 def _fields(each: SafetyPoint) -> dict[str, Any]:
-    return {
-        "stack": each.stack, "speed": _axis.rounded(each.speed), "low": _axis.rounded(each.low),
-        "high": _axis.rounded(each.high), "gone": each.broken + each.lost, "broken": each.broken, "lost": each.lost,
-    }  # fmt: skip
+    counts = {"broken": each.broken, "lost": each.lost, "gone": each.broken + each.lost}
+    return {**_axis.row(each), **counts}
 
 
 def _layers(

@@ -36,19 +36,21 @@ class StackStyles:
         )
 
     def colour(self) -> dict[str, Any]:
-        return {
-            "field": "stack", "type": "nominal",
-            "scale": {"domain": list(self.labels), "range": [palette.colour(f"s{slot}") for slot in self.slot]},
-        }  # fmt: skip
+        return self._channel([palette.colour(f"s{slot}") for slot in self.slot])
 
     def shape(self) -> dict[str, Any]:
-        shapes = [palette.SHAPES[variant % len(palette.SHAPES)] for variant in self._told_apart()]
-        return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": shapes}}
+        """Return the shape channel; all shapes differ if there are few, so that not only colours distinguish."""
+        few = len(self.labels) <= len(palette.SHAPES)
+        variants = range(len(self.labels)) if few else self.variant
+        return self._channel([palette.SHAPES[variant % len(palette.SHAPES)] for variant in variants])
 
     def dash(self) -> dict[str, Any]:
         """Return the dash channel. It distinguishes the lines of stacks of one colour."""
-        dashes = [palette.DASHES[variant % len(palette.DASHES)] for variant in self.variant]
-        return {"field": "stack", "type": "nominal", "scale": {"domain": list(self.labels), "range": dashes}}
+        return self._channel([palette.DASHES[variant % len(palette.DASHES)] for variant in self.variant])
+
+    def _channel(self, values: Sequence[Any]) -> dict[str, Any]:
+        scale = {"domain": list(self.labels), "range": list(values)}
+        return {"field": "stack", "type": "nominal", "scale": scale}
 
     def only(self, labels: Sequence[str]) -> StackStyles:
         """Return the styles of the given stacks only."""
@@ -57,10 +59,4 @@ class StackStyles:
             labels=tuple(self.labels[position] for position in kept),
             slot=tuple(self.slot[position] for position in kept),
             variant=tuple(self.variant[position] for position in kept),
-        )
-
-    def _told_apart(self) -> list[int]:
-        """Return a shape per stack; all differ if there are few, so that colour is not the only distinction."""
-        return (
-            list(range(len(self.labels))) if len(self.labels) <= len(palette.SHAPES) else list(self.variant)
         )

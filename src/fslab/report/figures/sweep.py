@@ -38,7 +38,7 @@ def figure(
     present = looks.only([step.stack for step in steps])
     places = sorted({step.at: step.words for step in steps}.items())
     is_log = places[0][0] > 0 and places[-1][0] / places[0][0] >= 4
-    data = _data(steps)
+    data = [{**_axis.row(step), "at": step.at} for step in steps]
     title = _axis.title_of(metric, unit, better)
     words = dict(places)
     labels = "".join(f"datum.value == {at!r} ? '{text}' : " for at, text in words.items()) + "''"
@@ -48,7 +48,7 @@ def figure(
     y = _axis.quantity("median", title, axis=_axis.value_axis(unit), scale={"zero": True})
     spec = _axis.base(
         f"{name}: {title} by {parameter}",
-        height=260, usermeta={"fslab": {"channel": "y", "log": True}},
+        height=260, usermeta={_axis.SWITCH: {"channel": "y"}},
         encoding={"x": x, "color": present.colour()}, layer=_layers(data, y, title, parameter, present),
     )  # fmt: skip
     drawn = sum(each["low"] is not None for each in data)
@@ -65,20 +65,6 @@ def figure(
             "interval": drawn,
         },
     )
-
-
-def _data(steps: Sequence[SweepStep]) -> list[dict[str, Any]]:
-    return [
-        {
-            "stack": step.stack,
-            "at": step.at,
-            "words": step.words,
-            "median": _axis.rounded(step.median),
-            "low": _axis.rounded(step.low),
-            "high": _axis.rounded(step.high),
-        }
-        for step in steps
-    ]
 
 
 def _layers(

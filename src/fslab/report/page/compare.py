@@ -1,10 +1,12 @@
 """Two campaigns side by side, from a ``CampaignComparison``: differing facts, ratios, means. Pure."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
 from fslab.analysis.comparison_model import Span
 from fslab.report.figures import Figure, forest
+from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.units import Direction, format_value, ratio_text
 
@@ -15,6 +17,18 @@ _OUTCOMES = {
     LineOutcome.NO_RATIO: "no ratio",
     LineOutcome.MISSING: "no usable trial",
 }
+
+
+def comparisons(sources: Sequence[CampaignSource]) -> list[PageComparison]:
+    """Compare each campaign with the first. Differing facts are shown and do not prevent the comparison."""
+    if len(sources) < 2:
+        return []
+    sides = [campaign_comparison.Results.of_campaign(each.campaign, each.trials) for each in sources]
+    found = [
+        campaign_comparison.compare_results(sides[0], other, allowed=[campaign_comparison.ALL])
+        for other in sides[1:]
+    ]
+    return [comparison(each, f"compare-{number}") for number, each in enumerate(found, start=1) if each.lines]
 
 
 def comparison(found: CampaignComparison, key: str) -> PageComparison:

@@ -1,6 +1,5 @@
 """Describes how it was measured: the machine, versions, seeds, and the trials not compared, with reasons. Pure."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,11 +21,12 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
         "Machine",
         {_words(name): _text(name, value) for name, value in campaign.machine.items() if _known(value)},
     )
-    versions = Counter(
-        (name, version) for trial in trials for name, version in trial.provenance.tools.items()
-    )
-    found = {f"{name}": str(version or "unknown") for (name, version), _ in sorted(versions.items(), key=str)}
-    if found:
+    versions: dict[str, set[str]] = {}
+    for trial in trials:
+        for name, version in trial.provenance.tools.items():
+            versions.setdefault(name, set()).add(version or "unknown")
+    if versions:
+        found = {name: ", ".join(sorted(each)) for name, each in sorted(versions.items())}
         yield _pairs("Versions of the tools", found)
     for title, facts in _devices(trials):
         yield _pairs(

@@ -10,20 +10,24 @@ import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from fslab.names import study_id
 from fslab.report.changes import ShownChange
 from fslab.report.figures import palette
 from fslab.report.figures.files import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page.model import HeatRow, Page, Part
 from fslab.report.page.packing import packed
+from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
+from fslab.units import format_duration
 
 MOST_HEATS = 4  # maximum number of tables of a heat map, one per set of stacks
 HEAT_ROWS = 60  # rows of the heat map that are visible at first
@@ -33,13 +37,12 @@ CHUNK = 25  # packed sections that are unpacked together
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LivePage:
-    """Links of a page that a server serves.
+    """What only a page that a server serves has.
 
-    ``home``: the list of all campaigns. ``events``: the events of a running campaign. ``known``: the progress of that
-    campaign when the page was made, in the words of its events.
+    ``events``: the URL of the events of a running campaign. ``known``: the progress of that campaign when the page was
+    made, in the words of its events.
     """
 
-    home: str
     events: str | None = None
     known: str = ""
 
@@ -49,9 +52,8 @@ class Listed:
     """A campaign in the list of all campaigns."""
 
     id: str
-    study: str
     title: str
-    begun: str
+    begun: datetime
     status: str
     cells: int
     trials: int
@@ -62,105 +64,40 @@ def listing(rows: Sequence[Listed], store: str, *, fleet: bool = False) -> str:
 
     ``store``: where they are stored. ``fleet``: whether the store is also that of a fleet.
     """
-    return _environment().get_template("listing.html.j2").render(
-        rows=rows, store=store, fleet=fleet, css=static("report.css"), light=_css_variables(dark=False),
-        dark=_css_variables(dark=True),
-    )  # fmt: skip
+    return _template("listing").render(rows=rows, store=store, fleet=fleet)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListedMachine:
-    """A machine of a fleet, as texts."""
+def fleet(
+    summary: str,
+    machines: Sequence[MemberMachine],
+    schedules: Sequence[FleetSchedule],
+    runs: Sequence[Sequence[AssignmentSummary]],
+) -> str:
+    """Return the page with the machines of a fleet and their runs. A browser reloads it every 10 s.
 
-    name: str
-    state: str
-    runs: str
-    kernel: str
-    cpu: str
-    labels: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListedSchedule:
-    """A schedule of a fleet, as texts. ``problem``: why its last start failed."""
-
-    name: str
-    study: str
-    due: str
-    last: str
-    problem: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListedPart:
-    """The result of one machine in a run. ``campaign`` has a page if it has trials."""
-
-    machine: str
-    campaign: str
-    status: str
-    trials: int
-    message: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ListedRun:
-    """A run of a fleet: one study on several machines."""
-
-    id: str
-    study: str
-    study_id: str
-    by: str
-    begun: str
-    parts: tuple[ListedPart, ...]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class FleetPage:
-    """The contents of the page of a fleet. ``summary``: its first sentence."""
-
-    summary: str
-    machines: tuple[ListedMachine, ...]
-    schedules: tuple[ListedSchedule, ...]
-    runs: tuple[ListedRun, ...]
-
-
-def fleet(page: FleetPage) -> str:
-    """Return the page with the machines of a fleet and their runs. A browser reloads it every 10 s."""
-    return _environment().get_template("fleet.html.j2").render(
-        page=page, css=static("report.css"), light=_css_variables(dark=False), dark=_css_variables(dark=True)
-    )  # fmt: skip
+    ``summary``: its first sentence. ``runs``: the assignments of each run.
+    """
+    return _template("fleet").render(summary=summary, machines=machines, schedules=schedules, runs=runs)
 
 
 def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
     """Return the page with the changes over time on all machines, in words."""
-    return _environment().get_template("changes.html.j2").render(
-        study=study, summary=summary, changes=found, css=static("report.css"), light=_css_variables(dark=False),
-        dark=_css_variables(dark=True),
-    )  # fmt: skip
+    return _template("changes").render(study=study, summary=summary, changes=found)
 
 
 def replication(page: object, columns: Sequence[str], signs: Mapping[Any, str]) -> str:
     """Return the replication page of a study. ``page``: a ``ReplicationPage``. ``signs``: verdict → sign."""
-    return _environment().get_template("replication.html.j2").render(
-        page=page, columns=columns, signs=signs, css=static("report.css"), light=_css_variables(dark=False),
-        dark=_css_variables(dark=True),
-    )  # fmt: skip
+    return _template("replication").render(page=page, columns=columns, signs=signs)
 
 
 def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> str:
     """Return the text of the file. ``kept``: see ``library``."""
-    environment = _environment()
-    comparison = environment.get_template("comparison.html.j2")
-    return environment.get_template("page.html.j2").render(
+    comparison = _template("comparison")
+    return _template("page").render(
         page=page,
         live=live,
-        parts=[
-            _part(environment, each, f"{number}-" if number else "") for number, each in enumerate(page.parts)
-        ],
+        parts=[_part(each, f"{number}-" if number else "") for number, each in enumerate(page.parts)],
         comparisons=[Markup(comparison.render(comparison=each)) for each in page.comparisons],  # noqa: S704
-        light=_css_variables(dark=False),
-        dark=_css_variables(dark=True),
-        css=static("report.css"),
         script=static("report.js"),
         vega=library(kept),
     )
@@ -213,11 +150,11 @@ def _keep(text: str, file: Path) -> None:
             Path(name).unlink(missing_ok=True)
 
 
-def _part(environment: Environment, part: Part, prefix: str) -> Markup:
-    macros: Any = environment.get_template("macros.html.j2").module
+def _part(part: Part, prefix: str) -> Markup:
+    macros: Any = _template("macros").module
     many = len(part.sections) > PACKED_FROM
     sections = [str(macros.section(each, prefix)) for each in part.sections] if many else []
-    text = environment.get_template("part.html.j2").render(
+    text = _template("part").render(
         part=part,
         prefix=prefix,
         slots=StackStyles.of(part.report.stacks).slot,
@@ -248,6 +185,10 @@ def _heats(rows: Sequence[HeatRow]) -> list[tuple[list[int], list[HeatRow]]]:
     return [(list(stacks), alike) for stacks, alike in tables.items()]
 
 
+def _template(name: str) -> Template:
+    return _environment().get_template(f"{name}.html.j2")
+
+
 @cache
 def _environment() -> Environment:
     environment = Environment(
@@ -257,7 +198,12 @@ def _environment() -> Environment:
     environment.filters["json"] = _json
     environment.filters["compact"] = lambda value: f"{value:.4g}"
     environment.filters["breaks"] = _breaks
-    environment.filters["rows"] = _row_count
+    environment.filters["duration"] = format_duration
+    environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M}"
+    environment.filters["study_id"] = study_id
+    environment.globals |= {
+        "css": static("report.css"), "light": _css_variables(dark=False), "dark": _css_variables(dark=True)
+    }  # fmt: skip
     return environment
 
 
@@ -270,12 +216,6 @@ def _json(value: Mapping[str, Any]) -> Markup:
 def _breaks(options: str) -> Markup:
     """Return options with a possible line break after commas and equals signs, for headings of narrow columns."""
     return Markup(str(escape(options)).replace(",", ",<wbr>").replace("=", "=<wbr>"))  # noqa: S704
-
-
-def _row_count(spec: Mapping[str, Any]) -> int:
-    """Return the number of data rows of a figure."""
-    layers = [spec, *spec.get("layer", ()), *spec.get("spec", {}).get("layer", ())]
-    return sum(len(layer["data"]["values"]) for layer in layers if "data" in layer)
 
 
 def _css_variables(*, dark: bool) -> Markup:

@@ -128,7 +128,9 @@ class SectionBuilder:
         for row in rows:
             found = tuple(_points(group, row, labels))
             if found:
-                yield points.figure(f"{anchor}-{row.metric.replace('_', '-')}", row, found, looks)
+                yield points.figure(
+                    f"{anchor}-{row.metric.replace('_', '-')}", row, found, looks, heat.best_of(row)
+                )
         if self.brief:
             return
         seen = {labels[key]: observed.seen(labels[key], trials) for key, trials in group.trials.items()}

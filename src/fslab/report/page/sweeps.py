@@ -1,7 +1,7 @@
 """Finds workloads and stacks that differ only in numbers (threads, sizes, disks, chunk); makes their figures. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 from fslab.analysis.groups import Group
@@ -40,12 +40,12 @@ class _Family:
     looks: StackStyles
 
 
-def figures(report: Report, groups: Sequence[Group]) -> Iterator[Figure]:
-    """Yield the figures of workloads first, then those of stacks."""
+def figures(report: Report, groups: Sequence[Group], prefix: str = "") -> Iterator[Figure]:
+    """Yield the figures of workloads first, then those of stacks. ``prefix`` keeps ids unique."""
     for family in (*_of_workloads(report, groups), *_of_stacks(report, groups)):
         made = _figure(family)
         if made is not None:
-            yield made
+            yield replace(made, id=f"{prefix}{made.id}")
 
 
 def _of_workloads(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:

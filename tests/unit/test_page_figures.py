@@ -1,0 +1,100 @@
+"""Tests of what a page shows per campaign and per row: unique figures, ratios, absences, versions, order of words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.browser import campaigns
+from tests.browser.campaigns import BTRFS, EXT4, XFS
+
+from fslab.cell import Cell, MachineSpec, StackSpec
+from fslab.record import Metric, Provenance, Status, TrialRecord
+from fslab.report import paper
+from fslab.report.build import build
+from fslab.report.cells import one_line
+from fslab.report.figures import points
+from fslab.report.figures.styles import StackStyles
+from fslab.report.model import Report
+from fslab.report.page import assemble, heat, method
+from fslab.units import Direction, Unit
+
+WORK = campaigns.workload("w")
+IOPS = Metric(name="write_iops", unit=Unit.IOPS)
+
+
+def built(found: list[TrialRecord], metric: Metric = IOPS) -> Report:
+    cells = tuple({trial.cell.id: trial.cell for trial in found}.values())
+    return build(campaigns.campaign(cells), found, known=lambda _: (metric,))
+
+
+def trials(stack: StackSpec, middle: float, **more: Any) -> list[TrialRecord]:
+    cell = Cell(stack=stack, workload=WORK)
+    return [campaigns.trial(cell, block, middle * step, **more) for block, step in enumerate(campaigns.STEPS)]
+
+
+def test_figures_of_two_campaigns_have_different_ids() -> None:
+    """An id is also the name of a file: without a prefix, the second campaign's figures replace those of the first."""
+    campaign, found = campaigns.small()
+    second = campaign.model_copy(update={"id": "second"})
+    sources = [assemble.CampaignSource(campaign=each, trials=found) for each in (campaign, second)]
+    page = assemble.page(sources)
+    assert all(part.sweeps for part in page.parts)
+    ids = [figure.id for figure in assemble.figures(page)]
+    assert sorted(ids) == sorted(set(ids))
+
+
+def test_ratios_of_every_trial_are_to_the_best_median() -> None:
+    """The leader can be another stack: it follows corrected levels and, without a preferred direction, is the first."""
+    for better, best, word in ((Direction.HIGHER, 300.0, "best"), (Direction.NEITHER, 300.0, "largest")):
+        metric = IOPS.model_copy(update={"better": better})
+        report = built([*trials(EXT4, 100.0), *trials(XFS, 300.0), *trials(BTRFS, 200.0)], metric)
+        row = report.rows[0].model_copy(update={"leader": "ext4"})
+        looks = StackStyles.of(report.stacks)
+        point = points.PlotPoint(stack="xfs", block=0, value=150.0, kind="sound")
+        figure = points.figure("w", row, [point], looks, heat.best_of(row))
+        layers = {layer["name"]: layer for layer in figure.spec["layer"]}
+        assert layers["trial"]["data"]["values"][0]["value_ratio"] == 150.0 / best
+        medians = {each["stack"]: each["median_ratio"] for each in layers["median"]["data"]["values"]}
+        assert medians == {"ext4": 0.33333, "xfs": 1.0, "btrfs": 0.66667}
+        assert figure.spec["usermeta"]["fslab"]["ratio"]["title"].endswith(f"÷ the {word} median")
+
+
+def test_a_cell_that_failed_and_is_not_possible_says_the_same_everywhere() -> None:
+    """ "Not possible here" only if no trial failed for another reason."""
+    cell = Cell(stack=XFS, workload=WORK)
+    none: dict[str, Any] = {"metrics": {}, "raw": {}}
+    failed = campaigns.trial(cell, 0, 1.0, status=Status.FAILED, failure="f", error="e", **none)
+    absent = campaigns.trial(cell, 1, 1.0, status=Status.UNSUPPORTED, error="no such module", **none)
+    for found, word in (([failed, absent], "failed"), ([absent], "not possible here")):
+        report = built([*trials(EXT4, 100.0), *found])
+        row = report.rows[0]
+        (tiles,) = [each.tiles for each in heat.rows(report, (), {"w": "w"})]
+        assert tiles[1].words == word
+        assert word in one_line(row, row.summaries[1]).plain
+        assert f"| {word} |" in paper.markdown(report)
+        assert ("not possible here" in row.words) is (word == "not possible here")
+        assert ("no usable trial" in row.words) is (word == "failed")
+
+
+def test_a_tool_with_several_versions_is_shown_with_all_of_them() -> None:
+    found = [
+        *trials(EXT4, 100.0, provenance=Provenance(tools={"fio": "3.39", "mkfs": None})),
+        *trials(XFS, 100.0, provenance=Provenance(tools={"fio": "3.33"})),
+    ]
+    report = built(found)
+    tables = {each.caption: each for each in method.tables(campaigns.campaign(()), found, report)}
+    told = {name: fields[0].text for name, fields in tables["Versions of the tools"].rows}
+    assert told == {"fio": "3.33, 3.39", "mkfs": "unknown"}
+
+
+def test_stacks_on_another_machine_are_listed_in_the_order_of_the_plan() -> None:
+    guests = [
+        StackSpec(name=f"g{number}", medium=campaigns.MEDIUM, filesystem="ext4", mount_options=f"commit={number}",
+                  machine=MachineSpec(type="uml"))
+        for number in range(5, 11)
+    ]  # fmt: skip
+    report = built([*trials(EXT4, 1000.0), *(each for guest in guests for each in trials(guest, 100.0))])
+    labels = [stack.label for stack in report.stacks]
+    places = [report.rows[0].words.index(label) for label in labels[1:]]
+    assert "on another kind of machine" in report.rows[0].words
+    assert places == sorted(places)
