@@ -111,7 +111,7 @@ def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
         says=claim.says,
         printed=_printed(claim.published, finding),
         supported=VERDICT_NAMES.get(claim.published.verdict, "–") if claim.published else "–",
-        here=finding_words(finding) if finding else answer.words,
+        here=finding_words(finding, answer.margin) if finding else answer.words,
         verdict=answer.verdict,
         said=verdict_words(answer, printed=False),
         note=claim.note,
@@ -142,9 +142,7 @@ def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
 
 
 def _figure(one: PartFinding) -> str:
-    return f"{one.what} {figure_words(one).removeprefix('is ')}" + (
-        f" (table {one.table})" if one.table else ""
-    )
+    return f"{one.what} {figure_words(one)}" + (f" (table {one.table})" if one.table else "")
 
 
 def lines(page: ReplicationPage) -> Iterator[str]:
