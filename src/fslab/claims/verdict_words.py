@@ -16,6 +16,11 @@ VERDICT_NAMES = {
     ClaimVerdict.REPLICATED: "replicated", ClaimVerdict.PARTLY: "replicated in part", ClaimVerdict.TIE: "tie here",
     ClaimVerdict.DIFFERS: "differs", ClaimVerdict.REVERSED: "reversed", ClaimVerdict.OPEN: "open",
 }  # fmt: skip
+SIGN = {
+    ClaimVerdict.HOLDS: "✓", ClaimVerdict.IN_PART: "✓", ClaimVerdict.CONTRADICTED: "✗", ClaimVerdict.REPLICATED: "✓",
+    ClaimVerdict.PARTLY: "✓", ClaimVerdict.TIE: "=", ClaimVerdict.DIFFERS: "≠", ClaimVerdict.REVERSED: "✗",
+    ClaimVerdict.OPEN: "?", ClaimVerdict.UNKNOWN: "–",
+}  # fmt: skip
 NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 
 
@@ -39,11 +44,15 @@ def reason_words(answer: ClaimAnswer) -> str:
     return f"noise (at least {format_duration(answer.more_s)} more)"
 
 
+def has_printed(claims: Sequence[EvaluatedClaim]) -> bool:
+    """Return whether the publication prints figures that a claim is about."""
+    return any(claim.published and claim.published.verdict in VERDICT_NAMES for claim in claims)
+
+
 def summaries(verdicts: Verdicts) -> list[str]:
     """Return a sentence on the printed figures and one on the trials, as far as there are any."""
-    printed = any(claim.published and claim.published.verdict in VERDICT_NAMES for claim in verdicts.claims)
     measured = any(claim.measured for claim in verdicts.claims)
-    own = [_printed(verdicts.claims)] if printed or not measured else []
+    own = [_printed(verdicts.claims)] if has_printed(verdicts.claims) or not measured else []
     return [*own, *([summary(verdicts)] if measured else [])]
 
 

@@ -139,10 +139,10 @@ def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
     )  # fmt: skip
 
 
-def replication(page: object, columns: Sequence[str], signs: Mapping[Any, str]) -> str:
+def replication(page: object, signs: Mapping[Any, str]) -> str:
     """Return the replication page of a study. ``page``: a ``ReplicationPage``. ``signs``: verdict → sign."""
     return _environment().get_template("replication.html.j2").render(
-        page=page, columns=columns, signs=signs, css=static("report.css"), light=_css_variables(dark=False),
+        page=page, signs=signs, css=static("report.css"), light=_css_variables(dark=False),
         dark=_css_variables(dark=True),
     )  # fmt: skip
 
