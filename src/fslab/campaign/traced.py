@@ -16,7 +16,7 @@ from fslab.record import TrialRecord
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-from fslab.system import detached
+from fslab.system import detached, signals
 
 
 def trace(
@@ -48,7 +48,7 @@ def trace(
     with workspaces.opened(name, wipe) as workspace, store.patient(campaign.id, note):
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
-            with machine_lock.held(workspace, waiter):
+            with signals.kept(), machine_lock.held(workspace, waiter):
                 record = run_trial(cell, key, workspace, machine=machine, traced=True)
             store.add_traced(record)
             yield record
