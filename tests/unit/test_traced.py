@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 from tests.unit.test_campaign import cell, record
 
-from fslab.campaign import traced
+from fslab import feasibility
+from fslab.campaign import machine_lock, traced, workspace
 from fslab.errors import InterruptedBySignal
+from fslab.machine import facts
 from fslab.record import Status
 from fslab.system import signals
 
@@ -39,11 +41,11 @@ def test_an_interruption_that_a_library_loses_is_raised(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(traced, "run_trial", run_trial)
     monkeypatch.setattr(traced, "_check_tracing", lambda: None)
-    monkeypatch.setattr(traced.feasibility, "check_named", lambda *_: None)
-    monkeypatch.setattr(traced.feasibility, "check", lambda *_: None)
-    monkeypatch.setattr(traced.facts, "gather", dict)
-    monkeypatch.setattr(traced.workspaces, "opened", lambda *_: nullcontext())
-    monkeypatch.setattr(traced.machine_lock, "held", lambda *_: nullcontext())
+    monkeypatch.setattr(feasibility, "check_named", lambda *_: None)
+    monkeypatch.setattr(feasibility, "check", lambda *_: None)
+    monkeypatch.setattr(facts, "gather", dict)
+    monkeypatch.setattr(workspace, "opened", lambda *_: nullcontext())
+    monkeypatch.setattr(machine_lock, "held", lambda *_: nullcontext())
     monkeypatch.setattr(signals._SignalState, "left_at", None)
     monkeypatch.setattr(signals._SignalState, "raised", None)
     store = _Store()

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from tests.unit.test_campaign import cell, record
 
-from fslab.campaign import trial
+from fslab.campaign import disks, trial
 from fslab.campaign.campaign import lost_slots
 from fslab.cell import Fresh, TrialKey
 from fslab.record import Status
-from fslab.storage import Workspace
+from fslab.storage import Workspace, stack
 
 KEPT = cell().model_copy(update={"fresh": Fresh.CELL})
 
@@ -23,8 +23,8 @@ KEPT = cell().model_copy(update={"fresh": Fresh.CELL})
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A workspace in which the directory of every stack is ``work``."""
     (tmp_path / "work").mkdir()
-    monkeypatch.setattr(trial.disks, "renew", lambda *_: None)
-    monkeypatch.setattr(trial.stack, "build", lambda *_, **__: SimpleNamespace(work=tmp_path / "work"))
+    monkeypatch.setattr(disks, "renew", lambda *_: None)
+    monkeypatch.setattr(stack, "build", lambda *_, **__: SimpleNamespace(work=tmp_path / "work"))
     return Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=None)  # type: ignore[arg-type]
 
 
