@@ -22,7 +22,7 @@ from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
 from fslab.probes import SnapshotMoment
-from fslab.stats.interval import median_interval
+from fslab.stats.interval import median, median_interval
 from fslab.storage import Workspace, stack
 from fslab.system import cache, proc
 from fslab.workloads import REGISTRY, Job
@@ -54,12 +54,10 @@ def main() -> int:
         for name, job in JOBS.items():
             ratios = compare(workspace, up, {**job, "runtime": arguments.runtime}, arguments.pairs)
             found = median_interval(ratios, coverage=0.9)
-            middle = found.median or 0.0
-            span = (
-                f"{found.interval.low:.3f}–{found.interval.high:.3f}" if found.interval else "too few pairs"
-            )
+            middle = median(ratios) or 0.0
+            span = f"{found.low:.3f}–{found.high:.3f}" if found else "too few pairs"
             print(
-                f"{name} on {spec.name} ({arguments.medium}), {found.n} pairs: median ratio {middle:.3f} ({span})"
+                f"{name} on {spec.name} ({arguments.medium}), {len(ratios)} pairs: median ratio {middle:.3f} ({span})"
             )
             good = good and 0.97 <= middle <= 1.03
     return 0 if good else 1

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from math import exp
 
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
-from fslab.claims.build import parts_of
+from fslab.claims.build import asked_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer
 from fslab.claims.parts import Part
@@ -64,7 +64,8 @@ def claim(*that: str, **more: object) -> Claim:
 
 
 def parts(of: Claim, cells: Sequence[Cell], memory_bytes: int | None = None) -> tuple[list[Part], list[str]]:
-    return parts_of(of, Scope(cells=tuple(cells), memory_bytes=memory_bytes))
+    found = asked_of(of, Scope(cells=tuple(cells), memory_bytes=memory_bytes))
+    return [*found.parts], [*found.missing]
 
 
 def names(of: Claim, cells: Sequence[Cell], memory_bytes: int | None = None) -> list[str]:

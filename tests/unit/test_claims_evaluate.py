@@ -49,7 +49,7 @@ def test_a_verdict_that_autocorrelation_could_make_is_told() -> None:
     assert [2 * exp(sign * HALF * 3**0.5) for sign in (-1, 1)] == pytest.approx([1.8626, 2.1475], abs=1e-4)
     near = answer(claim("xfs / ext4 >= 1.9"), TWICE)
     assert near.verdict is ClaimVerdict.REPLICATED
-    assert "only if trials are independent (20 blocks can show it)" in near.words
+    assert "assumes independent trials; a test of that needs 20 blocks" in near.words
     clear = answer(claim("xfs / ext4 >= 1.8"), TWICE)
     assert (clear.verdict, clear.findings[0].rests_on_independence) == (ClaimVerdict.REPLICATED, False)
     against, far = (answer(claim(f"xfs / ext4 >= {bound}"), TWICE) for bound in (2.1, 2.2))
@@ -73,6 +73,8 @@ def test_parts_that_are_not_replicated_share_the_error() -> None:
     open_too = "xfs / ext4 >= 2.07"
     found = answer(claim("xfs / ext4 >= 2.1", open_too), TWICE)
     assert (found.verdict, found.findings[0].verdict) == (ClaimVerdict.OPEN, ClaimVerdict.OPEN)
+    assert "xfs / ext4 is 2.00 (1.90–2.11), needs >= 2.1" in found.words  # the interval that left it open
+    assert not any(finding.rests_on_independence for finding in found.findings)
     refuted = answer(claim("xfs / ext4 >= 2.12", open_too), TWICE)
     assert refuted.verdict is ClaimVerdict.DIFFERS
     assert refuted.findings[0].high == pytest.approx(2 * exp(HALF_975), rel=1e-5)
@@ -116,6 +118,7 @@ def test_direction_and_size_are_judged_apart() -> None:
     for ratio, verdict in ((0.7, ClaimVerdict.REVERSED), (1.0, ClaimVerdict.TIE)):
         other = answer(claim("xfs / ext4 >= 2.97"), [(EXT4, steady(100.0)), (XFS, noisy(100 * ratio))])
         assert (other.verdict, other.direction) == (verdict, verdict)
+    assert "is 1.0000 (0.960–1.04), claimed >= 2.97; the difference is below 10 % (w)" in other.words
 
 
 def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
@@ -216,7 +219,7 @@ def test_two_trials_decide_nothing() -> None:
     few = [(EXT4, [100.0] * 2), (XFS, noisy(200.0)[:2])]
     found = answer(claim("xfs > ext4"), few)
     assert found.verdict is ClaimVerdict.OPEN
-    assert "is unknown: not enough data (2 common blocks; 3 are needed)" in found.words
+    assert found.words == "xfs / ext4: not enough data (2 common blocks; 3 are needed) (w)"
 
 
 def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
@@ -224,9 +227,7 @@ def test_what_has_few_blocks_in_common_is_counted_by_these() -> None:
     sides = [trials(EXT4, steady(100.0))[:3], trials(XFS, noisy(200.0))[1:]]
     judge = Evaluator(trials=Trials(records=[record for side in sides for record in side]))
     (part,), _ = parts(claim("xfs > ext4"), [EXT4, XFS])
-    assert judge.answer([part]).words == (
-        "xfs / ext4 is unknown: not enough data (2 common blocks; 3 are needed), needs > 1 (w)"
-    )
+    assert judge.answer([part]).words == ("xfs / ext4: not enough data (2 common blocks; 3 are needed) (w)")
     (alone,), _ = parts(claim("ext4 > 5"), [EXT4])
     one = Evaluator(trials=Trials(records=sides[0][:1])).answer([alone])
     assert "(1 trial; 3 are needed)" in one.words

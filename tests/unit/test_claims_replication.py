@@ -9,17 +9,19 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
 from fslab.analysis.cost import BETWEEN, REST, cost_of
-from fslab.api import explanations
+from fslab.api import explanations, replications
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.claims.verdict_words import summary
+from fslab.claims.verdict_words import SIGN, summary
 from fslab.explain.statement import Certainty, Explanation
-from fslab.record import Command, Provenance, Status
+from fslab.record import Command, Provenance, Status, TrialRecord
 from fslab.report.page import render
+from fslab.store.campaign import Campaign
+from fslab.study.load import load_text
 
 
 def page(**more: object) -> replication.ReplicationPage:
@@ -64,8 +66,46 @@ def test_markdown_has_a_row_for_each_claim_and_ends_with_the_summary() -> None:
     assert lines[-1] == f"**{summary(made())}**"
 
 
+def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
+    rows = tuple(row.model_copy(update={"printed": "–", "supported": "–"}) for row in page().rows)
+    assert "| | claim | here | verdict |" in list(replication.lines(page(rows=rows)))
+    assert "| | claim | printed | supported by their table | here | verdict |" in list(
+        replication.lines(page())
+    )
+    bare, full = (render.replication(one, SIGN) for one in (page(rows=rows), page()))
+    assert ("supported by their table" in bare, "supported by their table" in full) == (False, True)
+    assert full.count("<td>") - bare.count("<td>") == 2 * len(rows)
+
+
+def test_the_conditions_are_those_of_trials_that_ran() -> None:
+    """The first trial could not run in the guest: its machine is the host."""
+    host, guest = (
+        Provenance(machine={"cpus": cpus, "memory_bytes": size}) for cpus, size in ((64, 2**36), (1, 2**28))
+    )
+    first, *others = (record.model_copy(update={"provenance": guest}) for record in trials(EXT4, steady(1.0)))
+    lost = first.model_copy(update={"status": Status.UNSUPPORTED, "provenance": host})
+    text = """{title: t, scale: 0.5, media: {m: {type: ram, size: 1g}}, stacks: {a: {medium: m, filesystem: ext4}},
+      workloads: {w: {tool: dd, op: write, bs: 1m, count: 1024}}}"""
+    study = load_text(text, "s.yaml")
+    campaign = Campaign(
+        id="c", study_id="s", study_title="t", study_source="", settings={"scale": 0.5}, seed=1, cells=(EXT4,),
+        trials=4, machine=host.machine, created=datetime(2026, 1, 1, tzinfo=UTC),
+    )  # fmt: skip
+    theirs = {"processors": "8", "memory": "16 GiB", "amounts": "all"}
+
+    def here(records: list[TrialRecord], scale: float = 0.5) -> dict[str, str]:
+        made = campaign.model_copy(update={"settings": {"scale": scale}})
+        return {one.name: one.here for one in replications._conditions(theirs, made, records, study)}
+
+    amounts = "scaled; fslab plan s lists each amount"
+    assert here([lost, *others]) == {"processors": "1", "memory": "256 MiB", "amounts": amounts}
+    assert here([lost]) == {"processors": "64", "memory": "64 GiB", "amounts": amounts}
+    assert here([], 0.25)["amounts"] == "scaled; fslab plan s --scale 0.25 lists each amount"
+    assert "amounts" not in here([], 1.0)
+
+
 def test_the_page_keeps_text_as_text() -> None:
-    text = render.replication(page(title="<b>x</b>"), replication.COLUMNS, replication.SIGNS)
+    text = render.replication(page(title="<b>x</b>"), SIGN)
     assert "<b>x</b>" not in text
     assert "&lt;b&gt;x&lt;/b&gt;" in text
     assert summary(made()) in text
@@ -81,7 +121,7 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     assert found.decided == 0.5
     assert (found.trials, found.with_warnings) == (8, 1)
     assert "| [s](s.md) | 3 | 1 | 0 | 0 | 1 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
-        replication_table.index([(page(), found)])
+        replication_table.index([found])
     )
 
 
@@ -102,11 +142,11 @@ def test_trials_that_cannot_run_here_are_no_warnings() -> None:
 def test_studies_without_a_new_page_keep_their_lines() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
     found = replication_table.result_of(made(), records, cost_of(records))
-    other = page().model_copy(update={"study": "r", "title": "an older one"})
-    both = "\n".join(replication_table.index([(page(), found), (other, found)]))
+    both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
     stale = both.replace("| [s](s.md) | 3 |", "| [s](s.md) | 99 |")
-    assert "\n".join(replication_table.index([(page(), found)], stale)) == both
+    assert "\n".join(replication_table.index([found], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
+    assert "[claims](../claims.md#verdicts)" in both
 
 
 def test_time_is_told_by_stage() -> None:
@@ -164,7 +204,5 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     lines = list(replication.lines(page(reasons=(reason,))))
     assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)
-    assert "barriers of ext4" in render.replication(
-        page(reasons=(reason,)), replication.COLUMNS, replication.SIGNS
-    )
+    assert "barriers of ext4" in render.replication(page(reasons=(reason,)), SIGN)
     assert "what the kernel counted" not in "\n".join(replication.lines(page()))

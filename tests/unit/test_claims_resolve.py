@@ -119,6 +119,30 @@ def test_terms_can_be_of_other_workloads() -> None:
     assert [part.name for part in found] == ["ext4 on a / ext4 on b", "xfs on a / xfs on b"]
 
 
+@pytest.mark.parametrize(
+    ("that", "compared"),
+    [
+        ("xfs > each", ["xfs / ext4", "xfs / btrfs"]),
+        ("each > xfs", ["ext4 / xfs", "btrfs / xfs"]),
+        ("xfs > ext4 > each", ["xfs / ext4", "ext4 / btrfs"]),
+        ("xfs ~ each within 10%", ["xfs / ext4", "xfs / btrfs"]),
+        ("xfs is first of each", ["xfs / ext4", "xfs / btrfs"]),
+        ("ext4 varies more than each over bs", ["spread of ext4 / of xfs", "spread of ext4 / of btrfs"]),
+        ("each varies more than ext4 over bs", ["spread of xfs / of ext4", "spread of btrfs / of ext4"]),
+        ("each varies less than 2% over bs", ["ext4[4k] / ext4[64k]", "xfs[4k] / xfs[64k]", "btrfs[4k] / btrfs[64k]"]),
+        ("xfs gains more than each from bs=4k to bs=64k", ["gain of xfs / of ext4", "gain of xfs / of btrfs"]),
+    ],
+)  # fmt: skip
+def test_each_beside_a_named_stack_is_every_other_one(that: str, compared: list[str]) -> None:
+    made = [cell(name, f"w[bs={bs}]", bs=bs) for name in ("ext4", "xfs", "btrfs") for bs in ("4k", "64k")]
+    found, missing = parts(claim(that), made)
+    assert list(dict.fromkeys(part.name for part in found)) == compared
+    assert missing == []
+    for part in found:
+        if isinstance(part, Spread):
+            assert (len(part.ones), len(part.others)) == (2, 2)
+
+
 def test_a_gain_is_a_ratio_of_ratios() -> None:
     made = [cell(name, f"w[numjobs={n}]", numjobs=n) for name in ("ext4", "xfs") for n in (1, 4)]
     found, _ = parts(claim("xfs gains more than ext4 from numjobs=1 to numjobs=4", metric="iops"), made)

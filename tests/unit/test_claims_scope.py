@@ -10,9 +10,10 @@ from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.parser import parse
-from fslab.claims.scope import Scope
+from fslab.claims.scope import GUEST_MEMORY, Scope
 from fslab.claims.tokens import Misread
 from fslab.claims.trials import Trials
+from fslab.machine.kinds import DEFAULT_MEMORY
 
 XFS, EXT4, BTRFS = cell("xfs"), cell("ext4"), cell("btrfs")
 JOURNAL, NODATACOW = cell("ext4", mount="data=journal"), cell("btrfs", mount="nodatacow")
@@ -78,3 +79,8 @@ def test_any_goes_with_conditions() -> None:
 def test_any_is_refused_where_the_form_says_what_varies(that: str) -> None:
     with pytest.raises(Misread, match="'for any' is not allowed"):
         parse(that)
+
+
+def test_the_memory_of_a_guest_is_that_of_its_machine() -> None:
+    """Claims do not import machines."""
+    assert GUEST_MEMORY == DEFAULT_MEMORY

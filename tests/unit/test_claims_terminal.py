@@ -11,7 +11,7 @@ from tests.unit.claimed import cell, claim, noisy, steady, trials
 from fslab.claims import terminal
 from fslab.claims.build import judged, tables
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimVerdict, PublishedTable, TableCell, TableLine, Verdicts
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, PublishedTable, TableCell, TableLine, Verdicts
 from fslab.claims.published import read_figures
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
@@ -53,6 +53,21 @@ def test_each_claim_has_both_answers() -> None:
     assert "here     ✓ replicated: xfs / ext4 is 2.00 (1.90–2.11) (w)" in text
     assert "here     ? open: at the limit (within 10 % of it): xfs / ext4 is 2.00" in text
     assert "here     – not measured here: not possible here: no kernel has it" in text
+
+
+def test_a_publication_without_figures_has_no_line_beside_measured_ones() -> None:
+    verdicts = made()
+    none = ClaimAnswer(verdict=ClaimVerdict.UNKNOWN, words="not printed", parts=1)
+    claims = tuple(each.model_copy(update={"published": none}) for each in verdicts.claims)
+
+    def said(**more: object) -> str:
+        out = io.StringIO()
+        terminal.show(verdicts.model_copy(update={"claims": claims, **more}), Console(file=out, width=80))
+        return out.getvalue()
+
+    assert "printed" not in said()
+    unmeasured = tuple(each.model_copy(update={"measured": None}) for each in claims)
+    assert "printed  – not printed" in said(claims=unmeasured, campaign=None)
 
 
 def test_two_sentences_come_before_the_claims() -> None:

@@ -19,6 +19,7 @@ from rich.console import Console
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import machine_lock
 from fslab.campaign.campaign import TrialHistory, _CampaignRun
+from fslab.campaign.observer import Observer
 from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
@@ -34,6 +35,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 from fslab.campaign import machine_lock
+from fslab.campaign.observer import Observer
 directory = Path(sys.argv[1])
 workspace = SimpleNamespace(campaign={OTHER!r}, runtime=directory / {OTHER!r})
 with machine_lock.held(workspace, None):
@@ -53,7 +55,7 @@ class NoJournal:
 
 
 @dataclass
-class Told:
+class Told(Observer):
     """A waiter that calls ``let_go`` at the second report of waiting. Until then, the lock stays held."""
 
     let_go: Callable[[], object]

@@ -1,4 +1,4 @@
-"""Tests of the states of comparisons, and of which comparisons need more trials."""
+"""Tests of when comparisons are settled, and of which comparisons need more trials."""
 
 from __future__ import annotations
 
@@ -9,15 +9,7 @@ import pytest
 
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate
-from fslab.stats.goal import (
-    Compared,
-    ComparisonState,
-    Goal,
-    expected_needed,
-    is_precise,
-    settled,
-    state_of,
-)
+from fslab.stats.goal import Goal, expected_needed, is_precise, is_settled
 from fslab.stats.interval import Interval
 from fslab.stats.sequential import Looks
 
@@ -33,39 +25,36 @@ def nothing(reason: Reason) -> RatioEstimate:
     return RatioEstimate(n_a=2, n_b=2, ratio=None, interval=None, p_value=None, reason=reason, needed=4)
 
 
+def reaches(one: RatioEstimate, goal: Goal = Goal.DECIDED, holds: bool | None = None) -> bool:
+    return is_settled(one, one.differs is True if holds is None else holds, goal=goal, precision=0.05)
+
+
 @pytest.mark.parametrize(
-    ("low", "high", "state"),
+    ("low", "high", "decided", "precise"),
     [
-        (1.01, 1.30, ComparisonState.A_LARGER),
-        (0.70, 0.99, ComparisonState.B_LARGER),
-        (1.01, 1.02, ComparisonState.A_LARGER),  # decided takes precedence over equivalent
-        (0.97, 1.04, ComparisonState.EQUIVALENT),
-        (0.953, 1.049, ComparisonState.EQUIVALENT),  # 1/1.05 is 0.952
-        (0.99, 1.08, ComparisonState.PRECISE),  # log(1.08/0.99)/2 is 0.0435, log 1.05 is 0.0488
-        (0.99, 1.10, ComparisonState.OPEN),  # log(1.10/0.99)/2 is 0.0527
-        (1.0, 1.2, ComparisonState.OPEN),  # the interval contains 1
+        (1.01, 1.30, True, False),
+        (0.70, 0.99, True, False),
+        (0.97, 1.04, True, True),
+        (0.953, 1.049, True, True),  # 1/1.05 is 0.952: equivalent
+        (0.99, 1.08, False, True),  # log(1.08/0.99)/2 is 0.0435, log 1.05 is 0.0488
+        (0.99, 1.10, False, False),  # log(1.10/0.99)/2 is 0.0527
+        (1.0, 1.2, False, False),  # the interval contains 1
     ],
 )
-def test_states(low: float, high: float, state: ComparisonState) -> None:
-    assert state_of(estimate(low, high), precision=0.05) is state
+def test_goals(low: float, high: float, decided: bool, precise: bool) -> None:
+    found = estimate(low, high, n=20)
+    assert (reaches(found), reaches(found, Goal.PRECISE)) == (decided, precise)
 
 
-def test_without_an_interval_it_is_open() -> None:
-    assert state_of(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is ComparisonState.OPEN
+def test_without_an_interval_it_is_not_precise() -> None:
     assert not is_precise(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05)
 
 
-def test_decided_is_one_side_or_the_other() -> None:
-    assert [state.decided for state in ComparisonState] == [True, True, False, False, False]
-
-
 def test_a_difference_counts_when_it_holds_together_with_the_others() -> None:
-    clear = Compared(cells=("xfs", "ext4"), estimate=estimate(1.2, 1.5, p_value=0.001))
-    faint = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.01, 1.5, p_value=0.04, n=20))
-    equal = Compared(cells=("ext4", "btrfs"), estimate=estimate(0.98, 1.02, p_value=0.9))
-    # Holm's correction for three comparisons makes 0.04 into 2·0.04: significant alone, but not together.
-    assert settled([clear, faint, equal], goal=Goal.DECIDED, precision=0.05) == [True, False, True]
-    assert settled([faint], goal=Goal.DECIDED, precision=0.05) == [True]
+    faint = estimate(1.01, 1.5, p_value=0.04, n=20)
+    assert reaches(faint)
+    assert not reaches(faint, holds=False)
+    assert reaches(estimate(0.98, 1.02, p_value=0.9), holds=False)  # equivalent
 
 
 def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
@@ -76,8 +65,8 @@ def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
     assert not clear.rests_on_independence
     assert faint.rests_on_independence
     assert faint.differs
-    assert settled([Compared(cells=("a", "b"), estimate=clear)], goal=Goal.DECIDED, precision=0.05) == [True]
-    assert settled([Compared(cells=("a", "b"), estimate=faint)], goal=Goal.DECIDED, precision=0.05) == [False]
+    assert reaches(clear)
+    assert not reaches(faint)
     assert expected_needed(faint, precision=0.05, goal=Goal.DECIDED, looks=Looks(first=5)) == 20 - 19
     # An interval that is already √3 times as wide is not widened again.
     assert not replace(faint, widening=1.7321).rests_on_independence
@@ -86,7 +75,7 @@ def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
 def test_twenty_blocks_know_whether_trials_are_alike() -> None:
     faint = estimate(1.01, 1.5, p_value=0.04, n=20)
     assert not faint.rests_on_independence
-    assert settled([Compared(cells=("a", "b"), estimate=faint)], goal=Goal.DECIDED, precision=0.05) == [True]
+    assert reaches(faint)
 
 
 def test_what_does_not_differ_rests_on_nothing() -> None:
@@ -95,16 +84,14 @@ def test_what_does_not_differ_rests_on_nothing() -> None:
 
 
 def test_precise_asks_for_every_width() -> None:
-    wide = Compared(cells=("xfs", "ext4"), estimate=estimate(1.2, 1.5, p_value=0.001))
-    narrow = Compared(cells=("xfs", "btrfs"), estimate=estimate(1.20, 1.29, p_value=0.001))
-    assert settled([wide, narrow], goal=Goal.PRECISE, precision=0.05) == [False, True]
+    wide, narrow = estimate(1.2, 1.5, p_value=0.001), estimate(1.20, 1.29, p_value=0.001)
+    assert [reaches(each, Goal.PRECISE) for each in (wide, narrow)] == [False, True]
 
 
-def test_what_has_no_ratio_does_not_ask_for_more() -> None:
+@pytest.mark.parametrize("goal", Goal)
+def test_what_has_no_ratio_does_not_ask_for_more(goal: Goal) -> None:
     reasons = (Reason.NOT_POSITIVE, Reason.NOT_FINITE, Reason.NO_SAMPLES, Reason.TOO_FEW_SAMPLES)
-    family = [Compared(cells=("a", "b"), estimate=nothing(reason)) for reason in reasons]
-    for goal in Goal:
-        assert settled(family, goal=goal, precision=0.05) == [True, True, False, False]
+    assert [reaches(nothing(reason), goal) for reason in reasons] == [True, True, False, False]
 
 
 def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:

@@ -16,7 +16,7 @@ LABELS = ["a", "b", "c", "d", "e"]
 
 def describe(places: tuple[RankPlace, ...]) -> str:
     return " · ".join(
-        f"{place.rank}.{'=' if place.tied else ''} {', '.join(place.labels)}" for place in places
+        f"{place.rank}.{'=' * (len(place.labels) > 1)} {', '.join(place.labels)}" for place in places
     )
 
 
@@ -24,7 +24,7 @@ def test_one_ahead_of_two_alike() -> None:
     winners = {("ext4", "xfs"): "xfs", ("btrfs", "xfs"): "xfs", ("ext4", "btrfs"): None}
     places = rank(VALUES, winners, better=Direction.HIGHER)
     assert describe(places) == "1. xfs · 2.= ext4, btrfs"
-    assert [place.tied for place in places] == [False, True]
+    assert [len(place.labels) for place in places] == [1, 2]
 
 
 def test_places_count_on_after_a_tie() -> None:

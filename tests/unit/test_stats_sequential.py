@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from fslab.stats.compare import ComparisonMethod
-from fslab.stats.goal import Compared, Goal, settled
+from fslab.stats.goal import Goal, is_settled
 from fslab.stats.paired import compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.student import two_sided_quantile
@@ -181,7 +181,7 @@ def trials_until(goal: Goal, ratio: float, spread: float) -> tuple[float, float]
             found = compare_at_look(
                 dict(enumerate(a[:blocks])), dict(enumerate(b[:blocks])), looks=LOOKS, blocks=blocks
             )
-            if settled([Compared(cells=(0, 1), estimate=found)], goal=goal, precision=0.05)[0]:
+            if is_settled(found, found.differs is True, goal=goal, precision=0.05):
                 break
         used.append(blocks)
         assert found.interval is not None

@@ -107,6 +107,8 @@ def test_the_plan_says_what_was_scaled_and_what_it_costs() -> None:
     assert "files smaller than memory (1 GiB)" in said
     assert "sweep[size=1m,record=64k]" in said
     assert "minimum size reached" in said
+    guest = make_plan(study("on=uml"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 20)
+    assert "files smaller than memory (1 GiB)" in "\n".join(guest.costs)  # a guest's default
     whole = make_plan(study("scale=1"), images=Path("/i"), runtime=Path("/r"), memory_bytes=1 << 30)
     assert whole.costs == ()
     assert whole.scaled == ()

@@ -3,6 +3,7 @@
 Combines the statistics of ``stats`` with the facts of ``machine.facts``; defines neither.
 """
 
+import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -135,12 +136,10 @@ def _series(
 
 
 def _point(campaign: MeasuredCampaign, values: Sequence[float]) -> HistoryPoint:
-    estimate = median_interval(values, coverage=MEDIAN_COVERAGE)
-    if estimate.median is None:
-        raise ValueError("a point has values")
+    interval = median_interval(values, coverage=MEDIAN_COVERAGE)
     return HistoryPoint(
-        campaign=campaign.id, created=campaign.created, median=estimate.median, n=len(values),
-        interval=Span.of(estimate.interval) if estimate.interval else None,
+        campaign=campaign.id, created=campaign.created, median=statistics.median(values), n=len(values),
+        interval=Span.of(interval) if interval else None,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from fslab.cell import StackSpec
 from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
 from fslab.stats.counts import compare_counts
-from fslab.stats.goal import Compared, Goal, settled
+from fslab.stats.goal import Goal, is_settled
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import RankPlace, rank
 from fslab.stats.sequential import Looks, compare_at_look
@@ -105,12 +105,11 @@ class RowPairs:
         These are all pairs; with more than ``ALL_MATTER`` stacks, only each stack against the leader. The leader is
         determined from the same trials, so a difference must be significant among all pairs in this case too.
         """
-        family = [Compared(cells=(pair.a, pair.b), estimate=pair.estimate) for pair in self.pairs]
-        done = zip(self.pairs, settled(family, goal=goal, precision=precision), strict=True)
-        leader = self.leader
-        if len(self.samples) <= ALL_MATTER or leader is None:
-            return [*done]
-        return [(pair, is_done) for pair, is_done in done if leader.stack in {pair.a, pair.b}]
+        leader = None if len(self.samples) <= ALL_MATTER else self.leader
+        return [
+            (pair, is_settled(pair.estimate, self.holds(pair), goal=goal, precision=precision))
+            for pair in (self.of(leader.stack) if leader else self.pairs)
+        ]
 
 
 def looks_of(stopping: StoppingRule) -> Looks | None:

@@ -8,19 +8,21 @@ from typing import NamedTuple
 
 from fslab import outputs
 from fslab.analysis.cost import cost_of
+from fslab.analysis.usability import is_usable
 from fslab.api import explanations
 from fslab.api.claims import judged_study
 from fslab.claims import replication, replication_table
 from fslab.claims.model import Verdicts
 from fslab.claims.replication import Condition, ReplicationPage
 from fslab.claims.replication_table import StudyResult
-from fslab.claims.verdict_words import level_words, summary
+from fslab.claims.verdict_words import SIGN, level_words, summary
 from fslab.errors import StoreError, UsageError
 from fslab.record import TrialRecord
 from fslab.report.page import render
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import load, shipped
+from fslab.study.model import Study
 from fslab.units import format_size
 
 
@@ -62,7 +64,7 @@ def replication_of(campaign: Campaign, store: Store) -> Replication:
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
-        conditions=_conditions(theirs, campaign, records), effort=replication_table.effort_words(result),
+        conditions=_conditions(theirs, campaign, records, study), effort=replication_table.effort_words(result),
         level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
         reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
     )  # fmt: skip
@@ -79,21 +81,25 @@ def write(made: Sequence[Replication], directory: Path) -> None:
         for _, page, _ in made:
             text = "\n".join(replication.lines(page))
             outputs.replace(directory / f"{page.study}.md", f"{text}\n")
-            html = render.replication(page, replication.COLUMNS, replication.SIGNS)
+            html = render.replication(page, SIGN)
             outputs.replace(directory / f"{page.study}.html", html)
         readme = directory / "README.md"
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
-        index = "\n".join(replication_table.index([(page, result) for _, page, result in made], before))
+        index = "\n".join(replication_table.index([each.result for each in made], before))
         outputs.replace(readme, f"{index}\n")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
 
 
 def _conditions(
-    theirs: Mapping[str, str], campaign: Campaign, records: Sequence[TrialRecord]
+    theirs: Mapping[str, str], campaign: Campaign, records: Sequence[TrialRecord], study: Study
 ) -> tuple[Condition, ...]:
-    """Return the conditions of the publication beside those of the machine and the stacks of the trials."""
-    facts = {**campaign.machine, **(records[0].provenance.machine if records else {})}
+    """Return the conditions of the publication beside those of the machine and the stacks of the trials.
+
+    The machine is that of a usable trial: one that cannot run here has the host's facts, even if it is for a guest.
+    """
+    ran = next(filter(is_usable, records), None) or next(iter(records), None)
+    facts = {**campaign.machine, **(ran.provenance.machine if ran else {})}
     media = {
         f"{cell.stack.medium.type} {cell.stack.medium.options.get('size', '')}".strip()
         for cell in campaign.cells
@@ -106,6 +112,16 @@ def _conditions(
         "memory": None if facts.get("memory_bytes") is None else format_size(facts["memory_bytes"]),
         "medium": ", ".join(sorted(media)),
         "machine": ", ".join(sorted(kinds)),
-        "amounts": f"{campaign.settings.get('scale', 1):g} of the publication's",
+        "amounts": _amounts(campaign, study),
     }
     return replication.conditions_of(theirs, {name: value for name, value in here.items() if value})
+
+
+def _amounts(campaign: Campaign, study: Study) -> str | None:
+    """Return how to list the amounts; None if they are the publication's. One factor would not describe them all."""
+    scale = campaign.settings.get("scale", 1.0)
+    given = scale != study.scale
+    scaled = scale != 1 if given else bool(study.scaled)
+    if not scaled:
+        return None
+    return f"scaled; fslab plan {study.id}{f' --scale {scale:g}' if given else ''} lists each amount"

@@ -6,6 +6,7 @@ Decides which trial is next and when to stop. Must not measure: ``trial`` measur
 import secrets
 import time
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
@@ -13,7 +14,7 @@ from typing import Any
 
 from fslab import feasibility
 from fslab.analysis.interim import InterimResult
-from fslab.analysis.usability import GIVE_UP_AFTER, is_invalid
+from fslab.analysis.usability import GIVE_UP_AFTER, is_failed, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.guests import Guests
@@ -134,6 +135,7 @@ def _run_trials(
     history = TrialHistory()
     for record in store.trials(campaign.id):
         history.enter(record)
+    workspace.lost |= lost_slots(history.records)
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
@@ -233,6 +235,11 @@ class _CampaignRun:
             unsupported = record.status is Status.UNSUPPORTED
             why = "is not supported here" if unsupported else f"failed {GIVE_UP_AFTER} times in a row"
             self.observer.note(f"{cell.workload.name} on {cell.stack.name} {why}: not tried again")
+
+
+def lost_slots(records: Iterable[TrialRecord]) -> set[str]:
+    """Return the slots of the file systems that earlier runs of the campaign kept between these trials: now lost."""
+    return {record.cell.slot for record in records if record.cell.fresh.lasts and not is_failed(record)}
 
 
 def check_same_machine(campaign: Campaign) -> None:

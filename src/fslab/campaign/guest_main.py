@@ -168,6 +168,7 @@ def _workspace(request: Mapping[str, Any], line: RequestLine) -> Iterator[Worksp
             attached=attached,
             tell_host=line.tell,
             made=set(request.get("made", ())),
+            lost=set(request.get("lost", ())),
         )
 
 
@@ -179,7 +180,7 @@ def _media(workspace: Workspace, *, own: bool) -> Iterator[Workspace]:
         return
     for name in ("fuse", "loop"):
         proc.run(["modprobe", "--quiet", name], check=False)  # some kernels have them built in
-    made = replace(workspace, attached=None, made=set(), exit=ExitStack())
+    made = replace(workspace, attached=None, made=set(), lost=set(), exit=ExitStack())
     with made.exit:
         yield made
         made.made.clear()

@@ -7,7 +7,7 @@ import ctypes
 import os
 from pathlib import Path
 
-from fslab.system import sysfs
+from fslab.system import kernel, sysfs
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RUN = Path("/run")
@@ -27,7 +27,7 @@ def prepare(directory: Path, modules: Path) -> None:
     Path("/dev/pts").mkdir(exist_ok=True)
     mount("devpts", Path("/dev/pts"))
     directory.mkdir(parents=True, exist_ok=True)
-    if _has("hostfs"):
+    if "hostfs" in kernel.known_filesystems():
         mount("hostfs", directory, options=str(directory))
     else:
         mount("9p", directory, source="run", options="trans=virtio,version=9p2000.L,cache=none,msize=262144")
@@ -51,10 +51,6 @@ def line(link: str) -> str:
         if sysfs.text(port / "name") == link:
             return f"/dev/{port.name}"
     raise FileNotFoundError(f"no virtio port '{link}'")
-
-
-def _has(kind: str) -> bool:
-    return any(words.split()[-1] == kind for words in Path("/proc/filesystems").read_text().splitlines())
 
 
 def _find_modules(modules: Path) -> None:

@@ -81,7 +81,9 @@ class Guests:
             guest = self._running.get(cell.stack.machine)
             log = {"guest_kernel_log": guest.log_text()} if guest else {}
             self._drop_broken()
-            self.workspace.made.discard(cell.slot)  # the file system of a dead guest may be damaged
+            if cell.slot in self.workspace.made:  # the file system of a dead guest may be damaged
+                self.workspace.made.discard(cell.slot)
+                self.workspace.lost.add(cell.slot)
             return TrialRecord(
                 key=key, cell=cell, status=_status(error), failure=error.failure.value, error=str(error),
                 started=started, duration_s=time.monotonic() - clock, raw=log,
@@ -107,6 +109,7 @@ class Guests:
                 "campaign": self.workspace.campaign,
                 "disks": {name: disk.as_json() for name, disk in plugged.items()},
                 "made": sorted(self.workspace.made),
+                "lost": sorted(self.workspace.lost),
                 "facts": {**guest.facts, "host": dict(self.machine)},
             }
             reply = guest.ask(asked, timeout_s=timeout_s, told=told)

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
 
 from pydantic import ValidationError
 
+from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.storage import Workspace
 from fslab.system import descriptors
@@ -24,16 +24,6 @@ from fslab.system import descriptors
 NOTE = "scratch/turn.json"
 NOTE_BYTES = 4096
 TELL_EVERY_S = 1.0
-
-
-class Waiter(Protocol):
-    """The interface that gets reports while a campaign waits for the lock."""
-
-    def waits(self, whom: str, waited_s: float) -> None:
-        """Called repeatedly, from another thread, while ``whom`` holds the lock."""
-
-    def turn_begins(self, waited_s: float) -> None:
-        """Called when the lock is ours, after a wait of ``waited_s``."""
 
 
 class Holder(Frozen):
@@ -52,12 +42,12 @@ class Holder(Frozen):
 
 
 @contextmanager
-def held(workspace: Workspace, waiter: Waiter) -> Iterator[float]:
+def held(workspace: Workspace, observer: Observer) -> Iterator[float]:
     """Hold the lock during the block. Yields the seconds that were spent waiting for it."""
     directory = os.open(workspace.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     note = workspace.runtime / NOTE
     try:
-        waited_s = _wait(directory, workspace.runtime.parent, waiter)
+        waited_s = _wait(directory, workspace.runtime.parent, observer)
         ours = Holder(campaign=workspace.campaign, user=_user(), pid=os.getpid(), since=datetime.now(UTC))
         note.write_text(ours.model_dump_json(), "utf-8")
         yield waited_s
@@ -66,7 +56,7 @@ def held(workspace: Workspace, waiter: Waiter) -> Iterator[float]:
         os.close(directory)
 
 
-def _wait(descriptor: int, directory: Path, waiter: Waiter) -> float:
+def _wait(descriptor: int, directory: Path, observer: Observer) -> float:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -75,7 +65,7 @@ def _wait(descriptor: int, directory: Path, waiter: Waiter) -> float:
         return 0.0
     begun, ours = time.monotonic(), threading.Event()
     # Block, do not poll: the kernel queues those that wait, but with polling the first to ask would get the lock.
-    teller = threading.Thread(target=_tell, args=(directory, waiter, begun, ours), daemon=True)
+    teller = threading.Thread(target=_tell, args=(directory, observer, begun, ours), daemon=True)
     teller.start()
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -83,13 +73,13 @@ def _wait(descriptor: int, directory: Path, waiter: Waiter) -> float:
         ours.set()
         teller.join()
     waited_s = time.monotonic() - begun
-    waiter.turn_begins(waited_s)
+    observer.turn_begins(waited_s)
     return waited_s
 
 
-def _tell(directory: Path, waiter: Waiter, begun: float, ended: threading.Event) -> None:
+def _tell(directory: Path, observer: Observer, begun: float, ended: threading.Event) -> None:
     while not ended.is_set():
-        waiter.waits(_whom(directory), time.monotonic() - begun)
+        observer.waits(_whom(directory), time.monotonic() - begun)
         ended.wait(TELL_EVERY_S)
 
 

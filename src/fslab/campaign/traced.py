@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fslab import feasibility
 from fslab.campaign import machine_lock
 from fslab.campaign import workspace as workspaces
+from fslab.campaign.observer import Observer
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NeedsRootError, UnsupportedError
@@ -16,14 +17,14 @@ from fslab.record import TrialRecord
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-from fslab.system import detached
+from fslab.system import detached, signals
 
 
 def trace(
     campaign: Campaign,
     cells: Sequence[Cell],
     store: Store,
-    waiter: machine_lock.Waiter,
+    observer: Observer,
     *,
     wipe: frozenset[str] = frozenset(),
     note: Callable[[str], object] = print_nothing,
@@ -48,7 +49,7 @@ def trace(
     with workspaces.opened(name, wipe) as workspace, store.patient(campaign.id, note):
         for cell in cells:
             key = TrialKey(campaign=campaign.id, block=0, seed=tool_seed(campaign.seed, 0))
-            with machine_lock.held(workspace, waiter):
+            with signals.kept(), machine_lock.held(workspace, observer):
                 record = run_trial(cell, key, workspace, machine=machine, traced=True)
             store.add_traced(record)
             yield record

@@ -237,8 +237,10 @@ def _build(trial: _Trial) -> stack.Stack:
     up = stack.build(cell.stack, workspace, trial.undo, slot=slot, make=make, keep=keep)
     workspace.made.add(slot)
     if keep:
+        if not make and any(up.work.iterdir()):
+            _emptied(up.work)  # the last trial failed while the file system was unmounted
         trial.undo.callback(_forget_files, up)
-        trial.state.remade = make and trial.key.block > 0
+        trial.state.remade = make and slot in workspace.lost
     return up
 
 

@@ -1,9 +1,7 @@
 """A campaign's workspace: its directories, journal and media. Created at the start, removed at the end."""
 
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from fslab.campaign.cleanup import undo_pending
 from fslab.campaign.journal import CampaignJournal
@@ -16,34 +14,25 @@ from fslab.system.signals import Teardown
 def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
     """Open the workspace of a campaign. Leaving it undoes everything made in it, in any case.
 
-    The journal undoes what a signal left between its journal entry and its registration on an ExitStack.
+    The journal undoes the directories, and what a signal left between its journal entry and its registration on an
+    ExitStack.
     """
     with CampaignJournal(campaign) as journal, Teardown() as undo:
         undo.enter_context(oom.protected())
         undo_pending(journal)
         undo.callback(undo_pending, journal)
         runtime = paths.runtime() / campaign
-        entry = journal.will_create("directory", str(runtime))
-        undo.callback(_leave, runtime, journal, entry)
+        journal.will_create("directory", str(runtime))
         # Other users must have no access: with write access they could exchange our files, and with read access they
         # could take the machine lock.
         runtime.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         runtime.parent.chmod(0o700)
         runtime.mkdir(mode=0o700)
         scratch = runtime / "scratch"
-        scratch_entry = journal.will_create("tree", str(scratch))
-        undo.callback(_leave, scratch, journal, scratch_entry)
+        journal.will_create("tree", str(scratch))
         scratch.mkdir(mode=0o700)
         workspace = Workspace(
             campaign=campaign, runtime=runtime, images=paths.images(), journal=journal, wipe=wipe
         )
         undo.callback(workspace.exit.close)
         yield workspace
-
-
-def _leave(path: Path, journal: CampaignJournal, entry: str) -> None:
-    if path.name == "scratch":
-        shutil.rmtree(path, ignore_errors=True)
-    elif path.is_dir():
-        path.rmdir()
-    journal.undone(entry)

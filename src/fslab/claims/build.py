@@ -16,12 +16,6 @@ from fslab.claims.scope import Scope, kind
 from fslab.claims.words import scope_words
 
 
-def parts_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str]]:
-    """Return the parts of a claim among the cells of a scope, and in words what these cells lack."""
-    found, missing, _ = _meaning_of(claim, scope)
-    return found, missing
-
-
 def asked_of(claim: Claim, scope: Scope) -> ClaimParts:
     """Return a claim as the parts to be evaluated by the trials of a scope."""
     parts, missing, _ = _meaning_of(claim, scope)

@@ -61,20 +61,26 @@ class Evaluator:
             limited = effort is None and any(finding.at_limit for finding in findings)
             reason = OpenReason.AT_LIMIT if limited else OpenReason.NOISE
         return ClaimAnswer(
-            verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here"),
+            verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here", margin=margin),
             parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),
             size=verdicts.of_sizes(findings, only), margin=margin, reason=reason,
             more_s=effort.seconds if effort else None,
         )  # fmt: skip
 
     def findings(self, parts: Sequence[Part], margin: float) -> tuple[PartFinding, ...]:
-        """Return the finding on each part. A replicated part leaves its share of the error to the others."""
-        found = [self.finding(part, margin, len(parts)) for part in parts]
+        """Return the finding on each part. A replicated part leaves its share of the error to the others.
+
+        A part that fails is judged again at the level of its share, and all of its finding is of that interval.
+        """
+        among = len(parts)
+        found = [self.finding(part, margin, among) for part in parts]
         left = sum(
             finding.verdict not in {ClaimVerdict.REPLICATED, ClaimVerdict.UNKNOWN} for finding in found
         )
         return tuple(
-            self._failing(part, finding, margin, left, len(parts)) if finding.verdict in FAILED else finding
+            self._judged(part, self.estimate(part, 1 - self.error / left, among), margin)
+            if finding.verdict in FAILED and left > 1
+            else finding
             for part, finding in zip(parts, found, strict=True)
         )
 
@@ -86,33 +92,12 @@ class Evaluator:
         why = self._absence(part)
         if why is not None:
             return _finding(part, None, ClaimVerdict.UNKNOWN, why)
-        estimate = self.estimate(part, 1 - self.error, among)
-        if estimate.interval is None:
-            if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
-                return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
-            found = self._common(part)
-            said = _few(found, estimate.needed, alone=len(part.figures) == 1)
-            lacking = max(1, estimate.needed - found)
-            few = _finding(part, estimate, ClaimVerdict.OPEN, said)
-            return few.model_copy(update={"further": lacking, "blocks": found})
-        return self._judged(part, estimate, margin)
-
-    def _failing(self, part: Part, finding: PartFinding, margin: float, left: int, among: int) -> PartFinding:
-        """Return the finding when the ``left`` parts share the error. It is open if it no longer fails then."""
-        if left <= 1:
-            return finding
-        wide = self.estimate(part, 1 - self.error / left, among)
-        strict = self._judged(part, wide, margin) if wide.interval else None
-        if strict is not None and strict.verdict in FAILED:
-            return strict
-        further = strict.further if strict else None
-        return finding.model_copy(
-            update={"verdict": ClaimVerdict.OPEN, "direction": None, "further": further}
-        )
+        return self._judged(part, self.estimate(part, 1 - self.error, among), margin)
 
     def _judged(self, part: Part, estimate: RatioEstimate, margin: float) -> PartFinding:
         bounds, interval = part.bounds, estimate.interval
-        assert interval is not None  # noqa: S101 - asked before
+        if interval is None:
+            return self._without_interval(part, estimate)
         verdict = verdicts.of_interval(bounds, interval.low, interval.high, margin)
         side = None if bounds.is_direction or _alone(part) else bounds.side
         near = verdicts.at_limit(bounds, interval.low, interval.high, margin)
@@ -128,6 +113,14 @@ class Evaluator:
                 else None,
             }
         )
+
+    def _without_interval(self, part: Part, estimate: RatioEstimate) -> PartFinding:
+        if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
+            return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
+        found = self._common(part)
+        said = _few(found, estimate.needed, alone=len(part.figures) == 1)
+        few = _finding(part, estimate, ClaimVerdict.OPEN, said)
+        return few.model_copy(update={"further": max(1, estimate.needed - found), "blocks": found})
 
     def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
         """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit."""

@@ -13,7 +13,9 @@ range     = ("<" | "<=" | ">" | ">=") figure | "in" figure ".." figure | "~" fig
 """
 
 import re
+from collections.abc import Callable
 from math import isfinite
+from typing import TypeVar
 
 from fslab.claims.language import (
     EACH,
@@ -35,6 +37,7 @@ from fslab.claims.language import (
 from fslab.claims.tokens import Misread, Token, tokens_of
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?(?:%|[A-Za-zµ]+(?:/s)?)?")
+Found = TypeVar("Found")
 _VERBS = {"varies", "vary", "does", "do", "rises", "rise", "falls", "fall"}
 _WORDS = {
     *_VERBS, "is", "are", "gains", "for", "over", "within", "than", "from", "to", "of", "on", "in", "and", "with",
@@ -75,7 +78,7 @@ class _Parser:
         """Parse the rest of the form, after its first terms."""
         if self.sees(">") and not self.figure_next():
             return self.order(terms)
-        if self.took("is") or self.took("are"):
+        if self.took("is", "are"):
             first = self.choice("first", "last") == "first"
             return Extreme(terms=terms, first=first, among=self.terms() if self.took("of") else ())
         if self.sees("rises", "rise", "falls", "fall"):
@@ -97,7 +100,7 @@ class _Parser:
             return Tie(terms=tuple(terms), within=self.share())
         if self.sees("varies", "vary"):
             return self.varies(term)
-        if self.took("does") or self.took("do"):
+        if self.took("does", "do"):
             return self.independent(term)
         if self.took("gains"):
             return self.gains(term)
@@ -142,10 +145,7 @@ class _Parser:
         return Gains(one=one, other=other, more=more, start=start, end=self.conditions())
 
     def terms(self) -> tuple[Term, ...]:
-        found = [self.term()]
-        while self.took(","):
-            found.append(self.term())
-        return tuple(found)
+        return self.several(self.term, ",")
 
     def term(self) -> Term:
         column = self.column
@@ -163,10 +163,7 @@ class _Parser:
         return Term(name=name, conditions=conditions, workload=workload, column=column)
 
     def conditions(self) -> tuple[Condition, ...]:
-        found = [self.condition()]
-        while self.took(",") or self.took("and"):
-            found.append(self.condition())
-        return tuple(found)
+        return self.several(self.condition, ",", "and")
 
     def region(self) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
         """Parse what follows ``for``: conditions, and keys in which the compared stacks may differ."""
@@ -177,7 +174,7 @@ class _Parser:
                 free.append(self.word("a key such as mount_options"))
             else:
                 region.append(self.condition())
-            if not (self.took(",") or self.took("and")):
+            if not self.took(",", "and"):
                 return tuple(region), tuple(free)
 
     def condition(self) -> Condition:
@@ -189,10 +186,7 @@ class _Parser:
         return Condition(key=key, column=column)
 
     def keys(self) -> tuple[str, ...]:
-        found = [self.word("a key")]
-        while self.took(",") or self.took("and"):
-            found.append(self.word("a key"))
-        return tuple(found)
+        return self.several(lambda: self.word("a key"), ",", "and")
 
     def plain_range(self) -> Range:
         """Parse the range of a ratio, which has no unit."""
@@ -271,8 +265,14 @@ class _Parser:
     def sees(self, *words: str) -> bool:
         return self.here is not None and self.here.plain and self.here.text in words
 
-    def took(self, word: str) -> bool:
-        found = self.sees(word)
+    def several(self, one: Callable[[], Found], *between: str) -> tuple[Found, ...]:
+        found = [one()]
+        while self.took(*between):
+            found.append(one())
+        return tuple(found)
+
+    def took(self, *words: str) -> bool:
+        found = self.sees(*words)
         self.at += found
         return found
 

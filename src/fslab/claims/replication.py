@@ -1,7 +1,7 @@
 """The replication page of a study: its claims, their verdicts, and the conditions that differ. Pure.
 
 A row has the claim, what was printed, whether the publication's own table supports the claim, what was measured here,
-and the verdict.
+and the verdict. If nothing is printed, the page has no columns for it.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,20 +15,11 @@ from fslab.claims.model import (
     PartFinding,
     Verdicts,
 )
-from fslab.claims.verdict_words import VERDICT_NAMES, verdict_words
+from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, verdict_words
 from fslab.claims.words import figure_words, finding_words, verdict_of
 from fslab.texts import as_markdown
 
-COLUMNS = ("claim", "printed", "supported by their table", "here", "verdict")
-SIGNS = {
-    ClaimVerdict.REPLICATED: "✓",
-    ClaimVerdict.PARTLY: "✓",
-    ClaimVerdict.TIE: "=",
-    ClaimVerdict.DIFFERS: "≠",
-    ClaimVerdict.REVERSED: "✗",
-    ClaimVerdict.OPEN: "?",
-    ClaimVerdict.UNKNOWN: "–",
-}
+NONE = "–"
 
 
 class Condition(Frozen):
@@ -78,6 +69,10 @@ class ReplicationPage(Frozen):
     known_limits: tuple[str, ...] = ()
     reasons: tuple[Reason, ...] = ()
 
+    @property
+    def has_printed(self) -> bool:
+        return any({row.printed, row.supported} != {NONE} for row in self.rows)
+
 
 def deciding(verdicts: Verdicts) -> list[tuple[str, PartFinding]]:
     """Return the deciding part of each claim that failed. The part farthest from the claimed range comes first."""
@@ -110,8 +105,8 @@ def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
         id=claim.id,
         says=claim.says,
         printed=_printed(claim.published, finding),
-        supported=VERDICT_NAMES.get(claim.published.verdict, "–") if claim.published else "–",
-        here=finding_words(finding) if finding else answer.words,
+        supported=VERDICT_NAMES.get(claim.published.verdict, NONE) if claim.published else NONE,
+        here=finding_words(finding, answer.margin) if finding else answer.words,
         verdict=answer.verdict,
         said=verdict_words(answer, printed=False),
         note=claim.note,
@@ -130,7 +125,7 @@ def _leading(answer: ClaimAnswer) -> PartFinding | None:
 def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
     """Return the printed figure of the same part, in each table that has it."""
     if published is None or not published.findings:
-        return "–"
+        return NONE
     same = [
         one
         for one in published.findings
@@ -138,13 +133,11 @@ def _printed(published: ClaimAnswer | None, leading: PartFinding | None) -> str:
         and (one.what, one.where, one.bound) == (leading.what, leading.where, leading.bound)
     ]
     known = [one for one in same or published.findings[:1] if one.value is not None]
-    return "; ".join(dict.fromkeys(_figure(one) for one in known)) or "–"
+    return "; ".join(dict.fromkeys(_figure(one) for one in known)) or NONE
 
 
 def _figure(one: PartFinding) -> str:
-    return f"{one.what} {figure_words(one).removeprefix('is ')}" + (
-        f" (table {one.table})" if one.table else ""
-    )
+    return f"{one.what} {figure_words(one)}" + (f" (table {one.table})" if one.table else "")
 
 
 def lines(page: ReplicationPage) -> Iterator[str]:
@@ -153,9 +146,12 @@ def lines(page: ReplicationPage) -> Iterator[str]:
     if page.source:
         yield from (as_markdown(page.source), "")
     yield from (f"{as_markdown(page.measured)}. {page.effort}.", "")
-    yield from (f"| | {' | '.join(COLUMNS)} |", f"|---|{'---|' * len(COLUMNS)}")
+    columns = ("printed", "supported by their table") if page.has_printed else ()
+    columns = ("claim", *columns, "here", "verdict")
+    yield from (f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}")
     for row in page.rows:
-        fields = (row.id, row.says, row.printed, row.supported, row.here, f"{SIGNS[row.verdict]} {row.said}")
+        printed = (row.printed, row.supported) if page.has_printed else ()
+        fields = (row.id, row.says, *printed, row.here, f"{SIGN[row.verdict]} {row.said}")
         yield f"| {' | '.join(map(as_markdown, fields))} |"
     yield ""
     yield from _conditions(page.conditions)

@@ -7,9 +7,7 @@ from fslab.analysis.cost import Cost
 from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import FAILED, ClaimVerdict, OpenReason, Verdicts
-from fslab.claims.replication import ReplicationPage
 from fslab.record import TrialRecord
-from fslab.texts import as_markdown
 from fslab.units import counted, format_duration
 
 
@@ -74,33 +72,39 @@ _INDEX = (
 )  # fmt: skip
 
 
-def index(pages: Sequence[tuple[ReplicationPage, StudyResult]], before: str = "") -> Iterator[str]:
-    """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new page
+_LEGEND = (
+    "*Contradicted*: reversed (the opposite order), tie here (the difference is below the smallest of interest) or "
+    "differs (another size). *Open, noise*: more trials are needed. *Open, at the limit*: the ratio is too close to "
+    "the claimed limit; more trials do not help. *Measured*: share of the trials' time that was measured; the rest is "
+    "mkfs, mount and preparation. All verdicts: [claims](../claims.md#verdicts)."
+)
+
+
+def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
+    """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new result
     keep their lines."""
-    rows, items = (_kept(before, mark) for mark in ("| ", "- "))
-    rows |= {page.study: _line(page, one) for page, one in pages}
-    items |= {
-        page.study: f"- [{page.study}]({page.study}.md), {as_markdown(page.title)}: {as_markdown(page.summary)}"
-        for page, _ in pages
-    }
-    yield from ("# Replications", "", "Made by `fslab replicate --all --write docs/replications`.", "")
+    rows = _kept(before) | {one.study: _line(one) for one in results}
+    yield from (
+        "# Replications",
+        "",
+        "Made by `fslab replicate --all --write docs/replications`.",
+        "",
+        _LEGEND,
+        "",
+    )
     yield from (f"| {' | '.join(_INDEX)} |", f"|---|{'--:|' * (len(_INDEX) - 1)}")
     yield from (rows[name] for name in sorted(rows))
-    yield ""
-    yield from (items[name] for name in sorted(items))
 
 
-def _kept(text: str, mark: str) -> dict[str, str]:
-    """Return the lines that begin with ``mark`` and a link to a study's page, by the study."""
-    lines = (
-        (re.match(re.escape(mark) + r"\[([^\]]+)\]\(\1\.md\)", line), line) for line in text.splitlines()
-    )
+def _kept(text: str) -> dict[str, str]:
+    """Return the lines that begin with a link to a study's page, by the study."""
+    lines = ((re.match(r"\| \[([^\]]+)\]\(\1\.md\)", line), line) for line in text.splitlines())
     return {match[1]: line for match, line in lines if match}
 
 
-def _line(page: ReplicationPage, one: StudyResult) -> str:
+def _line(one: StudyResult) -> str:
     fields = (
-        f"[{page.study}]({page.study}.md)", one.claims, one.replicated, one.contradicted, one.noise, one.at_limit,
+        f"[{one.study}]({one.study}.md)", one.claims, one.replicated, one.contradicted, one.noise, one.at_limit,
         one.untestable, _percent(one.decided), f"{one.minutes:.0f}", one.trials, one.with_warnings,
         _percent(one.measured),
     )  # fmt: skip

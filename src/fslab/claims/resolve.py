@@ -25,6 +25,7 @@ from fslab.claims.language import (
     Term,
     Tie,
     Varies,
+    names_in,
 )
 from fslab.claims.parts import (
     BETTER,
@@ -150,16 +151,11 @@ class Resolver:
                 yield from self._pair(*pair)
 
     def _varies(self, form: Varies) -> Iterator[Part]:
-        for term in self._each(form.term):
+        for term in self._each(form.term, form.other):
             if form.within is not None:
                 yield from self._within(form, term)
                 continue
-            others = (
-                [form.other]
-                if form.other
-                else [Term(name=name) for name in self._kinds() if name != term.name]
-            )
-            for other in others:
+            for other in self._each(form.other or Term(name=EACH), term):
                 yield from self._spreads(form, term, other)
 
     def _within(self, form: Varies, term: Term) -> Iterator[Part]:
@@ -207,12 +203,7 @@ class Resolver:
                     yield quotient(high, low, (names[0], names[1]), bounds, self._where(cells, (form.key,)))
 
     def _gains(self, form: Gains) -> Iterator[Part]:
-        wanted = [
-            (form.one, form.end),
-            (form.one, form.start),
-            (form.other, form.end),
-            (form.other, form.start),
-        ]
+        wanted = [(term, ends) for term in (form.one, form.other) for ends in (form.end, form.start)]
         for names, cells in self._aligned(wanted):
             found = self._figures(cells)
             if found is None:
@@ -235,8 +226,11 @@ class Resolver:
     def _aligned(
         self, wanted: Sequence[tuple[Term, Sequence[Condition]]]
     ) -> Iterator[tuple[list[str], tuple[Cell, ...]]]:
-        """Yield names and cells that are equal in everything left open; ``each`` stands for each stack in turn."""
-        kinds = self._kinds() if any(term.name == EACH for term, _ in wanted) else [EACH]
+        """Yield names and cells that are equal in everything left open; ``each`` stands for each stack in turn, but not
+        for one that the statement names."""
+        named = {term.name for term in names_in(self.statement)}
+        each = [name for name in self._kinds() if name not in named]
+        kinds = each if any(term.name == EACH for term, _ in wanted) else [EACH]
         for name in kinds:
             terms = [(_named(term, name), more) for term, more in wanted]
             groups = [self._matching(term, more) for term, more in terms]
@@ -258,8 +252,11 @@ class Resolver:
             self.missing.append(f"{term.name} has fewer than two values of {' and '.join(keys)} here")
         return found
 
-    def _each(self, term: Term) -> list[Term]:
-        return [_named(term, name) for name in self._kinds()] if term.name == EACH else [term]
+    def _each(self, term: Term, beside: Term | None = None) -> list[Term]:
+        """Return the terms that ``term`` stands for: with ``each``, all stacks except ``beside``."""
+        if term.name != EACH:
+            return [term]
+        return [_named(term, name) for name in self._kinds() if beside is None or name != beside.name]
 
     def _kinds(self) -> list[str]:
         return list(dict.fromkeys(kind(cell) for cell in self._on))

@@ -1,7 +1,7 @@
 """Shows verdicts and tables in a terminal of any width, readable without colour. Computes nothing."""
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from math import exp, log
 
 from rich import box
@@ -18,22 +18,10 @@ from fslab.claims.model import (
     TableLine,
     Verdicts,
 )
-from fslab.claims.verdict_words import VERDICT_NAMES, level_words, summaries, verdict_words
+from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, has_printed, level_words, summaries, verdict_words
 from fslab.claims.words import ratio_words
 
 WIDEST = 100
-SIGN = {
-    ClaimVerdict.HOLDS: "✓",
-    ClaimVerdict.IN_PART: "✓",
-    ClaimVerdict.CONTRADICTED: "✗",
-    ClaimVerdict.REPLICATED: "✓",
-    ClaimVerdict.PARTLY: "✓",
-    ClaimVerdict.TIE: "=",
-    ClaimVerdict.DIFFERS: "≠",
-    ClaimVerdict.REVERSED: "✗",
-    ClaimVerdict.OPEN: "?",
-    ClaimVerdict.UNKNOWN: "–",
-}
 STYLE = {
     ClaimVerdict.HOLDS: "green",
     ClaimVerdict.IN_PART: "green",
@@ -64,12 +52,13 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
         for line in summaries(verdicts):
             _lines(console, line, width, "  ", "bold")
     shown = [claim for claim in verdicts.claims if not undecided or _is_open(claim)]
+    told = {PRINTED, HERE} if has_printed(verdicts.claims) or verdicts.campaign is None else {HERE}
     for claim in shown:
-        _claim(claim, console, width)
+        _claim(claim, told, console, width)
     if not shown:
         console.print("\nno claim is open" if verdicts.claims else "\nthis study has no claims")
     if verdicts.claims:
-        _legend(verdicts, console, width)
+        _legend(verdicts, told, console, width)
 
 
 def show_tables(verdicts: Verdicts, console: Console) -> None:
@@ -113,14 +102,14 @@ def _is_open(claim: EvaluatedClaim) -> bool:
     return claim.measured is not None and claim.measured.verdict is ClaimVerdict.OPEN
 
 
-def _claim(claim: EvaluatedClaim, console: Console, width: int) -> None:
+def _claim(claim: EvaluatedClaim, told: Collection[str], console: Console, width: int) -> None:
     console.print()
     lead = f"{claim.id:>3}  "
     _lines(console, lead + claim.says, width, " " * len(lead), "bold")
     place = f"  on {', '.join(claim.on)}" if claim.on else ""
     _lines(console, " " * len(lead) + " · ".join(claim.that) + place, width, " " * (len(lead) + 2), "dim")
     for name, answer in ((PRINTED, claim.published), (HERE, claim.measured)):
-        if answer is not None:
+        if answer is not None and name in told:
             _answer(name, answer, console, width, len(lead))
     if claim.note:
         _lines(console, f"{' ' * len(lead)}read as: {claim.note}", width, " " * (len(lead) + 2), "dim")
@@ -140,16 +129,16 @@ def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent
         _print(console, text)
 
 
-def _legend(verdicts: Verdicts, console: Console, width: int) -> None:
-    told = []
-    if any(claim.published for claim in verdicts.claims):
-        told.append(f"{PRINTED}: the publication's own figures, single numbers judged as they stand")
+def _legend(verdicts: Verdicts, told: Collection[str], console: Console, width: int) -> None:
+    lines = []
+    if PRINTED in told and any(claim.published for claim in verdicts.claims):
+        lines.append(f"{PRINTED}: the publication's own figures, single numbers judged as they stand")
     if any(claim.measured for claim in verdicts.claims):
-        told.append(
+        lines.append(
             f"{HERE}: this machine's trials, with 95 % intervals over all looks; {level_words(verdicts)}"
         )
     console.print()
-    for line in told:
+    for line in lines:
         _lines(console, line, width, "  ", "dim")
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, EvaluatedClaim, OpenReason, Verdicts
+from fslab.claims.words import share_words
 from fslab.units import format_duration
 
 NAMED = 6
@@ -14,6 +15,11 @@ VERDICT_NAMES = {
     ClaimVerdict.HOLDS: "holds", ClaimVerdict.IN_PART: "holds in part", ClaimVerdict.CONTRADICTED: "contradicted",
     ClaimVerdict.REPLICATED: "replicated", ClaimVerdict.PARTLY: "replicated in part", ClaimVerdict.TIE: "tie here",
     ClaimVerdict.DIFFERS: "differs", ClaimVerdict.REVERSED: "reversed", ClaimVerdict.OPEN: "open",
+}  # fmt: skip
+SIGN = {
+    ClaimVerdict.HOLDS: "✓", ClaimVerdict.IN_PART: "✓", ClaimVerdict.CONTRADICTED: "✗", ClaimVerdict.REPLICATED: "✓",
+    ClaimVerdict.PARTLY: "✓", ClaimVerdict.TIE: "=", ClaimVerdict.DIFFERS: "≠", ClaimVerdict.REVERSED: "✗",
+    ClaimVerdict.OPEN: "?", ClaimVerdict.UNKNOWN: "–",
 }  # fmt: skip
 NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 
@@ -32,17 +38,21 @@ def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
 def reason_words(answer: ClaimAnswer) -> str:
     """Return the reason why a claim is open, and the time that its cheapest decisive part needs."""
     if answer.reason is OpenReason.AT_LIMIT:
-        return f"at the limit (within {_percent(answer.margin)} of it)"
+        return f"at the limit (within {share_words(answer.margin)} of it)"
     if answer.more_s is None:
         return "noise (too few trials to say how many more)"
     return f"noise (at least {format_duration(answer.more_s)} more)"
 
 
+def has_printed(claims: Sequence[EvaluatedClaim]) -> bool:
+    """Return whether the publication prints figures that a claim is about."""
+    return any(claim.published and claim.published.verdict in VERDICT_NAMES for claim in claims)
+
+
 def summaries(verdicts: Verdicts) -> list[str]:
     """Return a sentence on the printed figures and one on the trials, as far as there are any."""
-    printed = any(claim.published and claim.published.verdict in VERDICT_NAMES for claim in verdicts.claims)
     measured = any(claim.measured for claim in verdicts.claims)
-    own = [_printed(verdicts.claims)] if printed or not measured else []
+    own = [_printed(verdicts.claims)] if has_printed(verdicts.claims) or not measured else []
     return [*own, *([summary(verdicts)] if measured else [])]
 
 
@@ -98,7 +108,9 @@ def level_words(verdicts: Verdicts) -> str:
         {claim.measured.margin for claim in verdicts.claims if claim.measured and claim.measured.margin}
     )
     between = (
-        " to ".join(dict.fromkeys((_percent(margins[0]), _percent(margins[-1])))) if margins else "the margin"
+        " to ".join(dict.fromkeys((share_words(margins[0]), share_words(margins[-1]))))
+        if margins
+        else "the margin"
     )
     return (
         f"smallest difference of interest: {between}; at most 5 % of the study's verdicts are expected to be false "
@@ -118,7 +130,3 @@ def _reasons(answers: Iterable[ClaimAnswer]) -> str:
 
 def _names(ids: Sequence[str]) -> str:
     return f" ({', '.join(ids)})" if len(ids) <= NAMED else ""
-
-
-def _percent(share: float | None) -> str:
-    return "the margin" if share is None else f"{share * 100:g} %"

@@ -1,11 +1,11 @@
 """Describes the findings behind an answer in one or two sentences. Pure; decides nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import inf
 
 from fslab.claims.model import ClaimVerdict, PartFinding
 from fslab.stats.compare import INDEPENDENCE_LEAST
-from fslab.units import first_of, format_value
+from fslab.units import counted, first_of, format_value
 
 SHOWN = 2
 MANY = 1000
@@ -13,11 +13,17 @@ STACKS = 3
 
 
 def answer_words(
-    verdict: ClaimVerdict, findings: Sequence[PartFinding], missing: Sequence[str], *, absent: str
+    verdict: ClaimVerdict,
+    findings: Sequence[PartFinding],
+    missing: Sequence[str],
+    *,
+    absent: str,
+    margin: float | None = None,
 ) -> str:
     """Return the findings in words, such as ``xfs / ext4 is 2.41 (2.30–2.52)``; the most important part first.
 
-    ``absent``: the words for parts that have no figures, such as "not printed".
+    ``absent``: the words for parts that have no figures, such as "not printed". ``margin``: the smallest difference of
+    interest; None for printed figures.
     """
     unknown = [finding for finding in findings if finding.verdict is ClaimVerdict.UNKNOWN]
     match verdict:
@@ -34,9 +40,11 @@ def answer_words(
         case ClaimVerdict.UNKNOWN:
             return f"{absent}: {_lacking(unknown, missing) or 'all parts'}"
         case ClaimVerdict.OPEN | ClaimVerdict.CONTRADICTED:
-            return _against([finding for finding in findings if finding.verdict is verdict], findings)
+            return _against([finding for finding in findings if finding.verdict is verdict], findings, margin)
         case ClaimVerdict.TIE | ClaimVerdict.DIFFERS | ClaimVerdict.REVERSED:
-            return _against([finding for finding in findings if verdict_of(finding) is verdict], findings)
+            return _against(
+                [finding for finding in findings if verdict_of(finding) is verdict], findings, margin
+            )
 
 
 def verdict_of(finding: PartFinding) -> ClaimVerdict:
@@ -62,30 +70,45 @@ def _few(names: Sequence[str]) -> str:
     return first_of(names, STACKS) + (" (all: fslab claims --json)" if len(names) > STACKS else "")
 
 
-def finding_words(finding: PartFinding) -> str:
-    """Return a finding in words, such as ``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``."""
-    said = f"{finding.what} {figure_words(finding)}"
-    if finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}:
-        said += f", {'needs' if finding.verdict is ClaimVerdict.OPEN else 'not'} {finding.bound}"
-    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction is ClaimVerdict.REPLICATED:
-        said += ", though in the same direction"
-    if finding.further is not None and finding.further < MANY and finding.low is not None:
-        said += f", about {finding.further} more trial{'s' * (finding.further != 1)}"
-    if finding.rests_on_independence:
-        said += f", only if trials are independent ({INDEPENDENCE_LEAST} blocks can show it)"
+def finding_words(finding: PartFinding, margin: float | None = None) -> str:
+    """Return a finding in words, such as ``xfs / ext4 is 0.98 (0.95–1.01), not >= 2``. ``margin``: see above."""
+    said = ", ".join((f"{finding.what} is {figure_words(finding)}", *_remarks(finding, margin)))
+    if finding.why is not None:
+        said = f"{finding.what}: not enough data ({finding.why})"
     place = ", ".join(
         part for part in (finding.where, f"table {finding.table}" * bool(finding.table)) if part
     )
     return f"{said} ({place})" if place else said
 
 
+def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
+    """Yield what the figure means for the claim."""
+    if finding.verdict is ClaimVerdict.OPEN:
+        yield f"needs {finding.bound}"
+    elif verdict_of(finding) is ClaimVerdict.TIE:
+        yield f"claimed {finding.bound}; the difference is below {share_words(margin)}"
+    elif finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}:
+        yield f"not {finding.bound}"
+    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction is ClaimVerdict.REPLICATED:
+        yield "though in the same direction"
+    if finding.further is not None and finding.further < MANY:
+        yield f"about {counted(finding.further, 'more trial')}"
+    if finding.rests_on_independence:
+        yield f"assumes independent trials; a test of that needs {INDEPENDENCE_LEAST} blocks"
+
+
 def figure_words(finding: PartFinding) -> str:
-    """Return ``is 2.41 (2.30–2.52)``, ``is 4.8 µs``, or the reason why the figure is unknown."""
-    if finding.value is None or (finding.why and finding.low is None):
-        return f"is unknown: not enough data ({finding.why})"
+    """Return ``2.41 (2.30–2.52)``, ``4.8 µs``, or ``–`` if the figure is unknown."""
+    if finding.value is None:
+        return "–"
     if finding.low is None or finding.high is None:
-        return f"is {_one(finding, finding.value)}"
-    return f"is {_one(finding, finding.value)} ({_one(finding, finding.low)}–{_one(finding, finding.high)})"
+        return _one(finding, finding.value)
+    return f"{_one(finding, finding.value)} ({_one(finding, finding.low)}–{_one(finding, finding.high)})"
+
+
+def share_words(margin: float | None) -> str:
+    """Return the smallest difference of interest, such as ``10 %``."""
+    return "the margin" if margin is None else f"{margin * 100:g} %"
 
 
 def _one(finding: PartFinding, value: float) -> str:
@@ -113,9 +136,9 @@ def _closest(findings: Sequence[PartFinding]) -> str:
     return f"{every} parts; closest: {finding_words(ranked[0])}"
 
 
-def _against(chosen: Sequence[PartFinding], findings: Sequence[PartFinding]) -> str:
+def _against(chosen: Sequence[PartFinding], findings: Sequence[PartFinding], margin: float | None) -> str:
     ranked = sorted(chosen, key=lambda one: 0.0 if one.margin is None else one.margin)
-    told = first_of([finding_words(one) for one in ranked], SHOWN, ";")
+    told = first_of([finding_words(one, margin) for one in ranked], SHOWN, ";")
     share = f"{len(ranked)} of {len(findings)} parts: " if len(findings) > 1 else ""
     return f"{share}{told}"
 

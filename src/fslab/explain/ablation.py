@@ -32,10 +32,6 @@ class Ablation(Frozen):
     off: dict[str, str]
     switches: dict[str, str]
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.switches)
-
 
 def candidates(slow: Evidence, fast: Evidence, only: Sequence[str] = ()) -> dict[str, Switch]:
     """Return the mechanisms of the slower stack that can be switched off without changing the question.

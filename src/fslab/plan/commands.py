@@ -26,16 +26,6 @@ class Paths:
     images: Path
     runtime: Path
 
-    @property
-    def target(self) -> Path:
-        """The mount point of the file system under test."""
-        return mount_point(self.runtime)
-
-    @property
-    def scratch(self) -> Path:
-        """The directory where tools write their report files."""
-        return tool_scratch(self.runtime)
-
 
 def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand, ...]:
     """Return all commands of one trial, in the order of running; ``seed``: the tool's seed."""
@@ -46,7 +36,7 @@ def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand,
     return (
         *((PlannedCommand(stage=Stage.BOOT, argv=boot),) if boot else ()),
         *_stack(cell, paths, planned),
-        *_workload(cell, paths, paths.target / WORK, seed),
+        *_workload(cell, paths, mount_point(paths.runtime) / WORK, seed),
         *_detach(cell, planned, paths),
     )
 
@@ -62,7 +52,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedComman
     plan = parsed.layout_plan(devices, "CAMPAIGN")
     discard = parsed.medium.discards(parsed.medium_options)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
-    mount = parsed.mount_argv(plan, plan.device, str(paths.target), settled=True)
+    mount = parsed.mount_argv(plan, plan.device, str(mount_point(paths.runtime)), settled=True)
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
         *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
@@ -88,7 +78,8 @@ def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
 
 
 def _workload(cell: Cell, paths: Paths, directory: Path, seed: int) -> tuple[PlannedCommand, ...]:
-    job = Job(directory=directory, scratch=paths.scratch, seed=seed, cold=cell.cache is Cache.COLD)
+    scratch = tool_scratch(paths.runtime)
+    job = Job(directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD)
     commands = parsed(cell.workload).commands(job)
     return (
         *(PlannedCommand(stage=Stage.PREPARE, argv=argv) for argv in commands.prepare),

@@ -6,6 +6,7 @@ These are forecasts. ``validity`` judges the actual trials.
 from collections.abc import Iterable, Iterator, Sequence
 
 from fslab.cell import Cell, WorkloadSpec
+from fslab.machine.kinds import DEFAULT_MEMORY
 from fslab.scaling import Scaled
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -33,14 +34,15 @@ def scale_warnings(
 
 
 def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:
-    expected = {spec.name: _expected_s(spec) for spec in workloads}
+    expected = {spec.name: parsed(spec).expected_s() for spec in workloads}
     short = [name for name, seconds in expected.items() if seconds < SHORT_S]
     brief = [name for name, seconds in expected.items() if SHORT_S <= seconds < BRIEF_S]
     if short:
-        yield f"shorter than {SHORT_S:g} s, so that start and end of the run matter: {_named(short)}"
+        yield f"shorter than {SHORT_S:g} s, so that start and end of the run matter: {first_of(short, _NAMES)}"
     if brief:
         yield (
-            f"shorter than {BRIEF_S:g} s, so that commits and writeback occur in some trials only: {_named(brief)}"
+            f"shorter than {BRIEF_S:g} s, so that commits and writeback occur in some trials only: "
+            f"{first_of(brief, _NAMES)}"
         )
 
 
@@ -54,7 +56,7 @@ def _in_memory(cells: Sequence[Cell], memory_bytes: int | None) -> Iterator[str]
     if small:
         yield (
             f"files smaller than memory ({', '.join(sorted({format_size(each) for each in small.values()}))}), so that "
-            f"the page cache serves repeated reads and absorbs unflushed writes: {_named(list(small))}"
+            f"the page cache serves repeated reads and absorbs unflushed writes: {first_of(list(small), _NAMES)}"
         )
 
 
@@ -73,23 +75,15 @@ def _small_volumes(cells: Sequence[Cell]) -> Iterator[str]:
 def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:
     stayed = [f"{each.entry or 'guest'} {each.key} {each.used}" for each in scaled if each.floor]
     if stayed:
-        yield f"minimum size reached: {_named(list(dict.fromkeys(stayed)))}"
+        yield f"minimum size reached: {first_of(list(dict.fromkeys(stayed)), _NAMES)}"
 
 
 def _memory(cell: Cell, memory_bytes: int | None) -> int | None:
     if cell.stack.machine.type == "host":
         return memory_bytes
-    return parse_size(cell.stack.machine.memory) if cell.stack.machine.memory else None
+    return parse_size(cell.stack.machine.memory or DEFAULT_MEMORY)
 
 
 def _files_bytes(cell: Cell) -> int:
     """Return the size of the files that the workload uses at a time."""
     return traits_of(cell.workload).working_set_bytes or parsed(cell.workload).space_bytes()
-
-
-def _expected_s(spec: WorkloadSpec) -> float:
-    return parsed(spec).expected_s()
-
-
-def _named(names: Sequence[str]) -> str:
-    return first_of(names, _NAMES)

@@ -164,7 +164,7 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
     sound = [trial for trial in trials if is_usable(trial)] if odd else trials
     figures = [trial.metrics.get(metric.name) for trial in sound]
     values = [figure.value for figure in figures if figure is not None and figure.value is not None]
-    interval = median_interval(values, coverage=MEDIAN_COVERAGE).interval
+    interval = median_interval(values, coverage=MEDIAN_COVERAGE)
     return Summary(
         stack=stack.id,
         values=tuple(values),

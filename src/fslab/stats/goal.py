@@ -1,36 +1,18 @@
-"""Determines the state of a comparison, and about how many more trials it needs.
+"""Determines whether a comparison is settled, and about how many more trials it needs.
 
 Pure functions; they must not know what the numbers mean, nor run anything.
 """
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from math import log, log1p, sqrt
-from typing import Generic, TypeVar, assert_never
+from typing import assert_never
 
 from fslab.stats import Reason
-from fslab.stats.compare import INDEPENDENCE_LEAST, RatioEstimate, holm
+from fslab.stats.compare import INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
 _MOST = 1_000_000
-Name = TypeVar("Name", bound=Hashable)
-
-
-class ComparisonState(StrEnum):
-    """The state of one comparison: the first of these that applies."""
-
-    A_LARGER = "a_larger"
-    B_LARGER = "b_larger"
-    EQUIVALENT = "equivalent"
-    PRECISE = "precise"
-    OPEN = "open"
-
-    @property
-    def decided(self) -> bool:
-        """Whether it is known which side is larger."""
-        return self in {ComparisonState.A_LARGER, ComparisonState.B_LARGER}
 
 
 class Goal(StrEnum):
@@ -44,52 +26,22 @@ class Goal(StrEnum):
     PRECISE = "precise"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Compared(Generic[Name]):
-    """One comparison of a family: its two cells, and the estimate of their ratio."""
-
-    cells: tuple[Name, Name]
-    estimate: RatioEstimate
-
-
-def state_of(estimate: RatioEstimate, *, precision: float) -> ComparisonState:
-    """Return the state of a comparison.
-
-    Decided: the interval excludes 1. Equivalent: the whole interval lies within a factor 1 + ``precision`` of 1.
-    Precise: its half-width on logarithms is at most log(1 + ``precision``). Otherwise open.
-    """  # fmt: skip
-    interval = estimate.interval
-    if interval is None:
-        return ComparisonState.OPEN
-    if interval.low > 1:
-        return ComparisonState.A_LARGER
-    if interval.high < 1:
-        return ComparisonState.B_LARGER
-    if _equivalent(estimate, precision):
-        return ComparisonState.EQUIVALENT
-    return ComparisonState.PRECISE if is_precise(estimate, precision=precision) else ComparisonState.OPEN
-
-
 def is_precise(estimate: RatioEstimate, *, precision: float) -> bool:
     """Return whether the interval's half-width on logarithms is at most log(1 + ``precision``)."""
     return estimate.half_width is not None and estimate.half_width <= log1p(precision)
 
 
-def settled(family: Sequence[Compared[Name]], *, goal: Goal, precision: float) -> list[bool]:
-    """Return for each comparison of a family whether it has reached the goal or can never reach it.
+def is_settled(estimate: RatioEstimate, holds: bool, *, goal: Goal, precision: float) -> bool:
+    """Return whether a comparison has reached the goal or can never reach it.
 
-    A family is what is read together: a row of the table. A difference counts as decided if it holds together with the
-    others (Holm's correction of p-values that are over all looks, so that the family has a false difference in one of
-    twenty cases over all its comparisons and looks). Equivalence is not corrected: each statement of equivalence is
-    false in at most one of twenty cases. Below 20 blocks, a difference is settled only if it would also hold with an
-    autocorrelation of 0.5. A comparison that has no ratio at all (a value is not positive) is settled, because more
-    trials do not change that.
+    ``holds``: whether a difference holds together with the others that are read with it, the row of the table (Holm's
+    correction of p-values that are over all looks, so that the row has a false difference in one of twenty cases over
+    all its comparisons and looks). Equivalence is not corrected: each statement of equivalence is false in at most one
+    of twenty cases. Below 20 blocks, a difference is settled only if it would also hold with an autocorrelation of 0.5.
+    A comparison that has no ratio at all (a value is not positive) is settled, because more trials do not change that.
     """
-    holding = _hold_together(family)
-    return [
-        _hopeless(item.estimate) or _reached(item.estimate, holds, goal, precision)
-        for item, holds in zip(family, holding, strict=True)
-    ]
+    hopeless = estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}
+    return hopeless or _reached(estimate, holds, goal, precision)
 
 
 def expected_needed(
@@ -153,18 +105,3 @@ def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float)
 def _equivalent(estimate: RatioEstimate, precision: float) -> bool:
     interval = estimate.interval
     return interval is not None and 1 / (1 + precision) <= interval.low and interval.high <= 1 + precision
-
-
-def _hold_together(family: Sequence[Compared[Name]]) -> list[bool]:
-    tested = [item.estimate for item in family if item.estimate.p_value is not None]
-    adjusted = iter(holm([estimate.p_value for estimate in tested if estimate.p_value is not None]))
-    return [
-        item.estimate.p_value is not None
-        and next(adjusted) <= 1 - item.estimate.coverage
-        and item.estimate.differs is True
-        for item in family
-    ]
-
-
-def _hopeless(estimate: RatioEstimate) -> bool:
-    return estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb, isfinite
 
-from fslab.stats import Reason
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
@@ -18,20 +16,6 @@ class Interval:
     low: float
     high: float
     coverage: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class MedianEstimate:
-    """The median of ``n`` samples and its interval. ``reason``: why one of them is None.
-
-    ``needed``: the number of samples that an interval of the wanted coverage requires.
-    """
-
-    n: int
-    median: float | None
-    interval: Interval | None
-    reason: Reason | None
-    needed: int
 
 
 def median(values: Sequence[float]) -> float | None:
@@ -50,40 +34,26 @@ def half_range(values: Sequence[float]) -> float | None:
     return (max(values) - min(values)) / 2 / middle
 
 
-def median_interval(values: Sequence[float], *, coverage: float = 0.95) -> MedianEstimate:
+def median_interval(values: Sequence[float], *, coverage: float = 0.95) -> Interval | None:
     """Return the narrowest symmetric pair of order statistics that covers the median with at least ``coverage``.
+
+    None if there are too few values for that, or one is not finite.
 
     For every continuous distribution, the number of samples below the median is binomial(n, ½). Therefore (x₍ᵣ₎,
     x₍ₙ₊₁₋ᵣ₎) covers the median with probability 1 − 2·P(B < r); with ties, with at least this probability. The smallest
     n for 95 % is 6: the whole range of 5 samples covers 93.75 %.
     Source: David & Nagaraja, *Order Statistics*, 3rd ed. 2003, section 7.1.
     """
-    ordered = sorted(values)
-    size, needed = len(ordered), samples_needed(coverage)
-    if not ordered:
-        return _without(size, None, Reason.NO_SAMPLES, needed)
-    if not all(isfinite(value) for value in ordered):
-        return _without(size, None, Reason.NOT_FINITE, needed)
+    ordered, size = sorted(values), len(values)
     rank = _rank(size, coverage)
-    if rank == 0:
-        return _without(size, median(ordered), Reason.TOO_FEW_SAMPLES, needed)
-    interval = Interval(low=ordered[rank - 1], high=ordered[size - rank], coverage=rank_coverage(size, rank))
-    return MedianEstimate(n=size, median=median(ordered), interval=interval, reason=None, needed=needed)
+    if rank == 0 or not all(map(isfinite, ordered)):
+        return None
+    return Interval(low=ordered[rank - 1], high=ordered[size - rank], coverage=rank_coverage(size, rank))
 
 
 def rank_coverage(size: int, rank: int) -> float:
     """Return the probability that the ``rank``-th smallest and ``rank``-th largest sample enclose the median."""
     return 1 - 2 * sum(comb(size, below) for below in range(rank)) / (1 << size)
-
-
-def samples_needed(coverage: float) -> int:
-    """Return the smallest number of samples whose range covers the median with ``coverage`` (6 for 95 %)."""
-    if not 0 < coverage < 1:
-        raise ValueError(f"coverage is a probability between 0 and 1, not {coverage}")
-    size = 1
-    while rank_coverage(size, 1) < coverage:
-        size += 1
-    return size
 
 
 def _rank(size: int, coverage: float) -> int:
@@ -92,7 +62,3 @@ def _rank(size: int, coverage: float) -> int:
     while 2 * (rank + 1) <= size and rank_coverage(size, rank + 1) >= coverage:
         rank += 1
     return rank
-
-
-def _without(size: int, middle: float | None, reason: Reason, needed: int) -> MedianEstimate:
-    return MedianEstimate(n=size, median=middle, interval=None, reason=reason, needed=needed)

@@ -170,15 +170,9 @@ def _bound(statistic: float, size: int) -> float:
 
 def _critical(size: int) -> list[float]:
     """Return critical values of the dip, interpolated in √n times the dip, which hardly changes with n."""
-    sizes = [*_TABLE]
-    above = min(bisect_left(sizes, size), len(sizes) - 1)
-    below = above if sizes[above] <= size else above - 1
-    span = sizes[above] - sizes[below]
-    share = (size - sizes[below]) / span if span else 0.0
-    return [
-        ((1 - share) * first + share * second) / sqrt(size)
-        for first, second in zip(_TABLE[sizes[below]], _TABLE[sizes[above]], strict=True)
-    ]
+    from numpy import interp
+
+    return [float(interp(size, [*_TABLE], each)) / sqrt(size) for each in zip(*_TABLE.values(), strict=True)]
 
 
 def _beside_widest_gap(ordered: Sequence[float]) -> tuple[float, float]:

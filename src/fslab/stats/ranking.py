@@ -20,10 +20,6 @@ class RankPlace:
     labels: tuple[str, ...]
     ahead: tuple[tuple[str, str], ...] = ()
 
-    @property
-    def tied(self) -> bool:
-        return len(self.labels) > 1
-
 
 def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) -> tuple[RankPlace, ...]:
     """Return places as in sports: items that share a place count, so that the next place is lower (1, 2=, 2=, 4).

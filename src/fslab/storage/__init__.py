@@ -97,10 +97,10 @@ class Workspace:
 
     ``runtime`` contains mount points (a tmpfs on most machines), ``images`` the image files of loop media. ``wipe``:
     the devices that the user named with --wipe. ``exit`` undoes what exists until the end of the campaign. ``media``:
-    the state of media between trials. ``made``: the slots that contain a file system. ``warm_memory``: held
-    between runs. ``attached``: inside a guest, the
-    disks that the host plugged in for the trial, by slot, which replace the media; None on the host. ``tell_host``
-    sends progress messages from a guest to the host. ``tell`` gets a line before long steps.
+    the state of media between trials. ``made``: the slots that contain a file system. ``lost``: those whose file
+    system was to last, had trials, and exists no longer. ``warm_memory``: held between runs. ``attached``: inside a
+    guest, the disks that the host plugged in for the trial, by slot, which replace the media; None on the host.
+    ``tell_host`` sends progress messages from a guest to the host. ``tell`` gets a line before long steps.
     """
 
     campaign: str
@@ -112,6 +112,7 @@ class Workspace:
     exit: ExitStack = field(default_factory=ExitStack)
     media: dict[str, Any] = field(default_factory=dict)
     made: set[str] = field(default_factory=set)
+    lost: set[str] = field(default_factory=set)
     warm_memory: WarmMemory = field(default_factory=WarmMemory)
     attached: Mapping[str, StackDevice] | None = None
     tell_host: Callable[[str], None] = print_nothing

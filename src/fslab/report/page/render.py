@@ -85,9 +85,9 @@ def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
     return _template("changes").render(study=study, summary=summary, changes=found)
 
 
-def replication(page: object, columns: Sequence[str], signs: Mapping[Any, str]) -> str:
+def replication(page: object, signs: Mapping[Any, str]) -> str:
     """Return the replication page of a study. ``page``: a ``ReplicationPage``. ``signs``: verdict → sign."""
-    return _template("replication").render(page=page, columns=columns, signs=signs)
+    return _template("replication").render(page=page, signs=signs)
 
 
 def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> str:

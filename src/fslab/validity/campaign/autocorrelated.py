@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity
 from fslab.stats.series import autocorrelation
@@ -20,7 +19,7 @@ class Autocorrelated(CampaignRule):
 
     summary = "a cell's trials resemble the ones before them"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "make the file system fresh for each trial, and let the device rest between trials"
+    hint = "make the file system fresh for each trial, and let the device rest between trials"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Apply Bartels' rank test at 1 %, which needs 8 trials."""

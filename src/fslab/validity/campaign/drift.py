@@ -2,7 +2,6 @@
 
 import statistics
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity
 from fslab.stats.changes import change_points
@@ -24,9 +23,7 @@ class Drift(CampaignRule):
 
     summary = "the machine became faster or slower during the campaign"
     severity = Severity.NOTE
-    hint: ClassVar[str] = (
-        "compare within this campaign only; look for heat, garbage collection and other load"
-    )
+    hint = "compare within this campaign only; look for heat, garbage collection and other load"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Apply the Mann–Kendall test at 2 %, from five blocks on; report changes of at least 5 % over the campaign."""

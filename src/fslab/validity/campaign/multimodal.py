@@ -1,7 +1,6 @@
 """Multimodal: the trials of a cell fall into two groups, as if from two machines. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity
 from fslab.stats.multimodality import dip
@@ -20,7 +19,7 @@ class Multimodal(CampaignRule):
 
     summary = "a cell's trials fall into two groups"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "compare the trials of the two groups and their probes (fslab export)"
+    hint = "compare the trials of the two groups and their probes (fslab export)"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Apply Hartigan's dip test at 1 %, which needs 8 trials."""

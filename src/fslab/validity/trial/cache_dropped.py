@@ -1,7 +1,6 @@
 """Cache dropped: another process dropped the machine's caches during the run. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,8 +12,8 @@ class CacheDropped(TrialRule):
 
     summary = "another process dropped the machine's caches"
     severity = Severity.INVALID
-    needs: ClassVar[tuple[str, ...]] = ("cache_drops",)
-    hint: ClassVar[str] = "measure when the machine is idle"
+    needs = ("cache_drops",)
+    hint = "measure when the machine is idle"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         drops = facts.known("cache_drops")

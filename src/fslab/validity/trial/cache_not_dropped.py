@@ -1,7 +1,6 @@
 """Cache not dropped: without root, only the pages of the files were dropped. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,7 +12,7 @@ class CacheNotDropped(TrialRule):
 
     summary = "dentries and inodes stayed cached"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "run as root for a cold cache"
+    hint = "run as root for a cold cache"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         if facts.cold and not facts.caches_dropped:

@@ -1,7 +1,6 @@
 """Cache not warm: reads of a warm buffered run came from the device. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import format_size
@@ -17,8 +16,8 @@ class CacheNotWarm(TrialRule):
 
     summary = "warm reads that came from the device"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("device_read_bytes",)
-    hint: ClassVar[str] = "use a file set that fits in memory, or measure cold reads"
+    needs = ("device_read_bytes",)
+    hint = "use a file set that fits in memory, or measure cold reads"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn if the device read more than the metadata limit and more than 5 % of what the tool read."""

@@ -1,7 +1,6 @@
 """Cache served: direct or cold reads did not reach the device. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import format_size
@@ -25,10 +24,8 @@ class CacheServed(TrialRule):
 
     summary = "direct or cold reads that did not come from the device"
     severity = Severity.INVALID
-    needs: ClassVar[tuple[str, ...]] = ("device_read_bytes",)
-    hint: ClassVar[str] = (
-        "check whether the file system honours direct I/O with these options, or measure warm reads"
-    )
+    needs = ("device_read_bytes",)
+    hint = "check whether the file system honours direct I/O with these options, or measure warm reads"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Compare the bytes that the application read with those that the device read."""

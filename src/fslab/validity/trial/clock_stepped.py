@@ -1,7 +1,6 @@
 """Clock stepped: the wall clock was set, or the machine was paused, during the run. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -19,8 +18,8 @@ class ClockStepped(TrialRule):
 
     summary = "the wall clock jumped during the run"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("clock_step", "clock_window")
-    hint: ClassVar[str] = "check whether NTP sets the clock, and whether the virtual machine was paused"
+    needs = ("clock_step", "clock_window")
+    hint = "check whether NTP sets the clock, and whether the virtual machine was paused"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn if the step is larger than slewing can explain."""

@@ -1,7 +1,6 @@
 """Clock source changed: the kernel switched to another clock during the run. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -16,7 +15,7 @@ class ClocksourceChanged(TrialRule):
 
     summary = "the kernel changed its clock source"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "search the kernel log for 'clocksource', and measure again"
+    hint = "search the kernel log for 'clocksource', and measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Compare the names before and after the run."""

@@ -1,7 +1,6 @@
 """CPU saturated: all CPUs were busy while the tool measured. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -20,10 +19,8 @@ class CpuSaturated(TrialRule):
 
     summary = "CPU-bound: not a storage result"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("machine_cpu_busy_measured",)
-    hint: ClassVar[str] = (
-        "use fewer jobs or threads, or measure on a machine with more CPUs and nothing else to do"
-    )
+    needs = ("machine_cpu_busy_measured",)
+    hint = "use fewer jobs or threads, or measure on a machine with more CPUs and nothing else to do"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Check the measured part of the run."""

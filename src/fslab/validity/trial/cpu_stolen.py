@@ -1,7 +1,6 @@
 """CPU stolen: the hypervisor gave CPU time to other guests. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -15,8 +14,8 @@ class CpuStolen(TrialRule):
 
     summary = "the hypervisor took CPU time"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("machine_cpu_steal",)
-    hint: ClassVar[str] = "measure when the host is quiet, or on bare metal"
+    needs = ("machine_cpu_steal",)
+    hint = "measure when the host is quiet, or on bare metal"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         stolen = facts.known("machine_cpu_steal")

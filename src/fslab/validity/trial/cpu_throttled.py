@@ -1,7 +1,6 @@
 """CPU throttled: the processor reduced its speed because of heat or power. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,8 +12,8 @@ class CpuThrottled(TrialRule):
 
     summary = "the CPU throttled itself"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("cpu_throttle_events",)
-    hint: ClassVar[str] = "cool the machine, or limit its frequency for all trials alike"
+    needs = ("cpu_throttle_events",)
+    hint = "cool the machine, or limit its frequency for all trials alike"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         events = facts.known("cpu_throttle_events")

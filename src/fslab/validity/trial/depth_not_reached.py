@@ -1,7 +1,6 @@
 """Depth not reached: fewer requests were in flight than the study asked for. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -16,7 +15,7 @@ class DepthNotReached(TrialRule):
 
     summary = "fewer requests in flight than asked for"
     severity = Severity.INVALID
-    hint: ClassVar[str] = "set direct: true or ioengine: io_uring, or spread the load over numjobs"
+    hint = "set direct: true or ioengine: io_uring, or spread the load over numjobs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Use the upper bound of the depth reached, so that an imprecise figure of the tool causes no warning."""

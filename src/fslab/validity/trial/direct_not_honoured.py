@@ -1,7 +1,6 @@
 """Direct not honoured: direct writes went through a cache nevertheless. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import format_size
@@ -21,9 +20,7 @@ class DirectNotHonoured(TrialRule):
 
     summary = "direct writes that went through a cache"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = (
-        "compare it with buffered writes on the other stacks, or use options that allow direct I/O"
-    )
+    hint = "compare it with buffered writes on the other stacks, or use options that allow direct I/O"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Check by the dirtied pages and by the bytes that the device received; either may be unknown."""

@@ -1,7 +1,6 @@
 """Disk late: the machine was too slow for the virtual disk that it served. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import Unit, format_value
@@ -17,7 +16,7 @@ class DiskLate(TrialRule):
     summary = "the virtual disk answered later than its model says"
     severity = Severity.DOUBT
     of_host = True
-    hint: ClassVar[str] = "measure when the machine is idle, or use a slower profile"
+    hint = "measure when the machine is idle, or use a slower profile"
     needs = ("disk_late_mean", "disk_service_mean")
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -1,7 +1,6 @@
 """Disk speed: a virtual disk ran faster or slower than the disk that it models. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,7 +12,7 @@ class DiskSpeed(TrialRule):
 
     summary = "the virtual disk did not run at the speed of its model"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
+    hint = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Name the speed."""

@@ -1,7 +1,6 @@
 """Disk too fast: a virtual disk's fastest request takes less time than the round trip to it. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import Unit, format_value
@@ -17,7 +16,7 @@ class DiskTooFast(TrialRule):
     summary = "the virtual disk is faster than this machine can serve"
     severity = Severity.DOUBT
     of_host = True
-    hint: ClassVar[str] = "use a slower profile, or a lower 'speed'"
+    hint = "use a slower profile, or a lower 'speed'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Name both times."""

@@ -1,7 +1,6 @@
 """Emulated disk: a guest's kernel limited the image to the rates of a kind of disk. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import format_size
@@ -14,9 +13,7 @@ class EmulatedDisk(TrialRule):
 
     summary = "the disk was an image with limits"
     severity = Severity.NOTE
-    hint: ClassVar[str] = (
-        "compare stacks on it; its figures are not those of a real disk, least of all for sequential work"
-    )
+    hint = "compare stacks on it; its figures are not those of a real disk, least of all for sequential work"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         if not facts.disk_limits:

@@ -1,7 +1,6 @@
 """File system remade: an interrupted run lost a file system that should have been kept. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,7 +12,7 @@ class FilesystemRemade(TrialRule):
 
     summary = "the file system was lost and made again"
     severity = Severity.NOTE
-    hint: ClassVar[str] = "run the study again without interruption if its ageing matters"
+    hint = "run the study again without interruption if its ageing matters"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         if facts.remade:

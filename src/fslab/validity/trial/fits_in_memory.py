@@ -1,7 +1,6 @@
 """Fits in memory: a buffered run that mostly used the page cache. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import format_size
@@ -23,9 +22,7 @@ class FitsInMemory(TrialRule):
 
     summary = "a buffered run on data that fit in memory"
     severity = Severity.NOTE
-    hint: ClassVar[str] = (
-        "use a set of files larger than memory or direct I/O, read it only once, or set 'cache: warm'"
-    )
+    hint = "use a set of files larger than memory or direct I/O, read it only once, or set 'cache: warm'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn only if the data was accessed more than once, or was not flushed."""

@@ -1,7 +1,6 @@
 """Foreign load: other programs used the CPUs while the tool ran. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -20,8 +19,8 @@ class ForeignLoad(TrialRule):
 
     summary = "other programs used the CPUs"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("foreign_cpu",)
-    hint: ClassVar[str] = "stop the other programs, then measure again"
+    needs = ("foreign_cpu",)
+    hint = "stop the other programs, then measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Name the programs that used the most CPU time."""

@@ -1,7 +1,6 @@
 """Guest figures: the trial ran in a guest, whose overhead is in every figure. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -18,7 +17,7 @@ class GuestFigures(TrialRule):
 
     summary = "measured in a guest machine"
     severity = Severity.NOTE
-    hint: ClassVar[str] = "compare within this machine and kernel, never with figures of another"
+    hint = "compare within this machine and kernel, never with figures of another"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn by type of guest. User-Mode Linux: 20 µs instead of 0.2 µs per system call (getppid(2), and fio)."""

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -34,7 +33,7 @@ class KernelError(TrialRule):
 
     summary = "the kernel logged errors"
     severity = Severity.INVALID
-    hint: ClassVar[str] = "read the kernel log (dmesg) before you rely on this device or file system"
+    hint = "read the kernel log (dmesg) before you rely on this device or file system"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Give one warning for all errors, and one for all other suspicious lines."""

@@ -1,7 +1,6 @@
 """Loop buffered: the loop device uses the page cache of its backing file. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,9 +12,7 @@ class LoopBuffered(TrialRule):
 
     summary = "the loop device is cached by the file system below it"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = (
-        "put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs"
-    )
+    hint = "put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn if the medium was found to be buffered when it was attached."""

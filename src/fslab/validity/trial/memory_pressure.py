@@ -1,7 +1,6 @@
 """Memory pressure: tasks waited for memory to be reclaimed. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -18,8 +17,8 @@ class MemoryPressure(TrialRule):
 
     summary = "tasks waited for memory"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("pressure_memory_some",)
-    hint: ClassVar[str] = "free memory, use smaller images on a 'ram' medium, or fewer jobs"
+    needs = ("pressure_memory_some",)
+    hint = "free memory, use smaller images on a 'ram' medium, or fewer jobs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         waited = facts.known("pressure_memory_some")

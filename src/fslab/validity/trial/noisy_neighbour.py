@@ -1,7 +1,6 @@
 """Noisy neighbour: the machine itself became much slower or faster during the run. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -19,8 +18,8 @@ class NoisyNeighbour(TrialRule):
 
     summary = "the machine's own speed changed during the run"
     severity = Severity.DOUBT
-    needs: ClassVar[tuple[str, ...]] = ("reference_moved",)
-    hint: ClassVar[str] = "measure when the host is idle; comparisons by block remove slow changes"
+    needs = ("reference_moved",)
+    hint = "measure when the host is idle; comparisons by block remove slow changes"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn from a difference of 40 % on."""

@@ -1,7 +1,6 @@
 """Not steady: the level of the rate changed, or it had a trend, during the measurement. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.stats.changes import steadiness
@@ -21,7 +20,7 @@ class NotSteady(TrialRule):
 
     summary = "the rate changed while it was measured"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "measure for longer, or precondition the device first"
+    hint = "measure for longer, or precondition the device first"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Give one warning, about the rate that changed most."""

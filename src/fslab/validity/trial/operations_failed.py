@@ -1,7 +1,6 @@
 """Operations failed: the tool skipped files that disappeared or could not be used. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,7 +12,7 @@ class OperationsFailed(TrialRule):
 
     summary = "files disappeared or could not be used during the run"
     severity = Severity.INVALID
-    hint: ClassVar[str] = "another program changes the directory under test"
+    hint = "another program changes the directory under test"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         failed = {name: count for name, count in facts.work.errors.items() if count}

@@ -1,7 +1,6 @@
 """Promise broken: a power cut lost or damaged data that was promised to persist. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -15,7 +14,7 @@ class PromiseBroken(TrialRule):
 
     summary = "a power cut broke a promise of POSIX or of the file system"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "make the state again and look at its image: fslab crash replay ID"
+    hint = "make the state again and look at its image: fslab crash replay ID"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         for text in facts.work.promises_broken[:_SHOWN]:

@@ -1,7 +1,6 @@
 """Queue in the tool: requests count as in flight but reach the kernel one by one. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,7 +12,7 @@ class QueueInTool(TrialRule):
 
     summary = "the depth is a queue of the tool's own"
     severity = Severity.NOTE
-    hint: ClassVar[str] = "set direct: true or ioengine: io_uring"
+    hint = "set direct: true or ioengine: io_uring"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         if facts.work.queue_in_tool:

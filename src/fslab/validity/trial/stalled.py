@@ -3,7 +3,6 @@
 import statistics
 from collections.abc import Iterator
 from itertools import groupby
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import Rate, TrialFacts
@@ -22,7 +21,7 @@ class Stalled(TrialRule):
 
     summary = "no progress for 1 s or longer"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "measure for longer, so that each trial includes such stalls; read the kernel log"
+    hint = "measure for longer, so that each trial includes such stalls; read the kernel log"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Report the longest stall of all rates."""

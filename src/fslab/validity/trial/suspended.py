@@ -1,7 +1,6 @@
 """Suspended: the machine was suspended during the run. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -17,8 +16,8 @@ class Suspended(TrialRule):
 
     summary = "the machine was suspended during the run"
     severity = Severity.INVALID
-    needs: ClassVar[tuple[str, ...]] = ("suspended",)
-    hint: ClassVar[str] = "keep the machine awake while it measures (systemd-inhibit)"
+    needs = ("suspended",)
+    hint = "keep the machine awake while it measures (systemd-inhibit)"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Use the difference of two clocks: CLOCK_BOOTTIME counts suspended time, CLOCK_MONOTONIC does not."""

@@ -1,7 +1,6 @@
 """Too short: the tool measured for less time than a meaningful figure needs. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -23,7 +22,7 @@ class TooShort(TrialRule):
 
     summary = "the measurement was too short"
     severity = Severity.INVALID
-    hint: ClassVar[str] = "raise the runtime, or the amount of work"
+    hint = "raise the runtime, or the amount of work"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Give at most one warning, about all parts that are too short if parts have their own figures."""

@@ -1,7 +1,6 @@
 """Volume small: the volume is so small that it slows the file system down. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.units import format_size
@@ -14,7 +13,7 @@ class VolumeSmall(TrialRule):
 
     summary = "the volume is too small for its file system"
     severity = Severity.DOUBT
-    hint: ClassVar[str] = "use a larger medium"
+    hint = "use a larger medium"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Warn only if both sizes are known."""

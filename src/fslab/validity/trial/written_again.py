@@ -1,7 +1,6 @@
 """Written again: later passes overwrote the files that the first pass created. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -16,7 +15,7 @@ class WrittenAgain(TrialRule):
 
     summary = "sequential writes went over their files more than once"
     severity = Severity.NOTE
-    hint: ClassVar[str] = "set an amount of work instead of a time, to write each file once"
+    hint = "set an amount of work instead of a time, to write each file once"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         passes = facts.work.passes

@@ -1,7 +1,6 @@
 """Wrong answer: the tool found other data on the file system than was written. Pure."""
 
 from collections.abc import Iterator
-from typing import ClassVar
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import TrialFacts
@@ -13,7 +12,7 @@ class WrongAnswer(TrialRule):
 
     summary = "an operation returned a wrong answer"
     severity = Severity.INVALID
-    hint: ClassVar[str] = (
+    hint = (
         "the file system lost or changed data, another program changes the directory, or the engine has a bug"
     )
 
