@@ -169,6 +169,10 @@ class Workload(ABC, Generic[P]):
         """Return the keys that name a file whose text is part of the workload."""
         return tuple(key for key in keys if key.rpartition(".")[2] in self.Parameters.file_keys)
 
+    def of(self, raw: Mapping[str, Any]) -> "Workload[Any]":  # noqa: ARG002
+        """Return the workload for these parameters: another one if the tool has several forms of parameters."""
+        return self
+
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
         """Return the parameters, with this run time added if the tool takes one and the parameters do not set it."""
         return {"runtime": runtime, **raw} if "runtime" in self.Parameters.model_fields else dict(raw)
@@ -301,4 +305,6 @@ def traits_of(spec: WorkloadSpec) -> Traits:
 
 @lru_cache(maxsize=4096)
 def _parsed(tool: Workload[Any], parameters: str) -> ParsedWorkload[Any]:
-    return ParsedWorkload(tool=tool, parameters=tool.parse_parameters(json.loads(parameters)))
+    raw = json.loads(parameters)
+    form = tool.of(raw)
+    return ParsedWorkload(tool=form, parameters=form.parse_parameters(raw))
