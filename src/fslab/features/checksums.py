@@ -7,6 +7,7 @@ from pathlib import Path
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts
+from fslab.system.files import opened
 
 BYTES = 256 << 10
 LATER_BYTES = 24 << 20
@@ -50,8 +51,7 @@ class Checksums(features.Feature):
 def flip(device: Path, needle: bytes) -> int:
     """Flip the bits of the first byte of every occurrence of ``needle`` on a device. Returns their number."""
     overlap = len(needle) - 1
-    descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with opened(device, os.O_RDWR) as descriptor:
         places, offset, tail = [], 0, b""
         while block := os.pread(descriptor, WINDOW, offset):
             window, start = tail + block, offset - len(tail)
@@ -64,6 +64,4 @@ def flip(device: Path, needle: bytes) -> int:
             os.pwrite(descriptor, bytes([needle[0] ^ 0xFF]), place)
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # the next read comes from the device
-    finally:
-        os.close(descriptor)
     return len(places)

@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
+from fslab.system.files import opened
 
 BYTES = 8 << 20
 BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1024
@@ -21,15 +22,13 @@ class Compression(features.Feature):
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Yes: the file has compressed extents, or takes less than half of the space."""
-        directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
+            with opened(place.directory, os.O_DIRECTORY) as directory:
+                syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
         except OSError as error:
             if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
                 return features.no(f"chattr +c: {error.strerror}")
             raise
-        finally:
-            os.close(directory)
         mounts.flush(place.directory)
         before = _free(place)
         file = place.directory / "file"

@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
+from fslab.system.files import opened
 
 NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
 KEY_BYTES = 64
@@ -25,15 +26,13 @@ class Encryption(features.Feature):
         """Yes: the device does not contain the plain data."""
         directory = place.directory / "secret"
         directory.mkdir()
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
+            with opened(directory, os.O_DIRECTORY) as descriptor:
+                syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
         except OSError as error:
             if error.errno in NO:
                 return features.no(error.strerror)
             raise
-        finally:
-            os.close(descriptor)
         needle = os.urandom(64)
         (directory / "file").write_bytes(needle * (BYTES // len(needle)))
         mounts.flush(place.directory)
