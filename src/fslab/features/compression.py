@@ -30,7 +30,7 @@ class Compression(features.Feature):
                 return features.no(f"chattr +c: {error.strerror}")
             raise
         mounts.flush(place.directory)
-        before = _free(place)
+        before = place.free_bytes
         file = place.directory / "file"
         with file.open("wb") as out:
             for _ in range(BYTES // len(BLOCK)):
@@ -38,7 +38,7 @@ class Compression(features.Feature):
             out.flush()
             os.fsync(out.fileno())
         mounts.flush(place.directory)
-        taken = before - _free(place)
+        taken = before - place.free_bytes
         with file.open("rb") as found:
             encoded = _encoded(found.fileno())
         if encoded and taken >= BYTES // 2:
@@ -53,8 +53,3 @@ def _encoded(descriptor: int) -> bool:
         return any(flag & syscalls.FIEMAP_EXTENT_ENCODED for flag in syscalls.extent_flags(descriptor))
     except OSError:
         return False
-
-
-def _free(place: TestPlace) -> int:
-    found = os.statvfs(place.directory)
-    return found.f_bfree * found.f_frsize

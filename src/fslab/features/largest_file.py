@@ -2,6 +2,7 @@
 
 import errno
 import os
+from collections.abc import Callable
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
@@ -40,9 +41,7 @@ class LargestFile(features.Feature):
         return features.value(given or 0, "B")
 
 
-def _works(call: object, *arguments: int) -> bool:
-    if not callable(call):
-        raise TypeError
+def _works(call: Callable[..., object], *arguments: int) -> bool:
     try:
         call(*arguments)
     except OSError as error:
