@@ -8,9 +8,10 @@ from fslab.system import modules, sysfs
 FILESYSTEMS = Path("/proc/filesystems")
 
 
-def known_filesystems(table: Path = FILESYSTEMS) -> frozenset[str]:
+def known_filesystems() -> frozenset[str]:
     """Return the file systems that are built into the kernel or loaded now (proc(5))."""
-    return frozenset(line.split()[-1] for line in (sysfs.text(table) or "").splitlines() if line.split())
+    lines = (line.split() for line in (sysfs.text(FILESYSTEMS) or "").splitlines())
+    return frozenset(words[-1] for words in lines if words)
 
 
 def has_filesystem(mount_type: str, *, load: bool = True) -> bool:

@@ -179,12 +179,11 @@ def extent_flags(descriptor: int) -> list[int]:
     return [struct.unpack_from("=I", buffer, 32 + 56 * index + 40)[0] for index in range(mapped)]
 
 
-def enable_verity(descriptor: int, block_bytes: int = 4096) -> None:
+def enable_verity(descriptor: int) -> None:
     """Enable fs-verity with SHA-256: FS_IOC_ENABLE_VERITY, on a descriptor that is open for reading only."""
-    version, sha256 = 1, 1
-    fcntl.ioctl(
-        descriptor, FS_IOC_ENABLE_VERITY, struct.pack("=III", version, sha256, block_bytes).ljust(128, b"\0")
-    )
+    version, sha256, block_bytes = 1, 1, 4096
+    request = struct.pack("=III", version, sha256, block_bytes).ljust(128, b"\0")
+    fcntl.ioctl(descriptor, FS_IOC_ENABLE_VERITY, request)
 
 
 def encrypt_directory(directory: int, key: bytes) -> None:
