@@ -62,13 +62,8 @@ def shell_line(argv: Sequence[str]) -> str:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child: C locale, UTC, a PATH of trusted directories, and what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
-    return {
-        **inherited,
-        "PATH": ":".join(search_path.directories()),
-        "LC_ALL": "C",
-        "TZ": "UTC",
-        **(extra or {}),
-    }
+    path = ":".join(search_path.directories())
+    return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
 
 
 def run(
@@ -90,7 +85,8 @@ def run(
     """
     line = shell_line(argv)
     log.info("+ %s", line)
-    out, err = _capture_file("stdout"), _capture_file("stderr")
+    # Memory files instead of pipes: the tool never waits for fslab, and no reader thread is needed.
+    out, err = (os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC) for name in ("stdout", "stderr"))
     child: subprocess.Popen[bytes] | None = None
     try:
         started = time.monotonic()
@@ -235,11 +231,6 @@ def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
     return found
 
 
-def _capture_file(name: str) -> int:
-    # A memory file instead of a pipe: the tool never waits for fslab, and no reader thread is needed.
-    return os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC)
-
-
 def _contents(descriptor: int) -> str:
     size = os.fstat(descriptor).st_size
     return os.pread(descriptor, size, 0).decode("utf-8", "replace")
@@ -299,9 +290,6 @@ def _wait(
             _, status, resources = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
     return Usage(
-        user_s=resources.ru_utime,
-        system_s=resources.ru_stime,
-        max_rss_bytes=resources.ru_maxrss * 1024,
-        voluntary_switches=resources.ru_nvcsw,
-        involuntary_switches=resources.ru_nivcsw,
-    )
+        user_s=resources.ru_utime, system_s=resources.ru_stime, max_rss_bytes=resources.ru_maxrss * 1024,
+        voluntary_switches=resources.ru_nvcsw, involuntary_switches=resources.ru_nivcsw,
+    )  # fmt: skip
