@@ -40,7 +40,7 @@ SAID = {
     "6m": "larger than 64 MiB",
     "7m": "no JSON document",
     "8m": "cannot be read",
-    "9m": "lacks",
+    "9m": "not as documented",
     "10m": "printed more than 64 MiB",
 }
 

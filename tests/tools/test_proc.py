@@ -47,6 +47,35 @@ def test_a_missing_program() -> None:
         proc.run(["there-is-no-such-program"])
 
 
+@pytest.mark.parametrize(("mode", "why"), [(0o600, "Permission denied"), (0o700, "Exec format error")])
+def test_a_program_that_cannot_be_started(tmp_path: Path, mode: int, why: str) -> None:
+    """A study's own script may lack the permission to run or its interpreter line: an error of the tool, no bug."""
+    script = tmp_path / "script"
+    script.write_text("echo 1")
+    script.chmod(mode)
+    with pytest.raises(ToolFailedError, match=f"cannot be run: {why}"):
+        proc.run([str(script)], cwd=tmp_path)
+    with pytest.raises(ToolFailedError, match=f"cannot be run: {why}"):
+        proc.start([str(script)], output=2)
+
+
+def test_a_missing_working_directory_is_no_missing_program(tmp_path: Path) -> None:
+    for cwd in (tmp_path / "gone", Path("gone")):
+        with pytest.raises(ToolFailedError, match=f"cannot be run in {cwd}: No such file"):
+            proc.run(["true"], cwd=cwd)
+        with pytest.raises(ToolFailedError, match=f"cannot be run in {cwd}: No such file"):
+            proc.start(["true"], output=2, cwd=cwd)
+    with pytest.raises(ToolMissingError):
+        proc.run(["there-is-no-such-program"], cwd=tmp_path)
+
+
+def test_an_argument_with_a_nul_character() -> None:
+    with pytest.raises(ToolFailedError, match="cannot be run: embedded null"):
+        proc.run(["echo", "a\0b"])
+    with pytest.raises(ToolFailedError, match="cannot be run: embedded null"):
+        proc.start(["echo", "a\0b"], output=2)
+
+
 def test_a_time_limit_ends_the_whole_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -51,8 +52,9 @@ def test_pages_in_the_cache_are_counted(tmp_path: Path) -> None:
 def test_no_file_here_is_persistent_memory(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_bytes(b"x" * 4096)
-    with pytest.raises(OSError, match="file"):
+    with pytest.raises(OSError, match=r"\[Errno") as caught:
         syscalls.map_synchronously(file)
+    assert caught.value.errno in {errno.EOPNOTSUPP, errno.EINVAL}
 
 
 def test_what_is_tried_leaves_nothing_behind(tmp_path: Path) -> None:

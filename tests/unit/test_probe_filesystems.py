@@ -5,10 +5,14 @@ The expected sums and differences were computed by hand.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.extents import _pieces
+from fslab.system import detached
 from fslab.system.proc import Usage
 
 USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
@@ -128,6 +132,20 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
     assert found["btrfs_commit_time"] == 0.03
     assert found["btrfs_metadata_copies"] == 2.0
     assert (found["btrfs_metadata_reserved"], found["btrfs_metadata_total"]) == (1500, 1000)
+
+
+def test_page_cache_counters_of_btrfs_on_a_joined_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On LVM and md, btrfs lists the joined device only."""
+    own = tmp_path / "sys/fs/btrfs/1234"
+    write(own / "devices/dm-0", "")
+    (own / "bdi").symlink_to("../../../devices/virtual/bdi/btrfs-7")
+    write(tmp_path / "debug/bdi/btrfs-7/stats", "BdiDirtied:    16 kB\nBdiWritten:    8 kB\n")
+    monkeypatch.setattr(detached, "debugfs", lambda: tmp_path / "debug")
+    on = replace(target(tmp_path, "loop6", "loop7"), volume="dm-0")
+    assert REGISTRY.get("page-cache").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
+    assert REGISTRY.get("page-cache").snapshot(target(tmp_path, "loop6")) == {}, "another file system"
 
 
 def test_a_hole_breaks_no_piece_but_another_place_does() -> None:

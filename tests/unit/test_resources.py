@@ -19,6 +19,7 @@ from fslab.storage import Workspace, images
 from fslab.storage.stack import Stack
 from fslab.system import memory, oom, proc
 from fslab.workloads import REGISTRY as WORKLOADS
+from fslab.workloads import parsed
 
 GIB = 1 << 30
 
@@ -87,7 +88,7 @@ class TestMemory:
         self, tool: str, parameters: dict[str, Any], needed: int, workspace: Workspace
     ) -> None:
         work = WorkloadSpec(name="w", tool=tool, parameters=parameters)
-        assert WORKLOADS.get(tool).memory_bytes(WORKLOADS.get(tool).parse_parameters(parameters)) == needed
+        assert parsed(work).memory_bytes() == needed
         here = cell("a", options={"size": "1m"}).model_copy(update={"workload": work})
         inside = cell("b", options={"size": "1m"}, machine=MachineSpec(type="qemu", memory="1g")).model_copy(
             update={"workload": work}

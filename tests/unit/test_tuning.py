@@ -210,7 +210,7 @@ class TestTimers:
 
     def test_only_those_that_were_active_are_started_again(self, ran: list[list[str]]) -> None:
         journal = Noted()
-        with _timers.stopped(_timers.parse("a.timer, b.timer c.timer"), journal):
+        with _timers.stopped(tunables.timers("a.timer, b.timer c.timer"), journal):
             assert journal.pending == [("timer", "a.timer"), ("timer", "c.timer")]
             ran.clear()
         assert ran == [
@@ -228,10 +228,13 @@ class TestTimers:
         assert ran[-1] == ["systemctl", "start", "--", "a.timer"]
 
     def test_names(self) -> None:
-        assert _timers.parse("") == ()
+        assert tunables.timers("") == ()
         for name in ("apt-daily.service", "-x.timer;", "a/b.timer", "x"):
-            with pytest.raises(UsageError, match="not the name of a timer"):
-                _timers.parse(name)
+            with (
+                pytest.raises(UsageError, match="not the name of a timer"),
+                tuning.tuned({"stop_timers": name}, Noted()),
+            ):
+                pytest.fail("went on")
         assert tuning.is_timer("fstrim.timer")
         assert not tuning.is_timer("../x.service")
 
@@ -327,6 +330,12 @@ class TestBounds:
         (tree / "proc/vm/min_free_kbytes").write_text("67584")
         for settings in ({"vm.min_free_kbytes": "99999999"}, {"vm.swappiness": "10", "cpu_governor": "../x"}):
             with pytest.raises(UsageError, match=r"tuning\."), tuning.tuned(settings, Noted()):
+                pytest.fail("went on")
+        for limit in ("x", "-1", str(10**12), ""):
+            with (
+                pytest.raises(UsageError, match=r"tuning\.cpu_dma_latency"),
+                tuning.tuned({"cpu_dma_latency": limit}, Noted()),
+            ):
                 pytest.fail("went on")
         with pytest.raises(UsageError, match="io_scheduler"):
             _settings.device_writes("io_scheduler", "../x", [tree])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.abilities import Ability
 from fslab.errors import NoSpaceError, ToolOutputError
@@ -20,7 +21,7 @@ JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=8)
 def reading(name: str, **raw: Any) -> Reading:
     parameters = BONNIE.parse_parameters(raw)
     text = (GOLDEN / f"{name}.stdout").read_text()
-    found = BONNIE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    found = read(BONNIE, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
     assert set(found.metrics) == {metric.name for metric in BONNIE.metrics(parameters)}
     return found
 
@@ -103,10 +104,10 @@ def test_bytes_are_unknown_where_they_are_drawn() -> None:
 def test_full_disks() -> None:
     parameters = BONNIE.parse_parameters({"size": "64m"})
     with pytest.raises(NoSpaceError):
-        BONNIE.read(parameters, failed("enospc"))
+        read(BONNIE, parameters, failed("enospc"))
     # bonnie++ does not report why small files could not be created.
     with pytest.raises(ToolOutputError, match="Can't create file"):
-        BONNIE.read(parameters, failed("enospc-files"))
+        read(BONNIE, parameters, failed("enospc-files"))
 
 
 def failed(name: str) -> ToolOutput:
@@ -127,7 +128,7 @@ def test_another_form_is_refused(old: str, new: str, message: str) -> None:
     assert old in text
     parameters = BONNIE.parse_parameters({"size": "1g", "files": 16384})
     with pytest.raises(ToolOutputError, match=message):
-        BONNIE.read(parameters, ToolOutput(stdout=text.replace(old, new, 1), stderr="", duration_s=1.0))
+        read(BONNIE, parameters, ToolOutput(stdout=text.replace(old, new, 1), stderr="", duration_s=1.0))
 
 
 def test_commands_of_the_striping_study(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.errors import ToolOutputError, UnsupportedError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -26,7 +27,7 @@ DOCUMENT: dict[str, Any] = {
 
 def reading(document: dict[str, Any], stderr: str = "") -> Reading:
     parameters = CRASH.parse_parameters({})
-    found = CRASH.read(parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
+    found = read(CRASH, parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
     assert set(found.metrics) == {metric.name for metric in CRASH.metrics(parameters)}
     return found
 

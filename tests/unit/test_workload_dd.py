@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -17,7 +18,7 @@ JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
 
 
 def reading(stderr: str, **raw: Any) -> Reading:
-    return DD.read(DD.parse_parameters(raw), ToolOutput(stdout="", stderr=stderr, duration_s=1.0))
+    return read(DD, DD.parse_parameters(raw), ToolOutput(stdout="", stderr=stderr, duration_s=1.0))
 
 
 def recorded(name: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -21,7 +23,7 @@ JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
 
 def reading(text: str, **raw: Any) -> Reading:
     parameters = ENGINE.parse_parameters(raw)
-    found = ENGINE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    found = read(ENGINE, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
     assert set(found.metrics) == {metric.name for metric in ENGINE.metrics(parameters)}
     return found
 
@@ -88,6 +90,17 @@ def test_latency_that_was_not_recorded_is_unknown() -> None:
 def test_a_full_disk_is_its_own_failure() -> None:
     with pytest.raises(NoSpaceError, match="No space left on device"):
         reading((RECORDED / "no_space.json").read_text())
+
+
+def test_what_the_document_says_of_a_full_disk_comes_before_stderr() -> None:
+    """The document names the place, stderr does not."""
+    text = (RECORDED / "no_space.json").read_text()
+    output = ToolOutput(stdout=text, stderr="fslab-engine: No space left on device", duration_s=1.0)
+    with pytest.raises(NoSpaceError) as caught:
+        read(ENGINE, ENGINE.parse_parameters({}), output)
+    assert caught.value.where
+    with pytest.raises(NoSpaceError, match="engine: no space left"):
+        read(ENGINE, ENGINE.parse_parameters({}), replace(output, stdout=""))
 
 
 def test_any_other_error_is_told() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
@@ -27,7 +28,7 @@ def reading(operation: str, document: dict[str, Any], manifest: dict[str, Any] |
     output = ToolOutput(
         stdout=json.dumps(document), stderr="", files={"manifest.json": truth}, duration_s=1.0
     )
-    found = ENGINE.read(parameters, output)
+    found = read(ENGINE, parameters, output)
     assert set(found.metrics) == {metric.name for metric in ENGINE.metrics(parameters)}
     return found
 
@@ -65,7 +66,7 @@ def test_a_wrong_answer_is_seen(operation: str, key: str, value: Any) -> None:
 def test_all_metadata_operations() -> None:
     document = golden("meta")
     parameters = ENGINE.parse_parameters({"operation": "meta", "files": 300, "dirs": 2})
-    found = ENGINE.read(parameters, ToolOutput(stdout=json.dumps(document), stderr="", duration_s=1.0))
+    found = read(ENGINE, parameters, ToolOutput(stdout=json.dumps(document), stderr="", duration_s=1.0))
     assert ENGINE.headline(parameters) == ("create_rate", "unlink_rate")
     entry = {entry["name"]: entry for entry in document["operations"]}
     assert found.metrics["open_close_rate"] == entry["open-close"]["rate_per_second"]

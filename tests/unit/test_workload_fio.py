@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.unit.read import read
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -23,7 +24,7 @@ def output(text: str) -> ToolOutput:
 
 def reading(name: str, **raw: Any) -> Reading:
     parameters = FIO.parse_parameters(raw)
-    found = FIO.read(parameters, output((GOLDEN / f"{name}.json").read_text()))
+    found = read(FIO, parameters, output((GOLDEN / f"{name}.json").read_text()))
     assert set(found.metrics) == {metric.name for metric in FIO.metrics(parameters)}
     return found
 
@@ -149,7 +150,7 @@ def test_the_bandwidth_over_time_of_all_jobs_and_directions() -> None:
         name: (GOLDEN / file).read_text()
         for name, file in (("fio.json", "randrw-70-30-jobs2.json"), ("fio_bw.log", "randrw-jobs2_bw.log"))
     }
-    found = FIO.read(parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=3.0))
+    found = read(FIO, parameters, ToolOutput(stdout="", stderr="", files=files, duration_s=3.0))
     (rate,) = found.rates
     assert (rate.what, rate.interval_s) == ("bandwidth", 0.2)
     # KiB/s: reads and writes of two jobs. The second interval ended at 401 ms in one job and at 400 ms in the other.
@@ -196,7 +197,7 @@ def test_the_top_class_of_depths_gets_the_benefit_of_the_doubt() -> None:
 def test_messages_before_the_document_are_skipped() -> None:
     text = (GOLDEN / "note-before.json").read_text()
     assert text.startswith("note: both iodepth >= 1 and synchronous I/O engine")
-    found = FIO.read(FIO.parse_parameters({"rw": "write", "bs": "64k", "size": "64m"}), output(text))
+    found = read(FIO, FIO.parse_parameters({"rw": "write", "bs": "64k", "size": "64m"}), output(text))
     assert found.metrics["write_bandwidth"] == 450395060.0
 
 
@@ -208,7 +209,7 @@ def test_a_full_disk_is_its_own_failure() -> None:
 def test_any_other_failure_of_the_job_is_told() -> None:
     text = (GOLDEN / "enospc.json").read_text().replace('"error" : 28', '"error" : 5')
     with pytest.raises(ToolFailedError, match="EIO"):
-        FIO.read(FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
+        read(FIO, FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
 
 
 @pytest.mark.parametrize(
@@ -216,12 +217,13 @@ def test_any_other_failure_of_the_job_is_told() -> None:
 )
 def test_output_that_is_no_report_is_refused(text: str) -> None:
     with pytest.raises(ToolOutputError):
-        FIO.read(FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
+        read(FIO, FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))
 
 
 def test_a_missing_report_is_refused() -> None:
     with pytest.raises(ToolOutputError):
-        FIO.read(
+        read(
+            FIO,
             FIO.parse_parameters({"rw": "write", "size": "3g"}),
             ToolOutput(stdout="", stderr="", duration_s=0.1),
         )
@@ -307,7 +309,7 @@ def test_documents_of_other_versions(version: str) -> None:
     parameters = FIO.parse_parameters(
         {"rw": "randrw", "size": "4000k", "iodepth": 4, "direct": True, "fsync": 100, "ioengine": "libaio"}
     )
-    found = FIO.read(parameters, output((VERSIONS / f"fio-{version}.json").read_text()))
+    found = read(FIO, parameters, output((VERSIONS / f"fio-{version}.json").read_text()))
     known = {name: value for name, value in found.metrics.items() if value is not None}
     synced = {"fsync_mean": 400000.0, "fsync_p99": 602112.0} if version != "3.1" else {}
     assert known == {
@@ -335,7 +337,9 @@ def test_a_synchronous_engine_submits_in_no_time_of_its_own() -> None:
     """A synchronous engine has no submission latency. Old versions of fio write 0 for it, without a sample count."""
     document = json.loads((VERSIONS / "fio-3.1.json").read_text())
     document["jobs"][0]["write"]["slat_ns"] = {"min": 0, "max": 0, "mean": 0.0, "stddev": 0.0}
-    found = FIO.read(FIO.parse_parameters({"rw": "randwrite", "size": "4000k"}), output(json.dumps(document)))
+    found = read(
+        FIO, FIO.parse_parameters({"rw": "randwrite", "size": "4000k"}), output(json.dumps(document))
+    )
     assert found.metrics["write_slat_mean"] is None
     assert found.metrics["write_lat_mean"] == 405000.0
 
@@ -343,6 +347,8 @@ def test_a_synchronous_engine_submits_in_no_time_of_its_own() -> None:
 def test_a_version_that_counts_in_microseconds_is_told_of() -> None:
     text = (VERSIONS / "fio-3.1.json").read_text().replace("fio-3.1", "fio-2.20")
     with pytest.raises(ToolOutputError, match=r"fio-2.20 .*needs fio 3"):
-        FIO.read(
-            FIO.parse_parameters({"rw": "randwrite", "size": "1m"}), output(text.replace("lat_ns", "lat"))
+        read(
+            FIO,
+            FIO.parse_parameters({"rw": "randwrite", "size": "1m"}),
+            output(text.replace("lat_ns", "lat")),
         )

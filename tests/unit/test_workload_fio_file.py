@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from fslab.workloads import REGISTRY, Job
 from fslab.workloads._fio_file_parameters import jobs_of
 
-FIO = REGISTRY.get("fio")
+FIO = REGISTRY.get("fio").of({"file": "x.fio"})
 JOB = Job(directory=Path("/mnt/a:b"), scratch=Path("/s"), seed=7)
 TWO = """\
 ; two jobs
@@ -118,6 +118,22 @@ def test_no_two_jobs_have_the_same_label() -> None:
     assert [job.label for job in parameters.jobs] == ["a_3", "a", "a_4", "total_4", "a_4_5", "a_4_6"]
     names = [metric.name for metric in FIO.metrics(parameters)]
     assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("bs", "sizes"),
+    [
+        ("8k", (8192,)), (",8k", (4096, 8192)), ("8k,", (4096, 8192)), ("8k,,16k", (4096, 8192)), ("", (4096,)),
+    ],
+)  # fmt: skip
+def test_request_sizes_may_be_empty(bs: str, sizes: tuple[int, ...]) -> None:
+    assert FIO.traits(parsed(f"[a]\nrw=rw\nsize=1m\nbs={bs}\n")).request_bytes == sizes
+
+
+def test_a_request_size_that_fslab_cannot_read_is_a_mistake_in_the_study() -> None:
+    """Traits are asked for while a trial runs: there it would end the campaign."""
+    with pytest.raises(ValidationError, match="fourk"):
+        parsed("[a]\nrw=read\nsize=1m\nbs=fourk\n")
 
 
 def test_other_keys_have_no_place_beside_a_file() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab import faults
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
@@ -20,8 +21,8 @@ DOCUMENT: dict[str, Any] = {
 
 
 def reading(text: str, stderr: str = "") -> Reading:
-    return IO_ERRORS.read(
-        IO_ERRORS.parse_parameters({}), ToolOutput(stdout=text, stderr=stderr, duration_s=2.0)
+    return read(
+        IO_ERRORS, IO_ERRORS.parse_parameters({}), ToolOutput(stdout=text, stderr=stderr, duration_s=2.0)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.abilities import Ability
 from fslab.errors import NoSpaceError, ToolOutputError
@@ -25,7 +26,7 @@ SWEEP = {"smallest": "16m", "largest": "64m", "smallest-record": "16k", "largest
 def reading(name: str, **raw: Any) -> Reading:
     parameters = IOZONE.parse_parameters(raw)
     text = (GOLDEN / f"{name}.stdout").read_text()
-    found = IOZONE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    found = read(IOZONE, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
     assert set(found.metrics) == {metric.name for metric in IOZONE.metrics(parameters)}
     return found
 
@@ -111,8 +112,10 @@ def test_the_report_of_another_run_is_refused() -> None:
 def test_a_full_disk_is_its_own_failure() -> None:
     said = (GOLDEN / "enospc.stderr").read_text()
     with pytest.raises(NoSpaceError):
-        IOZONE.read(
-            IOZONE.parse_parameters({"size": "64m"}), ToolOutput(stdout="", stderr=said, duration_s=1.0)
+        read(
+            IOZONE,
+            IOZONE.parse_parameters({"size": "64m"}),
+            ToolOutput(stdout="", stderr=said, duration_s=1.0),
         )
 
 
@@ -251,7 +254,7 @@ def test_what_the_engine_tells() -> None:
     raw = {"program": "engine", "smallest": "256k", "largest": "256k"}
     records = {"smallest-record": "4k", "largest-record": "8k"}
     parameters = IOZONE.parse_parameters({**raw, **records})
-    found = IOZONE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    found = read(IOZONE, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
     tests = json.loads(text)["answer"]["tests"]
     assert set(found.metrics) == {metric.name for metric in IOZONE.metrics(parameters)}
     assert found.metrics["random_write_bandwidth_256k_8k"] == tests[-1]["bandwidth_bytes_per_second"]
@@ -259,9 +262,9 @@ def test_what_the_engine_tells() -> None:
     assert found.flushed
     other = IOZONE.parse_parameters({"program": "engine", "size": "1m"})
     with pytest.raises(ToolOutputError, match="which was not requested"):
-        IOZONE.read(other, ToolOutput(stdout=text, stderr="", duration_s=1.0))
-    with pytest.raises(ToolOutputError, match="unexpected output of fslab-engine"):
-        IOZONE.read(parameters, ToolOutput(stdout="", stderr="", duration_s=1.0))
+        read(IOZONE, other, ToolOutput(stdout=text, stderr="", duration_s=1.0))
+    with pytest.raises(ToolOutputError, match="not as documented"):
+        read(IOZONE, parameters, ToolOutput(stdout="", stderr="", duration_s=1.0))
 
 
 def test_rounds_have_files_of_their_own_and_count_together() -> None:
@@ -287,13 +290,13 @@ def test_rounds_have_files_of_their_own_and_count_together() -> None:
     ]
     golden = json.loads((Path(__file__).parents[2] / "engine/golden/iozone.json").read_text())
     text = json.dumps({**golden, "answer": {"tests": tests}})
-    found = IOZONE.read(parameters, ToolOutput(stdout=text, stderr="", duration_s=3.0))
+    found = read(IOZONE, parameters, ToolOutput(stdout=text, stderr="", duration_s=3.0))
     assert found.parts_s == {"read": 2.0, "reread": 0.5}
     assert (found.measured_s, found.read_bytes, found.working_set_bytes) == (2.5, 8 << 20, 1 << 20)
     assert found.rounds == 4
     more = {**golden, "answer": {"tests": [{**test, "rounds": 11} for test in tests]}}
     with pytest.raises(ToolOutputError, match="11 rounds, not up to 10"):
-        IOZONE.read(parameters, ToolOutput(stdout=json.dumps(more), stderr="", duration_s=3.0))
+        read(IOZONE, parameters, ToolOutput(stdout=json.dumps(more), stderr="", duration_s=3.0))
     large = IOZONE.parse_parameters({**raw, "size": "4g"})
     assert IOZONE.space_bytes(large) == 8 << 30
     for refused in ({"program": "iozone"}, {"largest": "1m", "size": None, "tests": "0"}):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.validity.facts import TrialFacts, WorkFacts
@@ -22,7 +23,7 @@ DOCUMENT: dict[str, Any] = {
 
 def reading(document: dict[str, Any], stderr: str = "", **raw: Any) -> Reading:
     parameters = RECOVERY.parse_parameters(raw)
-    found = RECOVERY.read(parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
+    found = read(RECOVERY, parameters, ToolOutput(stdout=json.dumps(document), stderr=stderr, duration_s=2.0))
     assert set(found.metrics) == {metric.name for metric in RECOVERY.metrics(parameters)}
     return found
 

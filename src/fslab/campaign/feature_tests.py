@@ -34,7 +34,7 @@ from fslab.features import (
 )
 from fslab.storage import Workspace, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.system import kernel, mounts, proc, sysfs
+from fslab.system import kernel, proc, sysfs
 from fslab.system.signals import Teardown
 
 SLOT = "features"
@@ -225,8 +225,7 @@ class _Made:
     @contextmanager
     def _second(self, argv: list[str]) -> Iterator[Path]:
         with Teardown() as undo:
-            entry = self.workspace.journal.will_create("mount", str(self._twin))
-            undo.callback(_leave, self._twin, self.workspace, entry)
+            self.workspace.will_mount(self._twin, undo)
             self._twin.mkdir(mode=0o700)
             self.workspace.run("feature", argv, failure=MountError)
             yield self._twin
@@ -238,10 +237,3 @@ class _Made:
         os.truncate(self.image, self.image.stat().st_size + GAIN_BYTES)
         done = proc.run(["losetup", "--set-capacity", str(device.path)], check=False)
         return GAIN_BYTES if done.returncode == 0 else None
-
-
-def _leave(target: Path, workspace: Workspace, entry: str) -> None:
-    mounts.unmount(target)
-    if target.exists():
-        target.rmdir()
-    workspace.journal.undone(entry)

@@ -4,7 +4,6 @@ Output that cannot be read fails its trial, never the campaign.
 """
 
 import errno
-import logging
 from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError
@@ -12,10 +11,7 @@ from fslab.system import proc, untrusted_files
 from fslab.units import format_size
 from fslab.workloads import Commands, ParsedWorkload, Reading, ToolOutput
 
-log = logging.getLogger("fslab.outcome")
 LIMIT_BYTES = 64 << 20  # of one report file; the longest one known has 3 MiB
-# Raised when parts of a document are not of the documented type.
-NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 
 
 def output(done: proc.Completed, commands: Commands, scratch: int) -> ToolOutput:
@@ -47,22 +43,11 @@ def reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOut
     """Return the tool's figures. If the tool failed, raise why: NoSpaceError if the workload finds that in the output,
     else the error for its exit status."""
     if done.returncode == 0:
-        return _read(workload, output)
+        return workload.read(output)
     try:
-        _read(workload, output)
+        workload.read(output)
     except NoSpaceError:
         raise
     except FslabError as error:
         raise proc.failed(done) from error
     raise proc.failed(done)
-
-
-def _read(workload: ParsedWorkload[Any], output: ToolOutput) -> Reading:
-    try:
-        return workload.read(output)
-    except NONSENSE as error:
-        log.debug("%s", workload.tool.name, exc_info=True)
-        what = (
-            f"{workload.tool.name}'s output is not as documented ({type(error).__name__}: {str(error)[:200]})"
-        )
-        raise ToolOutputError(what) from error

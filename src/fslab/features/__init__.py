@@ -4,6 +4,7 @@ A feature tests the scratch file system that it gets, and touches nothing else. 
 ``unknown``, with the reason.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -91,6 +92,14 @@ def unknown(why: str) -> FeatureFinding:
     return FeatureFinding(answer=Support.UNKNOWN, detail=why)
 
 
+def not_resized(done: proc.Completed) -> FeatureFinding:
+    """Return why a command did not change the size of a file system: unknown if it was not permitted."""
+    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+    if any("ermission denied" in line or "not permitted" in line for line in said):
+        return unknown(f"needs CAP_SYS_RESOURCE: {said[-1]}")
+    return no(f"{done.argv[0]}: {said[-1] if said else 'nothing changed'}")
+
+
 class FeatureGroup(StrEnum):
     """The group of a feature, in the order of the table."""
 
@@ -133,6 +142,17 @@ class TestPlace:
     grow_argv: Sequence[str] | None
     shrink_argv: Callable[[int], Sequence[str] | None]
     enlarge: Callable[[], int | None]
+
+    @property
+    def mounted_bytes(self) -> int:
+        """The size of the file system now, by statvfs(3)."""
+        found = os.statvfs(self.directory)
+        return found.f_blocks * found.f_frsize
+
+    @property
+    def free_bytes(self) -> int:
+        found = os.statvfs(self.directory)
+        return found.f_bfree * found.f_frsize
 
     def remount(self) -> None:
         """Unmount and mount again, so that later reads come from the device."""

@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
+from fslab.system.files import opened
 
 
 class CaseFolding(features.Feature):
@@ -22,15 +23,13 @@ class CaseFolding(features.Feature):
             return features.yes("always")
         folded = place.directory / "folded"
         folded.mkdir()
-        descriptor = os.open(folded, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            syscalls.add_flag(descriptor, syscalls.CASEFOLD_FLAG)
+            with opened(folded, os.O_DIRECTORY) as descriptor:
+                syscalls.add_flag(descriptor, syscalls.CASEFOLD_FLAG)
         except OSError as error:
             if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
                 return features.no(f"chattr +F: {error.strerror}")
             raise
-        finally:
-            os.close(descriptor)
         (folded / "File").touch()
         if (folded / "fILE").exists():
             return features.yes("by directory (chattr +F)")

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
+from fslab.features._needle import places
 from fslab.system import mounts
+from fslab.system.files import opened
 
 BYTES = 256 << 10
 LATER_BYTES = 24 << 20
 MARK = 128 << 10
-WINDOW = 8 << 20
 NEEDLE_BYTES = 64
 
 
@@ -49,21 +50,10 @@ class Checksums(features.Feature):
 
 def flip(device: Path, needle: bytes) -> int:
     """Flip the bits of the first byte of every occurrence of ``needle`` on a device. Returns their number."""
-    overlap = len(needle) - 1
-    descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
-    try:
-        places, offset, tail = [], 0, b""
-        while block := os.pread(descriptor, WINDOW, offset):
-            window, start = tail + block, offset - len(tail)
-            at = window.find(needle)
-            while at >= 0:
-                places.append(start + at)
-                at = window.find(needle, at + 1)
-            tail, offset = window[-overlap:], offset + len(block)
-        for place in places:
+    with opened(device, os.O_RDWR) as descriptor:
+        found = list(places(descriptor, needle))
+        for place in found:
             os.pwrite(descriptor, bytes([needle[0] ^ 0xFF]), place)
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)  # the next read comes from the device
-    finally:
-        os.close(descriptor)
-    return len(places)
+    return len(found)

@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
+from fslab.system.files import opened
 
 BYTES = 8 << 20
 BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1024
@@ -21,17 +22,15 @@ class Compression(features.Feature):
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Yes: the file has compressed extents, or takes less than half of the space."""
-        directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
+            with opened(place.directory, os.O_DIRECTORY) as directory:
+                syscalls.add_flag(directory, syscalls.COMPRESS_FLAG)
         except OSError as error:
             if error.errno in {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.EPERM}:
                 return features.no(f"chattr +c: {error.strerror}")
             raise
-        finally:
-            os.close(directory)
         mounts.flush(place.directory)
-        before = _free(place)
+        before = place.free_bytes
         file = place.directory / "file"
         with file.open("wb") as out:
             for _ in range(BYTES // len(BLOCK)):
@@ -39,7 +38,7 @@ class Compression(features.Feature):
             out.flush()
             os.fsync(out.fileno())
         mounts.flush(place.directory)
-        taken = before - _free(place)
+        taken = before - place.free_bytes
         with file.open("rb") as found:
             encoded = _encoded(found.fileno())
         if encoded and taken >= BYTES // 2:
@@ -54,8 +53,3 @@ def _encoded(descriptor: int) -> bool:
         return any(flag & syscalls.FIEMAP_EXTENT_ENCODED for flag in syscalls.extent_flags(descriptor))
     except OSError:
         return False
-
-
-def _free(place: TestPlace) -> int:
-    found = os.statvfs(place.directory)
-    return found.f_bfree * found.f_frsize

@@ -5,12 +5,13 @@ import os
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
+from fslab.features._needle import places
 from fslab.system import mounts, syscalls
+from fslab.system.files import opened
 
 NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
 KEY_BYTES = 64
 BYTES = 1 << 20
-WINDOW = 8 << 20
 
 
 class Encryption(features.Feature):
@@ -25,31 +26,20 @@ class Encryption(features.Feature):
         """Yes: the device does not contain the plain data."""
         directory = place.directory / "secret"
         directory.mkdir()
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:
-            syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
+            with opened(directory, os.O_DIRECTORY) as descriptor:
+                syscalls.encrypt_directory(descriptor, os.urandom(KEY_BYTES))
         except OSError as error:
             if error.errno in NO:
                 return features.no(error.strerror)
             raise
-        finally:
-            os.close(descriptor)
         needle = os.urandom(64)
         (directory / "file").write_bytes(needle * (BYTES // len(needle)))
         mounts.flush(place.directory)
         if (directory / "file").read_bytes()[:64] != needle:
             return features.no("read returns other data than was written")
         place.unmount()
-        found = _on_device(place, needle)
+        with opened(place.device) as device:
+            found = any(True for _ in places(device, needle))
         place.mount()
         return features.no("the text is on the device unencrypted") if found else features.yes()
-
-
-def _on_device(place: TestPlace, needle: bytes) -> bool:
-    with place.device.open("rb", buffering=0) as device:
-        tail = b""
-        while block := device.read(WINDOW):
-            if needle in tail + block:
-                return True
-            tail = block[-len(needle) :]
-    return False

@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
+from fslab.system.files import opened
 from fslab.system.syscalls import Fallocate
 
 STEP = 64 << 10
@@ -41,14 +42,12 @@ class FallocateModes(features.Feature):
 def _works(place: TestPlace, name: str, mode: Fallocate) -> bool:
     file = place.directory / name
     file.write_bytes(b"x" * BYTES)
-    descriptor = os.open(file, os.O_RDWR)
     beyond = BYTES if mode in {Fallocate.ALLOCATE, Fallocate.KEEP_SIZE} else STEP
     try:
-        syscalls.fallocate(descriptor, mode, beyond, STEP)
+        with opened(file, os.O_RDWR) as descriptor:
+            syscalls.fallocate(descriptor, mode, beyond, STEP)
     except OSError as error:
         if error.errno in NOT:
             return False
         raise
-    finally:
-        os.close(descriptor)
     return True

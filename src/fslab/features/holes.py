@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import mounts
+from fslab.system.files import opened
 
 BYTES = 16 << 20
 DATA = 64 << 10
@@ -21,8 +22,7 @@ class Holes(features.Feature):
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Yes: the unwritten range takes no space, and SEEK_HOLE finds it."""
-        descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
+        with opened(place.directory / "file", os.O_RDWR | os.O_CREAT) as descriptor:
             os.pwrite(descriptor, b"x" * DATA, 0)
             os.pwrite(descriptor, b"x" * DATA, BYTES - DATA)
             mounts.flush(place.directory)
@@ -33,8 +33,6 @@ class Holes(features.Feature):
                 if error.errno not in {errno.EINVAL, errno.EOPNOTSUPP, errno.ENXIO}:
                     raise
                 hole = BYTES
-        finally:
-            os.close(descriptor)
         if not sparse:
             return features.no(NOT_SPARSE)
         return features.yes() if hole < BYTES - DATA else features.no("sparse, but SEEK_HOLE finds no hole")

@@ -2,10 +2,12 @@
 
 import errno
 import os
+from collections.abc import Callable
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.features._bisect import largest
+from fslab.system.files import opened
 
 MOST = (1 << 63) - 1
 NOT = {errno.EFBIG, errno.EINVAL, errno.EOVERFLOW}
@@ -21,8 +23,7 @@ class LargestFile(features.Feature):
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Return the largest size; the largest offset if a file of that size does not fit on the volume."""
-        descriptor = os.open(place.directory / "file", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
+        with opened(place.directory / "file", os.O_RDWR | os.O_CREAT) as descriptor:
             far = largest(lambda size: _works(os.lseek, descriptor, size, os.SEEK_SET), low=1, high=MOST)
             if far is None:
                 return features.unknown("no file can be made larger than 0 bytes")
@@ -37,14 +38,10 @@ class LargestFile(features.Feature):
                     far, "B", detail="largest offset; the volume is too small for such a file"
                 )
             os.ftruncate(descriptor, 0)
-        finally:
-            os.close(descriptor)
         return features.value(given or 0, "B")
 
 
-def _works(call: object, *arguments: int) -> bool:
-    if not callable(call):
-        raise TypeError
+def _works(call: Callable[..., object], *arguments: int) -> bool:
     try:
         call(*arguments)
     except OSError as error:

@@ -6,6 +6,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
+from fslab.system.files import opened
 
 USER = 54321
 BYTES = 4 << 20
@@ -41,13 +42,11 @@ class Quotas(features.Feature):
 
 
 def _groups(place: TestPlace, why: OSError) -> FeatureFinding:
-    directory = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        syscalls.enable_qgroups(directory)
+        with opened(place.directory, os.O_DIRECTORY) as directory:
+            syscalls.enable_qgroups(directory)
     except OSError as error:
         if error.errno in NO:
             return features.no(f"quotactl: {why.strerror}")
         raise
-    finally:
-        os.close(directory)
     return features.yes("by subvolume (quota groups)")

@@ -24,7 +24,7 @@ class Reflink(features.Feature):
         content = os.urandom(BYTES)
         original.write_bytes(content)
         mounts.flush(place.directory)
-        before = _free(place)
+        before = place.free_bytes
         with original.open("rb") as source, copy.open("wb") as target:
             try:
                 syscalls.clone(source.fileno(), target.fileno())
@@ -33,7 +33,7 @@ class Reflink(features.Feature):
                     return features.no(error.strerror)
                 raise
         mounts.flush(place.directory)
-        taken = before - _free(place)
+        taken = before - place.free_bytes
         with copy.open("r+b") as file:
             file.write(b"changed")
         if copy.read_bytes()[7:] != content[7:] or original.read_bytes() != content:
@@ -41,8 +41,3 @@ class Reflink(features.Feature):
         if taken > BYTES // 2:
             return features.no(f"the clone took {taken} bytes")
         return features.yes()
-
-
-def _free(place: TestPlace) -> int:
-    found = os.statvfs(place.directory)
-    return found.f_bfree * found.f_frsize

@@ -9,6 +9,7 @@ import os
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume
 from fslab.system import mounts, syscalls
+from fslab.system.files import opened
 
 NOT_THERE = {errno.ENOTTY, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS}
 OLD, NEW = b"as it was", b"as it is now"
@@ -24,16 +25,13 @@ class Snapshots(features.Feature):
 
     def probe(self, place: TestPlace) -> FeatureFinding:
         """Use the first interface that the kernel supports on this file system."""
-        descriptor = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
+        with opened(place.directory, os.O_DIRECTORY) as descriptor:
             for mechanism in (_subvolume, _checkpoint):
                 try:
                     return mechanism(place, descriptor)
                 except OSError as error:
                     if error.errno not in NOT_THERE:
                         raise
-        finally:
-            os.close(descriptor)
         return features.no("neither subvolumes (btrfs) nor checkpoints (NILFS2)")
 
 
@@ -41,11 +39,8 @@ def _subvolume(place: TestPlace, directory: int) -> FeatureFinding:
     syscalls.create_subvolume(directory, "volume")
     file = place.directory / "volume" / "file"
     file.write_bytes(OLD)
-    source = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with opened(file.parent, os.O_DIRECTORY) as source:
         syscalls.snapshot_subvolume(source, directory, "snapshot")
-    finally:
-        os.close(source)
     file.write_bytes(NEW)
     kept = (place.directory / "snapshot" / "file").read_bytes() == OLD and file.read_bytes() == NEW
     return features.yes("subvolumes, writable") if kept else features.no("the snapshot changed as well")

@@ -1,11 +1,11 @@
 """fs-verity: read-only files that the kernel checks against a hash tree on every read."""
 
 import errno
-import os
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace
 from fslab.system import syscalls
+from fslab.system.files import opened
 
 NO = {errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, errno.ENOSYS}
 
@@ -21,15 +21,13 @@ class Verity(features.Feature):
         """Yes: the file can no longer be opened for writing, and can still be read."""
         file = place.directory / "file"
         file.write_bytes(b"x" * 100_000)
-        descriptor = os.open(file, os.O_RDONLY)
         try:
-            syscalls.enable_verity(descriptor)
+            with opened(file) as descriptor:
+                syscalls.enable_verity(descriptor)
         except OSError as error:
             if error.errno in NO:
                 return features.no(error.strerror)
             raise
-        finally:
-            os.close(descriptor)
         try:
             file.open("r+b").close()
         except PermissionError:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import UnsupportedError, UsageError
+from fslab.errors import ToolFailedError, UnsupportedError, UsageError
 from fslab.system import paths, proc
 
 START_S = 60.0
@@ -87,7 +87,7 @@ def check(user: tuple[int, int] | None) -> None:
         child = proc.start(argv, output=log, cwd=Path("/"), user=user)
         code = child.wait(START_S)
         child.end()
-    except PermissionError:
+    except ToolFailedError:
         code = None
     finally:
         os.close(log)

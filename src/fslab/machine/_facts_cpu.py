@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from fslab.machine import _idle
-from fslab.machine.fact import Fact, FactGroup, Value, Weight, field_of, flag_of, number_of, text_of
+from fslab.machine.fact import Fact, FactGroup, Value, Weight, flag_of, number_of, text_of
 from fslab.system import sysfs
 
 CPUS = "sys/devices/system/cpu"
@@ -14,7 +14,7 @@ def model(root: Path) -> Value:
     """Return ``model name`` on x86, ``Model`` on some ARM kernels, otherwise the part number."""
     cpuinfo = root / "proc/cpuinfo"
     names = ("model name", "Model", "CPU part")
-    return next((found for name in names if (found := field_of(cpuinfo, name))), None)
+    return next((found for name in names if (found := sysfs.field(cpuinfo, name))), None)
 
 
 def each_cpu(name: str, root: Path) -> Value:
@@ -41,7 +41,7 @@ FACTS = (
     Fact(name="cpu", group=FactGroup.CPU, read=model),
     Fact(name="cpus", group=FactGroup.CPU, read=lambda _: os.cpu_count()),
     Fact(name="cpus_usable", group=FactGroup.CPU, read=lambda _: len(os.sched_getaffinity(0))),
-    Fact(name="microcode", group=FactGroup.CPU, read=lambda root: field_of(root / "proc/cpuinfo", "microcode")),
+    Fact(name="microcode", group=FactGroup.CPU, read=lambda root: sysfs.field(root / "proc/cpuinfo", "microcode")),
     Fact(name="numa_nodes", group=FactGroup.CPU, read=nodes),
     Fact(name="cpu_max_khz", group=FactGroup.CPU, read=number_of(f"{CPUS}/cpu0/cpufreq/cpuinfo_max_freq")),
     Fact(name="smt", group=FactGroup.SETTINGS, read=flag_of(f"{CPUS}/smt/active"), tuned_by="cpu_smt"),

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from fslab import __version__
-from fslab.machine.fact import Fact, FactGroup, Value, Weight, field_of, is_real, text_of
+from fslab.machine.fact import Fact, FactGroup, Value, Weight, is_real, text_of
 from fslab.system import mounts, paths, sysfs
 
 DMI = "sys/class/dmi/id"
@@ -23,13 +23,13 @@ DMI_NAMES = ("product_name", "sys_vendor", "board_vendor", "bios_vendor")
 
 def hypervisor(root: Path) -> Value:
     """Return whether the CPU flags contain ``hypervisor``, or None if /proc/cpuinfo has no flags."""
-    flags = field_of(root / "proc/cpuinfo", "flags")
+    flags = sysfs.field(root / "proc/cpuinfo", "flags")
     return None if flags is None else "hypervisor" in flags.split()
 
 
 def virtualisation(root: Path) -> Value:
     """Return the hypervisor's name, ``unknown hypervisor`` if only the CPU flags show one, None if there is none."""
-    if field_of(root / "proc/cpuinfo", "vendor_id") == "User Mode Linux":
+    if sysfs.field(root / "proc/cpuinfo", "vendor_id") == "User Mode Linux":
         return "uml"
     for said in (sysfs.text(root / DMI / name) for name in DMI_NAMES):
         for beginning, name in VENDORS.items():

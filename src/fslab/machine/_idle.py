@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsupportedError
+from fslab.system.files import opened
 
 DEVICE = Path("/dev/cpu_dma_latency")
 NO_LIMIT_US = 2_000_000_000  # PM_QOS_CPU_LATENCY_DEFAULT_VALUE
@@ -49,8 +50,7 @@ def limited(value: str | None, device: Path = DEVICE) -> Iterator[None]:
         yield
         return
     check(device)
-    descriptor = os.open(device, os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with opened(device, os.O_RDWR) as descriptor:
         os.write(descriptor, int(value).to_bytes(_BYTES, "little", signed=True))
         limit = in_force(device)
         if limit is None or limit > int(value):
@@ -59,5 +59,3 @@ def limited(value: str | None, device: Path = DEVICE) -> Iterator[None]:
                 hint="remove 'cpu_dma_latency' on this machine",
             )  # fmt: skip
         yield
-    finally:
-        os.close(descriptor)

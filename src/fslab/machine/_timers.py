@@ -8,22 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from fslab.errors import ToolFailedError, UnsupportedError, UsageError
-from fslab.machine import tunables
+from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage import UndoJournal
 from fslab.system import proc
 
 KIND = "timer"
 RUNNING = Path("/run/systemd/system")  # sd_booted(3)
 TIMEOUT_S = 30.0
-
-
-def parse(value: str) -> tuple[str, ...]:
-    """Return the timer names in a text, separated by blanks or commas. UsageError for an invalid name."""
-    try:
-        return tunables.timers(value)
-    except ValueError as error:
-        raise UsageError(str(error), where="tuning.stop_timers") from error
 
 
 def check(running: Path = RUNNING) -> None:
@@ -33,21 +24,6 @@ def check(running: Path = RUNNING) -> None:
             "systemd does not run on this machine", where="tuning.stop_timers",
             hint="remove 'stop_timers' on this machine",
         )  # fmt: skip
-
-
-def is_active_argv(name: str) -> list[str]:
-    """Return the command whose exit status is 0 if the timer is active."""
-    return ["systemctl", "is-active", "--quiet", "--", name]
-
-
-def stop_argv(name: str) -> list[str]:
-    """Return the command that stops a timer until it is started again or the machine boots."""
-    return ["systemctl", "stop", "--", name]
-
-
-def start_argv(name: str) -> list[str]:
-    """Return the command that starts a timer."""
-    return ["systemctl", "start", "--", name]
 
 
 @contextmanager
@@ -60,7 +36,7 @@ def stopped(names: Sequence[str], journal: UndoJournal) -> Iterator[None]:
             if not _is_active(name):
                 continue
             undo.callback(_start_again, name, journal, journal.will_create(KIND, name))
-            proc.run(stop_argv(name), timeout_s=TIMEOUT_S)
+            proc.run(["systemctl", "stop", "--", name], timeout_s=TIMEOUT_S)
             if _is_active(name):
                 raise ToolFailedError("is still active after it was stopped", where=name)
         yield
@@ -68,11 +44,12 @@ def stopped(names: Sequence[str], journal: UndoJournal) -> Iterator[None]:
 
 def start(name: str) -> None:
     """Start a timer that fslab stopped."""
-    proc.run(start_argv(name), timeout_s=TIMEOUT_S)
+    proc.run(["systemctl", "start", "--", name], timeout_s=TIMEOUT_S)
 
 
 def _is_active(name: str) -> bool:
-    return proc.run(is_active_argv(name), check=False, timeout_s=TIMEOUT_S).returncode == 0
+    argv = ["systemctl", "is-active", "--quiet", "--", name]
+    return proc.run(argv, check=False, timeout_s=TIMEOUT_S).returncode == 0
 
 
 def _start_again(name: str, journal: UndoJournal, entry: str) -> None:

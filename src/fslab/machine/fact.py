@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fslab.system import sysfs
+from fslab.system import memory, sysfs
 
 Value = str | int | float | bool | dict[str, str] | None
 
@@ -93,33 +93,19 @@ def selected_of(name: str) -> Callable[[Path], Value]:
     return lambda root: sysfs.selected(root / name)
 
 
-def flag_of(name: str, *, yes: tuple[str, ...] = ("1", "Y", "on")) -> Callable[[Path], Value]:
+def flag_of(name: str) -> Callable[[Path], Value]:
     """Return a reader of a file with yes or no."""
 
     def read(root: Path) -> Value:
         found = sysfs.text(root / name)
-        return None if found is None else found in yes
+        return None if found is None else found in {"1", "Y", "on"}
 
     return read
-
-
-def field_of(path: Path, name: str) -> str | None:
-    """Return the value of the first line ``name: value`` of a file such as /proc/cpuinfo."""
-    for line in (sysfs.text(path) or "").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == name:
-            return value.strip()
-    return None
 
 
 def memory_of(name: str) -> Callable[[Path], Value]:
-    """Return a reader of a line of /proc/meminfo, in bytes (proc_meminfo(5): its kB are 1024 bytes)."""
-
-    def read(root: Path) -> Value:
-        words = (field_of(root / "proc/meminfo", name) or "").split()
-        return int(words[0]) * 1024 if words and words[0].isdigit() else None
-
-    return read
+    """Return a reader of a line of /proc/meminfo, in bytes."""
+    return lambda root: memory.told(name, root)
 
 
 def is_real(root: Path) -> bool:

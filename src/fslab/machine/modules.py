@@ -40,7 +40,7 @@ def read(directory: Path) -> Kernel:
     return Kernel(
         release=directory.name,
         filesystems=frozenset(alias.removeprefix("fs-") for alias in aliases if alias.startswith("fs-")),
-        modules=frozenset(_name(path) for path in listed if path),
+        modules=frozenset(name_of(path) for path in listed if path),
     )
 
 
@@ -56,7 +56,8 @@ def version(release: str) -> list[tuple[int, str]]:
     return [(int(word), "") if word.isdigit() else (-1, word) for word in words]
 
 
-def _name(path: str) -> str:
+def name_of(path: str) -> str:
+    """Return the name of a module, given its file."""
     name = path.rsplit("/", 1)[-1]
     for suffix in SUFFIXES:
         name = name.removesuffix(suffix)

@@ -13,7 +13,7 @@ from typing import Any
 from fslab.errors import BusyError, NeedsRootError, UnsupportedError
 from fslab.machine import _idle, _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
-from fslab.machine.tunables import IDLE, TIMER_NAME, TIMERS
+from fslab.machine.tunables import IDLE, TIMER_NAME, TIMERS, timers
 from fslab.storage import UndoJournal
 from fslab.system import sysfs
 
@@ -35,13 +35,12 @@ def check(settings: Mapping[str, str]) -> None:
         raise NeedsRootError(
             "kernel settings need root", where="tuning", hint="run with sudo, or remove 'tuning'"
         )
+    _check_bounds(settings)
     for name, value in _of_machine(settings).items():
         _settings.writes(name, value)
-    for name in OF_DEVICES.keys() & settings.keys():
-        _settings.check_bounds(name, settings[name])
     if IDLE in settings:
         _idle.check()
-    if TIMERS in settings and _timers.parse(settings[TIMERS]):
+    if timers(settings.get(TIMERS, "")):
         _timers.check()
 
 
@@ -51,13 +50,14 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
 
     BusyError while another campaign has changed settings: each would restore the other's values.
     """
+    _check_bounds(settings)
     with ExitStack() as undo:
         if settings:
             undo.callback(os.close, _alone())
         for name, value in _of_machine(settings).items():
             _make(_settings.writes(name, value), journal, undo)
         undo.enter_context(_idle.limited(settings.get(IDLE)))
-        undo.enter_context(_timers.stopped(_timers.parse(settings.get(TIMERS, "")), journal))
+        undo.enter_context(_timers.stopped(timers(settings.get(TIMERS, "")), journal))
         yield
 
 
@@ -78,7 +78,7 @@ def device_facts(settings: Mapping[str, str]) -> dict[str, Any]:
     facts: dict[str, Any] = {}
     if "io_scheduler" in settings:
         facts["scheduler"] = settings["io_scheduler"]
-    if settings.get("read_ahead_kib", "").isdigit():
+    if settings.get("read_ahead_kib", "").isdecimal():
         facts["read_ahead_kib"] = int(settings["read_ahead_kib"])
     return facts
 
@@ -104,6 +104,12 @@ def is_timer(target: str) -> bool:
 def put_back(path: Path, found: str) -> None:
     """Write the previous value again."""
     path.write_text(found)
+
+
+def _check_bounds(settings: Mapping[str, str]) -> None:
+    """Check all bounds again: a resumed campaign takes the settings from the store."""
+    for name, value in settings.items():
+        _settings.check_bounds(name, value)
 
 
 def _of_machine(settings: Mapping[str, str]) -> dict[str, str]:

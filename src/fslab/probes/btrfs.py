@@ -4,10 +4,10 @@ Reads ``/sys/fs/btrfs/UUID`` (Documentation/ch-sysfs.rst of btrfs), which unmoun
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes._btrfs import sysfs_directory
 from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
@@ -28,9 +28,12 @@ class BtrfsCounters(Probe):
     )
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Return counters and space of the file system on these devices; nothing if it is not btrfs."""
-        own = _directory(target)
-        if own is None:
+        """Return counters and space of the file system on these devices; nothing if it is not btrfs.
+
+        Nothing without ``commit_stats``, which kernels before 6.0 lack.
+        """
+        own = sysfs_directory(target)
+        if own is None or not (own / "commit_stats").exists():
             return {}
         pairs = (line.split() for line in (own / "commit_stats").read_text().splitlines())
         found = {name: int(number) for name, number in pairs}
@@ -55,15 +58,3 @@ class BtrfsCounters(Probe):
                 "btrfs_metadata_copies": Value(value=copies, unit=Unit.RATIO),
             }
         )
-
-
-def _directory(target: Target) -> Path | None:
-    """Return the sysfs directory of the file system, which lists each of its devices.
-
-    None without ``commit_stats``, which kernels before 6.0 lack.
-    """
-    names = {*target.devices, target.volume} - {None}
-    for devices in (target.sys / "fs/btrfs").glob("*/devices"):
-        if names & {entry.name for entry in devices.iterdir()} and (devices.parent / "commit_stats").exists():
-            return devices.parent
-    return None

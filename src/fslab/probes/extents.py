@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
+from fslab.system.files import opened
 from fslab.units import Unit
 
 _FS_IOC_FIEMAP = 0xC020660B
@@ -86,15 +87,12 @@ def _largest(directory: Path) -> list[Path]:
 def _extents(file: Path, deadline: float | None) -> tuple[list[tuple[int, int, int]], bool]:
     """Return (offset in the file, address on the device, length) of each extent that has an address, and whether the
     list is complete."""
-    descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOATIME)
     found: list[tuple[int, int, int]] = []
-    try:
+    with opened(file, os.O_NOATIME) as descriptor:
         for batch in _batches(descriptor):
             if deadline is not None and time.monotonic() > deadline:
                 return found + batch, False
             found += batch
-    finally:
-        os.close(descriptor)
     return found, True
 
 

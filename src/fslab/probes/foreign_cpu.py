@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
+from fslab.system.files import opened
 from fslab.units import Unit
 
 _PF_KTHREAD = 0x00200000  # include/linux/sched.h
@@ -65,8 +66,7 @@ class ForeignCpu(Probe):
 
 
 def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
-    directory = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with opened(proc, os.O_DIRECTORY) as directory:
         for name in os.listdir(directory):  # noqa: PTH208 - by descriptor
             if not name.isdecimal() or int(name) == own:
                 continue
@@ -80,8 +80,6 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
                 continue
             finally:
                 os.close(file)
-    finally:
-        os.close(directory)
 
 
 def _kernel_ticks(lines: Mapping[int, bytes]) -> int:

@@ -6,10 +6,10 @@ Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a detached mount
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes._btrfs import sysfs_directory
 from fslab.probes._figures import grown
 from fslab.system import detached
 from fslab.units import Unit
@@ -46,8 +46,7 @@ class PageCacheCounters(Probe):
 
 def _name(target: Target) -> str:
     """Return the device's number; for btrfs a name such as ``btrfs-77``, which stands for all of its devices."""
-    for link in (target.sys / "fs/btrfs").glob("*/bdi"):
-        if {entry.name for entry in (link.parent / "devices").iterdir()} & {*target.devices}:
-            return Path(os.readlink(link)).name  # noqa: PTH115 - it leads nowhere that is mounted
+    if own := sysfs_directory(target):
+        return (own / "bdi").readlink().name
     device = target.directory.stat().st_dev
     return f"{os.major(device)}:{os.minor(device)}"

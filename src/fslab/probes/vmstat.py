@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes._figures import grown
 from fslab.record import Value
 from fslab.units import Unit
 
@@ -35,20 +36,14 @@ class Vmstat(Probe):
         page_bytes = end["page_bytes"]
         return ProbeFinding(
             values={
-                "all_devices_read_bytes": _value(before, end, "pgpgin", 1024),
-                "all_devices_written_bytes": _value(before, end, "pgpgout", 1024),
-                "page_cache_dirtied_bytes": _value(before, end, "nr_dirtied", page_bytes),
-                "page_cache_written_bytes": _value(before, end, "nr_written", page_bytes),
-                "major_faults": _value(before, end, "pgmajfault", 1, Unit.COUNT),
+                "all_devices_read_bytes": grown(before, end, "pgpgin", Unit.BYTES, scale=1024),
+                "all_devices_written_bytes": grown(before, end, "pgpgout", Unit.BYTES, scale=1024),
+                "page_cache_dirtied_bytes": grown(before, end, "nr_dirtied", Unit.BYTES, scale=page_bytes),
+                "page_cache_written_bytes": grown(before, end, "nr_written", Unit.BYTES, scale=page_bytes),
+                "major_faults": grown(before, end, "pgmajfault"),
                 "cache_drops": _drops(before, end),
             }
         )
-
-
-def _value(before: Snapshot, end: Snapshot, name: str, scale: int, unit: Unit = Unit.BYTES) -> Value:
-    if name not in before or name not in end:
-        return Value(value=None, unit=unit)
-    return Value(value=(end[name] - before[name]) * scale, unit=unit)
 
 
 def _drops(before: Snapshot, end: Snapshot) -> Value:

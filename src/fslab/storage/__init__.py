@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from fslab.errors import ToolFailedError
 from fslab.record import Command
-from fslab.system import proc
+from fslab.system import mounts, proc
 from fslab.system.warm_memory import WarmMemory
 
 
@@ -142,3 +142,13 @@ class Workspace:
         if check and done.returncode != 0:
             raise proc.failed(done, failure)
         return done
+
+    def will_mount(self, target: Path, undo: ExitStack) -> None:
+        """Record a mount in the journal. ``undo`` unmounts it and removes its mount point."""
+        undo.callback(self._unmount, target, self.journal.will_create("mount", str(target)))
+
+    def _unmount(self, target: Path, entry: str) -> None:
+        mounts.unmount(target)
+        if target.exists():
+            target.rmdir()
+        self.journal.undone(entry)

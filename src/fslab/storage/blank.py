@@ -37,11 +37,11 @@ _proved: dict[str, _DeviceState] = {}
 """Devices that this process has read completely, and their state before it."""
 
 
-def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) -> str | None:
+def reason_not_blank(device: Path, tell: Tell) -> str | None:
     """Return why the device is not proved to be blank. None if every byte was read and there was no data.
 
-    Reading ends after ``limit_s`` (default LIMIT_S); the device is then not proved to be blank. A device that this
-    process has read completely, and that was not written since by the kernel's own count, is only sampled.
+    Reading ends after LIMIT_S; the device is then not proved to be blank. A device that this process has read
+    completely, and that was not written since by the kernel's own count, is only sampled.
     """
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -51,8 +51,7 @@ def reason_not_blank(device: Path, tell: Tell, *, limit_s: float | None = None) 
         if before is not None and _proved.get(before.number) == before:
             return _read(descriptor, _samples(size))
         begun = time.monotonic()
-        spend_s = LIMIT_S if limit_s is None else limit_s
-        places = _everything(device, size, tell, begun, spend_s)
+        places = _everything(device, size, tell, begun, LIMIT_S)
         if reason := _read(descriptor, places):
             return reason
         if before is not None and before == _state(device):

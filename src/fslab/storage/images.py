@@ -12,6 +12,7 @@ from pathlib import Path
 from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Workspace
 from fslab.system import memory, sparse
+from fslab.system.files import opened
 from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
@@ -113,14 +114,11 @@ def copy(source: Path, target: Path, workspace: Workspace) -> None:
 
 @contextmanager
 def _opened(path: Path, workspace: Workspace) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
+    with opened(path, os.O_RDWR | os.O_NOFOLLOW) as descriptor:
         found = os.fstat(descriptor)
         if (found.st_dev, found.st_ino) != workspace.media.get(str(path)):
             raise UnsafeError("another program replaced the image", where=str(path), hint=ONLY_YOURS)
         yield descriptor
-    finally:
-        os.close(descriptor)
 
 
 def _resize(descriptor: int, size_bytes: int) -> None:

@@ -183,8 +183,7 @@ def _mounted(
     undo: ExitStack,
 ) -> Stack:
     target = mount_point(workspace.runtime)
-    entry = workspace.journal.will_create("mount", str(target))
-    undo.callback(_leave, target, workspace, entry)
+    workspace.will_mount(target, undo)
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
         workspace=workspace, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
@@ -236,10 +235,3 @@ def _device_under(mount: mounts.Mount) -> str | None:
         return block.resolve().name
     source = Path(mount.source)
     return source.resolve().name if source.is_block_device() else None
-
-
-def _leave(target: Path, workspace: Workspace, entry: str) -> None:
-    mounts.unmount(target)
-    if target.exists():
-        target.rmdir()
-    workspace.journal.undone(entry)

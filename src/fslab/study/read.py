@@ -208,7 +208,7 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
     files = draft.inputs.of(axes, entry.files_of(axes), mistakes, node)
 
     def parse(raw: Mapping[str, Scalar]) -> BaseModel:
-        parsed: BaseModel = entry.parse_parameters(matrix.with_texts(raw, files))
+        parsed: BaseModel = entry.of(raw).parse_parameters(matrix.with_texts(raw, files))
         return parsed
 
     if not mistakes.any_at(node.path) and options.check_points(parse, axes, mistakes, node):

@@ -108,7 +108,7 @@ class _Scaler:
         self, entry: Workload[Any], files: Files, factor: float, point: Mapping[str, Scalar]
     ) -> tuple[BaseModel, Changes]:
         parameters = _parsed(entry, files, point)
-        return parameters, entry.scaled(parameters, factor)
+        return parameters, entry.of(point).scaled(parameters, factor)
 
     def _medium_at(
         self, entry: Medium[Any], least_bytes: int, factor: float, point: Mapping[str, Scalar]
@@ -194,7 +194,7 @@ class _Scaler:
 
 
 def _parsed(entry: Workload[Any], files: Files, point: Mapping[str, Scalar]) -> BaseModel:
-    return entry.parse_parameters(matrix.with_texts(point, files))  # type: ignore[no-any-return]
+    return entry.of(point).parse_parameters(matrix.with_texts(point, files))  # type: ignore[no-any-return]
 
 
 def _disk_bytes(layout: StudyLayout, point: Mapping[str, Scalar], wanted_bytes: int) -> int:

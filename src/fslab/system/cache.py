@@ -3,10 +3,10 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.system import sysfs
+from fslab.system.files import opened
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
 CHUNK_BYTES = 1 << 20
@@ -21,11 +21,11 @@ def drop_all() -> None:
 def drop_device(device: Path) -> None:
     """Drop the cached pages of a block device that is not mounted (ioctl BLKFLSBUF, as blockdev(8) does). For a loop
     device, also drop those of its backing file, which exist if the loop device does not bypass the page cache."""
-    with _opened(device) as descriptor:
+    with opened(device, os.O_NOFOLLOW) as descriptor:
         fcntl.ioctl(descriptor, _BLKFLSBUF)
     behind = sysfs.text(sysfs.block_directory(device) / "loop/backing_file")
     if behind is not None and Path(behind).is_file():
-        with _opened(Path(behind)) as descriptor:
+        with opened(behind, os.O_NOFOLLOW) as descriptor:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -35,7 +35,7 @@ def drop_tree(directory: Path) -> None:
     Works without root. Dentries and inodes stay cached. Symbolic links are not followed.
     """
     for path in _files(directory):
-        with _opened(path) as descriptor:
+        with opened(path, os.O_NOFOLLOW) as descriptor:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
 
@@ -46,7 +46,7 @@ def fill_from(directory: Path) -> None:
     """
     buffer = bytearray(CHUNK_BYTES)
     for path in _files(directory):
-        with _opened(path) as descriptor:
+        with opened(path, os.O_NOFOLLOW) as descriptor:
             while os.readv(descriptor, [buffer]):
                 pass
 
@@ -57,12 +57,3 @@ def _files(directory: Path) -> Iterator[Path]:
             file = Path(path) / name
             if file.is_file() and not file.is_symlink():
                 yield file
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[int]:
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -29,11 +29,11 @@ class Writer:
         return f"{self.pid} ({self.name})"
 
 
-def writers(numbers: Collection[str], root: Path = PROC) -> list[Writer]:
+def writers(numbers: Collection[str]) -> list[Writer]:
     """Return the processes that have a device with one of these numbers open or mapped for writing. A number is
     ``major:minor``; a ``c`` before it means a character device."""
     found = set()
-    for process in root.glob("[0-9]*"):
+    for process in PROC.glob("[0-9]*"):
         if any(_writes(links, numbers) for links in _open_files(process)):
             found.add(Writer(pid=int(process.name), name=sysfs.text(process / "comm") or "?"))
     return sorted(found)
@@ -78,11 +78,11 @@ def _writes(links: Iterable[Path], numbers: Collection[str]) -> bool:
     return False
 
 
-def locker(path: Path, table: Path = PROC / "locks") -> Writer | None:
+def locker(path: Path) -> Writer | None:
     """Return the process with the exclusive flock(2) on a file; None if there is none, or one in another namespace."""
     about = os.stat(path)  # noqa: PTH116 - follows links on purpose: the lock is the file's, not its name's
     place = f"{os.major(about.st_dev):02x}:{os.minor(about.st_dev):02x}:{about.st_ino}"
-    for line in (sysfs.text(table) or "").splitlines():
+    for line in (sysfs.text(PROC / "locks") or "").splitlines():
         words = line.split()
         if words[1:2] == ["FLOCK"] and words[3] == "WRITE" and place in words and int(words[4]) > 0:
             pid = int(words[4])

@@ -9,6 +9,8 @@ import os
 from functools import cache
 from pathlib import Path
 
+from fslab.system.syscalls import checked
+
 _FSOPEN, _FSCONFIG, _FSMOUNT = 430, 431, 432  # the same on every architecture
 _CLOEXEC, _CONFIG_CREATE = 1, 6
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -40,8 +42,4 @@ def debugfs() -> Path:
 
 
 def _call(number: int, *arguments: object) -> int:
-    found = int(_libc.syscall(number, *arguments))
-    if found < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return found
+    return checked(_libc.syscall(number, *arguments))

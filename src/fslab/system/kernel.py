@@ -1,27 +1,24 @@
 """The running kernel: its version, and its file systems, built in or loadable."""
 
 import platform
-import shutil
 from pathlib import Path
 
-from fslab.system import proc, sysfs
+from fslab.system import modules, sysfs
 
 FILESYSTEMS = Path("/proc/filesystems")
 
 
-def known_filesystems(table: Path = FILESYSTEMS) -> frozenset[str]:
+def known_filesystems() -> frozenset[str]:
     """Return the file systems that are built into the kernel or loaded now (proc(5))."""
-    return frozenset(line.split()[-1] for line in (sysfs.text(table) or "").splitlines() if line.split())
+    lines = (line.split() for line in (sysfs.text(FILESYSTEMS) or "").splitlines())
+    return frozenset(words[-1] for words in lines if words)
 
 
 def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
     """Return whether the kernel has a file system or a module for it. ``load``: load that module (needs root)."""
     if mount_type in known_filesystems():
         return True
-    if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
-        return False
-    argv = ["modprobe", *([] if load else ["--dry-run"]), "--quiet", f"fs-{mount_type}"]
-    found = proc.run(argv, check=False).returncode == 0
+    found = modules.available(f"fs-{mount_type}", load=load)
     return found and (not load or mount_type in known_filesystems())
 
 

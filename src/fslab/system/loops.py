@@ -15,6 +15,7 @@ from pathlib import Path
 
 from fslab.errors import MountError, ToolFailedError, UnsupportedError
 from fslab.system import proc, sysfs
+from fslab.system.files import opened
 
 DETACH_DEADLINE_S = 10.0
 CONTROL = Path("/dev/loop-control")
@@ -77,11 +78,8 @@ def backing_device(device: Path) -> str | None:
 
 
 def _status(device: Path) -> tuple[int, int, int]:
-    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with opened(device) as descriptor:
         status = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
-    finally:
-        os.close(descriptor)
     number, inode, block_device = struct.unpack_from("=QQQ", status)
     return number, inode, block_device
 
@@ -106,16 +104,13 @@ def forbid_discard(device: Path) -> None:
 def added() -> Iterator[Path]:
     """Add a new loop device, and remove it at the end of the block. An old one may be unusable: once discard was
     forbidden, it stays forbidden for every image. Another process that looks for a free device may take it first."""
-    control = os.open(CONTROL, os.O_RDWR | os.O_CLOEXEC)
-    try:
+    with opened(CONTROL, os.O_RDWR) as control:
         number = fcntl.ioctl(control, LOOP_CTL_ADD, -1)
         try:
             yield Path(f"/dev/loop{number}")
         finally:
             with contextlib.suppress(OSError):  # in use
                 fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
-    finally:
-        os.close(control)
 
 
 def detach(image: Path) -> None:
@@ -136,10 +131,7 @@ def detach(image: Path) -> None:
 
 
 def _detach(device: Path, image: Path) -> None:
-    # While this descriptor is open, the device cannot get another image between the check and losetup.
-    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    # While it is open, the device cannot get another image between the check and losetup.
+    with opened(device):
         if device in attached_to(image):
             proc.run(["losetup", "--detach", str(device)], timeout_s=30)
-    finally:
-        os.close(descriptor)

@@ -13,12 +13,12 @@ SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
 
 def total_bytes() -> int | None:
     """Return the memory of the machine; None if unknown."""
-    return _told("MemTotal")
+    return told("MemTotal")
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
     """Return the memory that this process can still use: the minimum over the machine and all its control groups."""
-    rooms = [_told("MemAvailable", root / "proc/meminfo"), *_rooms_of_groups(root)]
+    rooms = [told("MemAvailable", root), *_rooms_of_groups(root)]
     return min((room for room in rooms if room is not None), default=None)
 
 
@@ -56,11 +56,10 @@ def check_room(size_bytes: int) -> None:
         )  # fmt: skip
 
 
-def _told(name: str, table: Path = Path("/proc/meminfo")) -> int | None:
-    # proc_meminfo(5): its kB are 1024 bytes
-    lines = (line.split() for line in (sysfs.text(table) or "").splitlines())
-    found = next((words for words in lines if words[:1] == [f"{name}:"]), None)
-    return int(found[1]) * 1024 if found else None
+def told(name: str, root: Path = Path("/")) -> int | None:
+    """Return a line of /proc/meminfo, in bytes (proc_meminfo(5): its kB are 1024 bytes); None if it is missing."""
+    words = (sysfs.field(root / "proc/meminfo", name) or "").split()
+    return int(words[0]) * 1024 if words and words[0].isdecimal() else None
 
 
 def directory(size_bytes: int, *, executable: bool = True) -> Path:

@@ -11,7 +11,7 @@ ROOT = Path("/lib/modules")
 
 def available(module: str, *, load: bool) -> bool:
     """Return whether the kernel has ``module``. ``load``: load it if needed (needs root)."""
-    if is_present(module):
+    if _is_present(module):
         return True
     if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
         return False
@@ -19,10 +19,10 @@ def available(module: str, *, load: bool) -> bool:
     return proc.run(argv, check=False).returncode == 0
 
 
-def is_present(module: str, sys: Path = sysfs.SYS, root: Path = ROOT) -> bool:
+def _is_present(module: str) -> bool:
     """Return whether the module is loaded or built in. A built-in one without parameters has no directory in sysfs."""
     name = module.replace("-", "_")
-    if (sys / "module" / name).is_dir():
+    if (sysfs.SYS / "module" / name).is_dir():
         return True
-    builtin = (sysfs.text(root / os.uname().release / "modules.builtin") or "").splitlines()
+    builtin = (sysfs.text(ROOT / os.uname().release / "modules.builtin") or "").splitlines()
     return name in {Path(line).name.removesuffix(".ko").replace("-", "_") for line in builtin}

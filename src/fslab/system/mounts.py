@@ -3,7 +3,6 @@
 This module does not mount; the drivers of the file systems do.
 """
 
-import ctypes
 import errno
 import os
 import re
@@ -12,13 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import MountError
-from fslab.system import proc, sysfs
+from fslab.system import proc, syscalls, sysfs
+from fslab.system.files import opened
 
 PROC = Path("/proc")
 MOUNTINFO = PROC / "self/mountinfo"
 UNMOUNT_DEADLINE_S = 20.0
 _OCTAL = re.compile(r"\\([0-7]{3})")
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -142,13 +141,8 @@ def _is_unreachable(device: str) -> bool:
 
 def flush(directory: Path) -> None:
     """Write all dirty data of the file system under ``directory`` to its device: syncfs(2)."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        if _libc.syncfs(descriptor) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), str(directory))
-    finally:
-        os.close(descriptor)
+    with opened(directory, os.O_DIRECTORY) as descriptor:
+        syscalls.syncfs(descriptor, directory)
 
 
 def sync(path: Path) -> None:

@@ -12,9 +12,10 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
 from fslab.system import oom, search_path, signals
@@ -61,13 +62,8 @@ def shell_line(argv: Sequence[str]) -> str:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child: C locale, UTC, a PATH of trusted directories, and what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
-    return {
-        **inherited,
-        "PATH": ":".join(search_path.directories()),
-        "LC_ALL": "C",
-        "TZ": "UTC",
-        **(extra or {}),
-    }
+    path = ":".join(search_path.directories())
+    return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
 
 
 def run(
@@ -83,40 +79,30 @@ def run(
     """Run a command to its end and return its output, its duration and its resource usage.
 
     ``check``: on a non-zero exit raise ``failure`` with the end of stderr, or NoSpaceError if the output reports a full
-    disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ToolOutputError if the
-    command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends it. ``watch`` is called every
-    ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
+    disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ``failure`` if it cannot
+    be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
+    it. ``watch`` is called every ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
     """
     line = shell_line(argv)
     log.info("+ %s", line)
-    out, err = _capture_file("stdout"), _capture_file("stderr")
+    # Memory files instead of pipes: the tool never waits for fslab, and no reader thread is needed.
+    out, err = (os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC) for name in ("stdout", "stderr"))
     child: subprocess.Popen[bytes] | None = None
     try:
         started = time.monotonic()
         # A signal between the start and the assignment would leave a process that is never ended.
         with signals.shielded(), oom.expendable():
-            child = subprocess.Popen(
-                argv, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
-                env=environment(env), start_new_session=True, close_fds=True,
-            )  # fmt: skip
-        usage = _wait(child, timeout_s, line, lambda: _look((out, err), line, watch))
+            child = _popen(argv, failure, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd, env=env)
+        usage = _wait(child, timeout_s, line, (out, err), watch)
         duration_s = time.monotonic() - started
         _check_length((out, err), line)
         done = Completed(
             argv=tuple(argv), returncode=child.returncode, stdout=_contents(out), stderr=_contents(err),
             duration_s=duration_s, usage=usage,
         )  # fmt: skip
-    except FileNotFoundError as error:
-        if child is None:
-            raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
-        raise
-    except ValueError as error:  # an argument contains a NUL character
-        if child is None:
-            raise failure(f"cannot be run: {error}", where=line) from error
-        raise
     finally:
         if child is not None and child.returncode is None:
-            end_group(child.pid)
+            _end_group(child.pid)
             child.returncode = -signal.SIGKILL
         os.close(out)
         os.close(err)
@@ -147,13 +133,8 @@ class Child:
         This does not use subprocess's wait with a timeout, which polls 20 times a second.
         """
         if self.process.poll() is None:
-            pidfd = os.pidfd_open(self.pid)
-            try:
-                poller = select.poll()
-                poller.register(pidfd, select.POLLIN)
+            with _end_of(self.pid) as poller:
                 poller.poll(max(0.0, timeout_s) * 1000)
-            finally:
-                os.close(pidfd)
         return self.process.poll()
 
     def end(self) -> None:
@@ -185,18 +166,15 @@ def start(
     ``output``. It inherits the descriptors of ``inherit``.
 
     ``kept``: the OOM killer does not kill it before fslab itself. ``user``: the user id and group id that it runs with,
-    without supplementary groups. ToolMissingError if there is no such program.
+    without supplementary groups. ToolMissingError if there is no such program; ToolFailedError if it cannot be started.
     """
     log.info("+ %s", shell_line(argv))
-    try:
-        with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
-            process = subprocess.Popen(
-                argv, stdin=stdin, stdout=output, stderr=output if errors is None else errors, cwd=cwd,
-                env=environment(env), start_new_session=True, close_fds=True, pass_fds=tuple(inherit),
-                user=user and user[0], group=user and user[1], extra_groups=user and [],
-            )  # fmt: skip
-    except FileNotFoundError as error:
-        raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
+    with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
+        process = _popen(
+            argv, ToolFailedError, stdin=stdin, stdout=output, stderr=output if errors is None else errors,
+            cwd=cwd, env=env, pass_fds=tuple(inherit),
+            user=user and user[0], group=user and user[1], extra_groups=user and [],
+        )  # fmt: skip
     return Child(argv=tuple(argv), process=process)
 
 
@@ -217,17 +195,17 @@ def failed(
     return failure(what, where=where)
 
 
-def end_group(leader: int, *, grace_s: float = 2.0) -> None:
-    """End a process group that fslab started: SIGTERM, and SIGKILL for what is left after ``grace_s``.
+def _end_group(leader: int) -> None:
+    """End a process group that fslab started: SIGTERM, and SIGKILL for what is left after ``GROUP_DEADLINE_S``.
 
-    Reaps the leader. Waits up to ``grace_s`` after either signal: a process in an uninterruptible sleep outlives both.
+    Reaps the leader. Waits as long after either signal: a process in an uninterruptible sleep outlives both.
     """
     for signum in (signal.SIGTERM, signal.SIGKILL):
         try:
             os.killpg(leader, signum)
         except ProcessLookupError:
             return
-        deadline = time.monotonic() + grace_s
+        deadline = time.monotonic() + GROUP_DEADLINE_S
         while time.monotonic() < deadline:
             try:
                 ended, _ = os.waitpid(leader, os.WNOHANG)
@@ -253,11 +231,6 @@ def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
     return found
 
 
-def _capture_file(name: str) -> int:
-    # A memory file instead of a pipe: the tool never waits for fslab, and no reader thread is needed.
-    return os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC)
-
-
 def _contents(descriptor: int) -> str:
     size = os.fstat(descriptor).st_size
     return os.pread(descriptor, size, 0).decode("utf-8", "replace")
@@ -270,20 +243,44 @@ def _check_length(captured: Sequence[int], line: str) -> None:
             raise ToolOutputError(f"printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB, ended", where=line)
 
 
-def _look(captured: Sequence[int], line: str, watch: Callable[[], None] | None) -> None:
-    _check_length(captured, line)
-    if watch is not None:
-        watch()
+def _popen(
+    argv: Sequence[str], failure: type[ToolFailedError], *, env: Mapping[str, str] | None, **how: Any
+) -> subprocess.Popen[bytes]:
+    """Start a process. ``failure`` if it cannot be started, ToolMissingError if there is no such program."""
+    try:
+        return subprocess.Popen(argv, env=environment(env), start_new_session=True, close_fds=True, **how)
+    except OSError as error:
+        # subprocess names the directory in the error if the directory is the reason.
+        place = f" in {how['cwd']}" if how["cwd"] is not None and error.filename == how["cwd"] else ""
+        if isinstance(error, FileNotFoundError) and not place:
+            raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
+        raise failure(f"cannot be run{place}: {error.strerror}", where=shell_line(argv)) from error
+    except ValueError as error:  # an argument contains a NUL character
+        raise failure(f"cannot be run: {error}", where=shell_line(argv)) from error
 
 
-def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Callable[[], None]) -> Usage:
-    pidfd = os.pidfd_open(child.pid)
-    deadline = time.monotonic() + timeout_s
+@contextlib.contextmanager
+def _end_of(pid: int) -> Iterator[select.poll]:
+    """Yield a poll object that has an event when the process has ended."""
+    pidfd = os.pidfd_open(pid)
     try:
         poller = select.poll()
         poller.register(pidfd, select.POLLIN)
+        yield poller
+    finally:
+        os.close(pidfd)
+
+
+def _wait(
+    child: subprocess.Popen[bytes], timeout_s: float, line: str, captured: Sequence[int],
+    watch: Callable[[], None] | None,
+) -> Usage:  # fmt: skip
+    deadline = time.monotonic() + timeout_s
+    with _end_of(child.pid) as poller:
         while not poller.poll(max(0.0, min(deadline - time.monotonic(), LOOK_EVERY_S)) * 1000):
-            look()
+            _check_length(captured, line)
+            if watch is not None:
+                watch()
             if time.monotonic() >= deadline:
                 raise ToolTimeoutError(
                     f"still running after {timeout_s:.0f} s, ended", where=line,
@@ -292,12 +289,7 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float, line: str, look: Cal
         with signals.shielded():  # after wait4 the pid may be reused: no exception may lead to a kill
             _, status, resources = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
-    finally:
-        os.close(pidfd)
     return Usage(
-        user_s=resources.ru_utime,
-        system_s=resources.ru_stime,
-        max_rss_bytes=resources.ru_maxrss * 1024,
-        voluntary_switches=resources.ru_nvcsw,
-        involuntary_switches=resources.ru_nivcsw,
-    )
+        user_s=resources.ru_utime, system_s=resources.ru_stime, max_rss_bytes=resources.ru_maxrss * 1024,
+        voluntary_switches=resources.ru_nvcsw, involuntary_switches=resources.ru_nivcsw,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ ROUNDS = 30
 ROUND_S = 0.05
 
 
-def rate(duration_s: float = ROUND_S) -> float:
+def rate() -> float:
     """Return the reads of 4 KiB per second from a file in memory. OSError if the kernel has no such files."""
     descriptor = os.memfd_create("fslab-reference")
     try:
@@ -26,7 +26,7 @@ def rate(duration_s: float = ROUND_S) -> float:
         offsets = [_READ_BYTES * (number % (_FILE_BYTES // _READ_BYTES)) for number in range(_BATCH)]
         _read(descriptor, offsets)  # the first pass allocates the pages
         done, begun = 0, time.perf_counter()
-        while (taken_s := time.perf_counter() - begun) < duration_s:
+        while (taken_s := time.perf_counter() - begun) < ROUND_S:
             _read(descriptor, offsets)
             done += _BATCH
         return done / taken_s
@@ -34,13 +34,13 @@ def rate(duration_s: float = ROUND_S) -> float:
         os.close(descriptor)
 
 
-def spread(rounds: int = ROUNDS, duration_s: float = ROUND_S) -> float | None:
+def spread(rounds: int = ROUNDS) -> float | None:
     """Return the standard deviation of the logarithm of the rate over some rounds; 0.05 means ± 5 %.
 
     None if the kernel has no files in memory.
     """
     try:
-        return spread_of([rate(duration_s) for _ in range(rounds)])
+        return spread_of([rate() for _ in range(rounds)])
     except OSError:
         return None
 

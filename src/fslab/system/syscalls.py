@@ -72,28 +72,30 @@ class DirectAlignment:
     offset_bytes: int
 
 
-def _checked(result: int, what: str | Path) -> None:
-    if result != 0:
+def checked(result: int, what: str | Path | None = None) -> int:
+    """Return the result of a function of libc. OSError if it is negative."""
+    if result < 0:
         code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code), str(what))
+        raise OSError(code, os.strerror(code), None if what is None else str(what))
+    return int(result)
 
 
 def fallocate(descriptor: int, mode: Fallocate, offset: int, length: int) -> None:
     """Call fallocate(2)."""
     arguments = (ctypes.c_longlong(offset), ctypes.c_longlong(length))
-    _checked(_libc.fallocate(descriptor, int(mode), *arguments), f"fallocate {mode!r}")
+    checked(_libc.fallocate(descriptor, int(mode), *arguments), f"fallocate {mode!r}")
 
 
 def rename(old: Path, new: Path, flags: Rename) -> None:
     """Call renameat2(2)."""
     names = (AT_FDCWD, os.fsencode(old), AT_FDCWD, os.fsencode(new))
-    _checked(_libc.renameat2(*names, ctypes.c_uint(flags)), old)
+    checked(_libc.renameat2(*names, ctypes.c_uint(flags)), old)
 
 
 def direct_alignment(path: Path) -> DirectAlignment | None:
     """Return STATX_DIOALIGN of a file (Linux 6.1); None if the kernel or the file system does not support it."""
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
-    _checked(_libc.statx(AT_FDCWD, os.fsencode(path), 0, ctypes.c_uint(_STATX_DIOALIGN), buffer), path)
+    checked(_libc.statx(AT_FDCWD, os.fsencode(path), 0, ctypes.c_uint(_STATX_DIOALIGN), buffer), path)
     (mask,) = struct.unpack_from("=I", buffer, 0)
     if not mask & _STATX_DIOALIGN:
         return None
@@ -109,7 +111,7 @@ def device_number(path: Path) -> str | None:
     """
     buffer = ctypes.create_string_buffer(_STATX_BYTES)
     arguments = (AT_FDCWD, os.fsencode(path), _AT_STATX_DONT_SYNC, ctypes.c_uint(_STATX_TYPE), buffer)
-    _checked(_libc.statx(*arguments), path)
+    checked(_libc.statx(*arguments), path)
     (mode,) = struct.unpack_from("=H", buffer, 0x1C)
     major, minor = struct.unpack_from("=II", buffer, 0x80)
     kinds = {stat.S_IFBLK: "", stat.S_IFCHR: "c"}
@@ -130,9 +132,9 @@ def cached_pages(path: Path) -> int:
     with path.open("rb") as file:
         address = _libc.mmap(None, size_bytes, mmap.PROT_READ, mmap.MAP_SHARED, file.fileno(), 0)
     if address == ctypes.c_void_p(-1).value:
-        _checked(-1, path)
+        checked(-1, path)
     try:
-        _checked(_libc.mincore(address, size_bytes, pages), path)
+        checked(_libc.mincore(address, size_bytes, pages), path)
     finally:
         _libc.munmap(address, size_bytes)
     return sum(page & 1 for page in pages)
@@ -142,11 +144,12 @@ def map_synchronously(path: Path) -> None:
     """Map a file with MAP_SYNC and unmap it at once: mmap(2). Only files in persistent memory (DAX) allow this."""
     size_bytes = path.stat().st_size
     with path.open("r+b") as file:
-        flags = MAP_SHARED_VALIDATE | MAP_SYNC
-        address = _libc.mmap(None, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, file.fileno(), 0)
-    if address == ctypes.c_void_p(-1).value:
-        _checked(-1, path)
-    _libc.munmap(address, size_bytes)
+        mmap.mmap(file.fileno(), size_bytes, flags=MAP_SHARED_VALIDATE | MAP_SYNC).close()
+
+
+def syncfs(descriptor: int, what: Path) -> None:
+    """Write all dirty data of the file system of the open file ``what`` to its device: syncfs(2)."""
+    checked(_libc.syncfs(descriptor), what)
 
 
 def flags(descriptor: int) -> int:
@@ -176,12 +179,11 @@ def extent_flags(descriptor: int) -> list[int]:
     return [struct.unpack_from("=I", buffer, 32 + 56 * index + 40)[0] for index in range(mapped)]
 
 
-def enable_verity(descriptor: int, block_bytes: int = 4096) -> None:
+def enable_verity(descriptor: int) -> None:
     """Enable fs-verity with SHA-256: FS_IOC_ENABLE_VERITY, on a descriptor that is open for reading only."""
-    version, sha256 = 1, 1
-    fcntl.ioctl(
-        descriptor, FS_IOC_ENABLE_VERITY, struct.pack("=III", version, sha256, block_bytes).ljust(128, b"\0")
-    )
+    version, sha256, block_bytes = 1, 1, 4096
+    request = struct.pack("=III", version, sha256, block_bytes).ljust(128, b"\0")
+    fcntl.ioctl(descriptor, FS_IOC_ENABLE_VERITY, request)
 
 
 def encrypt_directory(directory: int, key: bytes) -> None:
@@ -225,13 +227,13 @@ def used_by_user(device: Path, user: int) -> int:
     get_quota, of_user = 0x800007, 0
     buffer = ctypes.create_string_buffer(72)
     command = ctypes.c_uint((get_quota << 8) | of_user)
-    _checked(_libc.quotactl(command, os.fsencode(device), user, buffer), device)
+    checked(_libc.quotactl(command, os.fsencode(device), user, buffer), device)
     (space,) = struct.unpack_from("=Q", buffer, 16)
     return int(space)
 
 
 def die_with(parent: int, signum: int) -> None:
     """Have ``signum`` sent to this process when its parent, process ``parent``, ends (prctl(2)), or now if it has."""
-    _checked(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "prctl")
+    checked(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "prctl")
     if os.getppid() != parent:
         os.kill(os.getpid(), signum)

@@ -24,6 +24,15 @@ def number(path: Path) -> int | None:
     return int(content) if content is not None and content.lstrip("-").isdigit() else None
 
 
+def field(path: Path, name: str) -> str | None:
+    """Return the value of the first line ``name: value`` of a file such as /proc/cpuinfo, or None."""
+    for line in (text(path) or "").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == name:
+            return value.strip()
+    return None
+
+
 def selected(path: Path) -> str | None:
     """Return the selected word of a file such as ``mq-deadline [none]``."""
     content = text(path)

@@ -10,6 +10,8 @@ import shutil
 import stat
 from pathlib import Path
 
+from fslab.system.files import opened
+
 
 def write_new(path: Path, content: bytes) -> None:
     """Write a file that does not exist yet. OSError (EEXIST) if anything has that name, even a link."""
@@ -57,12 +59,9 @@ def _open_beneath(names: list[str], directory: int) -> int:
         raise OSError(errno.EXDEV, "leads out of its directory", "/".join(names))
     if len(names) == 1:
         return _open_regular(names[0], directory)
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-    inner = os.open(names[0], flags, dir_fd=directory)
-    try:
+    flags = os.O_DIRECTORY | os.O_NOFOLLOW
+    with opened(names[0], flags, dir_fd=directory) as inner:
         return _open_beneath(names[1:], inner)
-    finally:
-        os.close(inner)
 
 
 def _open_regular(path: Path | str, beneath: int | None) -> int:

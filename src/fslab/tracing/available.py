@@ -2,10 +2,8 @@
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from fslab.system import detached, sysfs
 from fslab.tracing.ebpf import DeviceSplit
@@ -83,9 +81,8 @@ def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -
     return TraceSource(name=name, summary=summary, missing=missing, costs=costs)
 
 
-def _opened(kind: Callable[..., AbstractContextManager[Any]], *arguments: object) -> None:
-    with kind(detached.tracefs(), *arguments):
-        pass
+def _opened(kind: Callable[..., DeviceSplit | Histogram | Ring], *arguments: object) -> None:
+    kind(detached.tracefs(), *arguments).close()
 
 
 def _iostats(sys: Path) -> TraceSource:

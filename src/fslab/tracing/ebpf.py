@@ -10,8 +10,8 @@ import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
-from typing import Self
 
+from fslab.system.syscalls import checked
 from fslab.tracing import Split, Traffic
 
 _NUMBERS = {"x86_64": (321, 298), "aarch64": (280, 241), "riscv64": (280, 241)}  # bpf, perf_event_open
@@ -40,19 +40,13 @@ class DeviceSplit:
             self._map = self._kept(_bpf(_MAP_CREATE, struct.pack("<IIII", _ARRAY, 4, 8, _SLOTS)))
             program = self._kept(_load(_program(self._map, device, fields)))
             attributes = struct.pack("<IIQQQQ", 2, 128, event, 1, 0, 0).ljust(128, b"\0")  # a tracepoint
-            counter = _checked(_libc.syscall(_numbers()[1], attributes, -1, 0, -1, 8))
+            counter = checked(_libc.syscall(_numbers()[1], attributes, -1, 0, -1, 8))
             self._kept(counter)
             for request, argument in ((_IOC_SET_BPF, program), (_IOC_ENABLE, 0)):
-                _checked(_libc.ioctl(counter, ctypes.c_ulong(request), argument))
+                checked(_libc.ioctl(counter, ctypes.c_ulong(request), argument))
         except OSError:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def read(self) -> Split:
         found = {}
@@ -87,16 +81,9 @@ def _numbers() -> tuple[int, int]:
     return found
 
 
-def _checked(result: int) -> int:
-    if result < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return int(result)
-
-
 def _bpf(command: int, attributes: bytes) -> int:
     buffer = ctypes.create_string_buffer(attributes, 128)
-    return _checked(_libc.syscall(_numbers()[0], command, buffer, 128))
+    return checked(_libc.syscall(_numbers()[0], command, buffer, 128))
 
 
 def _event(file: Path) -> tuple[int, dict[str, tuple[int, int]]]:

@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
 
 from fslab.tracing import Split, Traffic, kind_of
 
@@ -29,12 +28,6 @@ class Histogram:
         except OSError:
             self._instance.rmdir()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def read(self) -> Split:
         return parse((self._instance / _EVENT / "hist").read_text())

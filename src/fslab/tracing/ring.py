@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from fslab.tracing import SECTOR_BYTES, RingFigures, Sectors, Split, Traffic, kind_of
 
@@ -44,12 +43,6 @@ class Ring:
         except OSError:
             self.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def stop(self) -> None:
         self._write("tracing_on", "0")

@@ -5,7 +5,7 @@ Starts when the device is idle, and stops when everything has been written and u
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -85,20 +85,22 @@ class Tracer:
             self._absent.append(f"trace: no tracefs ({error.strerror})")
             return
         try:
-            self._splits = [self._exit.enter_context(DeviceSplit(tracefs, number)) for number in numbers]
+            self._splits = [
+                self._exit.enter_context(closing(DeviceSplit(tracefs, number))) for number in numbers
+            ]
         except OSError as error:
             self._splits = []
             self._absent.append(f"{TraceMethod.EBPF}: {error.strerror or error}")
             self._try_histogram(tracefs, numbers)
         try:
             volume = self._number(self.volume) if self.volume else None
-            self._ring = self._exit.enter_context(Ring(tracefs, numbers, volume))
+            self._ring = self._exit.enter_context(closing(Ring(tracefs, numbers, volume)))
         except OSError as error:
             self._absent.append(f"{TraceMethod.RING}: {error.strerror or error}")
 
     def _try_histogram(self, tracefs: Path, numbers: list[int]) -> None:
         try:
-            self._histogram = self._exit.enter_context(Histogram(tracefs, numbers))
+            self._histogram = self._exit.enter_context(closing(Histogram(tracefs, numbers)))
         except OSError as error:
             self._absent.append(f"{TraceMethod.HIST}: {error.strerror or error}")
 

@@ -5,11 +5,12 @@ print them) and parses their output. Contract: prepare → run → cleanup.
 """
 
 import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import ValidationError, model_validator
@@ -17,14 +18,19 @@ from pydantic_core import PydanticCustomError
 
 from fslab.abilities import Needs
 from fslab.cell import Frozen, WorkloadSpec
-from fslab.errors import FslabError
+from fslab.errors import FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.system.tools import Tool
-from fslab.validity.facts import WorkFacts
+from fslab.workloads._run import Commands as Commands
+from fslab.workloads._run import Job as Job
+from fslab.workloads._run import Reading as Reading
+from fslab.workloads._run import ToolOutput as ToolOutput
 from fslab.workloads._traits import Switchable as Switchable
 from fslab.workloads._traits import Traits as Traits
+
+log = logging.getLogger("fslab.outcome")
 
 
 def text_key(key: str) -> str:
@@ -60,67 +66,9 @@ class Parameters(Frozen):
         return self
 
 
+# Raised when parts of a document are not of the documented type.
+NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 P = TypeVar("P", bound=Parameters)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Job:
-    """Directories, seed and page cache state of one run of a workload.
-
-    ``directory``: the workload's own empty directory on the file system under test. ``scratch``: a directory elsewhere,
-    for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
-    block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
-    the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
-    """
-
-    directory: Path
-    scratch: Path
-    seed: int
-    cold: bool = True
-    each_operation: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Commands:
-    """The commands to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
-
-    Every command runs with ``Job.directory`` as its working directory. ``outputs``: names of the report files in
-    ``Job.scratch`` that ``run`` writes; ``read`` gets their text, and the store keeps it. ``operations``: name of the
-    file that holds every operation, in a format that ``fslab.tracing.slow_operations`` reads; it is not stored.
-    ``inputs``: file name → text; these files are written to ``Job.scratch`` before ``prepare``. ``prepared``: those of
-    ``outputs`` that ``prepare`` writes, if it does nothing but write files into the job's two directories: its result
-    can be copied then. None: it may do more.
-    """
-
-    prepare: tuple[tuple[str, ...], ...] = ()
-    run: tuple[str, ...]
-    cleanup: tuple[tuple[str, ...], ...] = ()
-    outputs: tuple[str, ...] = ()
-    operations: str | None = None
-    inputs: Mapping[str, str] = field(default_factory=dict)
-    prepared: tuple[str, ...] | None = None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToolOutput:
-    """Output of ``run``: its streams, its report files (name → text), and its wall time in seconds."""
-
-    stdout: str
-    stderr: str
-    files: Mapping[str, str] = field(default_factory=dict)
-    duration_s: float
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reading(WorkFacts):
-    """What a tool's output contains: a value (None: unknown) for each declared metric, and facts about the run.
-
-    ``fslab.validity`` decides which of these facts lead to a warning; this module must not. ``latencies``: operation →
-    the percentiles that the tool reports: percent (50.0 … 99.99) → ns.
-    """
-
-    metrics: Mapping[str, float | None]
-    latencies: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
 
 
 class Workload(ABC, Generic[P]):
@@ -147,9 +95,10 @@ class Workload(ABC, Generic[P]):
 
     @abstractmethod
     def read(self, parameters: P, output: ToolOutput) -> Reading:
-        """Parse the tool's output. ToolOutputError if it does not have the expected format. Pure.
+        """Parse the tool's output. ``NONSENSE`` or ToolOutputError if it does not have the expected format. Pure.
 
-        Also called if the exit status was not 0. NoSpaceError if the output shows that no space was left.
+        Also called if the exit status was not 0. NoSpaceError if the output shows that no space was left; the caller
+        (``ParsedWorkload.read``) knows that from stderr.
         """
 
     @abstractmethod
@@ -168,6 +117,10 @@ class Workload(ABC, Generic[P]):
     def files_of(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the keys that name a file whose text is part of the workload."""
         return tuple(key for key in keys if key.rpartition(".")[2] in self.Parameters.file_keys)
+
+    def of(self, raw: Mapping[str, Any]) -> "Workload[Any]":  # noqa: ARG002
+        """Return the workload for these parameters: another one if the tool has several forms of parameters."""
+        return self
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
         """Return the parameters, with this run time added if the tool takes one and the parameters do not set it."""
@@ -253,7 +206,20 @@ class ParsedWorkload(Generic[P]):
         return self.tool.own_commands(self.parameters, job)
 
     def read(self, output: ToolOutput) -> Reading:
-        return self.tool.read(self.parameters, output)
+        """Parse the tool's output. ToolOutputError if that fails, NoSpaceError if stderr shows that reason."""
+        if "No space left on device" in output.stderr:
+            with suppress(ToolOutputError, *NONSENSE):  # some tools report the place, or another reason
+                self.tool.read(self.parameters, output)
+            hint = "give the medium a larger size or the workload a smaller one"
+            raise NoSpaceError(f"{self.tool.name}: no space left on device", hint=hint)
+        try:
+            return self.tool.read(self.parameters, output)
+        except NONSENSE as error:
+            log.debug("%s", self.tool.name, exc_info=True)
+            said = f"; it printed: {tail}" if (tail := output.stderr.strip()[-200:]) else ""
+            why = f"{type(error).__name__}: {str(error)[:200]}"
+            what = f"{self.tool.name}'s output is not as documented ({why}){said}"
+            raise ToolOutputError(what) from error
 
     def windows(self, values: Mapping[str, float | None], run_s: float) -> Mapping[str, tuple[float, float]]:
         return self.tool.windows(self.parameters, values, run_s)
@@ -301,4 +267,6 @@ def traits_of(spec: WorkloadSpec) -> Traits:
 
 @lru_cache(maxsize=4096)
 def _parsed(tool: Workload[Any], parameters: str) -> ParsedWorkload[Any]:
-    return ParsedWorkload(tool=tool, parameters=tool.parse_parameters(json.loads(parameters)))
+    raw = json.loads(parameters)
+    form = tool.of(raw)
+    return ParsedWorkload(tool=form, parameters=form.parse_parameters(raw))

@@ -7,7 +7,7 @@ from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
-from fslab.units import Direction, Unit, parse_size
+from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_time
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
@@ -27,6 +27,7 @@ Reports = Sequence[Mapping[str, Any]]
 class FioFile(Workload[FioFileParameters]):
     """Runs the jobs as the file defines, in parallel or one after the other (``stonewall``), each as its own group."""
 
+    name = "fio"
     summary = "fio with a job file"
     tools: ClassVar[tuple[Tool, ...]] = (FIO,)
     Parameters = FioFileParameters
@@ -69,10 +70,7 @@ class FioFile(Workload[FioFileParameters]):
             raise ToolOutputError(
                 f"fio reports {len(reports)} jobs, but the job file has {len(jobs)}", where=REPORT
             )
-        try:
-            return _reading(jobs, reports)
-        except (LookupError, TypeError) as error:
-            raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
+        return _reading(jobs, reports)
 
     def needs(self, parameters: FioFileParameters) -> Needs:
         """Return the need for direct I/O in the directions in use."""
@@ -83,12 +81,11 @@ class FioFile(Workload[FioFileParameters]):
     def traits(self, parameters: FioFileParameters) -> Traits:
         """Return the traits of all jobs together."""
         jobs = parameters.jobs
-        sizes = {size for job in jobs for size in (job.options.get("bs") or "4k").split(",")}
         return Traits(
             reads=any("read" in job.directions for job in jobs),
             writes=any("write" in job.directions for job in jobs),
             direct=all(job.direct for job in jobs),
-            request_bytes=tuple(sorted(parse_size(size) for size in sizes)),
+            request_bytes=tuple(sorted({size for job in jobs for size in job.request_bytes})),
             parallel=sum(job.number("numjobs", 1) for job in jobs),
             working_set_bytes=sum(job.bytes for job in jobs),
             files=sum(job.number("nrfiles", 1) * job.number("numjobs", 1) for job in jobs),

@@ -14,7 +14,7 @@ from pydantic import Field, field_validator
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
 from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES, writes_through
-from fslab.workloads._fio_parameters import objection
+from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, objection
 
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
 _GLOBAL = "global"
@@ -75,6 +75,12 @@ class FileJob:
     @property
     def direct(self) -> bool:
         return bool(self.number("direct", 0)) or self.options.get("buffered") == "0"
+
+    @property
+    def request_bytes(self) -> tuple[int, ...]:
+        """Sizes of reads and of writes. An empty one, as in ``,8k``, is fio's default. A third is for trims."""
+        sizes = (self.options.get("bs") or "").split(",")[:2]
+        return tuple(parse_size(size) if size else DEFAULT_REQUEST_BYTES for size in sizes)
 
     @property
     def runtime_s(self) -> float | None:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.cell import Scalar
-from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
@@ -105,15 +104,12 @@ class FioJob(Workload[FioParameters]):
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
         job = job_of(output.files.get(REPORT, ""))
-        try:
-            metrics = job_metrics(job, parameters)
-            for direction in _directions(parameters):
-                metrics |= direction_metrics(job, direction)
-            if parameters.syncs:
-                metrics |= sync_metrics(job)
-            return _reading(job, metrics, parameters, output.files.get(RATES, ""))
-        except (LookupError, TypeError) as error:
-            raise ToolOutputError(f"fio's JSON document lacks {error}", where=REPORT) from error
+        metrics = job_metrics(job, parameters)
+        for direction in _directions(parameters):
+            metrics |= direction_metrics(job, direction)
+        if parameters.syncs:
+            metrics |= sync_metrics(job)
+        return _reading(job, metrics, parameters, output.files.get(RATES, ""))
 
     def needs(self, parameters: FioParameters) -> Needs:
         """Return the need for direct I/O in use, for fallocate if fio has no fallback, and for its largest file."""

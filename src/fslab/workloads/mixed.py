@@ -189,7 +189,7 @@ def _parts(keys: Mapping[str, Scalar], runtime: str | None) -> dict[str, dict[st
     if runtime is None:
         return found
     return {
-        name: REGISTRY.get(str(raw["tool"])).with_runtime(raw, runtime)
+        name: REGISTRY.get(str(raw["tool"])).of(raw).with_runtime(raw, runtime)
         if raw.get("tool") in REGISTRY.names()
         else raw
         for name, raw in found.items()

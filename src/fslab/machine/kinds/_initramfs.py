@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.errors import UnsupportedError
-from fslab.machine.modules import SUFFIXES
+from fslab.machine.modules import name_of
 from fslab.system import proc, sysfs
 
 # Drivers that a guest needs to start and that Debian's and Ubuntu's kernels build as modules.
@@ -63,8 +63,8 @@ def in_order(modules: Path, wanted: Sequence[str] = NEEDED) -> list[Path]:
     listed: dict[str, tuple[Path, list[str]]] = {}
     for line in (sysfs.text(modules / "modules.dep") or "").splitlines():
         file, _, needs = line.partition(":")
-        listed[_name(file)] = (modules / file, [_name(need) for need in needs.split()])
-    builtin = {_name(line) for line in (sysfs.text(modules / "modules.builtin") or "").splitlines()}
+        listed[name_of(file)] = (modules / file, [name_of(need) for need in needs.split()])
+    builtin = {name_of(line) for line in (sysfs.text(modules / "modules.builtin") or "").splitlines()}
     found: dict[str, Path] = {}
 
     def add(name: str) -> None:
@@ -104,13 +104,6 @@ def _unpacked(file: Path, scratch: Path) -> bytes:
             proc.run(["zstd", "-d", "-q", "-f", "-o", str(plain), str(file)])
             return plain.read_bytes()
     return file.read_bytes()
-
-
-def _name(path: str) -> str:
-    name = path.rsplit("/", 1)[-1]
-    for suffix in SUFFIXES:
-        name = name.removesuffix(suffix)
-    return name.replace("-", "_")
 
 
 def _entry(

@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 
 from fslab.errors import GuestError
+from fslab.system.files import opened
 
 HEADER = struct.Struct("=III")
 MAGIC, VERSION, MAX_DATA = 0xCAFEBABE, 2, 512
@@ -20,9 +21,11 @@ def ask(path: Path, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
     data = command.encode()
     if len(data) >= MAX_DATA:
         raise GuestError(f"a console command has at most {MAX_DATA - 1} bytes", where=command)
-    directory = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client:
+        with (
+            opened(path.parent, os.O_PATH | os.O_DIRECTORY) as directory,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as client,
+        ):
             client.settimeout(timeout_s)
             client.bind("")  # an abstract name, for the reply
             # Through the descriptor, because a socket's path has at most 107 bytes.
@@ -31,8 +34,6 @@ def ask(path: Path, command: str, *, timeout_s: float = TIMEOUT_S) -> str:
             return _reply(client, command)
     except OSError as error:
         raise GuestError(f"the guest's management console does not answer: {error}", where=command) from error
-    finally:
-        os.close(directory)
 
 
 def _reply(client: socket.socket, command: str) -> str:

@@ -43,9 +43,9 @@ class Monitor:
         """Close the socket. Can be called twice."""
         self._line.close()
 
-    def wait_for(self, event: str, device: str, *, timeout_s: float = TIMEOUT_S) -> None:
+    def wait_for(self, event: str, device: str) -> None:
         """Wait for an event of a device. GuestError at the timeout."""
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + TIMEOUT_S
         while True:
             for seen in self._events:
                 if seen["event"] == event and seen.get("data", {}).get("device") == device:

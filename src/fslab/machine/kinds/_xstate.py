@@ -22,10 +22,7 @@ FOREIGN_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 def needed(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Return whether this CPU has registers that older versions of User-Mode Linux do not support (AMX, APX)."""
-    for line in (sysfs.text(cpuinfo) or "").splitlines():
-        if line.startswith("flags"):
-            return bool({"amx_tile", "apx"} & set(line.split()))
-    return False
+    return bool({"amx_tile", "apx"} & set((sysfs.field(cpuinfo, "flags") or "").split()))
 
 
 def available() -> bool:

@@ -80,8 +80,9 @@ class FileSystem(ABC):
     ``repair_needs_replay``: a full repair refuses a log that was not replayed. ``repaired_statuses``: exit statuses of
     a repair that succeeded. ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device,
     the size itself slows the file system down. ``limits``: what it does not support. ``refusal``: why fslab does not
-    build it (None: it does). ``kernels``: the Linux versions that have it. ``switches``: the options that enable
-    features which ``fslab features`` finds missing by default.
+    build it (None: it does). ``mount_flags``: ``-i`` where mount(8) must not call a helper. ``kernels``: the Linux
+    versions that have it. ``switches``: the options that enable features which ``fslab features`` finds missing by
+    default.
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
@@ -99,6 +100,7 @@ class FileSystem(ABC):
     summary: ClassVar[str]
     tools: ClassVar[tuple[Tool, ...]]
     mount_type: ClassVar[str]
+    mount_flags: ClassVar[tuple[str, ...]] = ()
     min_size_bytes: ClassVar[int]
     fair_size_bytes: ClassVar[int | None] = None
     limits: ClassVar[Limits] = Limits()
@@ -128,7 +130,7 @@ class FileSystem(ABC):
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """Return the mount command line. Pure."""
-        return ["mount", "-t", self.mount_type, "-o", options, device, target]
+        return ["mount", *self.mount_flags, "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
         """Return the command that grows it, mounted at ``target``, to its device's current size; None: no command."""

@@ -22,6 +22,7 @@ class Bcachefs(FileSystem):
     summary = "copy on write, checksums, compression, snapshots, tiers"
     tools = (Tool(program="bcachefs", package="bcachefs-tools", version_argv=("version",), component=None),)
     mount_type = "bcachefs"
+    mount_flags = ("-i",)  # mount.bcachefs(8) would search all disks and can ask for a passphrase
     kernels = Kernels(since=(6, 7), last=(6, 17))
     min_size_bytes = 64 << 20
     mkfs_flags = {
@@ -40,7 +41,3 @@ class Bcachefs(FileSystem):
         """Return ``bcachefs format --force --quiet [--discard] …``."""
         wanted = ["--discard"] if discard else []
         return ["bcachefs", "format", "--force", "--quiet", *wanted, *shlex.split(options), device]
-
-    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """Return ``mount -i``, because mount.bcachefs(8) would search all disks and can ask for a passphrase."""
-        return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]

@@ -13,6 +13,7 @@ class Exfat(FileSystem):
     summary = "FAT for large memory cards: no journal, no owners"
     tools = (Tool(program="mkfs.exfat", package="exfatprogs", version_argv=("-V",)),)
     mount_type = "exfat"
+    mount_flags = ("-i",)  # a helper named mount.exfat would mount it through FUSE
     kernels = Kernels(since=(5, 7))
     min_size_bytes = 8 << 20
     limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "it has no unwritten clusters"})
@@ -28,7 +29,3 @@ class Exfat(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
         """Return ``mkfs.exfat``, which never discards."""
         return ["mkfs.exfat", *shlex.split(options), device]
-
-    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """Return ``mount -i``, because a helper named mount.exfat would mount it through FUSE."""
-        return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]

@@ -18,6 +18,7 @@ class Nilfs2(FileSystem):
     summary = "log-structured, continuous snapshots; mounted without its cleaner"
     tools = (Tool(program="mkfs.nilfs2", package="nilfs-tools", version_argv=("-V",)),)
     mount_type = "nilfs2"
+    mount_flags = ("-i",)  # mount.nilfs2(8) would start the cleaner
     min_size_bytes = 134_221_824  # the minimum that mkfs.nilfs2 2.2.9 reports for its default segments
     limits = Limits(
         lacks={
@@ -38,10 +39,6 @@ class Nilfs2(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.nilfs2 -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.nilfs2", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
-
-    def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """Return ``mount -i``, because mount.nilfs2(8) would start the cleaner."""
-        return ["mount", "-i", "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return ``nilfs-resize``, which works on mounted file systems."""

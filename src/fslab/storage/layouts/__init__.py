@@ -69,9 +69,9 @@ class Layout(ABC, Generic[O]):
     undo_kind: ClassVar[str | None] = None
     Options: type[O]
 
-    @abstractmethod
     def disks(self, options: O) -> int:
-        """Return how many devices of the medium it needs."""
+        """Return how many devices of the medium it needs: by default the option ``disks``, else 1."""
+        return int(getattr(options, "disks", 1))
 
     @abstractmethod
     def usable_bytes(self, options: O, disk_bytes: int) -> int:

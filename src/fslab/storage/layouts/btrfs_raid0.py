@@ -25,9 +25,6 @@ class BtrfsRaid0(_btrfs.OwnLayout[BtrfsRaid0Options]):
     data = "raid0"
     Options = BtrfsRaid0Options
 
-    def disks(self, options: BtrfsRaid0Options) -> int:
-        return options.disks
-
     def metadata(self, options: BtrfsRaid0Options) -> str:
         return options.metadata
 

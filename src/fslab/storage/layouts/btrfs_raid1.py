@@ -21,8 +21,5 @@ class BtrfsRaid1(_btrfs.OwnLayout[BtrfsRaid1Options]):
     data = "raid1"
     Options = BtrfsRaid1Options
 
-    def disks(self, options: BtrfsRaid1Options) -> int:
-        return options.disks
-
     def usable_bytes(self, options: BtrfsRaid1Options, disk_bytes: int) -> int:
         return options.disks * disk_bytes // COPIES

@@ -32,9 +32,6 @@ class LvmStripe(JoinedLayout[LvmStripeOptions]):
     undo_kind = "volume-group"
     Options = LvmStripeOptions
 
-    def disks(self, options: LvmStripeOptions) -> int:
-        return options.disks
-
     def usable_bytes(self, options: LvmStripeOptions, disk_bytes: int) -> int:
         return options.disks * _lvm.usable_bytes(disk_bytes)
 

@@ -17,9 +17,6 @@ class MdRaid0(_md.Md[MdRaid0Options]):
     redundant = False
     Options = MdRaid0Options
 
-    def disks(self, options: MdRaid0Options) -> int:
-        return options.disks
-
     def stripe(self, options: MdRaid0Options) -> Stripe:
         return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks)
 

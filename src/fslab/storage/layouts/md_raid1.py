@@ -23,9 +23,6 @@ class MdRaid1(_md.Md[MdRaid1Options]):
     redundant = True
     Options = MdRaid1Options
 
-    def disks(self, options: MdRaid1Options) -> int:
-        return options.disks
-
     def stripe(self, options: MdRaid1Options) -> None:  # noqa: ARG002
         return
 

@@ -24,9 +24,6 @@ class MdRaid10(_md.Md[MdRaid10Options]):
     redundant = True
     Options = MdRaid10Options
 
-    def disks(self, options: MdRaid10Options) -> int:
-        return options.disks
-
     def stripe(self, options: MdRaid10Options) -> Stripe:
         """Return the stripe that the kernel reports (drivers/md/raid10.c, raid10_set_io_opt).
 

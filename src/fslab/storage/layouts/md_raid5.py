@@ -30,9 +30,6 @@ class MdRaid5(_md.Md[MdRaid5Options]):
     redundant = True
     Options = MdRaid5Options
 
-    def disks(self, options: MdRaid5Options) -> int:
-        return options.disks
-
     def stripe(self, options: MdRaid5Options) -> Stripe:
         return Stripe(chunk_bytes=options.chunk_bytes, data_disks=options.disks - 1)
 

@@ -17,9 +17,6 @@ class Single(layouts.Layout[SingleOptions]):
     summary = "one device, used directly"
     Options = SingleOptions
 
-    def disks(self, options: SingleOptions) -> int:  # noqa: ARG002
-        return 1
-
     def usable_bytes(self, options: SingleOptions, disk_bytes: int) -> int:  # noqa: ARG002
         return disk_bytes
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from fslab.errors import MountError
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
-from fslab.system import loops, memory, mounts
+from fslab.system import loops, memory
 from fslab.units import Size, parse_size
 
 SLACK_BYTES = 4 << 20
@@ -93,14 +93,6 @@ def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
 
 
 def _mount_tmpfs(directory: Path, size_bytes: int, workspace: Workspace) -> None:
-    entry = workspace.journal.will_create("mount", str(directory))
-    workspace.exit.callback(_unmount_tmpfs, directory, workspace, entry)
+    workspace.will_mount(directory, workspace.exit)
     directory.mkdir(mode=0o700)
     workspace.run("attach", _tmpfs_argv(size_bytes, directory), failure=MountError)
-
-
-def _unmount_tmpfs(directory: Path, workspace: Workspace, entry: str) -> None:
-    mounts.unmount(directory)
-    if directory.exists():
-        directory.rmdir()
-    workspace.journal.undone(entry)

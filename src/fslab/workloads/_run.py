@@ -1,0 +1,67 @@
+"""What one run of a workload gets and yields: directories, commands, output, figures. Data only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fslab.validity.facts import WorkFacts
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """Directories, seed and page cache state of one run of a workload.
+
+    ``directory``: the workload's own empty directory on the file system under test. ``scratch``: a directory elsewhere,
+    for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
+    block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
+    the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
+    """
+
+    directory: Path
+    scratch: Path
+    seed: int
+    cold: bool = True
+    each_operation: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Commands:
+    """The commands to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
+
+    Every command runs with ``Job.directory`` as its working directory. ``outputs``: names of the report files in
+    ``Job.scratch`` that ``run`` writes; ``read`` gets their text, and the store keeps it. ``operations``: name of the
+    file that holds every operation, in a format that ``fslab.tracing.slow_operations`` reads; it is not stored.
+    ``inputs``: file name → text; these files are written to ``Job.scratch`` before ``prepare``. ``prepared``: those of
+    ``outputs`` that ``prepare`` writes, if it does nothing but write files into the job's two directories: its result
+    can be copied then. None: it may do more.
+    """
+
+    prepare: tuple[tuple[str, ...], ...] = ()
+    run: tuple[str, ...]
+    cleanup: tuple[tuple[str, ...], ...] = ()
+    outputs: tuple[str, ...] = ()
+    operations: str | None = None
+    inputs: Mapping[str, str] = field(default_factory=dict)
+    prepared: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToolOutput:
+    """Output of ``run``: its streams, its report files (name → text), and its wall time in seconds."""
+
+    stdout: str
+    stderr: str
+    files: Mapping[str, str] = field(default_factory=dict)
+    duration_s: float
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Reading(WorkFacts):
+    """What a tool's output contains: a value (None: unknown) for each declared metric, and facts about the run.
+
+    ``fslab.validity`` decides which of these facts lead to a warning; this module must not. ``latencies``: operation →
+    the percentiles that the tool reports: percent (50.0 … 99.99) → ns.
+    """
+
+    metrics: Mapping[str, float | None]
+    latencies: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
