@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from fslab.api.retention import outdated
 from fslab.cli import app
+from fslab.errors import BusyError
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 
@@ -62,3 +63,12 @@ def test_the_command_deletes_only_when_told(filled: Store, url: str) -> None:
     )
     assert len(json.loads(done.stdout)["deleted"]) == 6
     assert len(filled.campaigns()) == len(before) - 6
+
+
+def test_a_campaign_that_runs_elsewhere_is_deleted_only_by_force(filled: Store, url: str) -> None:
+    argv = ["delete", "running", "--yes", "--store", url]
+    refused = CliRunner().invoke(app, argv)
+    assert isinstance(refused.exception, BusyError)
+    assert "running" in {each.id for each in filled.campaigns()}
+    assert CliRunner().invoke(app, [*argv, "--force"]).exit_code == 0
+    assert "running" not in {each.id for each in filled.campaigns()}

@@ -1,7 +1,6 @@
 """Claims of a study, evaluated by its published figures and by the trials of a campaign."""
 
 from pathlib import Path
-from typing import Any
 
 from fslab import texts
 from fslab.analysis.pairs import looks_of
@@ -90,11 +89,9 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
 
 def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
     """Return the cells of a campaign, and an evaluator that uses its trials."""
-
     records = store.trials(campaign.id)
-    facts: dict[str, Any] = {**campaign.machine, **(records[0].provenance.machine if records else {})}
     impossible = {cell.id: why for cell in campaign.cells if (why := why_not(cell))}
-    scope = Scope(cells=campaign.cells, memory_bytes=facts.get("memory_bytes"))
+    scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
     return scope, Evaluator(
         trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
     )

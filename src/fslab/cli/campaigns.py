@@ -48,10 +48,17 @@ def delete(
         list[str], typer.Argument(help="Complete ids or names; not 'last', and no beginnings of ids.")
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also those that run elsewhere according to the store.")
+    ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab export."""
-    from fslab.api.stores import Store, is_running
+    """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab export.
+
+    A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
+    says so until it ends. --force deletes it.
+    """
+    from fslab.api.stores import CampaignStatus, Store, as_it_is, is_running
 
     with Store.open(store, create=False) as opened:
         found = {}  # by id: two words may mean one campaign
@@ -63,6 +70,11 @@ def delete(
                 )
             if is_running(campaign.id):
                 raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
+            if not force and as_it_is(campaign, opened).status is CampaignStatus.RUNNING:
+                raise BusyError(
+                    f"campaign {campaign.id} is running on another machine, or another user runs it",
+                    hint="if that is no longer so: --force",
+                )
             found[campaign.id] = campaign
         for campaign in found.values():
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"

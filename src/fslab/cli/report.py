@@ -13,6 +13,7 @@ import typer
 from fslab import names, outputs
 from fslab.cli.common import StoreOption, say
 from fslab.errors import UsageError
+from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.report.page.model import Page
@@ -135,7 +136,8 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
 def _write_figures(page: Page, directory: Path) -> None:
     from fslab.api.pages import write_figures
 
-    say(f"{len(write_figures(page, directory))} figures in {directory}", err=True)
+    written = write_figures(page, directory)
+    say(f"{counted(len({path.stem for path in written}), 'figure')} in {directory}", err=True)
 
 
 def _put(text: str, output: Path | None) -> None:
