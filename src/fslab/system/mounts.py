@@ -147,11 +147,8 @@ def flush(directory: Path) -> None:
 
 def sync(path: Path) -> None:
     """Call fsync on a file or a directory."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
+    with opened(path) as descriptor:
         os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _unescape(text: str) -> str:
