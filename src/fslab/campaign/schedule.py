@@ -90,10 +90,11 @@ class Schedule:
         """Plan blocks for open claims; then, once, cells that no claim is about; then blocks for tentative verdicts.
 
         Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell. Claims that
-        did not begin with the campaign get a first block; from then on, they are open claims like others.
+        did not begin with the campaign get a first block for themselves, before time goes to those that the first
+        analysis left open; from then on, they are open claims like others.
         """
         if self.later:
-            wanted, self.later = wanted | self.later, frozenset()
+            wanted, self.later = self.later, frozenset()
             self._plan(self.blocks + 1, wanted)
             return
         if self.idle and (claims.firming or not wanted):
