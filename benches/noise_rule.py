@@ -37,7 +37,7 @@ class Case:
     """One metric of a campaign: ``workloads``, each with ``cells`` cells whose noise ``draw`` returns.
 
     ``unlike``: standard deviation of the logarithm of a factor of the noise of each workload. ``odd``: compare only
-    pairs that contain the first cell.
+    pairs that contain the first cell. ``both``: compare only the first two cells.
     """
 
     name: str
@@ -46,6 +46,7 @@ class Case:
     workloads: int = 1
     unlike: float = 0.0
     odd: bool = False
+    both: bool = False
 
 
 def normal(random: np.random.Generator, cells: int, blocks: int) -> Floats:
@@ -94,6 +95,8 @@ CASES = (
     Case(name="half of the cells 4 times as noisy", draw=louder(lambda cells: cells // 2, 4)),
     Case(name="one of 20 cells 5 times as noisy, all pairs", draw=louder(lambda _: 1, 5)),
     Case(name="the same, its own pairs", draw=louder(lambda _: 1, 5), odd=True),
+    Case(name="two of 20 cells a tenth as noisy, all pairs", draw=louder(lambda _: 2, 0.1)),
+    Case(name="the same, the two beside each other", draw=louder(lambda _: 2, 0.1), both=True),
 )
 
 
@@ -110,6 +113,7 @@ def row(case: Case, blocks: int, groups: int) -> list[str]:
         prior = fit([[dict(enumerate(map(float, cell))) for cell in cells] for cells in drawn])
         assert prior is not None
         pairs = [pair for pair in combinations(range(case.cells), 2) if not case.odd or 0 in pair]
+        pairs = pairs[:1] if case.both else pairs
         chosen = random.permutation(len(pairs))[:PAIRS]
         samples = np.array([drawn[0][pairs[each][0]] - drawn[0][pairs[each][1]] for each in chosen])
         own = samples.var(axis=1, ddof=1)
@@ -132,7 +136,7 @@ def tables(groups: int) -> str:
         "data", "blocks", *(f"false at {100 * level:g} %" for level in LEVELS),
         *(f"width at {100 - 100 * level:g} %" for level in LEVELS),
     ]  # fmt: skip
-    rows = [row(case, blocks, groups) for case in CASES for blocks in (3, 5)]
+    rows = [row(case, blocks, groups) for case in CASES for blocks in (3, 5, 8)]
     about = (
         f"Cells without a difference, {groups} campaigns of each kind. *False*: comparisons that show a difference, "
         "in %, without / with the noise of other cells. *Width*: of the interval, with it ÷ without."

@@ -52,6 +52,17 @@ def test_a_variance_of_another_size_stays() -> None:
     assert freedom[0] == pytest.approx(2, abs=0.01)
 
 
+def test_a_variance_that_chance_hardly_makes_so_small_stays() -> None:
+    """Of eight blocks. Three blocks never show that: their values may agree because they have few digits."""
+    found, freedom = moderated(np.array([1e-4]), 7, PRIOR)
+    assert found[0] == pytest.approx(1e-4, rel=0.01)
+    assert freedom[0] == pytest.approx(7, abs=0.01)
+    usual, _ = moderated(np.array([0.05]), 7, PRIOR)
+    assert usual[0] == pytest.approx((10 * 1.0 + 7 * 0.05) / 17)
+    few, _ = moderated(np.array([1e-12]), 2, PRIOR)
+    assert few[0] > 0.8
+
+
 def test_the_prior_counts_less_the_larger_the_variance() -> None:
     variances = np.array([0.1, 1.0, 5.0, 10.0, 30.0, 100.0])
     found, freedom = moderated(variances, 2, PRIOR)

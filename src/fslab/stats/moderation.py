@@ -16,7 +16,7 @@ from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, fdtrc, polygamma
+from scipy.special import digamma, fdtr, fdtrc, polygamma
 
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import PAIRS_LEAST
@@ -24,19 +24,24 @@ from fslab.stats.paired import PAIRS_LEAST
 Floats = NDArray[np.float64]
 
 VARIANCES_LEAST = 3  # fewer independent variances do not show how similar they are
+QUIET_FREEDOM = 4  # fewer trials agree by chance, or because the figure has few digits
+QUIET_ONCE_IN = 10_000  # an error that is small beside that of any level at which comparisons are made
 _ROUNDS = 15
 
 
 def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tuple[Floats, Floats]:
     """Return moderated variances and degrees of freedom, one of each per sample.
 
-    A small variance is never kept: a few trials that agree by chance do not show that a cell has little noise.
+    A small variance counts by itself only if chance makes fewer than one in ``QUIET_ONCE_IN`` so small: a few trials
+    that agree do not show that a cell has little noise. Intervals then miss the truth by at most that share more often.
     """
     if prior is None:
         return variances, np.full(len(variances), float(freedom))
     worth = min(prior.freedom, prior.most)
-    by_chance = fdtrc(freedom, worth, variances / prior.variance)
-    worths = worth * np.minimum(1.0, prior.among * by_chance)
+    ratios = variances / prior.variance
+    worths = worth * np.minimum(1.0, prior.among * fdtrc(freedom, worth, ratios))
+    if freedom >= QUIET_FREEDOM:
+        worths = worths * np.minimum(1.0, QUIET_ONCE_IN * fdtr(freedom, worth, ratios))
     joined = (worths * prior.variance + freedom * variances) / (worths + freedom)
     return joined, np.maximum(float(freedom), np.minimum(worths + freedom, prior.most))
 
