@@ -46,7 +46,8 @@ class Case:
     follow, and of something else that all figures of a block have in common. ``lost``: share of the trials that are
     missing. ``early``: the first cell has the first half of the blocks only, and all becomes faster by one standard
     deviation from block to block; then only its pairs are compared. ``others``: the shares that the speed explains in
-    further workloads of the tool; all are compared.
+    further workloads of the tool; all are compared. ``kind``: cells of a kind (a layout), or 0. ``still``: the first
+    kind does not follow the speed, and has half of the noise; then only its cells are compared, with each other.
     """
 
     name: str
@@ -58,6 +59,12 @@ class Case:
     lost: float = 0.0
     early: bool = False
     others: tuple[float, ...] = ()
+    kind: int = 0
+    still: bool = False
+
+    @property
+    def kinds(self) -> list[str]:
+        return [str(cell // self.kind if self.kind else 0) for cell in range(self.cells)]
 
 
 CASES = (
@@ -84,6 +91,8 @@ CASES = (
         cells=3,
         others=(0.75, 0.75, 0.0, 0.0, 0.0, 0.0),
     ),
+    Case(name="75 %, 5 layouts of 4 cells", cells=20, kind=4),
+    Case(name="the same, the cells of one layout do not follow the speed", cells=20, kind=4, still=True),
     Case(name="75 %, one of 20 cells slows the loop by 0.1 s.d.", cells=20, own=0.1),
     Case(name="75 %, one of 20 cells slows the loop by 0.3 s.d.", cells=20, own=0.3),
     Case(name="75 %, one of 20 cells slows the loop by 1 s.d.", cells=20, own=1.0),
@@ -106,6 +115,8 @@ def campaign(random: np.random.Generator, case: Case, blocks: int) -> tuple[Floa
     slow = bursts(random, shape) + case.hour * random.normal(size=(1, blocks))
     felt = np.exp(case.unlike * random.normal(size=(case.cells, 1)))
     figure = -np.sqrt(case.explained) * felt * slow + np.sqrt(1 - case.explained) * random.normal(size=shape)
+    if case.still:
+        figure[: case.kind] = 0.5 * random.normal(size=(case.kind, blocks))
     figure += case.hour * random.normal(size=(1, blocks))
     seen = slow.copy()
     seen[0] += case.own
@@ -122,7 +133,9 @@ def by_block(values: Floats) -> list[dict[int, float]]:
     ]
 
 
-def corrected(drawn: Sequence[tuple[Floats, Floats]]) -> list[list[dict[int, float]] | None]:
+def corrected(
+    drawn: Sequence[tuple[Floats, Floats]], kinds: list[str]
+) -> list[list[dict[int, float]] | None]:
     """Return the corrected figures of each workload; None where the rule does not correct."""
     workloads = [
         [
@@ -131,7 +144,7 @@ def corrected(drawn: Sequence[tuple[Floats, Floats]]) -> list[list[dict[int, flo
         ]
         for seen, figure in drawn
     ]
-    return adjusted(workloads, 0.0)
+    return adjusted(workloads, 0.0, [kinds] * len(workloads))
 
 
 def interval(
@@ -158,20 +171,23 @@ def row(case: Case, blocks: int, groups: int) -> list[str]:
             campaign(random, replace(case, explained=each), blocks) for each in (case.explained, *case.others)
         ]
         plain = [by_block(figure) for _, figure in drawn]
-        after = corrected(drawn)
+        after = corrected(drawn, case.kinds)
         used += sum(each is not None for each in after)
         pairs = [
-            pair for pair in combinations(range(case.cells), 2) if not (case.own or case.early) or 0 in pair
-        ]
+            pair for pair in combinations(range(case.kind if case.still else case.cells), 2)
+            if not (case.own or case.early) or 0 in pair
+        ]  # fmt: skip
         chosen = [pairs[each] for each in random.permutation(len(pairs))[:PAIRS]]
         # As in analysis.basis: corrected figures have the noise of corrected ones, others that of all as measured.
         measured, known = fit(plain), fit([each for each in after if each is not None])
         for way in range(2):
-            values = [
-                (own, measured) if new is None or way == 0 else (new, known)
+            compared = [
+                interval(own[a], own[b], measured)
+                if new is None or way == 0 or not (new[a] and new[b])
+                else interval(new[a], new[b], known)
                 for own, new in zip(plain, after, strict=True)
+                for a, b in chosen
             ]
-            compared = [interval(own[a], own[b], prior) for own, prior in values for a, b in chosen]
             found = [one for one in compared if one is not None]
             hits[way] += [sum(p_value < level for p_value, _ in found) for level in LEVELS]
             widths[way] += sum(width for _, width in found)

@@ -32,8 +32,9 @@ def watched(record: TrialRecord, rates: list[float], **changes: object) -> Trial
 
 
 def campaign(
-    *, seed: int = 1, slower: float = 1.0, follows: float = 0.9, names: Sequence[str] = NAMES
-) -> list[TrialRecord]:
+    *, seed: int = 1, slower: float = 1.0, follows: float = 0.9, names: Sequence[str] = NAMES,
+    layout: str = "single",
+) -> list[TrialRecord]:  # fmt: skip
     """Return trials of cells whose figures follow the CPU's speed; those of xfs are ``slower`` times as high."""
     chance = Random(seed)
     found = []
@@ -42,7 +43,7 @@ def campaign(
         noise = [chance.gauss(0, 0.005) for _ in speeds]
         level = slower if name == "xfs" else 1.0
         values = [level * exp(follows * log(speed) + own) for speed, own in zip(speeds, noise, strict=True)]
-        for record, speed in zip(trials(cell(name), values), speeds, strict=True):
+        for record, speed in zip(trials(cell(name, layout={"layout": layout}), values), speeds, strict=True):
             found.append(watched(record, [1e6 * speed]))
     return found
 
@@ -146,6 +147,14 @@ def test_figures_of_two_media_do_not_share_a_slope_and_are_compared_as_measured(
     assert basis.corrected(METRIC, there) is not None
     assert basis.of([(METRIC, here, 1.0), (METRIC, there, -1.0)]).corrected() is None
     assert basis.of([(METRIC, there, 1.0), (METRIC, away[-1].cell, -1.0)]).corrected() is not None
+
+
+def test_a_layout_on_which_figures_do_not_follow_the_speed_is_compared_as_measured() -> None:
+    """A disk limits the figures of one layout, the CPU those of the other."""
+    fast, slow = campaign(layout="md-raid0"), campaign(seed=2, follows=0.0)
+    correction = SpeedCorrection(trials=[*fast, *slow])
+    assert correction.corrected(METRIC, fast[0].cell) is not None
+    assert correction.corrected(METRIC, slow[0].cell) is None
 
 
 def test_in_a_mean_of_ratios_each_ratio_has_its_own_basis() -> None:

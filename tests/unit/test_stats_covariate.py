@@ -208,3 +208,27 @@ def test_no_workloads_and_empty_workloads_have_no_answer() -> None:
 def spread(cells: list[dict[int, float]]) -> float:
     """Return the standard deviation of the differences between the first two cells by block."""
     return stdev(cells[0][block] - cells[1][block] for block in cells[0])
+
+
+def test_a_kind_that_does_not_follow_the_covariate_stays_as_measured_and_does_not_change_the_slope() -> None:
+    follow, still = cells(1, slope=-0.5), cells(2, slope=0.0, cells=3)
+    given = [*follow, *still]
+    (found,) = covariate.adjusted([given], 0.0, [["many"] * 6 + ["one"] * 3])
+    alone = adjusted(follow)
+    assert found is not None
+    assert alone is not None
+    assert found[6:] == [{}, {}, {}]
+    assert [*found[0].values()] == pytest.approx([*alone[0].values()])
+    assert adjusted(given) != found
+
+
+def test_kinds_that_follow_it_alike_change_nothing() -> None:
+    given = cells(1, slope=-0.5, cells=9)
+    assert covariate.adjusted([given], 0.0, [["many"] * 6 + ["one"] * 3]) == covariate.adjusted([given], 0.0)
+
+
+def test_too_few_trials_do_not_show_that_a_kind_is_unlike_the_others() -> None:
+    given = [*cells(1, slope=-0.5), *cells(2, slope=0.0, cells=2, blocks=4)]
+    (found,) = covariate.adjusted([given], 0.0, [["many"] * 6 + ["one"] * 2])
+    assert found is not None
+    assert all(found)

@@ -45,7 +45,7 @@ class SpeedCorrection:
     def corrected(self, metric: str, cell: Cell) -> CorrectedFigure | None:
         """Return the cell's values as they would be if the CPU had been as fast in all trials of its group.
 
-        None unless the metric follows the speed, and the speed of each of the cell's trials is known.
+        None unless the metric follows the speed on the cell's layout, and the speed of each of its trials is known.
         """
         if metric not in self._found:
             self._found[metric] = self._of_metric(metric)
@@ -77,10 +77,11 @@ class SpeedCorrection:
             reference = fmean(
                 x for of_workload in own for of_cell in of_workload for x, _ in of_cell.values()
             )
-            for alike, logs in zip(workloads, adjusted(own, reference), strict=True):
+            kinds = [[_kind(cell) for cell in alike] for alike in workloads]
+            for alike, logs in zip(workloads, adjusted(own, reference, kinds), strict=True):
                 number = next(group)
                 for cell, values in zip(alike, logs or [], strict=logs is not None):
-                    if cell.id not in unknown:
+                    if values and cell.id not in unknown:
                         corrected = {block: exp(value) for block, value in values.items()}
                         found[cell.id] = CorrectedFigure(values=corrected, group=number)
         return found
@@ -97,6 +98,11 @@ def _alike(cells: Iterable[Cell]) -> Iterable[list[list[Cell]]]:
         for place, alike in places.items():
             found[place].append(alike)
     return found.values()
+
+
+def _kind(cell: Cell) -> str:
+    """Return what may decide how much a figure follows the CPU: what the device is made of, not the file system."""
+    return f"{cell.stack.layout} {sorted(cell.stack.layout_options.items())}"
 
 
 def _slowness(trial: TrialRecord, metric: str) -> float | None:

@@ -12,17 +12,19 @@ something is compared.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import hypot, sqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import fdtrc
+from scipy.special import fdtrc, stdtr
 
 # With fewer degrees of freedom, the slope's own error costs more than 10 % of the variance.
 FREEDOM_LEAST = 12
 T_LEAST = 3.0  # |slope| ÷ its standard error; a covariate that explains nothing would only add noise
 P_LEAST = 0.05
 X_LEAST = 1e-4  # standard deviation of x; less shows nothing
+KIND_FREEDOM_LEAST = 6
+KIND_P = 0.001  # a workload has many kinds; a kind that is left out by mistake only stays as measured
 
 Floats = NDArray[np.float64]
 Labels = NDArray[np.intp]
@@ -112,6 +114,22 @@ class _TwoWayFit:
         )
         self.usable = not self.sums.differs()
 
+    def unlike(self, kinds: Sequence[str]) -> set[int]:
+        """Return the cells of the kind whose slope differs most from that of the others, if by more than chance.
+
+        Of two kinds, the one with fewer trials is unlike the other.
+        """
+        of_places, places = np.array([kinds[cell] for cell, _ in self.places]), np.array(self.places)
+        chances: dict[str, tuple[float, int]] = {}
+        for kind in set(of_places.tolist()):
+            own = of_places == kind
+            lines = [_line(self.both[part], places[part]) for part in (own, ~own) if part.any()]
+            chances[kind] = (_chance(lines), int(own.sum()))
+        most = min(chances, key=chances.__getitem__)
+        return (
+            {cell for cell, _ in self.places if kinds[cell] == most} if chances[most][0] < KIND_P else set()
+        )
+
     def adjusted(self, slope: _Slope, reference: float) -> Adjusted:
         values = self.both[:, 1] - slope.value * (self.both[:, 0] - reference)
         values += (slope.stretch - 1) * (self.rest[:, 1] - slope.value * self.rest[:, 0])
@@ -121,12 +139,18 @@ class _TwoWayFit:
         return found
 
 
-def adjusted(workloads: Sequence[Sequence[Points]], reference: float) -> list[Adjusted | None]:
+def adjusted(
+    workloads: Sequence[Sequence[Points]], reference: float, kinds: Sequence[Sequence[str]] | None = None
+) -> list[Adjusted | None]:
     """Return the y of all trials as if x had been ``reference``.
 
     ``workloads``: for each workload its cells, and of each cell the pairs (x, y) by block. Cells of one workload are
     compared; a block is of one workload. A workload whose own slope is not clear, or that has too few trials for one,
     gets the slope of all workloads together if it varies less with it.
+
+    ``kinds``: the kind of each cell. A kind may follow x unlike the others: one disk limits a figure, and on five the
+    processor does. If its own slope clearly differs, its cells have no adjusted values (an empty mapping), and the
+    slope is that of the others. The kind that differs most is taken out first, then the slope is estimated again.
 
     The noise of the adjusted values includes the slope's own error: what cells and blocks leave of them is stretched by
     1 + 2/f. Half of it is what f degrees of freedom cost on average (the slope uses up one of f + 1, and its error adds
@@ -137,19 +161,59 @@ def adjusted(workloads: Sequence[Sequence[Points]], reference: float) -> list[Ad
     noise), and for one whose x differs between cells by more than chance: then the cells themselves may cause it, and a
     correction could remove a difference that is real.
     """
+    left = [list(cells) for cells in workloads]
+    found = _fits(left)
+    while kinds is not None:
+        unlike = [fit.unlike(own) if slope else set() for (fit, slope), own in zip(found, kinds, strict=True)]
+        if not any(unlike):
+            break
+        left = [
+            [{} if cell in gone else points for cell, points in enumerate(cells)]
+            for cells, gone in zip(left, unlike, strict=True)
+        ]
+        found = _fits(left)
+    return [None if slope is None else fit.adjusted(slope, reference) for fit, slope in found]
+
+
+def _fits(workloads: Sequence[Sequence[Points]]) -> list[tuple[_TwoWayFit, _Slope | None]]:
+    """Return the fit of each workload, and the slope by which it is adjusted."""
     found = [_TwoWayFit(cells) for cells in workloads]
     usable = [each for each in found if each.usable]
     if not usable:
-        return [None] * len(found)
+        return [(each, None) for each in found]
     together = sum((each.sums for each in usable[1:]), usable[0].sums)
     common = None if together.differs() else together.slope()
-    answer: list[Adjusted | None] = []
+    answer: list[tuple[_TwoWayFit, _Slope | None]] = []
     for each in found:
         slope = each.sums.slope() if each.usable else None
         if slope is None and each.usable and common is not None and each.sums.gains(common):
             slope = common
-        answer.append(None if slope is None else each.adjusted(slope, reference))
+        answer.append((each, slope))
     return answer
+
+
+def _line(both: Floats, places: Labels) -> tuple[float, float, int] | None:
+    """Return the slope of these pairs (x, y), its standard error and its degrees of freedom; None if they are too few.
+
+    ``places``: (cell, block) of each pair.
+    """
+    of_cells, of_blocks = (np.unique(labels, return_inverse=True)[1] for labels in places.T)
+    rest, rank = _rest(both, of_cells, of_blocks)
+    freedom = len(both) - rank - 1
+    (xx, xy), (_, yy) = (rest.T @ rest).tolist()
+    if freedom < KIND_FREEDOM_LEAST or xx <= X_LEAST**2 * freedom:
+        return None
+    return xy / xx, sqrt(max(yy - xy * xy / xx, 0.0) / freedom / xx), freedom
+
+
+def _chance(lines: Sequence[tuple[float, float, int] | None]) -> float:
+    """Return the probability that two slopes differ so much by chance; 1 if it is unknown."""
+    known = [line for line in lines if line is not None]
+    if len(known) < 2:
+        return 1.0
+    (one, error, freedom), (other, other_error, other_freedom) = known
+    distance, both = abs(one - other), hypot(error, other_error)
+    return float(2 * stdtr(min(freedom, other_freedom), -distance / both)) if both else float(distance == 0)
 
 
 def _rest(values: Floats, of_cells: Labels, of_blocks: Labels) -> tuple[Floats, int]:
