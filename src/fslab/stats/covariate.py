@@ -35,6 +35,7 @@ Adjusted = list[dict[int, float]]
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Slope:
     value: float
+    error: float
     freedom: int
 
     @property
@@ -64,14 +65,19 @@ class _Residuals:
             between_freedom=self.between_freedom + other.between_freedom,
         )  # fmt: skip
 
-    def slope(self) -> _Slope | None:
-        """Return the slope; None if it is not clear, or there are too few trials."""
+    def line(self, least: int) -> _Slope | None:
+        """Return the slope; None with fewer than ``least`` degrees of freedom, or if x hardly varies."""
         freedom = self.freedom - 1
-        if freedom < FREEDOM_LEAST or self.xx <= X_LEAST**2 * freedom:
+        if freedom < least or self.xx <= X_LEAST**2 * freedom:
             return None
         value = self.xy / self.xx
         error = sqrt(max(self.yy - value * self.xy, 0.0) / freedom / self.xx)
-        return _Slope(value=value, freedom=freedom) if abs(value) >= T_LEAST * error else None
+        return _Slope(value=value, error=error, freedom=freedom)
+
+    def slope(self) -> _Slope | None:
+        """Return the slope; None if it is not clear, or there are too few trials."""
+        found = self.line(FREEDOM_LEAST)
+        return found if found is not None and abs(found.value) >= T_LEAST * found.error else None
 
     def differs(self) -> bool:
         """Return whether x differs between cells by more than chance (F test)."""
@@ -96,39 +102,27 @@ class _TwoWayFit:
         self.usable = 2 * len(np.unique(self.both[:, 1])) >= len(self.both) > 0
         if not self.usable:
             return
-        of_cells, of_blocks = (
-            np.unique(labels, return_inverse=True)[1] for labels in np.array(self.places).T
-        )
-        self.rest, rank = _rest(self.both, of_cells, of_blocks)
-        (xx, xy), (_, yy) = (self.rest.T @ self.rest).tolist()
-        counts = np.bincount(of_blocks)
-        means = np.bincount(of_blocks, self.both[:, 0]) / counts
-        between = float(((self.both[:, 0] - means[of_blocks]) ** 2).sum()) - xx
-        self.sums = _Residuals(
-            xx=xx,
-            xy=xy,
-            yy=yy,
-            freedom=len(self.both) - rank,
-            between=between,
-            between_freedom=rank - len(counts),
-        )
+        self.rest, self.sums = _residuals(self.both, np.array(self.places))
         self.usable = not self.sums.differs()
 
     def unlike(self, kinds: Sequence[str]) -> set[int]:
         """Return the cells of the kind whose slope differs most from that of the others, if by more than chance.
 
-        Of two kinds, the one with fewer trials is unlike the other.
+        Two kinds differ from each other alike: it is the one with fewer trials then, or the one with the flatter slope.
         """
         of_places, places = np.array([kinds[cell] for cell, _ in self.places]), np.array(self.places)
-        chances: dict[str, tuple[float, int]] = {}
+        found: list[tuple[float, int, float, str]] = []
         for kind in set(of_places.tolist()):
             own = of_places == kind
-            lines = [_line(self.both[part], places[part]) for part in (own, ~own) if part.any()]
-            chances[kind] = (_chance(lines), int(own.sum()))
-        most = min(chances, key=chances.__getitem__)
-        return (
-            {cell for cell, _ in self.places if kinds[cell] == most} if chances[most][0] < KIND_P else set()
-        )
+            if not own.all():
+                slopes = [
+                    _residuals(self.both[mask], places[mask])[1].line(KIND_FREEDOM_LEAST)
+                    for mask in (own, ~own)
+                ]
+                flat = abs(slopes[0].value) if slopes[0] else 0.0
+                found.append((_chance(slopes), int(own.sum()), flat, kind))
+        chance, _, _, most = min(found, default=(1.0, 0, 0.0, ""))
+        return {cell for cell, _ in self.places if kinds[cell] == most} if chance < KIND_P else set()
 
     def adjusted(self, slope: _Slope, reference: float) -> Adjusted:
         values = self.both[:, 1] - slope.value * (self.both[:, 0] - reference)
@@ -192,28 +186,28 @@ def _fits(workloads: Sequence[Sequence[Points]]) -> list[tuple[_TwoWayFit, _Slop
     return answer
 
 
-def _line(both: Floats, places: Labels) -> tuple[float, float, int] | None:
-    """Return the slope of these pairs (x, y), its standard error and its degrees of freedom; None if they are too few.
-
-    ``places``: (cell, block) of each pair.
-    """
-    of_cells, of_blocks = (np.unique(labels, return_inverse=True)[1] for labels in places.T)
-    rest, rank = _rest(both, of_cells, of_blocks)
-    freedom = len(both) - rank - 1
-    (xx, xy), (_, yy) = (rest.T @ rest).tolist()
-    if freedom < KIND_FREEDOM_LEAST or xx <= X_LEAST**2 * freedom:
-        return None
-    return xy / xx, sqrt(max(yy - xy * xy / xx, 0.0) / freedom / xx), freedom
-
-
-def _chance(lines: Sequence[tuple[float, float, int] | None]) -> float:
-    """Return the probability that two slopes differ so much by chance; 1 if it is unknown."""
-    known = [line for line in lines if line is not None]
+def _chance(slopes: Sequence[_Slope | None]) -> float:
+    """Return the probability that two slopes differ so much by chance; 1 if one is unknown."""
+    known = [slope for slope in slopes if slope is not None]
     if len(known) < 2:
         return 1.0
-    (one, error, freedom), (other, other_error, other_freedom) = known
-    distance, both = abs(one - other), hypot(error, other_error)
-    return float(2 * stdtr(min(freedom, other_freedom), -distance / both)) if both else float(distance == 0)
+    one, other = known
+    distance, error = abs(one.value - other.value), hypot(one.error, other.error)
+    freedom = min(one.freedom, other.freedom)
+    return float(2 * stdtr(freedom, -distance / error)) if error else float(distance == 0)
+
+
+def _residuals(both: Floats, places: Labels) -> tuple[Floats, _Residuals]:
+    """Return what cells and blocks leave of the pairs (x, y), and its sums; ``places``: (cell, block) of each pair."""
+    of_cells, of_blocks = (np.unique(labels, return_inverse=True)[1] for labels in places.T)
+    rest, rank = _rest(both, of_cells, of_blocks)
+    (xx, xy), (_, yy) = (rest.T @ rest).tolist()
+    counts = np.bincount(of_blocks)
+    means = np.bincount(of_blocks, both[:, 0]) / counts
+    between = float(((both[:, 0] - means[of_blocks]) ** 2).sum()) - xx
+    return rest, _Residuals(
+        xx=xx, xy=xy, yy=yy, freedom=len(both) - rank, between=between, between_freedom=rank - len(counts)
+    )
 
 
 def _rest(values: Floats, of_cells: Labels, of_blocks: Labels) -> tuple[Floats, int]:
