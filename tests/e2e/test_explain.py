@@ -51,7 +51,7 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
     assert first["text"] in page
 
     traced = campaign("explain", "last", "--trace")
-    assert traced.stderr.count("traced direct on") == 2, traced.stderr
+    assert traced.stderr.count("traced: direct on") == 2, traced.stderr
     assert len(campaign.trials()) == trials, "a traced trial is no trial of the campaign"
 
     found = campaign.json(

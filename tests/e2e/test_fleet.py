@@ -34,6 +34,7 @@ workloads:
 trials: 5
 """
 CELLS = 2
+TRIALS = 5  # of each
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from tests import fleet_lab
-from tests.e2e.test_fleet import CELLS, STUDY, check_results, measured
+from tests.e2e.test_fleet import CELLS, STUDY, TRIALS, check_results, measured
 from tests.limits import LIMIT_S, wait_for
 
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.unaffected]
@@ -111,7 +111,7 @@ def test_clocks_that_are_an_hour_off(two: fleet_lab.Lab, study: Path, shift: Pat
     behind.go_on()
     out, errors = run.communicate(timeout=LIMIT_S)
     assert run.returncode == 0, errors
-    check_results(two, json.loads(out), CELLS * 8)
+    check_results(two, json.loads(out), CELLS * TRIALS)
 
 
 def test_another_version_of_fslab(two: fleet_lab.Lab, study: Path, tmp_path: Path) -> None:
@@ -266,7 +266,7 @@ def test_the_share_of_a_lost_machine_moves(two: fleet_lab.Lab, study: Path) -> N
     assert run.returncode == 0, errors
     lost.go_on()
     found = sorted((each["name"], each["status"], each["trials"]) for each in json.loads(out)["machines"])
-    assert found == [("lab1", "finished", CELLS * 8)] * 2 + [("lab2", "moved", 0)]
+    assert found == [("lab1", "finished", CELLS * TRIALS)] * 2 + [("lab2", "moved", 0)]
     wait_for(lambda: "cancelled or taken over" in lost.log)
     shown = two.json("fleet", "status", json.loads(out)["run"])["assignments"]
     (moved,) = (each for each in shown if each["status"] == "moved")

@@ -9,6 +9,7 @@ import select
 import shutil
 import signal
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,12 @@ def write(path: Path, run: str) -> Path:
 def servers(own: Path) -> list[int]:
     campaigns = [path.stem for path in (own / "state").rglob("*.jsonl")]
     found = [pid for campaign in campaigns for pid in proc.marked_processes(campaign)]
-    return [pid for pid in found if b"fslab-disk" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    servers = []
+    for pid in found:
+        with suppress(FileNotFoundError, ProcessLookupError):  # a command of the campaign that has just ended
+            if b"fslab-disk" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                servers.append(pid)
+    return servers
 
 
 @pytest.mark.alone
@@ -142,7 +148,7 @@ def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool)
         process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
-    fslab("clean")
+        fslab("clean")
     assert not settled(own)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from fslab.analysis.campaign_comparison import ALL, Results, compare_results, re
 from fslab.analysis.matching import MatchedBy, chosen, match
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
-from fslab.record import Provenance
+from fslab.record import Provenance, TrialRecord
 
 
 class TestPartners:
@@ -147,6 +148,31 @@ class TestFacts:
             "dirty_bytes": (("1048576",), ("0",)),
             "dirty_ratio": (("0",), ("20",)),
         }
+
+    def test_what_a_trial_measured_on_its_disks_is_no_condition(self) -> None:
+        """Counters of a virtual disk differ in each trial, as does how fslab prepared it. A model's figures do not."""
+
+        def on(disks: Sequence[Mapping[str, object]], **more: object) -> list[TrialRecord]:
+            return [
+                trial.model_copy(update={"provenance": Provenance(
+                    machine=FACTS, device={"virtual_disks": disks, "parts": [{"path": f"/dev/loop{block}"}], **more})})
+                for block, trial in enumerate(trials(cell(), around(1)))
+            ]  # fmt: skip
+
+        disk = {
+            "profile": "hdd-7200",
+            "figures": {"rpm": 7200, "about": "7200 rpm"},
+            "statistics": {"reads": 7},
+        }
+        other = {**disk, "statistics": {"reads": 8}, "fidelity": {"round_trip_ns": 9}}
+        a = on([disk, disk])
+        same = on([other, disk], memory_held_bytes=1 << 20, files_copied_from_cell="1234")
+        assert compared(a, same).differences == ()
+        slow = on([disk, {**disk, "figures": {"rpm": 5400}}])
+        (found,) = refused(compared(a, slow))
+        assert (found.fact, found.a, found.b) == (
+            "device.virtual_disks.figures.rpm", ("7200",), ("5400", "7200"),
+        )  # fmt: skip
 
     def test_devices_and_tools_matter_and_the_name_of_a_device_does_not(self) -> None:
         a, b = trials(cell(), around(1)), trials(cell(), around(1), "b")

@@ -227,14 +227,17 @@ def test_where_no_process_can_be_seen_the_load_is_unknown() -> None:
     assert derive("foreign-cpu", programs(now_s=0.0), programs(now_s=1.0)) == ProbeFinding(values={})
 
 
-def test_our_own_process_is_left_out(tmp_path: Path) -> None:
+def test_our_own_process_and_our_disks_are_left_out(tmp_path: Path) -> None:
     for pid in (os.getpid(), 4711):
         (tmp_path / str(pid)).mkdir()
         (tmp_path / str(pid) / "stat").write_bytes(process(pid, "x", (1, 1, 0, 0)))
     (tmp_path / "4712").mkdir()  # has ended: no stat file
     (tmp_path / "self").mkdir()
+    for pid, parent in ((4713, os.getpid()), (4714, 1)):  # a virtual disk of this process, and one of another
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "stat").write_bytes(process(pid, "fslab-disk", (9, 9, 0, 0), parent=parent))
     taken = REGISTRY.get("foreign-cpu").snapshot(target(tmp_path))
-    assert set(taken["lines"]) == {4711}
+    assert set(taken["lines"]) == {4711, 4714}
 
 
 def test_the_reference_loop_tells_how_much_the_machine_s_speed_moved() -> None:

@@ -11,11 +11,8 @@ from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console,
 from fslab.cli.consent import AllowOption, WipeOption
 
 if TYPE_CHECKING:
-    from fslab.cell import Cell
-    from fslab.explain.ablation import Ablation
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
-    from fslab.record import Metric
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -87,23 +84,22 @@ def explain(
     from fslab.api.stores import Store
     from fslab.cli import causes
 
-    if trace or ablate:
-        from fslab.api import ablation  # 0.3 s
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
         if "ablation" in found.settings and not trace:
-            _print(*ablation.read(found, opened), as_json=as_json)
+            _print(found, opened, as_json=as_json)
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if trace or ablate:
-            ablation.check_stored(found, opened)
-            _ask([seen.cell for seen in everything], allowed=allow_commands)
+            _check(found, everything, opened, allowed=allow_commands)
         if trace:
             _trace(found, everything, opened, frozenset(wipe or []))
             everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if ablate:
-            pair = ablation.ordered(everything, first=a is not None)
-            _ablate(found, pair, opened, only or [], trials, frozenset(wipe or []), as_json=as_json)
+            chosen = frozenset(wipe or [])
+            _ablate(
+                found, everything, opened, only or [], trials, chosen, first=a is not None, as_json=as_json
+            )
         elif as_json:
             print_json({"campaign": found.id, "statements": explanations.as_document(everything)})
         elif every or workload is not None:
@@ -112,10 +108,12 @@ def explain(
             causes.show_ranked(everything, found.id)
 
 
-def _ask(cells: list[Cell], *, allowed: bool) -> None:
-    """Print what a stored campaign would write to, and ask before its commands run."""
-    from fslab.api import agreement
+def _check(campaign: Campaign, everything: list[Evidence], store: Store, *, allowed: bool) -> None:
+    """Check a stored campaign whose trials shall run again. Print what it would write to; ask before commands run."""
+    from fslab.api import ablation, agreement
 
+    ablation.check_stored(campaign, store)
+    cells = [seen.cell for seen in everything]
     for line in agreement.places(cells):
         say(line, err=True)
     consent.check(cells, allowed=allowed)
@@ -137,26 +135,26 @@ def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: f
 
 def _ablate(
     campaign: Campaign,
-    pair: tuple[Evidence, Evidence, Metric],
+    everything: list[Evidence],
     store: Store,
     only: list[str],
     trials: int | None,
     wipe: frozenset[str],
     *,
+    first: bool,
     as_json: bool,
 ) -> None:
     """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together."""
     from fslab.api import ablation as ablate
     from fslab.cli import live
 
-    slow, fast, metric = pair
+    slow, fast, metric = ablate.ordered(everything, first=first)
     names = only
     while True:
         made = ablate.make(campaign, slow, fast, metric, names, trials)
         with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
             ablate.run(made, store, shown, wipe)
-        ablation, found = ablate.read(store.campaign(made.id), store)
-        _print(ablation, found, as_json=as_json)
+        found = _print(store.campaign(made.id), store, as_json=as_json)
         if found is None or found.complete:
             return
         names = ablate.strongest(found)
@@ -164,15 +162,18 @@ def _ablate(
             return
 
 
-def _print(ablation: Ablation, found: Attribution | None, *, as_json: bool) -> None:
+def _print(campaign: Campaign, store: Store, *, as_json: bool) -> Attribution | None:
+    """Print what the ablation of a campaign shows. Returns None if it has too few usable trials."""
     from fslab.api import ablation as ablate
 
+    ablation, found = ablate.read(campaign, store)
     if as_json:
         print_json(ablate.as_document(ablation, found))
-        return
+        return found
     screen = console()
     lines = (
         ablate.in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
     )
     for line in lines:
         screen.print(line, markup=False)
+    return found

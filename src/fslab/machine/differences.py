@@ -19,10 +19,12 @@ PAIRS = {
     "dirty_background_bytes": "dirty_background_ratio",
     "dirty_background_ratio": "dirty_background_bytes",
 }
-# Not compared: these identify a device in one boot, or a file system on it. They do not describe the device.
-UNCOMPARED_OF_DEVICES = frozenset(
-    {"device", "devices", "path", "name", "number", "diskseq", "filesystem_uuid"}
-)
+# What each trial measures on a device, or how fslab prepared the trial: not conditions.
+MEASURED_ON_DEVICES = frozenset({"statistics", "fidelity", "memory_held_bytes", "files_copied_from_cell"})
+# Not compared: these identify a device in one boot, or a file system on it, or are texts about a disk model.
+UNCOMPARED_OF_DEVICES = MEASURED_ON_DEVICES | {
+    *("device", "devices", "path", "name", "number", "diskseq", "filesystem_uuid", "about", "sources"),
+}
 # Words for several groups: "machine" covers everything that differs on another machine.
 ALIASES = {
     "machine": frozenset(
@@ -82,8 +84,17 @@ def words(values: Known) -> str:
 def of_devices(devices: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return what describes a device in the same way in all these geometries, as texts by name, such as
     ``device.model``."""
-    found = _flat([_without_names(each) for each in devices], DEVICE)
+    found = _flat([without(each, UNCOMPARED_OF_DEVICES) for each in devices], DEVICE)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+def without(facts: Any, names: Collection[str]) -> Any:
+    """Return the facts of a device without those of these names, also those of its parts."""
+    if isinstance(facts, list):
+        return [without(each, names) for each in facts]
+    if not isinstance(facts, Mapping):
+        return facts
+    return {name: without(value, names) for name, value in facts.items() if name not in names}
 
 
 def names(catalogue: Iterable[Fact]) -> set[str]:
@@ -130,7 +141,10 @@ def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
     """Return each difference once, although many stacks may share a device."""
     found: dict[tuple[str, Known, Known], Difference] = {}
     for name in a.devices.keys() & b.devices.keys():
-        sides = [_flat([_without_names(each) for each in side.devices[name]], DEVICE) for side in (a, b)]
+        sides = [
+            _flat([without(each, UNCOMPARED_OF_DEVICES) for each in side.devices[name]], DEVICE)
+            for side in (a, b)
+        ]
         for each in _between(FactGroup.DEVICE, *sides):
             found.setdefault((each.fact, each.a, each.b), each)
     return sorted(found.values(), key=lambda each: each.fact)
@@ -176,12 +190,18 @@ def _tuned(fact: Fact, tuning: Mapping[str, str]) -> Value:
 
 
 def _flat(sets: Iterable[Mapping[str, Any]], prefix: str = "") -> dict[str, Known]:
-    """Return the distinct known values by name, as text. Parts of a mapping are named ``mapping.part``."""
+    """Return the distinct known values by name, as text. Parts of a mapping are named ``mapping.part``.
+
+    Mappings in a list, such as the disks of a stripe, are taken as one with several values.
+    """
     found: dict[str, set[str]] = {}
     for each in sets:
         for name, value in each.items():
-            if isinstance(value, Mapping):
-                for part, known in _flat([value], f"{prefix}{name}.").items():
+            parts = [
+                part for part in (value if isinstance(value, list) else [value]) if isinstance(part, Mapping)
+            ]
+            if parts:
+                for part, known in _flat(parts, f"{prefix}{name}.").items():
                     found.setdefault(part, set()).update(known)
             elif value is not None:
                 found.setdefault(f"{prefix}{name}", set()).add(_text(value))
@@ -191,7 +211,3 @@ def _flat(sets: Iterable[Mapping[str, Any]], prefix: str = "") -> dict[str, Know
 def _text(value: object) -> str:
     """Return a value as text. True and False are ``on`` and ``off``, as for settings in a study file."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
-
-
-def _without_names(device: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in device.items() if name not in UNCOMPARED_OF_DEVICES}

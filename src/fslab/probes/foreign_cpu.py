@@ -1,4 +1,4 @@
-"""CPU time of other programs: all processes except fslab, the tool and kernel threads.
+"""CPU time of other programs: all processes except fslab, its virtual disks, the tool and kernel threads.
 
 Reads ``/proc/PID/stat`` of every process (proc_pid_stat(5)): some 3 µs each, before and after the run only.
 """
@@ -11,11 +11,13 @@ from typing import ClassVar, NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
+from fslab.system import disk
 from fslab.system.files import opened
 from fslab.units import Unit
 
 _PF_KTHREAD = 0x00200000  # include/linux/sched.h
 _STAT_BYTES = 1024
+_DISK = b"(" + disk.TOOL.program.encode()
 _NAMED = 3
 _NOTICEABLE_TICKS = 5
 
@@ -38,7 +40,10 @@ class ForeignCpu(Probe):
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
-        """Return the stat lines of all processes except this one. Parsing them later takes no time from the run."""
+        """Return the stat lines of all processes except this one and the servers of its virtual disks.
+
+        Parsing them later takes no time from the run.
+        """
         return {
             "lines": dict(_lines(target.proc, os.getpid())),
             "now_s": time.monotonic(),
@@ -75,11 +80,19 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
             except OSError:
                 continue  # it has ended, or is hidden from this user
             try:
-                yield int(name), os.read(file, _STAT_BYTES)
+                line = os.read(file, _STAT_BYTES)
+                if not _is_disk(line, own):
+                    yield int(name), line
             except ProcessLookupError:
                 continue
             finally:
                 os.close(file)
+
+
+def _is_disk(line: bytes, own: int) -> bool:
+    """Return whether this is the server of a virtual disk that the process ``own`` started."""
+    head, _, tail = line.rpartition(b")")
+    return head.endswith(_DISK) and tail.split()[1:2] == [b"%d" % own]
 
 
 def _kernel_ticks(lines: Mapping[int, bytes]) -> int:

@@ -223,15 +223,15 @@ class FioParameters(Parameters):
         if not isinstance(data, dict):
             return handler(data)
         objections = {str(key): objection(str(key), value) for key, value in data.items()}
+        checked, mistakes = None, []
         try:
             checked = handler(data)
         except ValidationError as error:
             mistakes = [_again(found) for found in error.errors()]
         else:
-            mistakes = []
             objections |= checked._contradictions()
         mistakes += [_mistake(key, data.get(key), why) for key, why in objections.items() if why]
-        if mistakes:
+        if mistakes or checked is None:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return checked
 

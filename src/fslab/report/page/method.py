@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fslab.analysis.usability import is_usable
+from fslab.machine.differences import MEASURED_ON_DEVICES, without
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
 from fslab.report.page.model import PageCell, PageTable
@@ -29,9 +30,7 @@ def tables(campaign: Campaign, trials: Sequence[TrialRecord], report: Report) ->
         found = {name: ", ".join(sorted(each)) for name, each in sorted(versions.items())}
         yield _pairs("Versions of the tools", found)
     for title, facts in _devices(trials):
-        yield _pairs(
-            title, {_words(name): _text(name, value) for name, value in facts.items() if _known(value)}
-        )
+        yield _pairs(title, dict(_described(facts)))
     unusable = [trial for trial in trials if not is_usable(trial)]
     if unusable:
         yield _unusable(unusable, report)
@@ -60,13 +59,29 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
 
 
 def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the facts of the device under the file systems, once for each medium (at most 8)."""
+    """Yield what describes the device under the file systems, once for each medium (at most 8)."""
     shown: dict[str, Mapping[str, Any]] = {}
     for trial in trials:
         if trial.provenance.device:
-            shown.setdefault(trial.cell.stack.medium.name, trial.provenance.device)
+            facts = without(trial.provenance.device, MEASURED_ON_DEVICES)
+            shown.setdefault(trial.cell.stack.medium.name, facts)
     for name, facts in list(shown.items())[:8]:
         yield f"Device under {name}", facts
+
+
+def _described(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield names and texts of facts. Parts, such as the disks of a stripe, share the row of a fact: *1 / 2*."""
+    for name, value in facts.items():
+        parts = (
+            [dict(_described(each)) for each in value if isinstance(each, Mapping)]
+            if isinstance(value, list)
+            else []
+        )
+        for part in dict.fromkeys(part for each in parts for part in each):
+            found = dict.fromkeys(each.get(part, "none") for each in parts)
+            yield f"{_words(name)}: {part}", " / ".join(found)
+        if not parts and _known(value):
+            yield _words(name), _text(name, value)
 
 
 def _unusable(trials: Sequence[TrialRecord], report: Report) -> PageTable:
