@@ -1,7 +1,8 @@
 """Divides the time that is left among open claims, to get the most verdicts per second of trials. Pure.
 
-The claims with the least effort come first, until the time is used up. Cells that one claim pays for are free for the
-next. A claim that alone would take more than all of the time is given up, and its time goes to the others.
+The claims with the least effort come first, until the time is used up; but if a dearer one in front makes room for
+more claims in all, because others share its cells, it comes first. Cells that one claim pays for are free for the next.
+A claim that alone would take more than all of the time is given up, and its time goes to the others.
 """
 
 from collections.abc import Sequence
@@ -43,12 +44,34 @@ class Pursuit:
 
 def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
     """Choose what to measure in the ``left_s`` seconds that are left (None: no limit)."""
+    ordered = sorted(candidates, key=lambda candidate: candidate.effort.seconds)
+    within = [one for one in ordered if left_s is None or one.effort.seconds <= _most_s(one, left_s)]
+    found = _in_order(within, cost, left_s)
+    for one in within:
+        # Dear claims that share cells may give more verdicts together than cheaper ones that leave no time for them.
+        if left_s is not None and one.claim in found.waiting and one.effort.seconds <= left_s:
+            other = _in_order([one, *(each for each in within if each is not one)], cost, left_s)
+            found = max(found, other, key=lambda each: len(each.pursued))
+    found.given_up = [one.claim for one in ordered if one not in within]
+    if candidates and not found.pursued:  # spend the time where it is most likely to help
+        best = ordered[0]
+        if left_s is not None and best.effort.seconds <= _HOPE * left_s:
+            found.given_up.remove(best.claim)
+            found.pursued.append(best.claim)
+            found.cells, found.seconds = set(best.effort.blocks), left_s
+    return found
+
+
+def _most_s(one: Candidate, left_s: float) -> float:
+    """Return the effort in seconds from which on a claim is given up."""
+    return left_s * (1 + _VAGUE / max(1, one.blocks))
+
+
+def _in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
+    """Pursue one claim after the other until the time is used up; at least the first."""
     found = Pursuit()
     paid: dict[str, int] = {}
-    for one in sorted(candidates, key=lambda candidate: candidate.effort.seconds):
-        if left_s is not None and one.effort.seconds > left_s * (1 + _VAGUE / max(1, one.blocks)):
-            found.given_up.append(one.claim)
-            continue
+    for one in candidates:
         more = {cell: max(0, blocks - paid.get(cell, 0)) for cell, blocks in one.effort.blocks.items()}
         seconds = sum(cost(cell) * blocks for cell, blocks in more.items())
         if left_s is not None and found.pursued and found.seconds + seconds > left_s:
@@ -58,10 +81,4 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
         found.seconds += seconds
         found.cells |= one.effort.blocks.keys()
         paid |= {cell: paid.get(cell, 0) + blocks for cell, blocks in more.items()}
-    if candidates and not found.pursued:  # spend the time where it is most likely to help
-        best = min(candidates, key=lambda candidate: candidate.effort.seconds)
-        if left_s is not None and best.effort.seconds <= _HOPE * left_s:
-            found.given_up.remove(best.claim)
-            found.pursued.append(best.claim)
-            found.cells, found.seconds = set(best.effort.blocks), left_s
     return found
