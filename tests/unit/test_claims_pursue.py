@@ -38,9 +38,8 @@ def test_dear_claims_that_share_cells_come_before_cheaper_ones_that_leave_no_tim
     assert (found.pursued, found.waiting) == (["dear 0", "dear 1", "dear 2"], ["cheap"])
     assert (found.cells, found.seconds) == ({"c"}, 40.0)
     assert pursue([cheap, dear[0]], cost, 45.0).pursued == ["cheap"]  # one verdict either way: the cheaper
-    assert pursue([cheap, *dear], cost, 39.0).pursued == [
-        "cheap"
-    ]  # they would take more than all of the time
+    # With 39 s left, they would take more than all of the time.
+    assert pursue([cheap, *dear], cost, 39.0).pursued == ["cheap"]
 
 
 def test_without_a_limit_all_are_taken() -> None:

@@ -84,17 +84,17 @@ def words(values: Known) -> str:
 def of_devices(devices: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return what describes a device in the same way in all these geometries, as texts by name, such as
     ``device.model``."""
-    found = _flat([without(each, UNCOMPARED_OF_DEVICES) for each in devices], DEVICE)
+    found = _conditions(devices)
     return {name: values[0] for name, values in found.items() if len(values) == 1}
 
 
-def without(facts: Any, names: Collection[str]) -> Any:
+def without(facts: Any, omitted: Collection[str]) -> Any:
     """Return the facts of a device without those of these names, also those of its parts."""
     if isinstance(facts, list):
-        return [without(each, names) for each in facts]
+        return [without(each, omitted) for each in facts]
     if not isinstance(facts, Mapping):
         return facts
-    return {name: without(value, names) for name, value in facts.items() if name not in names}
+    return {name: without(value, omitted) for name, value in facts.items() if name not in omitted}
 
 
 def names(catalogue: Iterable[Fact]) -> set[str]:
@@ -141,13 +141,14 @@ def _of_devices(a: Circumstances, b: Circumstances) -> list[Difference]:
     """Return each difference once, although many stacks may share a device."""
     found: dict[tuple[str, Known, Known], Difference] = {}
     for name in a.devices.keys() & b.devices.keys():
-        sides = [
-            _flat([without(each, UNCOMPARED_OF_DEVICES) for each in side.devices[name]], DEVICE)
-            for side in (a, b)
-        ]
+        sides = [_conditions(side.devices[name]) for side in (a, b)]
         for each in _between(FactGroup.DEVICE, *sides):
             found.setdefault((each.fact, each.a, each.b), each)
     return sorted(found.values(), key=lambda each: each.fact)
+
+
+def _conditions(devices: Sequence[Mapping[str, Any]]) -> dict[str, Known]:
+    return _flat((without(each, UNCOMPARED_OF_DEVICES) for each in devices), DEVICE)
 
 
 def _between(

@@ -72,11 +72,8 @@ def _devices(trials: Sequence[TrialRecord]) -> Iterator[tuple[str, Mapping[str, 
 def _described(facts: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield names and texts of facts. Parts, such as the disks of a stripe, share the row of a fact: *1 / 2*."""
     for name, value in facts.items():
-        parts = (
-            [dict(_described(each)) for each in value if isinstance(each, Mapping)]
-            if isinstance(value, list)
-            else []
-        )
+        listed = value if isinstance(value, list) else []
+        parts = [dict(_described(each)) for each in listed if isinstance(each, Mapping)]
         for part in dict.fromkeys(part for each in parts for part in each):
             found = dict.fromkeys(each.get(part, "none") for each in parts)
             yield f"{_words(name)}: {part}", " / ".join(found)
