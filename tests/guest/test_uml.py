@@ -26,7 +26,7 @@ from fslab.machine.guest import Guest
 from fslab.machine.kinds import _mconsole
 from fslab.plan import shared_files
 from fslab.record import Status, TrialRecord
-from fslab.system import mounts
+from fslab.system import mounts, warm_memory
 from fslab.system.cpu_speed import PART_S
 
 
@@ -74,6 +74,19 @@ def figure_of(record: TrialRecord) -> float:
     value = record.probes["cpu_speed"].value
     assert value is not None
     return value
+
+
+def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A guest's page cache is its own memory, but what it writes to a sparse image is memory of the host."""
+    monkeypatch.setattr(warm_memory, "is_reported", lambda: True)
+    sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "96m"})
+    record = trial(guests, cell(stack=cell().stack.model_copy(update={"medium": sparse})))
+    assert record.provenance.device["memory_held_bytes"] >= 8 << 20
+    assert not guests.workspace.warm_memory.held_bytes, "released before the run"
+    whole = trial(guests, cell())
+    assert "memory_held_bytes" not in whole.provenance.device, "its memory is allocated already"
 
 
 def test_a_guest_shows_that_its_programs_run(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,14 @@ def test_memory_is_held_between_buffered_runs_where_free_memory_goes_to_a_host(
     assert workspace.warm_memory.held_bytes >= 16 << 20, "for the next run"
     direct = run(workspace, cell())
     assert direct.metrics, direct.error
+    workspace.warm_memory.release()
+    sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "96m"})
+    for parameters, files in ((FIO, 1), (FIO | {"direct": False}, 2)):
+        wanted = cell(parameters=parameters)
+        wanted = wanted.model_copy(update={"stack": wanted.stack.model_copy(update={"medium": sparse})})
+        held = run(workspace, wanted).provenance.device["memory_held_bytes"]
+        assert files * (8 << 20) <= held < (files + 1) * (8 << 20), "for the image, and for the page cache"
+        workspace.warm_memory.release()
     monkeypatch.setattr(warm_memory, "is_reported", lambda: False)
     workspace.warm_memory.release()
     assert "memory_held_bytes" not in run(workspace, buffered).provenance.device

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from fslab.campaign import disks
+from fslab.campaign import disks, page_cache
 from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.campaign.run_speed import RunSpeed
 from fslab.cell import Cell
@@ -27,9 +27,12 @@ class GuestRun:
     taken: list[list[dict[str, Any]]] = field(default_factory=list)
     requested: dict[str, Value] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
+    released: dict[str, int] = field(default_factory=dict)
     undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
+        # Here the disks are new, or copied: what they gave back is taken before the host gets it.
+        self.workspace.warm_memory.hold(page_cache.needed_bytes(self.cell, in_guest=True))
         self.undo.enter_context(self.speed)
         return self
 
@@ -50,6 +53,7 @@ class GuestRun:
             return
         if (what, len(self.taken)) == (disks.BEGINS, 0):
             self.undo.enter_context(disks.running(self.cell, self.workspace))
+            self.released = page_cache.released(self.workspace.warm_memory)
         elif (what, len(self.taken)) != (disks.ENDS, 1):
             return
         self.taken.append(disks.statistics(disks.facts(self.cell, self.workspace)))
@@ -59,7 +63,7 @@ class GuestRun:
 
     def completed(self, record: TrialRecord) -> TrialRecord:
         """Return the record with the counters of its disks, the warnings that follow from them, and the CPU's speed."""
-        device = {**record.provenance.device, **disks.facts(self.cell, self.workspace)}
+        device = {**record.provenance.device, **disks.facts(self.cell, self.workspace), **self.released}
         provenance = record.provenance.model_copy(update={"device": device})
         changes: dict[str, Any] = {"provenance": provenance, "raw": {**record.raw, **self.raw}}
         if len(self.taken) == 2 and all(self.taken):

@@ -1,13 +1,13 @@
-"""The page cache of a trial: brings it to its declared state, and holds memory for it."""
+"""Brings the page cache of a trial to its declared state, and holds memory for its run."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
-from fslab.cell import Cache
+from fslab import workloads
+from fslab.cell import Cache, Cell
 from fslab.storage import stack
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, tools, warm_memory
 from fslab.system.tools import Tool
-from fslab.workloads import ParsedWorkload
 
 MOST_BYTES = 4 << 30
 
@@ -38,14 +38,18 @@ def prepare(wanted: Cache, up: stack.Stack, needed: Sequence[Tool], keep: Callab
     return True
 
 
-def needed_bytes(workload: ParsedWorkload[Any]) -> int:
-    """Return how much memory to hold for the page cache of a run. None is needed where free memory stays in use.
+def needed_bytes(cell: Cell, *, in_guest: bool = False) -> int:
+    """Return how much memory to hold for a run: for the page cache, and for a disk that takes memory.
 
-    A quarter more than the files, because other allocations take from what is released, too.
+    ``in_guest``: for a run in a guest, whose page cache is not memory of this machine. None is needed where free memory
+    stays in use. A quarter more than the files, because other allocations take from what is released, too.
     """
-    if workload.traits().direct or not warm_memory.is_reported():
+    if not warm_memory.is_reported():
         return 0
-    return min(workload.space_bytes() * 5 // 4, MOST_BYTES)
+    workload, stack = workloads.parsed(cell.workload), parsed_stack(cell.stack)
+    cached = not in_guest and not workload.traits().direct
+    takers = cached + stack.medium.takes_memory(stack.medium_options, in_guest=in_guest)
+    return min(takers * workload.space_bytes() * 5 // 4, MOST_BYTES)
 
 
 def released(held: warm_memory.WarmMemory) -> dict[str, int]:

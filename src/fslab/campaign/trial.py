@@ -148,7 +148,7 @@ def _set_up(trial: _Trial) -> _Ready:
     feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
-    cached_bytes = page_cache.needed_bytes(workload)
+    cached_bytes = page_cache.needed_bytes(cell)
     workspace.warm_memory.hold(cached_bytes)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
     up = _build(trial)

@@ -101,6 +101,13 @@ class Medium(ABC, Generic[O]):
         """Return whether the image of a slot can be copied at a cost that depends only on what is written to it."""
         return False
 
+    def takes_memory(self, options: O, *, in_guest: bool) -> bool:  # noqa: ARG002
+        """Return whether writes to it take free memory of this machine, as fast as memory is.
+
+        ``in_guest``: whether it is plugged into a guest.
+        """
+        return False
+
     def image_of(self, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
         """Return the slot's image, which can be copied; None if there is none yet."""
         return None

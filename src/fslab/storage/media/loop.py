@@ -58,6 +58,10 @@ class Loop(_model.ImageMedium[LoopOptions]):
         """Return the slot's image. It lies in the same directory as for a loop device."""
         return Drive(image=self._image(options, workspace, slot))
 
+    def takes_memory(self, options: LoopOptions, *, in_guest: bool) -> bool:  # noqa: ARG002
+        """Return whether it is in a guest, whose writes end in the page cache of the image; loop devices avoid it."""
+        return in_guest
+
     def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         directory, size = self._directory(options, workspace), parse_size(options.size)
         return _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))

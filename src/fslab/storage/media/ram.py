@@ -70,6 +70,10 @@ class Ram(_model.ImageMedium[RamOptions]):
         images.check_memory(room)
         memory.directory(room, executable=False)
 
+    def takes_memory(self, options: RamOptions, *, in_guest: bool) -> bool:  # noqa: ARG002
+        """Return whether it is sparse: `renew` gives the memory of a sparse image back."""
+        return bool(options.room)
+
     def drive(self, options: RamOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's image, in a memory file system that the user can write to."""
         room = _model.room_bytes(options)
