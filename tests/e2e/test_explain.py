@@ -65,6 +65,16 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
 
 
 @pytest.mark.root
+def test_a_stored_ablation_is_shown_again(fslab: Fslab) -> None:
+    (fslab.cwd / "journal.yaml").write_text(STUDY.replace("trials: 4", "trials: 1"))
+    fslab("run", "--quiet", "journal.yaml")
+    made = fslab("explain", *PAIR, "--ablate", "--only", "data-journalling", "--trials", "1").stdout
+    assert "too few blocks for an interval" in made
+    assert fslab("explain").stdout == made, "of the last campaign, which is the ablation"
+    assert fslab.json("explain", "--json")["attribution"]["ratio"]["n"] == 1
+
+
+@pytest.mark.root
 def test_what_cannot_be_asked(fslab: Fslab) -> None:
     (fslab.cwd / "journal.yaml").write_text(STUDY.replace("trials: 4", "trials: 1"))
     fslab("run", "--quiet", "journal.yaml")

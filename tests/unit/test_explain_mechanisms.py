@@ -281,6 +281,13 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     )
     assert any(line.startswith("  data checksums: not the cause") for line in words)
     assert "remains unexplained" in words[-1]
+    reversed_here = ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
+    assert reversed_here is not None
+    words = ablation.in_words(plan, reversed_here)
+    assert (
+        words[0]
+        == "w: xfs is not better than btrfs in these trials: a factor of 0.125 (write_iops, 1 block)."
+    )
 
 
 def test_a_wide_interval_around_nothing_acquits_nobody() -> None:

@@ -201,6 +201,8 @@ def test_estimates() -> None:
     parameters = ENGINE.parse_parameters({"files": 1000, "size": "5k", "dirs": 2})
     # Two blocks and an inode per file, and two directories.
     assert ENGINE.space_bytes(parameters) == 1000 * (8192 + 1024) + 2 * 4096
+    assert ENGINE.written_bytes(parameters) == ENGINE.space_bytes(parameters)
+    assert ENGINE.written_bytes(ENGINE.parse_parameters({"files": 1000, "operations": "read"})) == 0
     slow = ENGINE.parse_parameters({"files": 1000, "fsync": True})
     assert ENGINE.expected_s(slow) > ENGINE.expected_s(parameters)
 

@@ -116,6 +116,8 @@ def test_the_study_s_data_set_is_costed() -> None:
     assert ENGINE.space_bytes(parameters) > parameters.tree_bytes
     mirrored = ENGINE.parse_parameters({"operation": "sync-write", "scale": 0.002})
     assert ENGINE.space_bytes(mirrored) == 2 * ENGINE.space_bytes(parameters)
+    assert ENGINE.written_bytes(mirrored) == ENGINE.space_bytes(parameters)
+    assert ENGINE.written_bytes(parameters) == 0
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """The host's part of a trial that runs in a guest: activates its media during the run, and reads their counters."""
 
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 
@@ -27,12 +29,16 @@ class GuestRun:
     taken: list[list[dict[str, Any]]] = field(default_factory=list)
     requested: dict[str, Value] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
+    began: datetime = field(init=False)
+    holding_s: float = field(init=False)
     released: dict[str, int] = field(default_factory=dict)
     undo: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
+        self.began, clock = datetime.now(UTC), time.monotonic()
         # Here the disks are new, or copied: what they gave back is taken before the host gets it.
         self.workspace.warm_memory.hold(page_cache.needed_bytes(self.cell, in_guest=True))
+        self.holding_s = time.monotonic() - clock
         self.undo.enter_context(self.speed)
         return self
 
@@ -64,8 +70,12 @@ class GuestRun:
     def completed(self, record: TrialRecord) -> TrialRecord:
         """Return the record with the counters of its disks, the warnings that follow from them, and the CPU's speed."""
         device = {**record.provenance.device, **disks.facts(self.cell, self.workspace), **self.released}
-        provenance = record.provenance.model_copy(update={"device": device})
-        changes: dict[str, Any] = {"provenance": provenance, "raw": {**record.raw, **self.raw}}
+        changes: dict[str, Any] = {
+            "provenance": record.provenance.model_copy(update={"device": device}),
+            "raw": {**record.raw, **self.raw},
+        }
+        if self.released:
+            changes |= {"started": self.began, "duration_s": record.duration_s + self.holding_s}
         if len(self.taken) == 2 and all(self.taken):
             before, after = self.taken
             counted = {**figures(before, after, after), **self.requested}

@@ -47,9 +47,9 @@ def needed_bytes(cell: Cell, *, in_guest: bool = False) -> int:
     if not warm_memory.is_reported():
         return 0
     workload, stack = workloads.parsed(cell.workload), parsed_stack(cell.stack)
-    cached = not in_guest and not workload.traits().direct
-    takers = cached + stack.medium.takes_memory(stack.medium_options, in_guest=in_guest)
-    return min(takers * workload.space_bytes() * 5 // 4, MOST_BYTES)
+    cached = 0 if in_guest or workload.traits().direct else workload.space_bytes()
+    takes = stack.medium.takes_memory(stack.medium_options, in_guest=in_guest)
+    return min((cached + takes * workload.written_bytes()) * 5 // 4, MOST_BYTES)
 
 
 def released(held: warm_memory.WarmMemory) -> dict[str, int]:

@@ -46,12 +46,7 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
     """Choose what to measure in the ``left_s`` seconds that are left (None: no limit)."""
     ordered = sorted(candidates, key=lambda candidate: candidate.effort.seconds)
     within = [one for one in ordered if left_s is None or one.effort.seconds <= _most_s(one, left_s)]
-    found = _in_order(within, cost, left_s)
-    for one in within:
-        # Dear claims that share cells may give more verdicts together than cheaper ones that leave no time for them.
-        if left_s is not None and one.claim in found.waiting and one.effort.seconds <= left_s:
-            other = _in_order([one, *(each for each in within if each is not one)], cost, left_s)
-            found = max(found, other, key=lambda each: len(each.pursued))
+    found = most_verdicts(within, cost, left_s)
     found.given_up = [one.claim for one in ordered if one not in within]
     if candidates and not found.pursued:  # spend the time where it is most likely to help
         best = ordered[0]
@@ -67,7 +62,20 @@ def _most_s(one: Candidate, left_s: float) -> float:
     return left_s * (1 + _VAGUE / max(1, one.blocks))
 
 
-def _in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
+def most_verdicts(ordered: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
+    """Pursue claims in this order, or with one of them first if that makes room for more of them in all.
+
+    Dear claims that share cells may give more verdicts together than cheaper ones that leave no time for them.
+    """
+    found = in_order(ordered, cost, left_s)
+    for one in ordered:
+        if left_s is not None and one.claim in found.waiting and one.effort.seconds <= left_s:
+            other = in_order([one, *(each for each in ordered if each is not one)], cost, left_s)
+            found = max(found, other, key=lambda each: len(each.pursued))
+    return found
+
+
+def in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
     """Pursue one claim after the other until the time is used up; at least the first."""
     found = Pursuit()
     paid: dict[str, int] = {}

@@ -10,6 +10,7 @@ from fslab.explain.attribution import Attribution, Off, Share, attribute
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
 from fslab.explain.switch import Switch, all_off
+from fslab.units import counted
 
 MOST_TOGETHER = 3  # mechanisms: 8 cells; with four there would be 16
 
@@ -113,8 +114,13 @@ def attributed(
 
 def in_words(ablation: Ablation, found: Attribution) -> list[str]:
     """Return sentences: the difference, its causes, then what is not a cause, and what remains unexplained."""
-    blocks = f"{ablation.metric}, {found.ratio.n} blocks"
-    better = f"{ablation.fast} is better than {ablation.slow} by a factor of {_factor(found.ratio)}"
+    blocks = f"{ablation.metric}, {counted(found.ratio.n, 'block')}"
+    fast, slow, factor = ablation.fast, ablation.slow, _factor(found.ratio)
+    better = (
+        f"{fast} is better than {slow} by a factor of {factor}"
+        if found.ratio.factor >= 1
+        else f"{fast} is not better than {slow} in these trials: a factor of {factor}"
+    )
     lines = [f"{ablation.workload}: {better} ({blocks})."]
     ordered = sorted(found.shares, key=lambda name: -found.shares[name].factor)
     causes = [

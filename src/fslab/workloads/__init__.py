@@ -105,6 +105,10 @@ class Workload(ABC, Generic[P]):
     def space_bytes(self, parameters: P) -> int:
         """Return the space that the workload needs on the file system under test."""
 
+    def written_bytes(self, parameters: P) -> int:
+        """Return how much the measured run may write, apart from metadata: by default all files, if it writes."""
+        return 0 if self.traits(parameters).writes is False else self.space_bytes(parameters)
+
     def memory_bytes(self, parameters: P) -> int:
         """Return the memory that the tool allocates for its requests: one buffer for each request in flight."""
         found = self.traits(parameters)
@@ -235,6 +239,9 @@ class ParsedWorkload(Generic[P]):
 
     def space_bytes(self) -> int:
         return self.tool.space_bytes(self.parameters)
+
+    def written_bytes(self) -> int:
+        return self.tool.written_bytes(self.parameters)
 
     def memory_bytes(self) -> int:
         return self.tool.memory_bytes(self.parameters)

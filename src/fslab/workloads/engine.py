@@ -133,6 +133,12 @@ class Engine(Workload[EngineParameters]):
         blocks = -(-size // _BLOCK_BYTES)
         return parameters.files * (blocks * _BLOCK_BYTES + _INODE_BYTES) + parameters.dirs * _BLOCK_BYTES
 
+    def written_bytes(self, parameters: EngineParameters) -> int:
+        """Return the size of the files that the measured operations create; of a copied tree, the copy's."""
+        if parameters.operation not in STEPS:
+            return self.space_bytes(parameters) // 2 if parameters.operation == "sync-write" else 0
+        return self.space_bytes(parameters) if "create" in parameters.measured else 0
+
     def expected_s(self, parameters: EngineParameters) -> float:
         """Estimate the duration from the number of files and bytes."""
         if parameters.operation not in STEPS:
