@@ -4,6 +4,7 @@
 //! entry. The worst case is one page in each table: 4 % more.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -31,6 +32,7 @@ pub struct Full;
 
 const SPAN_PAGES: usize = 16;
 const SPAN: u64 = SPAN_PAGES as u64;
+const SPAN_BYTES: u64 = SPAN * PAGE as u64;
 const SHARDS: u64 = 64;
 const CHUNK_PAGES: u32 = 64;
 const NONE: u32 = u32::MAX;
@@ -119,6 +121,21 @@ impl Memory {
         self.shard(page).write().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Release all pages of these tables. The time depends on the number of tables that exist.
+    fn drop_spans(&self, spans: &Range<u64>) {
+        for shard in &self.shards {
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            let Shard { spans: tables, free, .. } = &mut *shard;
+            let before = free.len();
+            tables.retain(|span, slots| {
+                let kept = !spans.contains(span);
+                free.extend(slots.iter().filter(|slot| !kept && **slot != NONE));
+                kept
+            });
+            self.pages.fetch_sub((free.len() - before) as u64, Ordering::Relaxed);
+        }
+    }
+
     fn reserve(&self) -> Result<(), Full> {
         if self.pages.fetch_add(1, Ordering::Relaxed) >= self.limit {
             self.pages.fetch_sub(1, Ordering::Relaxed);
@@ -129,7 +146,7 @@ impl Memory {
 }
 
 /// Split a range by page: page, offset in the page, range in the buffer.
-fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, std::ops::Range<usize>)> {
+fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
     let mut done = 0;
     std::iter::from_fn(move || {
         if done == length {
@@ -175,6 +192,12 @@ impl Store for Memory {
         while at < end {
             let (page, inner) = (at / PAGE as u64, index(at % PAGE as u64));
             let part = index((end - at).min((PAGE - inner) as u64));
+            let tables = (end - at) / SPAN_BYTES;
+            if at % SPAN_BYTES == 0 && tables > self.pages.load(Ordering::Relaxed) {
+                self.drop_spans(&(page / SPAN..page / SPAN + tables)); // rather than look at each place in the range
+                at += tables * SPAN_BYTES;
+                continue;
+            }
             let mut shard = self.writing(page);
             if part == PAGE {
                 if shard.drop_page(page) {
@@ -240,5 +263,23 @@ mod tests {
         assert_eq!((buffer[511], buffer[512]), (1, 0), "a page used again is clean");
         store.punch(0, 1 << 40).expect("a hole of a terabyte takes no time");
         assert_eq!(store.occupied(), 4096);
+        store.punch(SPAN_BYTES - 4096, 1 << 60).expect("memory");
+        assert_eq!(store.occupied(), 0);
+    }
+
+    #[test]
+    fn a_hole_of_any_size_releases_the_pages_in_it_and_no_others() {
+        let pages = [0, 1, 15, 16, 17, 40, 1 << 20];
+        for (first, last) in [(0, 16), (1, 41), (16, 17), (15, 1 << 20), (16, 1 << 30), (0, 1 << 30)] {
+            let store = Memory::new(1 << 20);
+            for page in pages {
+                store.write(page * PAGE as u64, &[7; PAGE]).expect("room");
+            }
+            store.punch(first * PAGE as u64, (last - first) * PAGE as u64).expect("memory");
+            let left: Vec<_> = pages.into_iter().filter(|page| !store.is_hole(*page)).collect();
+            let outside: Vec<_> = pages.into_iter().filter(|page| !(first..last).contains(page)).collect();
+            assert_eq!(left, outside, "{first}..{last}");
+            assert_eq!(store.occupied(), outside.len() as u64 * PAGE as u64);
+        }
     }
 }
