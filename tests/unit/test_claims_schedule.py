@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from math import exp
 
+import pytest
 from tests.unit.claimed import cell, claim, trials
 
 from fslab.analysis.interim import InterimResult
@@ -17,6 +19,7 @@ from fslab.plan.plan import trial_s
 from fslab.record import Status, TrialRecord
 from fslab.stopping import StoppingRule, Until
 
+BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("ext4", "xfs", "btrfs")
 CELLS = tuple(
     cell(name, work, rw=rw) for work, rw in (("w", "randwrite"), ("r", "randread")) for name in NAMES
@@ -116,6 +119,23 @@ def test_what_a_resumed_campaign_plans_is_the_same() -> None:
         again.catch_up(records[:stored])
         assert again.trials == whole.trials[: len(again.trials)]
         assert len(again.trials) > stored
+
+
+def test_the_time_between_trials_is_spent_too() -> None:
+    """But not the time until a campaign is resumed."""
+    schedule = Schedule(
+        cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),), budget_s=100.0
+    )
+    records = []
+    for number, (block, each) in enumerate(schedule.trials):
+        one = record(each, block, value).model_copy(update={"duration_s": 1.0})
+        resumed_s = 1800.0 if number >= len(schedule.trials) // 2 else 0.0
+        started = BEGIN + timedelta(seconds=1.5 * number + resumed_s)
+        records.append(one.model_copy(update={"started": started}))
+    look = schedule.look(records)
+    assert look is not None
+    assert look.claims is not None
+    assert look.claims.left_s == pytest.approx(100.0 - 1.5 * len(records))
 
 
 def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:

@@ -224,7 +224,7 @@ def test_a_device_is_no_file(tmp_path: Path) -> None:
 
 CELL = Cell(
     stack=StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4"),
-    workload=WorkloadSpec(name="w", tool="fio"),
+    workload=WorkloadSpec(name="w", tool="fio", parameters={"rw": "randread", "size": "4m"}),
 )
 KEY = TrialKey(campaign="c", block=0, seed=1)
 

@@ -46,9 +46,9 @@ def needed_bytes(cell: Cell, *, in_guest: bool = False) -> int:
     """
     if not warm_memory.is_reported():
         return 0
-    workload, stack = workloads.parsed(cell.workload), parsed_stack(cell.stack)
+    workload, parsed = workloads.parsed(cell.workload), parsed_stack(cell.stack)
     cached = 0 if in_guest or workload.traits().direct else workload.space_bytes()
-    takes = stack.medium.takes_memory(stack.medium_options, in_guest=in_guest)
+    takes = parsed.medium.takes_memory(parsed.medium_options, in_guest=in_guest)
     return min((cached + takes * workload.written_bytes()) * 5 // 4, MOST_BYTES)
 
 
