@@ -29,6 +29,16 @@ def test_what_is_held_is_in_use_until_it_is_released() -> None:
     assert held.release() == 0
 
 
+def test_small_and_huge_pages_are_held_apart() -> None:
+    held = WarmMemory()
+    held.hold(4 * MIB)
+    held.hold(6 * MIB, huge=False)
+    held.hold(2 * MIB)
+    assert held.held_bytes == 10 * MIB
+    assert held.release() == 10 * MIB
+    assert held.held_bytes == 0
+
+
 def test_a_quarter_of_the_memory_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "available_bytes", lambda: 16 * MIB)
     held = WarmMemory()

@@ -37,7 +37,7 @@ class GuestRun:
     def __enter__(self) -> Self:
         self.began, clock = datetime.now(UTC), time.monotonic()
         # Here the disks are new, or copied: what they gave back is taken before the host gets it.
-        self.workspace.warm_memory.hold(page_cache.needed_bytes(self.cell, in_guest=True))
+        page_cache.needed(self.cell, in_guest=True).hold(self.workspace.warm_memory)
         self.holding_s = time.monotonic() - clock
         self.undo.enter_context(self.speed)
         return self

@@ -1,6 +1,7 @@
 """Brings the page cache of a trial to its declared state, and holds memory for its run."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from fslab import workloads
 from fslab.cell import Cache, Cell
@@ -38,18 +39,34 @@ def prepare(wanted: Cache, up: stack.Stack, needed: Sequence[Tool], keep: Callab
     return True
 
 
-def needed_bytes(cell: Cell, *, in_guest: bool = False) -> int:
-    """Return how much memory to hold for a run: for the page cache, and for a disk that takes memory.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunMemory:
+    """How much memory to hold for a run: for the page cache, and for disks in memory."""
 
-    ``in_guest``: for a run in a guest, whose page cache is not memory of this machine. None is needed where free memory
-    stays in use. A quarter more than the files, because other allocations take from what is released, too.
+    cached_bytes: int = 0
+    disk_bytes: int = 0
+
+    def hold(self, held: warm_memory.WarmMemory) -> None:
+        """Hold this much. What is held already stays."""
+        held.hold(self.cached_bytes)
+        held.hold(self.disk_bytes, huge=False)
+
+
+def needed(cell: Cell, *, in_guest: bool = False) -> RunMemory:
+    """Return how much memory to hold for a run. None is needed where free memory stays in use.
+
+    ``in_guest``: for a run in a guest, whose page cache is not memory of this machine. A quarter more than the files,
+    because other allocations take from what is released, too.
     """
     if not warm_memory.is_reported():
-        return 0
+        return RunMemory()
     workload, parsed = workloads.parsed(cell.workload), parsed_stack(cell.stack)
-    cached = 0 if in_guest or workload.traits().direct else workload.space_bytes()
+    cached = not in_guest and not workload.traits().direct
     takes = parsed.medium.takes_memory(parsed.medium_options, in_guest=in_guest)
-    return min((cached + takes * workload.written_bytes()) * 5 // 4, MOST_BYTES)
+    return RunMemory(
+        cached_bytes=min(cached * workload.space_bytes() * 5 // 4, MOST_BYTES),
+        disk_bytes=min(takes * workload.written_bytes() * 5 // 4, MOST_BYTES),
+    )
 
 
 def released(held: warm_memory.WarmMemory) -> dict[str, int]:

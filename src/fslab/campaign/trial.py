@@ -139,7 +139,7 @@ class _Ready:
     up: stack.Stack
     commands: Commands
     reports: int
-    cached_bytes: int
+    memory: page_cache.RunMemory
 
 
 def _set_up(trial: _Trial) -> _Ready:
@@ -148,8 +148,8 @@ def _set_up(trial: _Trial) -> _Ready:
     feasibility.check_plugins(cell)  # those of a guest may differ from the host's
     workload = workloads.parsed(cell.workload)
     feasibility.check_cell(cell)
-    cached_bytes = page_cache.needed_bytes(cell)
-    workspace.warm_memory.hold(cached_bytes)
+    memory = page_cache.needed(cell)
+    memory.hold(workspace.warm_memory)
     undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
     up = _build(trial)
     feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
@@ -166,7 +166,7 @@ def _set_up(trial: _Trial) -> _Ready:
     _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = None if trial.prepared is None or trial.copied else trial.prepared.keep
     state.caches_dropped = page_cache.prepare(cell.cache, up, workload.tools(), keep)
-    return _Ready(workload=workload, up=up, commands=commands, reports=reports, cached_bytes=cached_bytes)
+    return _Ready(workload=workload, up=up, commands=commands, reports=reports, memory=memory)
 
 
 def _prepare_files(trial: _Trial, up: stack.Stack, commands: Commands, scratch: Path) -> None:
@@ -200,7 +200,7 @@ def _measure(trial: _Trial, ready: _Ready) -> None:
     remount = up.unmount()  # so that the last snapshot has everything that the run caused
     watch.snapshot(SnapshotMoment.FLUSHED)
     # At once: what the page cache had is given to the host in seconds.
-    workspace.warm_memory.hold(ready.cached_bytes)
+    ready.memory.hold(workspace.warm_memory)
     state.device |= disks.facts(cell, workspace)
     requested, text = disks.requests(cell, workspace, up.bare_disk)
     state.raw |= text

@@ -32,38 +32,42 @@ def is_reported(sys: Path = sysfs.SYS) -> bool:
 class WarmMemory:
     """Memory that is held. The process must not be forked meanwhile with the memory: children do not get it."""
 
-    _held: list[mmap.mmap] = field(default_factory=list)
+    _held: dict[bool, list[mmap.mmap]] = field(default_factory=lambda: {True: [], False: []})
 
     @property
     def held_bytes(self) -> int:
         """Bytes that are held now."""
-        return sum(map(len, self._held))
+        return sum(map(len, (*self._held[True], *self._held[False])))
 
-    def hold(self, wanted_bytes: int) -> None:
+    def hold(self, wanted_bytes: int, *, huge: bool = True) -> None:
         """Hold at least ``wanted_bytes`` in whole blocks, or as much as a quarter of the available memory allows.
 
-        What is held already stays. Does nothing if the kernel cannot do it: no run depends on it.
+        ``huge``: in huge pages, for a run that allocates large folios; else in small ones, for tmpfs, which takes pages
+        from the kernel's lists of small blocks first. What is held already stays. Does nothing if the kernel cannot do
+        it: no run depends on it.
         """
         room = (memory.available_bytes() or 0) // SHARE
-        more = min(wanted_bytes - self.held_bytes + _BLOCK_BYTES - 1, room) // _BLOCK_BYTES * _BLOCK_BYTES
+        own = self._held[huge]
+        more = min(wanted_bytes - sum(map(len, own)) + _BLOCK_BYTES - 1, room) // _BLOCK_BYTES * _BLOCK_BYTES
         if more <= 0:
             return
         held = mmap.mmap(-1, more, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         try:
             held.madvise(mmap.MADV_DONTFORK)
             with contextlib.suppress(OSError):  # a kernel without transparent huge pages
-                held.madvise(mmap.MADV_HUGEPAGE)
+                held.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
             held.madvise(_POPULATE_WRITE)
         except OSError:
             held.close()
         else:
-            self._held.append(held)
+            own.append(held)
 
     def release(self) -> int:
         """Give all of it back to the kernel; return how many bytes that were."""
         released = self.held_bytes
         with contextlib.ExitStack() as undo:
-            for held in self._held:
-                undo.callback(held.close)
-        self._held.clear()
+            for own in self._held.values():
+                for held in own:
+                    undo.callback(held.close)
+                own.clear()
         return released
