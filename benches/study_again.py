@@ -58,9 +58,8 @@ class Model:
             update={
                 "key": example.key.model_copy(update={"campaign": "simulated", "block": block}),
                 "metrics": {**example.metrics, **metrics},
-                "provenance": example.provenance.model_copy(
-                    update={"observed": {}}
-                ),  # no speed to correct by
+                # Without the speed of the CPU, by which values would be corrected.
+                "provenance": example.provenance.model_copy(update={"observed": {}}),
                 "started": BEGIN + timedelta(seconds=at_s),
                 "duration_s": self.cost_s[cell],
                 "validity": (),

@@ -18,6 +18,12 @@ def resident_bytes() -> int:
     return int(next(line for line in lines if line.startswith("RssAnon")).split()[1]) * 1024
 
 
+def huge_kib() -> int:
+    """Return the anonymous memory of this process in huge pages."""
+    lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("AnonHugePages")).split()[1])
+
+
 def test_what_is_held_is_in_use_until_it_is_released() -> None:
     before, held = resident_bytes(), WarmMemory()
     held.hold(32 * MIB)
@@ -30,9 +36,10 @@ def test_what_is_held_is_in_use_until_it_is_released() -> None:
 
 
 def test_small_and_huge_pages_are_held_apart() -> None:
-    held = WarmMemory()
-    held.hold(4 * MIB)
+    held, before = WarmMemory(), huge_kib()
     held.hold(6 * MIB, huge=False)
+    assert huge_kib() == before
+    held.hold(4 * MIB)
     held.hold(2 * MIB)
     assert held.held_bytes == 10 * MIB
     assert held.release() == 10 * MIB
