@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
+import struct
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -64,3 +69,48 @@ def test_a_balloon_reports_free_pages_if_it_agreed_to(tmp_path: Path, bits: str,
 
 def test_without_a_balloon_no_memory_is_reported(tmp_path: Path) -> None:
     assert not warm_memory.is_reported(tmp_path)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root sees which pages are mapped")
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two CPUs")
+def test_the_cpu_that_writes_to_tmpfs_gets_what_was_held() -> None:
+    """Without the right CPU, none of the pages: then what a run writes to may be memory that the host took back."""
+    allowed = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(allowed)})
+        found = [_share_from_held(max(allowed)) for _ in range(5)]
+        assert os.sched_getaffinity(0) == {min(allowed)}
+    finally:
+        os.sched_setaffinity(0, allowed)
+    assert max(found) > 0.5, found  # other processes on that CPU take some
+
+
+def _share_from_held(cpu: int) -> float:
+    """Return the share of the pages of a new file in tmpfs, written on ``cpu``, that were held before."""
+    held = WarmMemory()
+    held.hold(64 * MIB, huge=False)
+    known = {frame for each in held._held[False] for frame in _frames(each)}
+    held.release(cpu)
+    here = os.sched_getaffinity(0)
+    with tempfile.TemporaryFile(dir=memory.SHARED) as file:
+        os.sched_setaffinity(0, {cpu})
+        try:
+            file.write(bytes(32 * MIB))
+            file.flush()
+        finally:
+            os.sched_setaffinity(0, here)
+        with mmap.mmap(file.fileno(), 0) as mapped:
+            frames = _frames(mapped)
+    return len(known & frames) / len(frames)
+
+
+def _frames(mapped: mmap.mmap) -> set[int]:
+    """Return the frame numbers of mapped pages (pagemap.rst). Root sees them, others only zeros."""
+    for at in range(0, len(mapped), mmap.PAGESIZE):
+        mapped[at]
+    buffer = ctypes.c_char.from_buffer(mapped)
+    with Path("/proc/self/pagemap").open("rb") as pagemap:
+        pagemap.seek(ctypes.addressof(buffer) // mmap.PAGESIZE * 8)
+        entries = pagemap.read(len(mapped) // mmap.PAGESIZE * 8)
+    del buffer  # a mapping that is referred to cannot be closed
+    return {entry & (1 << 55) - 1 for (entry,) in struct.iter_unpack("Q", entries)}

@@ -20,11 +20,15 @@ from fslab.validity.trial import judge
 
 @dataclass(kw_only=True)
 class GuestRun:
-    """The host's part of one trial. A context manager: leaving it deactivates the media if they are still active."""
+    """The host's part of one trial. A context manager: leaving it deactivates the media if they are still active.
+
+    ``cpu``: the CPU that the guest and its disks are pinned to; None if they may use several.
+    """
 
     cell: Cell
     workspace: Workspace
     speed: RunSpeed
+    cpu: int | None = None
     prepared: Prepared | None = None
     taken: list[list[dict[str, Any]]] = field(default_factory=list)
     requested: dict[str, Value] = field(default_factory=dict)
@@ -59,7 +63,7 @@ class GuestRun:
             return
         if (what, len(self.taken)) == (disks.BEGINS, 0):
             self.undo.enter_context(disks.running(self.cell, self.workspace))
-            self.released = page_cache.released(self.workspace.warm_memory)
+            self.released = page_cache.released(self.workspace.warm_memory, self.cpu)
         elif (what, len(self.taken)) != (disks.ENDS, 1):
             return
         self.taken.append(disks.statistics(disks.facts(self.cell, self.workspace)))

@@ -142,7 +142,8 @@ class Guests:
         if not made and (prepared is None or prepared.reports is None):
             disks.renew(cell, self.workspace)
         speed = RunSpeed(speed=self._speed_of(guest))
-        with GuestRun(cell=cell, workspace=self.workspace, speed=speed, prepared=prepared) as run:
+        cpu = guest.facts.get("cpu_pinned")
+        with GuestRun(cell=cell, workspace=self.workspace, speed=speed, cpu=cpu, prepared=prepared) as run:
             value = self.ask(
                 cell.stack, cell.slot, request, timeout_s=limit_s,
                 disks=0 if own else parsed_stack(cell.stack).disks,

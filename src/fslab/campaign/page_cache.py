@@ -69,7 +69,7 @@ def needed(cell: Cell, *, in_guest: bool = False) -> RunMemory:
     )
 
 
-def released(held: warm_memory.WarmMemory) -> dict[str, int]:
-    """Release the memory, and return its size for the record."""
-    released = held.release()
+def released(held: warm_memory.WarmMemory, cpu: int | None = None) -> dict[str, int]:
+    """Release the memory, and return its size for the record. ``cpu``: the CPU that the run is pinned to, if it is."""
+    released = held.release(cpu)
     return {"memory_held_bytes": released} if released else {}

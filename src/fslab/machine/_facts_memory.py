@@ -1,7 +1,7 @@
 """Facts of the memory: its size, and the settings of writeback, swap and huge pages. Only reads."""
 
 from fslab.machine.fact import Fact, FactGroup, Value, flag_of, memory_of, number_of, selected_of
-from fslab.system import warm_memory
+from fslab.system import damon, warm_memory
 
 HUGE = "sys/kernel/mm/transparent_hugepage"
 # Settings of sysctl/vm.rst that decide when and how much dirty data is written back, and what is evicted first.
@@ -44,6 +44,11 @@ FACTS = (
         name="free_page_reporting",
         group=FactGroup.SETTINGS,
         read=lambda root: warm_memory.is_reported(root / "sys"),
+    ),
+    Fact(
+        name="proactive_reclaim_s",
+        group=FactGroup.SETTINGS,
+        read=lambda root: damon.eviction_age_s(root / "sys"),
     ),
     Fact(name="transparent_hugepage_defrag", group=FactGroup.SETTINGS, read=selected_of(f"{HUGE}/defrag")),
     Fact(name="zswap", group=FactGroup.SETTINGS, read=flag_of("sys/module/zswap/parameters/enabled")),

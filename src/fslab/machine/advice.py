@@ -23,7 +23,7 @@ class Advice:
 
 def advise(facts: Mapping[str, Any]) -> list[Advice]:
     """Return what to consider before measuring on this machine. ``facts``: from ``facts.gather``."""
-    return [*_clocks(facts), *_neighbours(facts)]
+    return [*_clocks(facts), *_neighbours(facts), *_memory(facts)]
 
 
 def advise_disks() -> list[Advice]:
@@ -80,11 +80,23 @@ def _neighbours(facts: Mapping[str, Any]) -> list[Advice]:
                 tuning="stop_timers: apt-daily.timer apt-daily-upgrade.timer fstrim.timer man-db.timer",
             )
         )
+    return found
+
+
+def _memory(facts: Mapping[str, Any]) -> list[Advice]:
+    found = []
     if (facts.get("swap_bytes") or 0) > 0 and (facts.get("swappiness") or 0) > 10:
         found.append(
             Advice(
                 what=f"swap is on and vm.swappiness is {facts['swappiness']}: memory can be swapped out during a trial",
                 tuning="vm.swappiness: 1",
+            )
+        )
+    if age_s := facts.get("proactive_reclaim_s"):
+        found.append(
+            Advice(
+                what=f"the kernel evicts pages that were not accessed for {age_s:g} s (DAMON), so a longer run finds "
+                "less in the page cache than memory could keep"
             )
         )
     return found
