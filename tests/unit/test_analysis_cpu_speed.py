@@ -73,6 +73,21 @@ def test_what_follows_the_speed_of_the_cpu_scatters_less() -> None:
         assert scatter(corrected) < scatter(measured) / 3
 
 
+def test_a_cpu_that_stood_still_for_a_tenth_of_a_run_explains_a_tenth() -> None:
+    records = campaign()
+    first = records[0]
+    stood = {
+        METRIC: first.metrics[METRIC].model_copy(update={"value": 0.9 * (first.metrics[METRIC].value or 0.0)})
+    }
+    rate = float(first.provenance.observed[OBSERVED][0])
+    records[0] = watched(
+        first.model_copy(update={"metrics": {**first.metrics, **stood}}), [rate] * 9 + [rate / 1000]
+    )
+    correction = SpeedCorrection(trials=records)
+    for name in NAMES:
+        assert scatter(known(correction, name)) < scatter(by_block(records, name)) / 3
+
+
 def test_figures_that_do_not_follow_it_stay_as_they_are() -> None:
     records = campaign(follows=0.0)
     assert SpeedCorrection(trials=records).corrected(METRIC, cell("ext4")) is None

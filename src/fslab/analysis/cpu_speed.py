@@ -60,12 +60,12 @@ class SpeedCorrection:
             value = usable_value(trial, metric)
             if value is None:
                 continue
-            slowness = _slowness(trial, metric) if value > 0 else None
-            if slowness is None:
+            rates = _known(trial, metric)
+            if value <= 0 or not rates:
                 unknown.add(trial.cell.id)
                 continue
             cells[trial.cell.id] = trial.cell
-            points[trial.cell.id][trial.key.block] = (slowness, log(value))
+            points[trial.cell.id][trial.key.block] = (-log(fmean(rates)), log(value))
         if not points:
             return {}
         from fslab.stats.covariate import adjusted  # noqa: PLC0415 - numpy and scipy, for campaigns in guests only
@@ -105,18 +105,17 @@ def _kind(cell: Cell) -> str:
     return f"{cell.stack.layout} {sorted(cell.stack.layout_options.items())}"
 
 
-def _slowness(trial: TrialRecord, metric: str) -> float | None:
-    """Return the logarithm of the mean time of the reference work while the metric was measured; None if unknown."""
+def _known(trial: TrialRecord, metric: str) -> list[float]:
+    """Return the speeds in the parts of the run in which the metric was measured; empty if too few are known.
+
+    The parts are equally long, so that the mean of the speeds is the work that the CPU could do.
+    """
     rates = _rates(trial.provenance.observed.get(OBSERVED, ()))
-    if not rates:
-        return None
     begin, end = _window(trial, metric)
     first = min(int(begin * len(rates)), len(rates) - 1)
-    window = rates[first : max(min(round(end * len(rates)), len(rates)), first + 1)]
+    window = rates[first : max(min(round(end * len(rates)), len(rates)), first + 1)] if rates else ()
     known = [rate for rate in window if rate]
-    return (
-        log(fmean(1 / rate for rate in known)) if known and len(known) >= KNOWN_LEAST * len(window) else None
-    )
+    return known if len(known) >= KNOWN_LEAST * len(window) else []
 
 
 @lru_cache(maxsize=30_000)  # each trial is asked for each of its metrics, and again at each look

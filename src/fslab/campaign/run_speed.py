@@ -5,7 +5,7 @@
 
 import time
 from dataclasses import dataclass, field
-from statistics import harmonic_mean
+from statistics import fmean
 from typing import Self
 
 from fslab.analysis.cpu_speed import OBSERVED
@@ -53,7 +53,7 @@ class RunSpeed:
         rates = self._rates()
         if any(rates):
             known = [rate for rate in rates if rate]
-            probes[OBSERVED] = Value(value=harmonic_mean(known), unit=Unit.OPERATIONS_PER_SECOND)
+            probes[OBSERVED] = Value(value=fmean(known), unit=Unit.OPERATIONS_PER_SECOND)
             observed[OBSERVED] = tuple(f"{rate:.0f}" for rate in rates)
         provenance = record.provenance.model_copy(update={"observed": observed})
         return record.model_copy(update={"probes": probes, "provenance": provenance})
