@@ -18,6 +18,7 @@ from tests.limits import LIMIT_S
 from fslab.analysis.cpu_speed import OBSERVED
 from fslab.campaign import prepared_states
 from fslab.campaign.guests import Guests
+from fslab.campaign.run_speed import RunSpeed
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, GuestError, GuestPanickedError
 from fslab.machine import guest as waiting
@@ -74,6 +75,26 @@ def figure_of(record: TrialRecord) -> float:
     value = record.probes["cpu_speed"].value
     assert value is not None
     return value
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+def test_a_run_in_which_the_cpu_stood_still_is_repeated_once(
+    times: int, guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[int] = []
+
+    def rates(_: RunSpeed) -> list[float]:
+        runs.append(len(runs))
+        return [1e6, 1e6, 1e4 if len(runs) <= times else 1e6, 1e6]
+
+    monkeypatch.setattr(RunSpeed, "_rates", rates)
+    record = trial(guests, cell())
+    assert len(runs) == min(times, 1) + 1
+    assert record.status is Status.OK
+    assert [each.kind for each in record.validity].count("cpu_stood_still") == (times == 2)
+    noted = record.provenance.observed.get("cpu_stood_still")
+    assert noted == (("25 % of a first run, which was repeated",) if times else None)
+    assert record.duration_s >= (1 + min(times, 1)) * 0.2, "the time of both runs"
 
 
 def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(

@@ -15,7 +15,7 @@ from tests.limits import LIMIT_S, wait_for
 from tests.unit.claimed import cell, trials
 
 from fslab.analysis.cpu_speed import OBSERVED
-from fslab.campaign.run_speed import TOOL_BEGINS, TOOL_ENDS, RunSpeed
+from fslab.campaign.run_speed import TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
 from fslab.record import TrialRecord, Value
 from fslab.system import proc
 from fslab.system.cpu_speed import CpuSpeed
@@ -125,6 +125,21 @@ def test_without_a_run_a_record_has_no_speed(mark: tuple[str, str], messages: tu
         unwatched.told(TOOL_BEGINS)
         unwatched.told(TOOL_ENDS)
         assert OBSERVED not in unwatched.completed(forged()).provenance.observed
+
+
+@pytest.mark.parametrize(
+    ("rates", "lost"),
+    [
+        ([], 0.0),
+        ([100.0, 1.0, 100.0], 0.0),
+        ([100.0, 100.0, 100.0, 100.0], 0.0),
+        ([100.0, 51.0, 100.0, 100.0], 0.0),
+        ([100.0, 20.0, 100.0, 100.0], 0.2),
+        ([90.0, 0.0, 110.0, 100.0, 100.0], 0.2),
+    ],
+)
+def test_a_cpu_stands_still_at_less_than_half_of_its_usual_speed(rates: list[float], lost: float) -> None:
+    assert stood_still(rates) == pytest.approx(lost)
 
 
 def test_leaving_a_run_that_has_not_ended_lets_the_loop_rest(mark: tuple[str, str]) -> None:

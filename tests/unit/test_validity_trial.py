@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fslab import probes
+from fslab.campaign import run_speed
 from fslab.record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
@@ -49,7 +50,8 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
     assert rule.kind == name.replace("-", "_")
     assert rule.summary
     assert rule.severity in Severity
-    sources = "".join(path.read_text() for path in Path(probes.__file__).parent.glob("*.py"))
+    files = [*Path(probes.__file__).parent.glob("*.py"), Path(run_speed.__file__)]
+    sources = "".join(path.read_text() for path in files)
     for needed in rule.needs:
         written = [f'"{needed}"', f'f"{needed.partition("_")[0]}_{{name}}"']  # one probe composes its names
         assert any(each in sources for each in written), f"no probe has {needed}"
@@ -321,3 +323,8 @@ def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
 @pytest.mark.parametrize(("moved", "expected"), [(39.9, []), (40.0, [("noisy_neighbour", DOUBT)])])
 def test_a_machine_whose_speed_moved(moved: float, expected: list[tuple[str, Severity]]) -> None:
     assert verdict(facts(figures=figures(reference_moved=moved))) == expected
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(2.9, []), (3.0, [("cpu_stood_still", DOUBT)])])
+def test_a_cpu_that_stood_still(lost: float, expected: list[tuple[str, Severity]]) -> None:
+    assert verdict(facts(figures=figures(cpu_stood_still=lost))) == expected

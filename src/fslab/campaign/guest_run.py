@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from fslab.campaign import disks, page_cache
 from fslab.campaign.prepared_states import KEEP, Prepared
-from fslab.campaign.run_speed import RunSpeed
+from fslab.campaign.run_speed import STOOD_STILL, RunSpeed
 from fslab.cell import Cell
 from fslab.probes.virtual_disk import figures
 from fslab.record import TrialRecord, Value
@@ -80,12 +80,15 @@ class GuestRun:
         }
         if self.released:
             changes |= {"started": self.began, "duration_s": record.duration_s + self.holding_s}
+        record = self.speed.completed(record.model_copy(update=changes))
+        counted = {name: value for name, value in record.probes.items() if name == STOOD_STILL}
         if len(self.taken) == 2 and all(self.taken):
             before, after = self.taken
-            counted = {**figures(before, after, after), **self.requested}
-            facts = TrialFacts(
-                work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
-            )
-            warnings = judge(facts, self.cell.known_limits, of_host=True)
-            changes |= {"probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings)}
-        return self.speed.completed(record.model_copy(update=changes))
+            counted |= {**figures(before, after, after), **self.requested}
+        facts = TrialFacts(
+            work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
+        )
+        warnings = judge(facts, self.cell.known_limits, of_host=True)
+        return record.model_copy(
+            update={"probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings)}
+        )

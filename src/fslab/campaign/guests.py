@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.run_speed import RunSpeed
+from fslab.campaign.run_speed import RunSpeed, is_worth_repeating, repeated
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
@@ -73,7 +73,9 @@ class Guests:
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
         started, clock = datetime.now(UTC), time.monotonic()
         try:
-            return self._run_inside(cell, key)
+            record = self._run_inside(cell, key)
+            again = is_worth_repeating(record) and not cell.fresh.lasts
+            return repeated(record, self._run_inside(cell, key)) if again else record
         except InterruptedBySignal:
             self.end()
             raise

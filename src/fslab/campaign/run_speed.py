@@ -4,16 +4,20 @@
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 from typing import Self
 
 from fslab.analysis.cpu_speed import OBSERVED
-from fslab.record import TrialRecord, Value
+from fslab.record import Status, TrialRecord, Value
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
 
 TOOL_BEGINS, TOOL_ENDS = "tool begins", "tool ends"  # messages of a trial in a guest
+STOOD_STILL = "cpu_stood_still"  # probe: share of the run in %
+SLOW = 0.5  # × the median speed: a CPU that is slower stands still, in part
+PARTS_LEAST = 4  # of a run; fewer have no typical speed
 
 
 @dataclass(kw_only=True, slots=True)
@@ -49,11 +53,12 @@ class RunSpeed:
         What the guest says of it does not count: its root may write anything.
         """
         observed = {name: seen for name, seen in record.provenance.observed.items() if name != OBSERVED}
-        probes = {name: value for name, value in record.probes.items() if name != OBSERVED}
+        probes = {name: value for name, value in record.probes.items() if name not in {OBSERVED, STOOD_STILL}}
         rates = self._rates()
         if any(rates):
             known = [rate for rate in rates if rate]
             probes[OBSERVED] = Value(value=fmean(known), unit=Unit.OPERATIONS_PER_SECOND)
+            probes[STOOD_STILL] = Value(value=100 * stood_still(known), unit=Unit.PERCENT)
             observed[OBSERVED] = tuple(f"{rate:.0f}" for rate in rates)
         provenance = record.provenance.model_copy(update={"observed": observed})
         return record.model_copy(update={"probes": probes, "provenance": provenance})
@@ -62,3 +67,28 @@ class RunSpeed:
         if self.speed is None or not {TOOL_BEGINS, TOOL_ENDS} <= self._moments.keys():
             return []
         return self.speed.rates(self._moments[TOOL_BEGINS], self._moments[TOOL_ENDS])
+
+
+def stood_still(rates: Sequence[float]) -> float:
+    """Return the share of a run that was lost in parts at less than half of its median speed; 0 if it is too short."""
+    if len(rates) < PARTS_LEAST:
+        return 0.0
+    middle = median(rates)
+    return sum(1 - rate / middle for rate in rates if rate < SLOW * middle) / len(rates)
+
+
+def is_worth_repeating(record: TrialRecord) -> bool:
+    """Return whether a run that did not fail has the warning that the CPU stood still."""
+    return record.status is not Status.FAILED and any(each.kind == STOOD_STILL for each in record.validity)
+
+
+def repeated(first: TrialRecord, again: TrialRecord) -> TrialRecord:
+    """Return the record of the second run of a trial, which took the time of both, with what was lost in the first."""
+    lost = first.probes[STOOD_STILL].value or 0.0
+    observed = {
+        **again.provenance.observed,
+        STOOD_STILL: (f"{lost:.0f} % of a first run, which was repeated",),
+    }
+    provenance = again.provenance.model_copy(update={"observed": observed})
+    both_s = first.duration_s + again.duration_s
+    return again.model_copy(update={"started": first.started, "duration_s": both_s, "provenance": provenance})
