@@ -15,8 +15,15 @@ from tests.limits import LIMIT_S, wait_for
 from tests.unit.claimed import cell, trials
 
 from fslab.analysis.cpu_speed import OBSERVED
-from fslab.campaign.run_speed import TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
-from fslab.record import TrialRecord, Value
+from fslab.campaign.run_speed import (
+    STOOD_STILL,
+    TOOL_BEGINS,
+    TOOL_ENDS,
+    RunSpeed,
+    is_worth_repeating,
+    stood_still,
+)
+from fslab.record import Severity, TrialRecord, ValidityWarning, Value
 from fslab.system import proc
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
@@ -140,6 +147,16 @@ def test_without_a_run_a_record_has_no_speed(mark: tuple[str, str], messages: tu
 )
 def test_a_cpu_stands_still_at_less_than_half_of_its_usual_speed(rates: list[float], lost: float) -> None:
     assert stood_still(rates) == pytest.approx(lost)
+
+
+def test_what_a_guest_says_of_its_cpu_repeats_nothing() -> None:
+    warned = ValidityWarning(kind=STOOD_STILL, severity=Severity.DOUBT, message="it stood still")
+    claimed = {STOOD_STILL: Value(value=90.0, unit=Unit.PERCENT)}
+    record = forged().model_copy(update={"validity": (warned,), "probes": claimed})
+    with RunSpeed(speed=None) as unwatched:
+        completed = unwatched.completed(record)
+    assert STOOD_STILL not in completed.probes
+    assert not is_worth_repeating(completed)
 
 
 def test_leaving_a_run_that_has_not_ended_lets_the_loop_rest(mark: tuple[str, str]) -> None:

@@ -13,6 +13,7 @@ from fslab.analysis.cpu_speed import OBSERVED
 from fslab.record import Status, TrialRecord, Value
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
+from fslab.validity.trial.cpu_stood_still import STANDING_PERCENT
 
 TOOL_BEGINS, TOOL_ENDS = "tool begins", "tool ends"  # messages of a trial in a guest
 STOOD_STILL = "cpu_stood_still"  # probe: share of the run in %
@@ -52,8 +53,9 @@ class RunSpeed:
 
         What the guest says of it does not count: its root may write anything.
         """
-        observed = {name: seen for name, seen in record.provenance.observed.items() if name != OBSERVED}
-        probes = {name: value for name, value in record.probes.items() if name not in {OBSERVED, STOOD_STILL}}
+        own = {OBSERVED, STOOD_STILL}
+        observed = {name: seen for name, seen in record.provenance.observed.items() if name not in own}
+        probes = {name: value for name, value in record.probes.items() if name not in own}
         rates = self._rates()
         if any(rates):
             known = [rate for rate in rates if rate]
@@ -78,17 +80,20 @@ def stood_still(rates: Sequence[float]) -> float:
 
 
 def is_worth_repeating(record: TrialRecord) -> bool:
-    """Return whether a run that did not fail has the warning that the CPU stood still."""
-    return record.status is not Status.FAILED and any(each.kind == STOOD_STILL for each in record.validity)
+    """Return whether the CPU stood still for too long in a run that did not fail, by what the host measured."""
+    return record.status is not Status.FAILED and _lost_percent(record) >= STANDING_PERCENT
 
 
 def repeated(first: TrialRecord, again: TrialRecord) -> TrialRecord:
     """Return the record of the second run of a trial, which took the time of both, with what was lost in the first."""
-    lost = first.probes[STOOD_STILL].value or 0.0
-    observed = {
-        **again.provenance.observed,
-        STOOD_STILL: (f"{lost:.0f} % of a first run, which was repeated",),
-    }
-    provenance = again.provenance.model_copy(update={"observed": observed})
+    noted = f"{_lost_percent(first):.0f} % of a first run, which was repeated"
+    provenance = again.provenance.model_copy(
+        update={"observed": {**again.provenance.observed, STOOD_STILL: (noted,)}}
+    )
     both_s = first.duration_s + again.duration_s
     return again.model_copy(update={"started": first.started, "duration_s": both_s, "provenance": provenance})
+
+
+def _lost_percent(record: TrialRecord) -> float:
+    known = record.probes.get(STOOD_STILL)
+    return known.value or 0.0 if known is not None else 0.0
