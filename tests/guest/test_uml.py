@@ -94,7 +94,6 @@ def test_a_run_in_which_the_cpu_stood_still_is_repeated_once(
     assert [each.kind for each in record.validity].count("cpu_stood_still") == (times == 2)
     noted = record.provenance.observed.get("cpu_stood_still")
     assert noted == (("25 % of a first run, which was repeated",) if times else None)
-    assert record.duration_s >= (1 + min(times, 1)) * 0.2, "the time of both runs"
 
 
 def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(

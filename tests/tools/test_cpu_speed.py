@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from fslab.campaign.run_speed import (
     TOOL_ENDS,
     RunSpeed,
     is_worth_repeating,
+    repeated,
     stood_still,
 )
 from fslab.record import Severity, TrialRecord, ValidityWarning, Value
@@ -157,6 +159,17 @@ def test_what_a_guest_says_of_its_cpu_repeats_nothing() -> None:
         completed = unwatched.completed(record)
     assert STOOD_STILL not in completed.probes
     assert not is_worth_repeating(completed)
+
+
+def test_a_repeated_run_counts_the_time_of_both() -> None:
+    lost = {STOOD_STILL: Value(value=12.0, unit=Unit.PERCENT)}
+    first = forged().model_copy(update={"probes": lost, "duration_s": 1.0})
+    again = first.model_copy(
+        update={"probes": {}, "duration_s": 2.0, "started": first.started + timedelta(seconds=1)}
+    )
+    both = repeated(first, again)
+    assert (both.started, both.duration_s) == (first.started, 3.0)
+    assert both.provenance.observed[STOOD_STILL] == ("12 % of a first run, which was repeated",)
 
 
 def test_leaving_a_run_that_has_not_ended_lets_the_loop_rest(mark: tuple[str, str]) -> None:

@@ -44,22 +44,29 @@ def module(enabled: str) -> dict[str, str]:
         (scheme(1, state="off"), 0),
         (scheme(1, operations="vaddr"), 0),
         (scheme(1, action="stat"), 0),
-        (scheme(1, min="?"), 0),
+        (scheme(1, min="?"), None),
         (module("Y"), 30),
         (module("N"), 0),
         (scheme(1) | module("Y"), 30),
     ],
 )
-def test_the_age_at_which_pages_are_evicted(tmp_path: Path, files: dict[str, str], age_s: float) -> None:
+def test_the_age_at_which_pages_are_evicted(
+    tmp_path: Path, files: dict[str, str], age_s: float | None
+) -> None:
     write(tmp_path, files)
     assert damon.eviction_age_s(tmp_path) == age_s
 
 
 def test_it_is_unknown_to_a_user_who_may_not_read_it(tmp_path: Path) -> None:
     write(tmp_path, scheme(1))
-    (
-        tmp_path / "kernel/mm/damon/admin/kdamonds/nr_kdamonds"
-    ).unlink()  # root can read any file: as if it could not
+    # Root can read any file, so it is removed.
+    (tmp_path / "kernel/mm/damon/admin/kdamonds/nr_kdamonds").unlink()
+    assert damon.eviction_age_s(tmp_path) is None
+
+
+def test_the_module_is_unknown_to_a_user_who_may_not_read_it(tmp_path: Path) -> None:
+    write(tmp_path, module("Y"))
+    (tmp_path / "module/damon_reclaim/parameters/enabled").unlink()
     assert damon.eviction_age_s(tmp_path) is None
 
 

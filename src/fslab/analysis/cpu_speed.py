@@ -60,7 +60,7 @@ class SpeedCorrection:
             value = usable_value(trial, metric)
             if value is None:
                 continue
-            rates = _known(trial, metric)
+            rates = _speeds(trial, metric)
             if value <= 0 or not rates:
                 unknown.add(trial.cell.id)
                 continue
@@ -105,7 +105,7 @@ def _kind(cell: Cell) -> str:
     return f"{cell.stack.layout} {sorted(cell.stack.layout_options.items())}"
 
 
-def _known(trial: TrialRecord, metric: str) -> list[float]:
+def _speeds(trial: TrialRecord, metric: str) -> list[float]:
     """Return the speeds in the parts of the run in which the metric was measured; empty if too few are known.
 
     The parts are equally long, so that the mean of the speeds is the work that the CPU could do.
