@@ -11,6 +11,7 @@ import pytest
 from tests.unit.claimed import cell, claim, trials
 
 from fslab.analysis.interim import InterimResult
+from fslab.campaign.campaign import resume
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell
 from fslab.claims.schema import Claim
@@ -122,7 +123,7 @@ def test_what_a_resumed_campaign_plans_is_the_same() -> None:
 
 
 def test_the_time_between_trials_is_spent_too() -> None:
-    """But not the time until a campaign is resumed."""
+    """But not the time until a campaign is resumed. A resumed run has all of its own budget."""
     schedule = Schedule(
         cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),), budget_s=100.0
     )
@@ -136,6 +137,12 @@ def test_the_time_between_trials_is_spent_too() -> None:
     assert look is not None
     assert look.claims is not None
     assert look.claims.left_s == pytest.approx(100.0 - 1.5 * len(records))
+    again = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=schedule.claims, budget_s=100.0)
+    resume(again, records[:-1], budget_s=60.0)
+    look = again.look(records)
+    assert look is not None
+    assert look.claims is not None
+    assert look.claims.left_s == pytest.approx(60.0 - 1.5)
 
 
 def test_a_claim_with_too_few_sound_blocks_gets_more_of_them() -> None:

@@ -6,7 +6,7 @@ Decides which trial is next and when to stop. Must not measure: ``trial`` measur
 import secrets
 import time
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from statistics import fmean
@@ -154,15 +154,23 @@ def _run_trials(
         begun=time.monotonic(),
     )
     done = sum(cell not in without for cell, _ in run.finished)
-    passed = schedule.catch_up(history.records)
-    # The budget of earlier runs does not count: a resumed campaign has the time given to this run.
-    schedule.budget_s = (
-        None if budget_s is None else budget_s + sum(one.duration_s for one in history.records)
-    )
+    passed = resume(schedule, history.records, budget_s)
     observer.campaign_started(campaign, done=done, total=len(schedule.trials), stored=history.records)
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     return run.run_until_done()
+
+
+def resume(
+    schedule: Schedule, records: Sequence[TrialRecord], budget_s: float | None
+) -> InterimResult | None:
+    """Plan what the stored trials lead to, and return the last analysis that they have passed.
+
+    What earlier runs spent does not count, pauses included: a resumed campaign has the time given to this run.
+    """
+    passed = schedule.catch_up(records)
+    schedule.budget_s = None if budget_s is None else budget_s + schedule.spent_s(records)
+    return passed
 
 
 @dataclass(kw_only=True, slots=True)

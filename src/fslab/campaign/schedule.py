@@ -111,13 +111,13 @@ class Schedule:
         self._plan(until, frozenset(cell for cell in wanted if counts[cell] < self.stopping.most))
 
     def _left_s(self, records: Sequence[TrialRecord]) -> float | None:
-        """Return what the planned trials left of the budget, by their recorded times: the same after a resume."""
-        if self.budget_s is None:
-            return None
+        return None if self.budget_s is None else max(0.0, self.budget_s - self.spent_s(records))
+
+    def spent_s(self, records: Sequence[TrialRecord]) -> float:
+        """Return the time that the planned trials took, by their recorded times: the same after a resume."""
         planned = {(block, cell.id) for block, cell in self.trials}
         done = [record for record in records if (record.key.block, record.cell.id) in planned]
-        taken_s = sum(record.duration_s for record in done) + len(done) * _pause_s(done)
-        return max(0.0, self.budget_s - taken_s)
+        return sum(record.duration_s for record in done) + len(done) * _pause_s(done)
 
     def catch_up(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """Repeat the interim analyses that the trials of a resumed campaign have passed. Returns the last one."""
