@@ -118,6 +118,19 @@ def test_a_flood_of_lines_ends_with_the_deadline(guest: tuple[Said, socket.socke
         made.ask({"do": "trial"}, timeout_s=0)
 
 
+def test_a_guest_that_sends_much_and_reads_nothing_has_hung(
+    guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, theirs = guest
+    monkeypatch.setattr(waiting, "SEND_LIMIT_S", 0.1)
+    theirs.sendall(b"told x\n" * 10_000)
+    with pytest.raises(GuestHungError, match="does not read"):
+        made.ask({"do": "trial"}, timeout_s=LIMIT_S)
+    with pytest.raises(GuestHungError, match="does not read"):
+        made.ask({"do": "trial"}, timeout_s=LIMIT_S)
+    assert made.broken
+
+
 def test_a_guest_that_runs_no_program_any_more_has_hung(
     guest: tuple[Said, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,8 @@ END_LIMIT_S = 5.0
 PING_EVERY_S = 10.0
 PING_LIMIT_S = 10.0
 PINGS = 3
+# A guest that does not read what the host sends, so that its line is full, has hung.
+SEND_LIMIT_S = 10.0
 # Limits that no working guest reaches. A reply is a record with the output of all tools. A line is short: "done 17".
 REPLY_LIMIT_BYTES = 64 << 20
 LINE_LIMIT_BYTES = 4 << 10
@@ -116,10 +118,7 @@ class Guest(ABC):
             raise self._broke(
                 GuestError("the guest created a file that only the host may create", where=str(path))
             ) from error
-        try:
-            self.line.sendall(f"run {self.count}\n".encode())
-        except OSError as error:
-            raise self._ended() from error
+        self._send(f"run {self.count}")
         self._expect(f"done {self.count}", time.monotonic() + timeout_s, told)
         answer = self.directory / f"reply-{self.count}.json"
         try:
@@ -179,8 +178,14 @@ class Guest(ABC):
         except BaseException:
             self.broken = True  # the guest waits for an answer that it will not get
             raise
+        self._send(GO_ON)
+
+    def _send(self, text: str) -> None:
+        self.line.settimeout(SEND_LIMIT_S)
         try:
-            self.line.sendall(f"{GO_ON}\n".encode())
+            self.line.sendall(f"{text}\n".encode())
+        except TimeoutError as error:
+            raise self._hung("the guest does not read the messages of the host") from error
         except OSError as error:
             raise self._ended() from error
 
