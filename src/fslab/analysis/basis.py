@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.cpu_speed import SpeedCorrection
 from fslab.analysis.groups import Group
-from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.noise import CampaignNoise, measured_alike
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stats.noise_prior import NoisePrior
@@ -91,9 +91,16 @@ class ComparisonBasis:
     def _prior(
         self, weights: Sequence[tuple[str, Cell, float]], values: Sequence[Mapping[int, float] | None]
     ) -> NoisePrior | None:
-        """Return the prior of a comparison with these values; None for a single figure, or for different metrics."""
+        """Return the prior of a comparison with these values.
+
+        None for different metrics, and unless the weights add up to 0 in each workload, medium and machine: other
+        cells show the noise of figures of one block, but not how much a workload varies from block to block.
+        """
         metrics = {metric for metric, _, _ in weights}
-        if len(weights) == 1 or len(metrics) > 1:
+        sums: dict[object, float] = defaultdict(float)
+        for _, cell, weight in weights:
+            sums[measured_alike(cell)] += weight
+        if len(metrics) > 1 or any(abs(total) > _BALANCED for total in sums.values()):
             return None
         (metric,) = metrics
         found: list[NoisePrior] = []

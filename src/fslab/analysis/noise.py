@@ -87,9 +87,11 @@ class CampaignNoise:
         return {key: cells[key] for key in logs}, logs
 
 
+def measured_alike(cell: Cell) -> _Key:
+    """Return machine, medium and workload: what slows a whole block cancels between cells that have them in common."""
+    return (cell.stack.machine.type, cell.stack.medium.name, cell.workload.model_dump_json())
+
+
 def _key(cell: Cell) -> _Key:
-    """Return machine, medium, workload and file system: what cells have in common that vary alike."""
-    stack = cell.stack
-    return (
-        stack.machine.type, stack.medium.name, cell.workload.model_dump_json(), stack.filesystem or "none",
-    )  # fmt: skip
+    """Return what cells have in common that vary alike: also the file system."""
+    return (*measured_alike(cell), cell.stack.filesystem or "none")
