@@ -15,7 +15,7 @@ from fslab.claims.trials import Trials
 from fslab.claims.verdict import of_claim
 from fslab.claims.words import finding_words
 from fslab.record import Provenance
-from fslab.stats.sequential import Looks
+from fslab.stats.sequential import Looks, compare_at_look
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
 TWICE: list[tuple[Cell, Sequence[float | None]]] = [(EXT4, steady(100.0)), (XFS, noisy(200.0))]
@@ -280,6 +280,18 @@ def test_looking_again_and_again_takes_wider_intervals() -> None:
     assert looked.high is not None
     assert looked.high > once.high
     assert looked.coverage == 0.95
+
+
+def test_a_failed_trial_does_not_make_a_look_use_the_level_of_the_one_before() -> None:
+    """After five blocks, one of them without a usable trial, it is the second look, and not the first again."""
+    spoilt: list[float | None] = [100.0, 100.0, None, 100.0, 100.0]
+    values = [200.0, *noisy(200.0)]
+    looks = Looks(first=4)
+    found = answer(claim("xfs > ext4"), [(EXT4, spoilt), (XFS, values)], looks=looks).findings[0]
+    common = {block: value for block, value in enumerate(values) if block != 2}
+    second = compare_at_look(common, dict.fromkeys(common, 100.0), looks=looks, blocks=5)
+    assert second.interval is not None
+    assert (found.low, found.high) == (second.interval.low, second.interval.high)
 
 
 @pytest.mark.parametrize(

@@ -170,8 +170,9 @@ class Evaluator:
         powers = [weight for _, weight in weights]
         # Of the comparisons of a claim, the one with the largest variance decides.
         prior = basis.prior and dataclasses.replace(basis.prior, among=max(basis.prior.among, among))
+        looked = self.trials.common_blocks(figure for figure, _ in weights)
         if powers == [1.0, -1.0]:
-            return self._compare(values[0], values[1], coverage, prior)
+            return self._compare(values[0], values[1], coverage, prior, looked)
         problem = invalid_samples([one for each in values for one in each.values()], [1.0])
         if problem is not None:
             return no_ratio(len(values[0]), len(values[0]), problem, PAIRS_LEAST, coverage)
@@ -179,7 +180,7 @@ class Evaluator:
         if not blocks:
             return no_ratio(0, 0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
         over, under = (_product(values, powers, blocks, way) for way in (1, -1))
-        found = self._compare(over, under, coverage, prior)
+        found = self._compare(over, under, coverage, prior, looked)
         # The denominator is not an independent sample here, so an interval from ranks of both would be invalid.
         unpaired = found.method is ComparisonMethod.RANK_SUM
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
@@ -190,13 +191,17 @@ class Evaluator:
         b: Mapping[int, float],
         coverage: float,
         prior: NoisePrior | None,
+        looked: int,
     ) -> RatioEstimate:
+        """Compare in the blocks that both have. ``looked``: the blocks that they took part in.
+
+        This is the number of blocks of the look: the cells of a comparison may be left out of some blocks, and a failed
+        trial must not make one look use the level of the one before again.
+        """
         if self.looks is None:
             return compare_blocks(a, b, coverage=coverage, prior=prior)
-        # A comparison whose cells were left out of some blocks has fewer blocks to look at.
-        common = len(a.keys() & b.keys())
         looks = dataclasses.replace(self.looks, coverage=coverage)
-        return compare_at_look(a, b, looks=looks, blocks=common or None, prior=prior)
+        return compare_at_look(a, b, looks=looks, blocks=looked or None, prior=prior)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
         """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).

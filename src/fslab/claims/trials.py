@@ -1,6 +1,6 @@
 """The usable values of trials by cell, metric and block, and the reasons why a cell has none. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -33,6 +33,11 @@ class Trials:
             if value is not None:
                 found[record.key.block] = value
         return found
+
+    def common_blocks(self, figures: Iterable[CellFigure]) -> int:
+        """Return the number of blocks in which the cells of all figures have a trial, usable or not."""
+        blocks = [{one.key.block for one in self.by_cell.get(each.cell.id, [])} for each in figures]
+        return len(set[int].intersection(*blocks)) if blocks else 0
 
     def cost_s(self, cell: str) -> float:
         """Return the mean duration of a cell's trials, or of all trials if the cell has none; 0 without trials."""

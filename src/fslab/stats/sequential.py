@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # approach 0.95, but do not reach it. The rest is a reserve for t statistics of few blocks: from look to look they are
 # less similar than the normal theory below assumes, and simulated errors are 1.05 times as frequent as was spent.
 SPENT, BEYOND = 0.90, 0.05
-FIRST_LEAST = 4  # with three blocks, the interval at a first look's level is too wide to be worth its error
+FIRST_LEAST = 3  # fewer blocks give no interval
 _NODES = 64
 _BATCH = 8
 _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5, 1e-6)
@@ -36,7 +36,7 @@ _GRID = (1.0, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 1e-4, 1e-5
 class Looks:
     """The schedule of looks at a comparison, and the share of the error of each look.
 
-    The first look is after ``first`` blocks (at least 4). The following numbers of blocks grow by the factor ``growth``
+    The first look is after ``first`` blocks (at least 3). The following numbers of blocks grow by the factor ``growth``
     up to ``most``, with one look at 20: 4, 5, 6, 8, 10, 12, 15, 20, 25, 31, 40. Beyond ``most`` the schedule goes on in
     the same way, for a campaign that is extended. Over all looks together, intervals with the coverage
     :meth:`coverage_at` miss the truth with a probability of at most 1 − ``coverage``. Everything is computed from these
