@@ -12,6 +12,7 @@ from tests.e2e.conftest import Fslab, end
 from tests.hold import Hold
 from tests.limits import LIMIT_S
 
+import fslab as api
 from fslab.system import loops, mounts, paths, proc
 
 pytestmark = pytest.mark.root
@@ -190,6 +191,14 @@ def test_a_budget_stops_in_time_and_can_be_extended(fslab: Fslab, study: Path) -
     assert fslab.json("results", "--json")["status"] == "finished"
 
 
+def test_a_resumed_campaign_has_its_budget_once_more(fslab: Fslab, study: Path) -> None:
+    fslab("run", study, "--budget", "0.000001s")
+    assert "is spent" in fslab("run", "--resume", "--quiet").stderr
+    assert fslab.json("results", "--json")["counts"]["stored"] == 0
+    with api.open_store(create=False) as store:
+        assert api.resume(store).report().counts.stored == 0
+
+
 def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> None:
     fslab("run", study, "--trials", "1", "--scale", "0.5")
     (before,) = fslab.json("results", "--list", "--json")
@@ -200,6 +209,7 @@ def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> 
     assert {trial["block"] for trial in fslab.trials()} >= {0, 1}
     refused = fslab("run", "--resume", before["campaign"], "--trials", "2", code=2)
     assert "already" in refused.stderr
+    assert "--trials N, with N above 2" in refused.stderr
 
 
 def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> None:

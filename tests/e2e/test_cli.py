@@ -43,6 +43,13 @@ def test_every_verb_has_help(fslab: Fslab) -> None:
         assert len(fslab(verb, "--help").stdout) > 200
 
 
+def test_help_names_only_options_that_the_command_has(fslab: Fslab) -> None:
+    shown = fslab("fleet", "schedule", "--help").stdout
+    assert "--resume" not in shown
+    assert "--fleet" not in shown
+    assert "--precision" not in shown
+
+
 @pytest.mark.parametrize(
     "study", ["quick", *(pytest.param(each, marks=pytest.mark.slow) for each in ("here", "loop-vm"))]
 )
@@ -191,7 +198,14 @@ def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
         (("run", "here", "--budget", "soon"), "not a duration"),
         (("run", "--resume", "--set", "trials=3"), "cannot be changed"),
         (("run", "--resume", "--dry-run"), "--dry-run"),
-        (("run",), "no study given"),
+        (("run", "--resume", "--scale", "0", "--on", "uml"), "--on, --scale: a resumed campaign"),
+        (("run", "--resume", "--note", "x"), "--note: cannot be combined with --resume"),
+        (("run", "here", "--spread"), "--spread: needs --fleet"),
+        (("run", "here", "--fleet", "--resume"), "--resume: cannot be combined with --fleet"),
+        (("run", "here", "--fleet", "--resume"), "resumes its campaign itself"),
+        (("run",), f"such as: fslab run {'here' if os.geteuid() else 'quick'};"),
+        (("run", "--fleet"), "such as: fslab run --fleet quick;"),
+        (("fleet", "schedule"), "such as: fslab fleet schedule quick;"),
     ],
 )
 def test_options_that_would_be_ignored_are_refused(fslab: Fslab, argv: tuple[str, ...], says: str) -> None:

@@ -233,6 +233,12 @@ def test_differences_that_autocorrelation_could_make_are_counted() -> None:
     near = report(planned, measured(planned, {"ext4": 0.97, "xfs": 1.0, "btrfs": 0.5}, noise=0.008))
     said = [each.what for each in conclude(near).warnings]
     assert "1 of 2 differences holds only if trials are independent" in said
+    hint = "run 20 blocks to check: fslab run --resume 20261120-k3f --trials 20"
+    assert hint in [each.hint for each in conclude(near).warnings]
+    # A campaign that repeats as needed refuses --trials.
+    counts = near.counts.model_copy(update={"planned_most": 40})
+    hints = [each.hint for each in conclude(near.model_copy(update={"counts": counts})).warnings]
+    assert "run 20 blocks to check: a new campaign with --trials 20" in hints
     assert not any("independent" in each.what for each in conclude(three()).warnings)
 
 

@@ -66,12 +66,14 @@ def resume(
     """Run the remaining trials of a stored campaign (id, study or None: the last unfinished one). Returns its results.
 
     ``trials`` (with a precision, ``max_trials``) gives the campaign more trials of each cell, even if it is finished.
-    The other arguments are those of ``run``. Raises UsageError on another machine or kernel than before.
+    ``budget_s`` None: the campaign's budget, once more. The other arguments are those of ``run``. Raises UsageError on
+    another machine or kernel than before.
     """
     cleanup.clean_all()
     conditions = _conditions(wipe, allow_commands=allow_commands)
     found = resumable(store.store, campaign, conditions, trials=trials, max_trials=max_trials)
-    launch.run(found, store.store, observer or Observer(), conditions, budget_s=budget_s, new=False)
+    limit_s = budget_s or found.settings.get("budget_s")
+    launch.run(found, store.store, observer or Observer(), conditions, budget_s=limit_s, new=False)
     return store.campaign(found.id)
 
 

@@ -127,8 +127,12 @@ def extended(
     try:
         return campaign.extended(trials=trials, max_trials=max_trials)
     except ValueError as error:
+        rule = campaign.stopping
+        option = "--trials" if rule.precision is None else "--max-trials"
         raise UsageError(
-            str(error), where=campaign.id, hint="fslab run --resume CAMPAIGN --trials N, with a larger N"
+            str(error),
+            where=campaign.id,
+            hint=f"fslab run --resume {campaign.id} {option} N, with N above {rule.most}",
         ) from error
 
 

@@ -48,8 +48,9 @@ def claims(
     machine.
 
     A printed figure is one number and compared as it is. Trials give intervals: a claim is replicated, a tie here (the
-    stacks differ by less than the study's margin), different in size, reversed, or open, with the reason. `fslab run
-    STUDY --until-decided` runs more trials where claims are open. For the language of claims see docs/claims.md.
+    stacks differ by less than the study's margin), different in size, reversed, or open, with the reason. If the budget
+    ended, `fslab run --resume CAMPAIGN --budget 1h` runs more trials where claims are open; `fslab run STUDY
+    --until-decided` starts a new campaign without a budget. For the language of claims see docs/claims.md.
     """
     if published and undecided:
         raise UsageError(

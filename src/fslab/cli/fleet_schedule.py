@@ -34,7 +34,12 @@ See fslab fleet status for what is scheduled, and fslab history STUDY for the re
 
 
 def schedule(
-    study: run_options.StudyArgument = None,
+    study: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[STUDY]", help="A study file, or the id of a shipped study (fslab list studies)."
+        ),
+    ] = None,
     at: Annotated[
         str, typer.Option(metavar="HH:MM", help="The first run: the next time it is so late, UTC.")
     ] = "02:00",
@@ -45,11 +50,31 @@ def schedule(
         str | None,
         typer.Option(metavar="NAME", help="Replaces the schedule of this name; default: the study's id."),
     ] = None,
-    machines: run_options.MachinesOption = None,
-    spread: run_options.SpreadOption = False,
+    machines: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Only this machine, or only machines with a label, as KEY=VALUE. Repeatable."
+        ),
+    ] = None,
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="Divide the study's workloads among the machines. Default: every machine runs all.",
+        ),
+    ] = False,
     settings: SetOption = None,
-    budget: run_options.BudgetOption = None,
-    trials: run_options.TrialsOption = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Start no new trial of a run after TIME, such as 10m. Default: 'budget' of the study.",
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Trials of each cell. Default: 'trials' of the study, or 5."),
+    ] = None,
     on: OnOption = None,
     kernel: KernelOption = None,
     modules: ModulesOption = None,
@@ -67,7 +92,7 @@ def schedule(
     from fslab.fleet import starting
     from fslab.names import word
 
-    named = run_options.named(study)
+    named = run_options.named(study, "fleet schedule")
     changes = [*(settings or []), *run_options.repeats(trials, None, None, None)]
     loaded = load(named, [*changes, *study_settings(scale, on, kernel, modules, guest_memory)])
     chosen = option_value(word, name or loaded.id, "--name")

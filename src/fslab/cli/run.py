@@ -93,15 +93,19 @@ def run(
     changes = run_options.repeats(
         None if resume else trials, precision, until, None if resume else max_trials
     )
+    if resume:
+        changing = {
+            "--set": settings, "--precision": precision, "--until": until, "--until-decided": until_decided,
+            "--on": on, "--kernel": kernel, "--modules": modules, "--guest-memory": guest_memory, "--scale": scale,
+        }  # fmt: skip
+        run_options.check_resume(changing, dry_run=dry_run, name=name, note=note)
     settings = [*(settings or []), *changes]
     if until_decided:
         settings += run_options.until_decided(until)
     settings += study_settings(scale, on, kernel, modules, guest_memory)
-    run_options.check_resume(settings, resume=resume, dry_run=dry_run, name=name, note=note)
     refused = {"--resume": resume, "--wipe": wipe, "--allow-commands": allow_commands, "--report": report}
-    run_options.check_fleet(
-        fleet=fleet, machines=machines or [], spread=spread, detach=detach, others=refused
-    )
+    own = {"--machines": machines, "--spread": spread, "--detach": detach}
+    run_options.check_fleet(own, fleet=fleet, others=refused)
     if dry_run:
         _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], as_json)
         return
@@ -109,7 +113,7 @@ def run(
         from fslab.cli import fleet_run
 
         fleet_run.run(
-            run_options.named(study), settings, machines=machines or [], spread=spread, detach=detach,
+            run_options.named(study, "run --fleet"), settings, machines=machines or [], spread=spread, detach=detach,
             limit_s=limit_s, name=name, note=note, store=store, as_json=as_json,
         )  # fmt: skip
         return
@@ -130,7 +134,7 @@ def run(
             campaign = running.create(
                 loaded, path, opened, conditions, budget_s=limit_s, name=name, note=note
             )
-            limit_s = campaign.settings["budget_s"]
+        limit_s = limit_s or campaign.settings.get("budget_s")
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         with shown:
             running.run_trials(campaign, opened, shown, conditions, budget_s=limit_s, new=not resume)

@@ -1,5 +1,6 @@
 """The options of ``fslab run``, and their translation into settings of a study. Prints nothing."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
@@ -20,7 +21,9 @@ StudyArgument = Annotated[
 BudgetOption = Annotated[
     str | None,
     typer.Option(
-        metavar="TIME", help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study."
+        metavar="TIME",
+        help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of the "
+        "campaign, once more.",
     ),
 ]
 TrialsOption = Annotated[
@@ -129,30 +132,44 @@ def until_decided(until: str | None) -> list[str]:
     return ["until=claims"]
 
 
-def named(study: str | None) -> str:
-    """Return the study. Raises UsageError, with the ids of the shipped studies, if none is given."""
+def named(study: str | None, command: str = "run") -> str:
+    """Return the study. Raises UsageError, with one that ``command`` can run here and all ids, if none is given."""
     from fslab import shipped_studies
 
     if study is None:
-        shipped = shipped_studies()
+        one = "here" if command == "run" and os.geteuid() != 0 else "quick"
         raise UsageError(
             "no study given",
-            hint=f"name one, such as: fslab run {shipped[0]}; shipped: {', '.join(shipped)}",
+            hint=f"name one, such as: fslab {command} {one}; shipped: {', '.join(shipped_studies())}",
         )
     return study
 
 
-def check_fleet(
-    *, machines: list[str], spread: bool, detach: bool, fleet: bool, others: Mapping[str, object]
-) -> None:
-    """Raise UsageError for options of a fleet without --fleet, and for options that a fleet does not support."""
-    if not fleet and (machines or spread or detach):
-        raise UsageError("needs --fleet", where="--machines, --spread, --detach", hint="add --fleet")
-    if fleet and (wrong := [option for option, value in others.items() if value]):
+def given(options: Mapping[str, object]) -> list[str]:
+    """Return the names of the options that have a value."""
+    return [
+        name for name, value in options.items() if value is not None and value is not False and value != []
+    ]
+
+
+_NOT_WITH_FLEET = {
+    "--resume": "a machine of the fleet resumes its campaign itself",
+    "--wipe": "the worker.toml of a machine says what it may overwrite",
+    "--allow-commands": "the worker.toml of a machine says which commands it may run",
+    "--report": "afterwards: fslab report CAMPAIGN -o FILE, for the campaign of a machine",
+}
+
+
+def check_fleet(own: Mapping[str, object], *, fleet: bool, others: Mapping[str, object]) -> None:
+    """Raise UsageError for a fleet's ``own`` options without --fleet, and for ``others`` that it does not support."""
+    if not fleet and (wrong := given(own)):
+        raise UsageError("needs --fleet", where=", ".join(wrong), hint="add --fleet")
+    if fleet and (wrong := given(others)):
         raise UsageError(
-            "cannot be combined with --fleet", where=", ".join(wrong),
-            hint="what a machine may overwrite and which commands it may run is said by its worker.toml",
-        )  # fmt: skip
+            "cannot be combined with --fleet",
+            where=", ".join(wrong),
+            hint="; ".join(_NOT_WITH_FLEET[option] for option in wrong),
+        )
 
 
 def seconds(budget: str | None) -> float | None:
@@ -171,15 +188,13 @@ def seconds(budget: str | None) -> float | None:
     return found
 
 
-def check_resume(
-    settings: list[str], *, resume: bool, dry_run: bool, name: str | None, note: str | None
-) -> None:
-    """Raise UsageError for options that a resumed campaign would ignore."""
-    if not resume:
-        return
-    if name is not None or note is not None:
+def check_resume(changes: Mapping[str, object], *, dry_run: bool, name: str | None, note: str | None) -> None:
+    """Raise UsageError for options that a resumed campaign would ignore. ``changes``: those that change a study."""
+    if words := given({"--name": name, "--note": note}):
         raise UsageError(
-            "cannot be combined with --resume", where="--name, --note", hint="use: fslab name, fslab note"
+            "cannot be combined with --resume",
+            where=", ".join(words),
+            hint=f"use: {', '.join(f'fslab {word[2:]}' for word in words)}",
         )
     if dry_run:
         raise UsageError(
@@ -187,9 +202,9 @@ def check_resume(
             where="--dry-run",
             hint="fslab results shows how many trials are left",
         )
-    if settings:
+    if wrong := given(changes):
         raise UsageError(
             "a resumed campaign cannot be changed",
-            where="--set, --precision",
+            where=", ".join(wrong),
             hint="start a new one; --trials or --max-trials extends a campaign",
         )

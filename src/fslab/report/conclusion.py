@@ -190,7 +190,8 @@ def _independence(report: Report) -> list[ConclusionWarning]:
     sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
     fragile = sum(item.rests_on_independence for item in sure)
     what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
-    hint = f"run {INDEPENDENCE_LEAST} blocks to check: --trials {INDEPENDENCE_LEAST}"
+    run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.campaign}"
+    hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
     return [ConclusionWarning(what=what, hint=hint)] if fragile else []
 
 

@@ -172,7 +172,6 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     notes = f" · --notes: all warnings{more}" if report.notes else ""
     yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: mechanisms"
     undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
-    fixed = report.counts.planned_most <= report.counts.planned  # else the stopping rule chose the number
-    if undecided and fixed and report.status is CampaignStatus.FINISHED:
+    if undecided and not report.counts.as_needed and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
         yield f"to decide the inconclusive ones: fslab run --resume {report.campaign} --trials {needed}"

@@ -119,6 +119,11 @@ class Counts(Frozen):
     failed: int
     impossible: int = 0
 
+    @property
+    def as_needed(self) -> bool:
+        """Whether the stopping rule chooses the number of trials."""
+        return self.planned_most > self.planned
+
 
 class GuestSummary(Frozen):
     """A kind of guest in which trials ran: the machine's type, its kernel, CPUs and memory."""

@@ -87,7 +87,7 @@ def _unfinished(report: Report) -> str:
     state = report.status.value.replace("_", " ")
     advice = f"; finish it with: fslab run --resume {report.campaign}"
     counts = report.counts
-    if counts.planned_most > counts.planned:
+    if counts.as_needed:
         planned = f"{counts.planned} to {counts.planned_most} (as many as needed)"
         verb = "is" if counts.stored == 1 else "are"
         return f"{state}: {counted(counts.stored, 'trial')} {verb} stored, of {planned}{advice}"
