@@ -215,6 +215,23 @@ def test_a_figure_itself_is_judged_in_its_unit() -> None:
     assert "ext4 is 4.50 µs (4.32 µs–4.69 µs)" in found.words
 
 
+@pytest.mark.parametrize(
+    ("middle", "verdict", "words"),
+    [
+        (1.0, ClaimVerdict.OPEN, "needs < 1%"),  # 0.960 to 1.042 %: it would be a tie
+        (0.9, ClaimVerdict.REPLICATED, "ext4 is 0.90 % (0.86 %–0.94 %)"),
+        (2.0, ClaimVerdict.DIFFERS, "not < 1%"),
+    ],
+)
+def test_a_figure_of_1_is_no_order(middle: float, verdict: ClaimVerdict, words: str) -> None:
+    """1 % is a limit like any other: there is no other stack that could be as good, or better."""
+    found = answer(claim("ext4 < 1%", metric="cpu_user"), [(EXT4, noisy(middle))], "cpu_user")
+    assert (found.verdict, found.direction) == (verdict, None)
+    assert words in found.words
+    assert found.size is verdict
+    assert found.reason is (OpenReason.AT_LIMIT if verdict is ClaimVerdict.OPEN else None)
+
+
 def test_two_trials_decide_nothing() -> None:
     few = [(EXT4, [100.0] * 2), (XFS, noisy(200.0)[:2])]
     found = answer(claim("xfs > ext4"), few)

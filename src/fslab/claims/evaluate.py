@@ -99,7 +99,7 @@ class Evaluator:
         if interval is None:
             return self._without_interval(part, estimate)
         verdict = verdicts.of_interval(bounds, interval.low, interval.high, margin)
-        side = None if bounds.is_direction or _alone(part) else bounds.side
+        side = None if bounds.is_direction else bounds.side
         near = verdicts.at_limit(bounds, interval.low, interval.high, margin)
         return _finding(part, estimate, verdict).model_copy(
             update={

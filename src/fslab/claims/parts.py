@@ -29,12 +29,16 @@ class CellFigure:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bounds:
-    """The range from ``low`` to ``high``. ``strict``: without its ends. ``shown``: the range as the claim writes it."""
+    """The range from ``low`` to ``high``. ``strict``: without its ends. ``shown``: the range as the claim writes it.
+
+    ``of_figure``: the range of a figure in its unit. Otherwise it is that of a ratio, where 1 means equal.
+    """
 
     low: float = 0.0
     high: float = inf
     strict: bool = False
     shown: str = ""
+    of_figure: bool = False
 
     def hold(self, low: float, high: float) -> bool:
         """Return whether the whole interval from ``low`` to ``high`` lies within the bounds."""
@@ -50,12 +54,14 @@ class Bounds:
 
     @property
     def is_direction(self) -> bool:
-        """Whether the bounds only determine on which side of 1 the value lies."""
-        return (self.low, self.high) in {(1.0, inf), (0.0, 1.0)}
+        """Whether the bounds only determine on which side of 1 a ratio lies."""
+        return not self.of_figure and (self.low, self.high) in {(1.0, inf), (0.0, 1.0)}
 
     @property
     def side(self) -> Bounds | None:
-        """The side of 1 on which all values within the bounds lie; None if they lie on both sides."""
+        """The side of 1 on which all ratios within the bounds lie; None if they lie on both sides."""
+        if self.of_figure:
+            return None
         return BETTER if self.low >= 1 else WORSE if 0 < self.high <= 1 else None
 
     @property
@@ -119,9 +125,9 @@ class Spread:
     @property
     def bounds(self) -> Bounds:
         """The range in which the ratio of the two spreads must lie."""
-        shown = f"{'>' if self.more else '<'} {self.than:g}"
-        edge = {"low": self.than} if self.more else {"high": self.than}
-        return Bounds(**edge, strict=True, shown=shown)
+        if self.more:
+            return Bounds(low=self.than, strict=True, shown=f"> {self.than:g}")
+        return Bounds(high=self.than, strict=True, shown=f"< {self.than:g}")
 
 
 Part = Quotient | Spread

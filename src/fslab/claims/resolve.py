@@ -132,7 +132,7 @@ class Resolver:
             unit, ends = found[0].metric.unit, form.range
             low = 0.0 if ends.low is None else figures.in_unit(ends.low, unit)
             high = float("inf") if ends.high is None else figures.in_unit(ends.high, unit)
-            bounds = Bounds(low=low, high=high, strict=ends.strict, shown=str(ends))
+            bounds = Bounds(low=low, high=high, strict=ends.strict, shown=str(ends), of_figure=True)
             weights = ((found[0], 1.0),)
             yield Quotient(over=names[0], under="", where=self._where(cells), weights=weights, bounds=bounds)
 
