@@ -215,6 +215,16 @@ def test_a_figure_itself_is_judged_in_its_unit() -> None:
     assert "ext4 is 4.50 µs (4.32 µs–4.69 µs)" in found.words
 
 
+def test_a_mean_of_figures_is_a_figure() -> None:
+    """√(4 µs × 16 µs) is 8 µs, for which no direction is claimed."""
+    values = [(cell("ext4", "a"), noisy(4000.0)), (cell("ext4", "b", bs="8k"), steady(16000.0))]
+    found = answer(claim("overall ext4 in 4us..5us", metric="clat_mean"), values, "write_clat_mean")
+    assert (found.verdict, found.direction, found.size) == (
+        ClaimVerdict.DIFFERS, None, ClaimVerdict.DIFFERS,
+    )  # fmt: skip
+    assert "ext4 is 8 µs (7.84 µs–8.17 µs), not in 4us..5us (mean of 2)" in found.words
+
+
 @pytest.mark.parametrize(
     ("middle", "verdict", "words"),
     [

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from io import StringIO
 from math import prod
 
 import pytest
-from tests.unit.claimed import cell
+from tests.unit.claimed import cell, claim
 
+from fslab.cell import Cell
 from fslab.claims.build import judged, tables
 from fslab.claims.figures import in_unit, printed
-from fslab.claims.model import ClaimVerdict, EvaluatedClaim
+from fslab.claims.model import ClaimAnswer, ClaimVerdict, EvaluatedClaim
 from fslab.claims.published import PublishedFigures, read_figures
-from fslab.claims.schema import Published
+from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
@@ -150,6 +152,26 @@ def test_a_table_is_told_in_multiples_of_its_reference() -> None:
     assert [cast.printed for cast in first.lines[0].cells][:2] == [1.0, pytest.approx(428.4 / 303.24)]
     other = tables(figures, Published(reference="ext4"), None, None)[0]
     assert other.lines[0].cells[4].printed == pytest.approx(372.96 / 353.64)
+
+
+def by_print(of: Claim, figures: Sequence[tuple[Cell, float]], unit: str) -> ClaimAnswer:
+    rows = (
+        f"I,{each.workload.name},{each.stack.name},defaults,{of.metric},{unit},{value}\n"
+        for each, value in figures
+    )
+    scope = Scope(cells=tuple(each for each, _ in figures))
+    (found,) = judged(
+        [of], study=scope, printed=read_figures(HEAD + "".join(rows), "x.csv", Published(), scope)
+    )
+    assert found.published is not None
+    return found.published
+
+
+def test_a_mean_of_printed_figures_has_their_unit() -> None:
+    figures = [(cell("ext4", "a"), 4.0), (cell("ext4", "b", bs="8k"), 16.0)]
+    found = by_print(claim("overall ext4 in 4us..5us", metric="clat_mean"), figures, "us")
+    assert (found.verdict, found.findings[0].unit) == (ClaimVerdict.CONTRADICTED, Unit.NANOSECONDS)
+    assert "ext4 is 8 µs, not in 4us..5us" in found.words
 
 
 def test_units_are_those_of_the_metric() -> None:

@@ -17,7 +17,7 @@ from fslab.claims import verdict as verdicts
 from fslab.claims.edges import from_edge, margin, rests_on_independence
 from fslab.claims.effort import effort_of
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
-from fslab.claims.parts import Bounds, CellFigure, Part, Quotient, Spread
+from fslab.claims.parts import Bounds, CellFigure, Part, Spread
 from fslab.claims.schema import MARGIN
 from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words, verdict_of
@@ -104,7 +104,7 @@ class Evaluator:
         return _finding(part, estimate, verdict).model_copy(
             update={
                 # Intervals of single figures are not widened for autocorrelation.
-                "rests_on_independence": not _alone(part)
+                "rests_on_independence": not bounds.of_figure
                 and rests_on_independence(bounds, estimate, verdict, margin),
                 "direction": side and verdicts.of_interval(side, interval.low, interval.high, margin),
                 "at_limit": verdict is ClaimVerdict.OPEN and near,
@@ -252,15 +252,10 @@ def _few(found: int, needed: int, *, alone: bool) -> str:
     return f"{found} {what}{'s' * (found != 1)}; {needed} are needed"
 
 
-def _alone(part: Part) -> bool:
-    return isinstance(part, Quotient) and len(part.weights) == 1
-
-
 def _finding(
     part: Part, estimate: RatioEstimate | None, verdict: ClaimVerdict, why: str | None = None
 ) -> PartFinding:
     interval = estimate.interval if estimate else None
-    alone = _alone(part)
     return PartFinding(
         what=part.name,
         where=part.where,
@@ -271,7 +266,7 @@ def _finding(
         high=interval.high if interval else None,
         coverage=estimate.coverage if estimate and interval else None,
         blocks=min(estimate.n_a, estimate.n_b) if estimate else None,
-        unit=part.figures[0].metric.unit if alone else None,
+        unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
         margin=margin(part.bounds, interval.low, interval.high) if interval else None,
         why=why,
     )

@@ -175,10 +175,10 @@ def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) 
         return None
     value = _value(part, values)
     verdict = ClaimVerdict.HOLDS if part.bounds.hold(value, value) else ClaimVerdict.CONTRADICTED
-    alone = isinstance(part, Quotient) and len(part.weights) == 1
     return PartFinding(
         what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, value=value, table=table,
-        unit=part.figures[0].metric.unit if alone else None, margin=margin(part.bounds, value, value),
+        unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
+        margin=margin(part.bounds, value, value),
     )  # fmt: skip
 
 
