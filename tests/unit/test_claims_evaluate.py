@@ -174,6 +174,21 @@ def test_an_overall_ratio_is_the_geometric_mean() -> None:
     assert finding.high == pytest.approx(2 * exp(HALF / 2), rel=1e-5)
 
 
+def test_a_mean_of_what_is_better_when_smaller_shows_the_ratio_that_it_names() -> None:
+    values = [
+        (cell("ext4", "a", bs="4k"), steady(100.0)), (cell("xfs", "a", bs="4k"), noisy(25.0)),
+        (cell("ext4", "b", bs="8k"), steady(100.0)), (cell("xfs", "b", bs="8k"), steady(100.0)),
+    ]  # fmt: skip
+    found = answer(claim("overall xfs > ext4", metric="clat_mean"), values, "write_clat_mean")
+    assert found.verdict is ClaimVerdict.REPLICATED
+    assert "xfs / ext4 is 0.500 (0.490–0.510) (mean of 2)" in found.words
+    (finding,) = found.findings
+    assert finding.bound == "< 1"
+    fall = answer(claim("overall ext4 falls with bs", metric="clat_mean"), [values[0], (values[2][0], noisy(50.0))],
+                  "write_clat_mean")  # fmt: skip
+    assert "ext4[8k] / ext4[4k] is 0.500" in fall.words
+
+
 def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:
     """Each file system has one pair of variants, so both pairs have 97.5 % intervals.
 

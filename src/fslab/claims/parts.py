@@ -156,9 +156,10 @@ def within(share: float) -> Bounds:
 def mean_of(parts: Sequence[Quotient], where: str) -> Quotient:
     """Return the geometric mean of several quotients that make the same statement.
 
-    Quotients for which smaller is better are inverted first, so that larger is better for all.
+    If smaller is better for some of them and larger for others, the former are inverted first.
     """
-    turned = [_turned(part) if part.bounds is WORSE else part for part in parts]
+    mixed = {BETTER, WORSE} <= {part.bounds for part in parts}
+    turned = [_turned(part) if mixed and part.bounds == WORSE else part for part in parts]
     share = 1 / len(turned)
     weights: dict[tuple[str, str], tuple[CellFigure, float]] = {}
     for part in turned:
