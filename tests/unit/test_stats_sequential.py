@@ -26,7 +26,8 @@ MOST = 40
 def test_the_schedule_grows_by_a_quarter_with_looks_at_twenty_and_at_the_end() -> None:
     looks = Looks()
     assert [looks.at(number) for number in range(11)] == [4, 5, 6, 8, 10, 12, 15, 20, 25, 31, 40]
-    assert [looks.next_after(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 5, 8, 8, 10]
+    assert [looks.next_after(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 5, 8, 10, 10]
+    assert [looks.first_from(blocks) for blocks in (0, 4, 6, 7, 8)] == [4, 4, 6, 8, 8]
     assert [Looks(first=6, growth=2).at(number) for number in range(5)] == [6, 12, 20, 40, 80]
     assert [Looks(most=10).at(number) for number in range(6)] == [4, 5, 6, 8, 10, 12]
     # There are no looks before 3 blocks: they would spend error, but could show nothing.
@@ -34,12 +35,12 @@ def test_the_schedule_grows_by_a_quarter_with_looks_at_twenty_and_at_the_end() -
     assert Looks(first=1).coverage_at(3) == Looks(first=3).coverage_at(3)
 
 
-@pytest.mark.parametrize("first", [1, 3, 4, 6])
-def test_each_look_of_a_campaign_has_a_level_of_its_own(first: int) -> None:
-    """The campaign looks after ``first`` blocks, then after ``next_after``: no two of these share one look's error."""
-    looks, blocks = Looks(first=first, most=8), max(first, 3)
+@pytest.mark.parametrize(("first", "begin"), [(1, 3), (3, 3), (4, 4), (6, 6), (4, 11)])
+def test_each_look_of_a_campaign_has_a_level_of_its_own(first: int, begin: int) -> None:
+    """The campaign looks after ``begin`` blocks, then after ``next_after``: no two of these share one look's error."""
+    looks, blocks = Looks(first=first, most=8), begin
     levels = []
-    while blocks <= 20:
+    while blocks <= 25:
         levels.append(looks.coverage_at(blocks))
         blocks = looks.next_after(blocks)
     assert len(set(levels)) == len(levels)

@@ -77,7 +77,7 @@ def expected_needed(
         high = INDEPENDENCE_LEAST  # it differs already; 20 blocks can show whether trials are independent
     if high >= _MOST:
         return None
-    return (looks.next_after(high - 1) if looks else high) - now
+    return (looks.first_from(high) if looks else high) - now
 
 
 def _wanted_half_width(ratio: float, precision: float, goal: Goal) -> float:

@@ -59,9 +59,16 @@ class Looks:
         """Return the number of blocks at look ``number``, which counts from 0."""
         return _schedule(self.first, self.most, self.growth, number + 1)[number]
 
+    def first_from(self, blocks: int) -> int:
+        """Return the number of blocks at the first look with at least ``blocks``."""
+        return self.at(self._number(blocks))
+
     def next_after(self, blocks: int) -> int:
-        """Return the number of blocks at the first look after ``blocks``."""
-        return self.at(self._number(blocks + 1))
+        """Return the number of blocks at the look that follows one after ``blocks``.
+
+        A look between two looks of the schedule took the place of the next one, so that this is the one after that.
+        """
+        return self.at(self._number(blocks) + 1) if blocks >= self.at(0) else self.at(0)
 
     def coverage_at(self, blocks: int) -> float:
         """Return the coverage that the interval of a look after ``blocks`` finished blocks must have.
