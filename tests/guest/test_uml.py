@@ -77,9 +77,16 @@ def figure_of(record: TrialRecord) -> float:
     return value
 
 
-@pytest.mark.parametrize("times", [0, 1, 2])
+@pytest.mark.parametrize(
+    ("times", "notes"),
+    [
+        (0, None),
+        (1, ("25 % of a first run, which was repeated",)),
+        (2, ("25 % of this run; 25 % of a second one",)),
+    ],
+)
 def test_a_run_in_which_the_cpu_stood_still_is_repeated_once(
-    times: int, guests: Guests, monkeypatch: pytest.MonkeyPatch
+    times: int, notes: tuple[str, ...] | None, guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[int] = []
 
@@ -92,8 +99,26 @@ def test_a_run_in_which_the_cpu_stood_still_is_repeated_once(
     assert len(runs) == min(times, 1) + 1
     assert record.status is Status.OK
     assert [each.kind for each in record.validity].count("cpu_stood_still") == (times == 2)
-    noted = record.provenance.observed.get("cpu_stood_still")
-    assert noted == (("25 % of a first run, which was repeated",) if times else None)
+    assert record.provenance.observed.get("cpu_stood_still") == notes
+
+
+def test_a_run_whose_repetition_fails_is_kept(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RunSpeed, "_rates", lambda _: [1e6, 1e6, 1e4, 1e6])
+    inside, runs = guests._run_inside, iter([False, True])
+
+    def lost_at_last(wanted: Cell, key: TrialKey) -> TrialRecord:
+        if next(runs):
+            next(iter(guests.running)).broken = True
+            raise GuestError("the guest was lost")
+        return inside(wanted, key)
+
+    monkeypatch.setattr(guests, "_run_inside", lost_at_last)
+    record = trial(guests, cell())
+    assert (record.status, guests.running) == (Status.OK, [])
+    assert record.metrics["write_iops"].value
+    assert record.provenance.observed["cpu_stood_still"] == (
+        "25 % of this run; a second one failed: the guest was lost",
+    )
 
 
 def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(

@@ -25,7 +25,7 @@ from fslab.campaign.run_speed import (
     repeated,
     stood_still,
 )
-from fslab.record import Severity, TrialRecord, ValidityWarning, Value
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.system import proc
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
@@ -161,15 +161,41 @@ def test_what_a_guest_says_of_its_cpu_repeats_nothing() -> None:
     assert not is_worth_repeating(completed)
 
 
-def test_a_repeated_run_counts_the_time_of_both() -> None:
-    lost = {STOOD_STILL: Value(value=12.0, unit=Unit.PERCENT)}
-    first = forged().model_copy(update={"probes": lost, "duration_s": 1.0})
-    again = first.model_copy(
-        update={"probes": {}, "duration_s": 2.0, "started": first.started + timedelta(seconds=1)}
-    )
-    both = repeated(first, again)
+def run_that_lost(percent: float | None, status: Status = Status.OK) -> TrialRecord:
+    lost = {} if percent is None else {STOOD_STILL: Value(value=percent, unit=Unit.PERCENT)}
+    error = "the guest's kernel panicked" if status is Status.FAILED else None
+    return forged().model_copy(update={"probes": lost, "status": status, "error": error, "duration_s": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("again", "keeps_first", "noted"),
+    [
+        (run_that_lost(0.0), False, "12 % of a first run, which was repeated"),
+        (run_that_lost(11.0), False, "12 % of a first run, which was repeated"),
+        (run_that_lost(40.0), True, "12 % of this run; 40 % of a second one"),
+        (run_that_lost(None), True, "12 % of this run; an unknown part of a second one"),
+        (run_that_lost(0.0, Status.INVALID), True, "12 % of this run; 0 % of a second one"),
+        (
+            run_that_lost(None, Status.FAILED),
+            True,
+            "12 % of this run; a second one failed: the guest's kernel panicked",
+        ),
+    ],
+)
+def test_of_a_repeated_run_the_better_one_is_kept_with_the_time_of_both(
+    again: TrialRecord, keeps_first: bool, noted: str
+) -> None:
+    first = run_that_lost(12.0)
+    later = again.model_copy(update={"started": first.started + timedelta(seconds=1), "duration_s": 2.0})
+    both = repeated(first, later)
     assert (both.started, both.duration_s) == (first.started, 3.0)
-    assert both.provenance.observed[STOOD_STILL] == ("12 % of a first run, which was repeated",)
+    kept = first if keeps_first else later
+    assert (both.status, both.probes) == (kept.status, kept.probes)
+    assert both.provenance.observed[STOOD_STILL] == (noted,)
+
+
+def test_an_invalid_run_gives_way_to_one_that_is_not() -> None:
+    assert repeated(run_that_lost(12.0, Status.INVALID), run_that_lost(40.0)).status is Status.OK
 
 
 def test_leaving_a_run_that_has_not_ended_lets_the_loop_rest(mark: tuple[str, str]) -> None:

@@ -71,11 +71,15 @@ class Guests:
         return self.states.end(turn, record)
 
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
+        record = self._run_once(cell, key)
+        again = is_worth_repeating(record) and not cell.fresh.lasts
+        return repeated(record, self._run_once(cell, key)) if again else record
+
+    def _run_once(self, cell: Cell, key: TrialKey) -> TrialRecord:
+        """Run the trial in its guest. An error, other than an interruption, becomes a failed record."""
         started, clock = datetime.now(UTC), time.monotonic()
         try:
-            record = self._run_inside(cell, key)
-            again = is_worth_repeating(record) and not cell.fresh.lasts
-            return repeated(record, self._run_inside(cell, key)) if again else record
+            return self._run_inside(cell, key)
         except InterruptedBySignal:
             self.end()
             raise

@@ -3,6 +3,7 @@
 ``analysis.cpu_speed`` corrects comparisons by it.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,8 @@ from statistics import fmean, median
 from typing import Self
 
 from fslab.analysis.cpu_speed import OBSERVED
-from fslab.record import Status, TrialRecord, Value
+from fslab.analysis.usability import is_failed, is_invalid
+from fslab.record import TrialRecord, Value
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
 from fslab.validity.trial.cpu_stood_still import STANDING_PERCENT
@@ -81,19 +83,38 @@ def stood_still(rates: Sequence[float]) -> float:
 
 def is_worth_repeating(record: TrialRecord) -> bool:
     """Return whether the CPU stood still for too long in a run that did not fail, by what the host measured."""
-    return record.status is not Status.FAILED and _lost_percent(record) >= STANDING_PERCENT
+    return not is_failed(record) and (_lost_percent(record) or 0.0) >= STANDING_PERCENT
 
 
 def repeated(first: TrialRecord, again: TrialRecord) -> TrialRecord:
-    """Return the record of the second run of a trial, which took the time of both, with what was lost in the first."""
-    noted = f"{_lost_percent(first):.0f} % of a first run, which was repeated"
-    provenance = again.provenance.model_copy(
-        update={"observed": {**again.provenance.observed, STOOD_STILL: (noted,)}}
+    """Return the record of the better of two runs of a trial, with the time of both, and a note of the other run.
+
+    A run is better if it did not fail, is not invalid, and lost less; an unknown loss is the largest.
+    """
+    kept = min(first, again, key=_faults)
+    if kept is again:
+        noted = f"{_lost_text(first)} of a first run, which was repeated"
+    elif is_failed(again):
+        noted = f"{_lost_text(first)} of this run; a second one failed: {again.error}"
+    else:
+        noted = f"{_lost_text(first)} of this run; {_lost_text(again)} of a second one"
+    provenance = kept.provenance.model_copy(
+        update={"observed": {**kept.provenance.observed, STOOD_STILL: (noted,)}}
     )
     both_s = first.duration_s + again.duration_s
-    return again.model_copy(update={"started": first.started, "duration_s": both_s, "provenance": provenance})
+    return kept.model_copy(update={"started": first.started, "duration_s": both_s, "provenance": provenance})
 
 
-def _lost_percent(record: TrialRecord) -> float:
+def _faults(record: TrialRecord) -> tuple[bool, bool, float]:
+    lost = _lost_percent(record)
+    return is_failed(record), is_invalid(record), math.inf if lost is None else lost
+
+
+def _lost_percent(record: TrialRecord) -> float | None:
     known = record.probes.get(STOOD_STILL)
-    return known.value or 0.0 if known is not None else 0.0
+    return known.value if known is not None else None
+
+
+def _lost_text(record: TrialRecord) -> str:
+    lost = _lost_percent(record)
+    return "an unknown part" if lost is None else f"{lost:.0f} %"
