@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.disk_server import Server
 
 from fslab.campaign import launch
 from fslab.campaign.observer import Observer
@@ -207,6 +208,43 @@ class TestBlank:
         os.truncate(Path(sysfs.text(sysfs.block_directory(device) / "loop/backing_file") or ""), 32 * MIB)
         with pytest.raises(UnsafeError, match="cannot be read"):
             blank.reason_not_blank(device, print)
+
+    def test_what_follows_a_bad_sector_is_not_taken_for_blank(self, serve: Callable[..., Server]) -> None:
+        server = serve()
+        device = server.attach()
+        server.ask("arm", effect="error", op="read", start=MIB, end=MIB + 4096)
+        with pytest.raises(UnsafeError, match="cannot be read"):
+            blank.reason_not_blank(device, print)
+
+    def test_one_that_is_written_while_it_is_read_is_not_blank(
+        self, loop: Make, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        device = loop()
+        monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
+
+        def write_behind(text: str) -> None:
+            if text.endswith("50% read"):
+                write(device)
+
+        assert blank.reason_not_blank(device, write_behind) == "was written while it was read"
+
+    def test_a_proof_ends_with_the_first_write(self, loop: Make) -> None:
+        device = loop()
+        assert blank.reason_not_blank(device, print) is None
+        blank.check_unwritten(device)
+        assert blank.reason_not_blank(device, print) is None
+        write(device)
+        with pytest.raises(UnsafeError, match="was written after it was found to be blank"):
+            blank.check_unwritten(device)
+        blank.check_unwritten(device)
+
+
+def write(device: Path) -> None:
+    """Write one byte at the start of a device."""
+    with device.open("r+b") as node:
+        node.write(b"x")
+        node.flush()
+        os.fsync(node.fileno())
 
 
 class TestNames:

@@ -4,6 +4,7 @@ lacks.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,10 +20,10 @@ from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
-from fslab.storage import Workspace, stack
+from fslab.storage import Workspace, blank, guard, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import loops, modules, mounts, proc
+from fslab.system import files, loops, modules, mounts, proc
 
 MIB = 1 << 20
 DEVICE = MEDIA.get("device")
@@ -202,6 +203,30 @@ class TestSeveralDisks:
                 DEVICE.check(DEVICE.parse_options({"path": " ".join(paths)}), workspace, disks=2)
         finally:
             mounts.unmount(target)
+
+    def test_all_are_checked_again_before_the_first_is_overwritten(
+        self, disks: Disks, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Something opens the first disk for writing while the second one is read."""
+        paths, opened = disks(2), ExitStack()
+
+        def check_blank(path: str, *_: object) -> None:
+            if path == paths[1]:
+                opened.enter_context(files.opened(paths[0], os.O_RDWR))
+
+        monkeypatch.setattr(guard, "check_blank", check_blank)
+        with (
+            opened,
+            workspaces.opened(new_id(), frozenset()) as workspace,
+            ExitStack() as undo,
+            pytest.raises(UnsafeError, match="is open for writing"),
+        ):
+            wanted = spec("btrfs-raid0", medium=several(paths), disks=2)
+            try:
+                stack.build(wanted, workspace, undo, slot="m", make=True)
+            finally:
+                opened.close()
+        assert all(blank.reason_not_blank(Path(path), print) is None for path in paths)
 
     def test_one_disk_under_two_names_is_no_two_disks(
         self, loop: Callable[[], Path], stable: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch

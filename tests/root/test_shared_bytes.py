@@ -13,7 +13,7 @@ from fslab import feasibility
 from fslab.campaign.campaign import new_id
 from fslab.errors import BusyError, UnsafeError
 from fslab.plan.expand import expand
-from fslab.storage import guard, shared
+from fslab.storage import blank, guard, shared
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import load
 from fslab.system import loops
@@ -66,6 +66,23 @@ def test_nor_are_they_two_disks_of_a_layout(
     workspace.wipe = frozenset({disk, first})
     with pytest.raises(UnsafeError, match="overlaps with"):
         medium.check(medium.parse_options({"path": f"{disk} {first}"}), workspace, disks=2)
+
+
+def test_a_partition_is_blank_whoever_writes_to_another_one(
+    parted: tuple[Path, Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, first, second = parted
+    monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
+
+    def write(_: str) -> None:
+        with second.open("r+b") as node:
+            node.write(b"x")
+            node.flush()
+            os.fsync(node.fileno())
+
+    assert blank.reason_not_blank(first, write) is None
+    write("")
+    blank.check_unwritten(first)
 
 
 def test_a_campaign_on_a_partition_keeps_others_off_the_disk(

@@ -3,6 +3,9 @@
 Samples are not enough: they can miss 62 of 100 MiB of data. Only reads.
 """
 
+from __future__ import annotations
+
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +14,7 @@ from pathlib import Path
 
 from fslab.errors import UnsafeError
 from fslab.system import sysfs
+from fslab.system.files import opened
 from fslab.units import format_size
 
 LIMIT_S = 60.0
@@ -26,11 +30,20 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _DeviceState:
-    """The identity of a disk, and how much had been written to it."""
+    """The identity of a device, and how much had been written to it (``own``) and to its whole disk (``disk``)."""
 
     number: str
     sequence: str | None
-    written: tuple[str, ...]
+    own: tuple[str, ...]
+    disk: tuple[str, ...]
+
+    def unwritten(self, now: _DeviceState | None) -> bool:
+        """Return whether the device is the same and has not been written. Other partitions of its disk do not count."""
+        return now is not None and (now.number, now.sequence, now.own) == (
+            self.number,
+            self.sequence,
+            self.own,
+        )
 
 
 _proved: dict[str, _DeviceState] = {}
@@ -41,20 +54,23 @@ def reason_not_blank(device: Path, tell: Tell) -> str | None:
     """Return why the device is not proved to be blank. None if every byte was read and there was no data.
 
     Reading ends after LIMIT_S; the device is then not proved to be blank. A device that this process has read
-    completely, and that was not written since by the kernel's own count, is only sampled.
+    completely, and that was not written since by the kernel's own count, is only sampled. A device that is written
+    meanwhile is not proved to be blank.
     """
     descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
-        os.fsync(descriptor)  # the kernel does not count data as written while it is only in memory
-        before = _state(device)
+        before = _state(device, descriptor)
         if before is not None and _proved.get(before.number) == before:
             return _read(descriptor, _samples(size))
+        forget(device)
         begun = time.monotonic()
         places = _everything(device, size, tell, begun, LIMIT_S)
         if reason := _read(descriptor, places):
             return reason
-        if before is not None and before == _state(device):
+        if before is not None:
+            if not before.unwritten(_state(device, descriptor)):
+                return "was written while it was read"
             _proved[before.number] = before
     except _NotReadError as error:
         return str(error)
@@ -66,6 +82,25 @@ def reason_not_blank(device: Path, tell: Tell) -> str | None:
     finally:
         os.close(descriptor)
     return None
+
+
+def forget(device: Path) -> None:
+    """End the proof that the device is blank."""
+    _proved.pop(sysfs.device_number(device), None)
+
+
+def check_unwritten(device: Path) -> None:
+    """Raise UnsafeError if the device was proved to be blank and has been written since.
+
+    Ends the proof: call this directly before the device is overwritten.
+    """
+    with opened(device) as descriptor:
+        proved, now = _proved.pop(sysfs.device_number(device), None), _state(device, descriptor)
+    if proved is not None and not proved.unwritten(now):
+        raise UnsafeError(
+            "was written after it was found to be blank", where=str(device),
+            hint="stop what writes to it, or choose another device",
+        )  # fmt: skip
 
 
 class _NotReadError(Exception):
@@ -91,17 +126,28 @@ def _everything(
 
 def _samples(size: int) -> Iterator[tuple[int, int]]:
     last = max(0, size - PIECE_BYTES)
-    yield from ((last * index // SAMPLES, PIECE_BYTES) for index in range(SAMPLES + 1))
+    yield from ((last * index // SAMPLES, min(PIECE_BYTES, size)) for index in range(SAMPLES + 1))
 
 
 def _read(descriptor: int, places: Iterator[tuple[int, int]]) -> str | None:
     for offset, length in places:
-        content = os.pread(descriptor, length, offset)
+        content = _content(descriptor, length, offset)
         # The content is read only once, so it must not evict files of other programs from the page cache.
         os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
         if not _blank(content):
             return "is not blank: it contains data without a known signature (encrypted?)"
     return None
+
+
+def _content(descriptor: int, length: int, offset: int) -> bytes:
+    """Return exactly ``length`` bytes. Before a bad sector, the kernel returns fewer without an error."""
+    content = os.pread(descriptor, length, offset)
+    while len(content) < length:
+        more = os.pread(descriptor, length - len(content), offset + len(content))
+        if not more:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        content += more
+    return content
 
 
 def _blank(content: bytes) -> bool:
@@ -111,14 +157,19 @@ def _blank(content: bytes) -> bool:
     return all(any(piece == blank[: len(piece)] for blank in BLANKS) for piece in pieces)
 
 
-def _state(device: Path) -> _DeviceState | None:
+def _state(device: Path, descriptor: int) -> _DeviceState | None:
     """Return the state of a device. None if the kernel does not count writes or has no sequence number for the disk."""
+    os.fsync(descriptor)  # the kernel does not count data as written while it is only in memory
     block = sysfs.block_directory(device)
     disk = block.parent if (block / "partition").exists() else block
-    sequence, counts = sysfs.text(disk / "diskseq"), (sysfs.text(disk / "stat") or "").split()
-    if sequence is None or len(counts) < 15 or sysfs.text(disk / "queue/iostats") != "1":
+    sequence, own, whole = sysfs.text(disk / "diskseq"), _written(block), _written(disk)
+    if sequence is None or own is None or whole is None or sysfs.text(disk / "queue/iostats") != "1":
         return None
-    # Documentation/block/stat.rst: sectors written, sectors discarded. Not the requests, because flushes are counted
-    # as requests too.
-    written = (counts[6], counts[13])
-    return _DeviceState(number=sysfs.device_number(device), sequence=sequence, written=written)
+    return _DeviceState(number=sysfs.device_number(device), sequence=sequence, own=own, disk=whole)
+
+
+def _written(block: Path) -> tuple[str, ...] | None:
+    """Return the sectors written and discarded (Documentation/block/stat.rst), None if unknown. Not the requests,
+    because flushes are counted as requests too."""
+    counts = (sysfs.text(block / "stat") or "").split()
+    return (counts[6], counts[13]) if len(counts) >= 15 else None

@@ -124,6 +124,7 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
     """
     device = _block_device(path)
     if sysfs.device_number(device) in {_source_number(named) for named in wipe}:
+        blank.forget(device)  # it may have been written since
         return
     block = sysfs.block_directory(device)
     reason = None

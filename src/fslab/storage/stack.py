@@ -134,6 +134,9 @@ def build(
         for each, name in zip(parsed.each_medium_options(), parsed.slots(slot), strict=True)
     ]
     parts = [device for device in provided if isinstance(device, StackDevice)]
+    if make and workspace.attached is None:
+        for each in parsed.each_medium_options():
+            medium.recheck(each, workspace)
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     if make:

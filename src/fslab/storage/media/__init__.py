@@ -81,6 +81,10 @@ class Medium(ABC, Generic[O]):
         pushed onto ``undo``, what exists until the end of the campaign onto ``workspace.exit``.
         """
 
+    def recheck(self, options: O, workspace: Workspace) -> None:  # noqa: ARG002
+        """Raise an error if the device of a slot may no longer be overwritten. Called directly before that."""
+        return
+
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise an error if ``drive`` cannot succeed now. Needs no root. Changes nothing."""
         raise UnsupportedError(

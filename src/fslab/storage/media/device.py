@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import LocalPath
-from fslab.storage import StackDevice, Workspace, guard, media
+from fslab.storage import StackDevice, Workspace, blank, guard, media
 from fslab.storage.media import MediumPlan, _loop
 from fslab.system import sysfs
 
@@ -98,21 +98,39 @@ class Device(media.Medium[DeviceOptions]):
         claimed = os.fstat(workspace.media[claim][0]).st_rdev
         if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
             raise UnsafeError("now names another disk than the locked one", where=options.path)
-        identity = (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq"))
+        identity = _identity(device)
         if options.path not in workspace.media:
             guard.check_blank(options.path, workspace.wipe, workspace.tell)
             workspace.media[options.path] = identity
             workspace.exit.callback(_leave_blank, options.path, workspace, identity)
         elif workspace.media[options.path] != identity:
-            raise UnsafeError("now names another disk than at the start of the campaign", where=options.path)
+            raise _another_disk(options.path)
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
         return StackDevice(path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts)
 
+    def recheck(self, options: DeviceOptions, workspace: Workspace) -> None:
+        """Raise UnsafeError if the device is in use, is another disk, or was written since it was found to be blank.
+
+        The check that it is blank takes up to a minute for each device.
+        """
+        device = guard.check_unused(options.path)
+        if workspace.media[options.path] != _identity(device):
+            raise _another_disk(options.path)
+        blank.check_unwritten(device)
+
+
+def _identity(device: Path) -> tuple[str, str | None]:
+    return sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq")
+
+
+def _another_disk(path: str) -> UnsafeError:
+    return UnsafeError("now names another disk than at the start of the campaign", where=path)
+
 
 def _leave_blank(path: str, workspace: Workspace, identity: tuple[str, str | None]) -> None:
     """Wipe the signature of the file system, so that nothing mounts it later."""
     device = guard.check_unused(path)
-    if (sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq")) == identity:
+    if _identity(device) == identity:
         workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])
