@@ -13,7 +13,7 @@ from tests.hold import Hold
 from tests.limits import LIMIT_S
 
 import fslab as api
-from fslab.system import loops, mounts, paths, proc
+from fslab.system import loops, memory, mounts, paths, proc
 
 pytestmark = pytest.mark.root
 
@@ -136,6 +136,35 @@ def test_clean_undoes_what_a_kill_left(fslab: Fslab, held: Path, hold: Hold, own
     assert "image" in said
     assert not ours(own_directories)
     assert "nothing to remove" in fslab("clean").stdout
+
+
+KEPT = """
+title: kept copies
+seed: 4  # the workload that waits comes last
+media: {{memory: {{type: ram, size: 320m, room: 320m}}}}
+stacks: {{fs: {{medium: memory, filesystem: ext4}}}}
+workloads:
+  analyze: {{tool: engine, operation: analyze, scale: 0.0001, threads: 1}}
+  read: {{tool: engine, operation: sync-read, scale: 0.0001, threads: 1}}
+  held: {{tool: command, run: {run}, space: 1m}}
+trials: 1
+fresh: block
+"""
+
+
+def test_kept_copies_of_a_killed_campaign_are_removed(fslab: Fslab, hold: Hold, tmp_path: Path) -> None:
+    study = tmp_path / "kept.yaml"
+    study.write_text(KEPT.format(run=hold.run))
+    process = fslab.start("run", study, "--allow-commands")
+    hold.reached(process)
+    (campaign,) = (each["campaign"] for each in fslab.json("results", "--list", "--json"))
+    copies = list(memory.SHARED.glob(f"fslab-{campaign}*copy*.img"))
+    assert copies
+    end(process, signal.SIGKILL)
+    hold.release_all()
+    fslab("run", "--resume", "--allow-commands")
+    assert not [path for path in copies if path.exists()]
+    assert len(fslab.trials()) == 3
 
 
 def is_mounted(own: Path) -> bool:

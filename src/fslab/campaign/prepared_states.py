@@ -165,7 +165,8 @@ class PreparedStates:
             self._unused.remove(free)
             return free
         number = len(self._kept) + len(self._unused)
-        path = directory / f"fslab-{self.workspace.campaign}.copy-{number}.img"
+        # No slot begins with an underscore, and cleaning up removes only what begins with fslab-CAMPAIGN-.
+        path = directory / f"fslab-{self.workspace.campaign}-_copy-{number}.img"
         self.workspace.media[str(path)] = images.create(path, 0, self.workspace, sparse=True)
         return path
 
