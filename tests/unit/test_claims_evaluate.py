@@ -135,6 +135,21 @@ def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
     assert noise.more_s == pytest.approx(2.0 * (noise.findings[0].further or 0))
 
 
+@pytest.mark.parametrize(
+    ("that", "percent", "reason"),
+    [
+        ("xfs / ext4 <= 1.02", 98, OpenReason.NOISE),  # 0.941 to 1.021
+        ("xfs / ext4 >= 0.98", 102, OpenReason.NOISE),
+        ("xfs / ext4 <= 1.06", 106, OpenReason.AT_LIMIT),  # 1.017 to 1.104, nowhere 6 % from 1.06
+    ],
+)
+def test_a_limit_near_1_has_less_around_it_than_the_margin(
+    that: str, percent: float, reason: OpenReason
+) -> None:
+    found = answer(claim(that), [(EXT4, steady(100.0)), (XFS, noisy(percent))])
+    assert (found.verdict, found.reason) == (ClaimVerdict.OPEN, reason)
+
+
 def test_the_first_part_that_fails_is_what_an_open_claim_waits_for() -> None:
     """If one of two open parts seems to fail, the claim needs only the trials of this part: one failed part decides."""
     values = [*TWICE, (BTRFS, noisy(203.0))]

@@ -50,9 +50,10 @@ class ClaimsProgress:
     """Progress of a study's claims, by id, and the ``cells`` that get the next trials.
 
     ``open``: claims that get more trials or wait for others. ``given_up``: claims that take longer than the time that
-    is left. ``at_limit``: claims that no number of trials decides. ``untestable``: number of claims that cannot be
-    evaluated. ``tentative``: decided claims whose verdicts hold only if trials are independent. ``firming``: the next
-    trials are for these, because no open claim needs any. ``left_s``: rest of the budget; None without a budget.
+    is left. ``at_limit``: claims whose figures are closer to their limits than the margin. ``untestable``: number of
+    claims that cannot be evaluated. ``tentative``: decided claims whose verdicts hold only if trials are independent.
+    ``firming``: the next trials are for these, because no open claim needs any. ``left_s``: rest of the budget; None
+    without a budget.
     """
 
     decided: tuple[str, ...] = ()

@@ -21,8 +21,7 @@ def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
     ratio, interval = estimate.ratio, estimate.interval
     if ratio is None or interval is None:
         return estimate
-    ends = [end for end in (bounds.low, bounds.high) if 0 < end < inf]
-    edge = min(ends, key=lambda end: abs(log(ratio / end)))
+    edge = min(bounds.ends, key=lambda end: abs(log(ratio / end)))
     shifted = dataclasses.replace(interval, low=interval.low / edge, high=interval.high / edge)
     return dataclasses.replace(estimate, ratio=ratio / edge, interval=shifted)
 

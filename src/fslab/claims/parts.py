@@ -65,9 +65,19 @@ class Bounds:
         return BETTER if self.low >= 1 else WORSE if 0 < self.high <= 1 else None
 
     @property
+    def ends(self) -> list[float]:
+        """The ends of the range, without 0 and infinity."""
+        return [end for end in (self.low, self.high) if 0 < end < inf]
+
+    @property
     def half_width(self) -> float:
-        """Half the distance between the ends, on logarithms; infinite if the range has only one end."""
-        return log(self.high / self.low) / 2 if self.low > 0 and self.high < inf else inf
+        """Half the distance between the ends, on logarithms; infinite for a direction, and for one end of a figure.
+
+        For one end of a ratio, its distance from 1: ``<= 1.02`` counts as narrow as ``within 2%``.
+        """
+        if self.is_direction or len(self.ends) < 1 + self.of_figure:
+            return inf
+        return abs(log(self.ends[0])) if len(self.ends) == 1 else log(self.high / self.low) / 2
 
 
 BETTER = Bounds(low=1.0, strict=True, shown="> 1")

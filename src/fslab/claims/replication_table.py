@@ -74,9 +74,9 @@ _INDEX = (
 
 _LEGEND = (
     "*Contradicted*: reversed (the opposite order), tie here (the difference is below the smallest of interest) or "
-    "differs (another size). *Open, noise*: more trials are needed. *Open, at the limit*: the ratio is too close to "
-    "the claimed limit; more trials do not help. *Measured*: share of the trials' time that was measured; the rest is "
-    "mkfs, mount and preparation. All verdicts: [claims](../claims.md#verdicts)."
+    "differs (another size). *Open, noise*: more trials are needed. *Open, at the limit*: the ratio is closer to "
+    "the claimed limit than the smallest difference of interest. *Measured*: share of the trials' time that was "
+    "measured; the rest is mkfs, mount and preparation. All verdicts: [claims](../claims.md#verdicts)."
 )
 
 

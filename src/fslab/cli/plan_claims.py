@@ -35,6 +35,6 @@ def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
         ]
         yield f"  too noisy for that: {first_of(named, NAMED)}"
     if found.at_limit:
-        yield f"  at the limit (more trials do not help): {first_of(found.at_limit, NAMED)}"
+        yield f"  at the limit (closer to it than the margin): {first_of(found.at_limit, NAMED)}"
     if found.untestable:
         yield f"  not testable here: {first_of(found.untestable, NAMED)}"
