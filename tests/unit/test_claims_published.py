@@ -167,6 +167,29 @@ def by_print(of: Claim, figures: Sequence[tuple[Cell, float]], unit: str) -> Cla
     return found.published
 
 
+@pytest.mark.parametrize(
+    ("that", "metric", "figures", "verdict"),
+    [
+        ("xfs / ext4 >= 2", "iops", (98, 49), ClaimVerdict.HOLDS),
+        ("xfs / ext4 > 2", "iops", (98, 49), ClaimVerdict.CONTRADICTED),
+        ("xfs > ext4", "clat_mean", (49, 49), ClaimVerdict.CONTRADICTED),
+        ("xfs ~ ext4 within 15%", "iops", (100, 115), ClaimVerdict.HOLDS),
+        ("xfs / ext4 ~ 2.1 within 10%", "iops", (231, 100), ClaimVerdict.HOLDS),
+        ("overall xfs / ext4 >= 2", "iops", (98, 49), ClaimVerdict.HOLDS),
+    ],
+)
+def test_printed_figures_are_exact(
+    that: str, metric: str, figures: tuple[float, float], verdict: ClaimVerdict
+) -> None:
+    """98 × 49⁻¹ would be 1.9999999999999998."""
+    stacks = zip(("xfs", "ext4"), figures, strict=True)
+    printed = [
+        (cell(name, work, bs=bs), value) for name, value in stacks for work, bs in (("a", "4k"), ("b", "8k"))
+    ]
+    unit = "ns" if metric == "clat_mean" else "1/s"
+    assert by_print(claim(that, metric=metric), printed, unit).verdict is verdict
+
+
 def test_a_mean_of_printed_figures_has_their_unit() -> None:
     figures = [(cell("ext4", "a"), 4.0), (cell("ext4", "b", bs="8k"), 16.0)]
     found = by_print(claim("overall ext4 in 4us..5us", metric="clat_mean"), figures, "us")

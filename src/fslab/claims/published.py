@@ -6,16 +6,16 @@ publication may print one figure twice with different values.
 
 import csv
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import combinations
-from math import inf, log
+from math import inf, log, prod
 
 from fslab.cell import Cell
 from fslab.claims import figures
 from fslab.claims.edges import margin
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
-from fslab.claims.parts import CellFigure, Part, Quotient
+from fslab.claims.parts import Bounds, CellFigure, Part, Quotient
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
 from fslab.claims.words import answer_words
@@ -174,7 +174,7 @@ def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) 
     if any(figure.key not in values for figure in part.figures):
         return None
     value = _value(part, values)
-    verdict = ClaimVerdict.HOLDS if part.bounds.hold(value, value) else ClaimVerdict.CONTRADICTED
+    verdict = ClaimVerdict.HOLDS if _holds(part.bounds, value) else ClaimVerdict.CONTRADICTED
     return PartFinding(
         what=part.name, where=part.where, bound=part.bounds.shown, verdict=verdict, value=value, table=table,
         unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
@@ -182,12 +182,24 @@ def _found(part: Part, values: dict[tuple[str, str], float], table: str | None) 
     )  # fmt: skip
 
 
+def _holds(bounds: Bounds, value: float) -> bool:
+    """Return whether a value lies within the bounds, both rounded: the mean of 2 and 2 is 2, also by roots."""
+    exact, rounded = replace(bounds, low=_rounded(bounds.low), high=_rounded(bounds.high)), _rounded(value)
+    return exact.hold(rounded, rounded)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.12g}")
+
+
 def _value(part: Part, values: dict[tuple[str, str], float]) -> float:
     if isinstance(part, Quotient):
-        value = 1.0
-        for figure, weight in part.weights:
-            value *= values[figure.key] ** weight
-        return value
+        over, under = (
+            prod(values[figure.key] ** (way * weight) for figure, weight in part.weights if way * weight > 0)
+            for way in (1, -1)
+        )
+        ratio: float = over / under
+        return ratio
     one, other = (_range([values[figure.key] for figure in side]) for side in (part.ones, part.others))
     return one / other
 
