@@ -8,8 +8,10 @@ from contextlib import ExitStack
 
 import pytest
 
-from fslab.storage import Workspace
+from fslab.errors import MountError
+from fslab.storage import StackDevice, Workspace
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.media import ram
 
 MIB = 1 << 20
 
@@ -27,3 +29,17 @@ def test_a_ram_medium_takes_no_more_memory_than_it_says(workspace: Workspace) ->
                 more.write(bytes(MIB))
         assert caught.value.errno == errno.ENOSPC
         (directory / "more").unlink()
+
+
+def test_a_ram_medium_that_could_not_be_mounted_is_mounted_by_the_next_trial(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    medium = MEDIA.get("ram")
+    options = medium.parse_options({"size": "16m"})
+    with monkeypatch.context() as patched, pytest.raises(MountError), ExitStack() as undo:
+        patched.setattr(
+            ram, "_tmpfs_argv", lambda *_: ["mount", "-t", "tmpfs", "-o", "size=no", "fslab", "/"]
+        )
+        medium.provide(options, workspace, "slot", undo)
+    with ExitStack() as undo:
+        assert isinstance(medium.provide(options, workspace, "slot", undo), StackDevice)

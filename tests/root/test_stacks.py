@@ -224,10 +224,10 @@ def test_a_full_disk_is_noticed_before_and_cleaned_after(
         full = spec("ext4", "loop", options={"size": SIZE, "path": str(small)})
         with pytest.raises(NoSpaceError):
             feasibility.check_stack(full, workspace)
-        with pytest.raises(NoSpaceError), ExitStack() as undo:
-            stack.build(full, workspace, undo, slot="m", make=True)
-        workspace.exit.close()
-        assert list(small.iterdir()) == []
+        for _ in range(2):  # the next trial of the medium finds nothing in its way
+            with pytest.raises(NoSpaceError), ExitStack() as undo:
+                stack.build(full, workspace, undo, slot="m", make=True)
+            assert list(small.iterdir()) == []
     finally:
         mounts.unmount(small)
 

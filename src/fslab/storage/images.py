@@ -13,6 +13,7 @@ from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Workspace
 from fslab.system import memory, sparse
 from fslab.system.files import opened
+from fslab.system.signals import Teardown
 from fslab.units import format_size
 
 BLOCK_BYTES = 4 << 20
@@ -58,7 +59,8 @@ def check_memory(size_bytes: int) -> None:
 
 
 def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = False) -> tuple[int, int]:
-    """Write a new image of ``size_bytes`` and flush it. It is journalled first, and removed when the campaign ends.
+    """Write a new image of ``size_bytes`` and flush it. It is journalled first, and removed when the campaign ends, or
+    at once if it cannot be written (NoSpaceError, OSError).
 
     A ``sparse`` image is not written: the file system of the directory allocates a region at its first write.
 
@@ -72,22 +74,24 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
     except OSError:  # another program has just created the file: fslab must not remove it
         workspace.journal.undone(entry)
         raise
-    workspace.exit.callback(_remove, path, workspace, entry)
-    try:
-        if sparse:
-            os.ftruncate(descriptor, size_bytes)
-        else:
-            _fill(descriptor, size_bytes)
-        made = os.fstat(descriptor)
-    except OSError as error:
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise NoSpaceError(
-                f"no space for an image of {format_size(size_bytes)}", where=str(path),
-                hint="choose a smaller 'size' or another 'path' for the medium",
-            ) from error  # fmt: skip
-        raise
-    finally:
-        os.close(descriptor)
+    with Teardown() as undo:  # a file that cannot be filled goes at once: the next trial creates it again
+        undo.callback(_remove, path, workspace, entry)
+        try:
+            if sparse:
+                os.ftruncate(descriptor, size_bytes)
+            else:
+                _fill(descriptor, size_bytes)
+            made = os.fstat(descriptor)
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise NoSpaceError(
+                    f"no space for an image of {format_size(size_bytes)}", where=str(path),
+                    hint="choose a smaller 'size' or another 'path' for the medium",
+                ) from error  # fmt: skip
+            raise
+        finally:
+            os.close(descriptor)
+        workspace.exit.push(undo.pop_all())
     return made.st_dev, made.st_ino
 
 

@@ -13,6 +13,7 @@ from fslab.errors import MountError
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
 from fslab.system import loops, memory
+from fslab.system.signals import Teardown
 from fslab.units import Size, parse_size
 
 SLACK_BYTES = 4 << 20
@@ -97,6 +98,8 @@ def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
 
 
 def _mount_tmpfs(directory: Path, size_bytes: int, workspace: Workspace) -> None:
-    workspace.will_mount(directory, workspace.exit)
-    directory.mkdir(mode=0o700)
-    workspace.run("attach", _tmpfs_argv(size_bytes, directory), failure=MountError)
+    with Teardown() as undo:
+        workspace.will_mount(directory, undo)
+        directory.mkdir(mode=0o700)
+        workspace.run("attach", _tmpfs_argv(size_bytes, directory), failure=MountError)
+        workspace.exit.push(undo.pop_all())
