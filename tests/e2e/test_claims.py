@@ -89,5 +89,7 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     assert (tmp_path / "pages" / "larger.md").read_text() == page
     # A later campaign with another number of trials does not replace the finished one.
     fslab("run", "larger.yaml", "--trials", "1")
+    assert fslab.json("replicate", "larger.yaml", "--write", "json", "--json")[0]["study"] == "larger"
+    assert (tmp_path / "json" / "larger.html").exists()
     assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

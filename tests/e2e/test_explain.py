@@ -72,6 +72,12 @@ def test_a_stored_ablation_is_shown_again(fslab: Fslab) -> None:
     assert "too few blocks for an interval" in made
     assert fslab("explain").stdout == made, "of the last campaign, which is the ablation"
     assert fslab.json("explain", "--json")["attribution"]["ratio"]["n"] == 1
+    again = fslab("explain", *PAIR, "--ablate", code=2).stderr
+    assert "is an ablation already" in again
+    assert (
+        f"name the campaign that it explains: {fslab.json('results', '--list', '--json')[0]['campaign']}"
+        in again
+    )
 
 
 @pytest.mark.root

@@ -290,6 +290,38 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("ratio", "first"),
+    [
+        ((0.5, 0.51, 0.49, 0.5), "w: b is not better than a in these trials: a factor of 0.5"),
+        (
+            (0.9, 1.1, 1.05, 0.96),
+            "w: b and a are indistinguishable in these trials: a factor of 0.999 (0.866–1.15)",
+        ),
+    ],
+)
+def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
+    ratio: tuple[float, ...], first: str
+) -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
+        off={"copy-on-write": "x", "data-checksums": "y"},
+        switches={"copy-on-write": "nodatacow", "data-checksums": "nodatasum"},
+    )  # fmt: skip
+    values = {
+        "s": dict.fromkeys(range(4), 1.0), "f": dict(enumerate(ratio)),
+        "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))), "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
+    }  # fmt: skip
+    found = ablation.attributed(plan, values, 0.95)
+    assert found is not None
+    words = ablation.in_words(plan, found)
+    assert words[0].startswith(first)
+    assert words[1].startswith("  Switching copy-on-write off (nodatacow) makes a faster by a factor of 2 (")
+    assert words[2].startswith(
+        "  Switching data checksums off (nodatasum) makes a slower by a factor of 0.5 ("
+    )
+
+
 def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
     plan = ablation.Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,

@@ -87,10 +87,11 @@ def replicate(
                 else [opened.last_of(name) for name in studies or ["last"]]
             )
             made = [replications.replication_of(campaign, opened) for campaign in campaigns]
+    if write is not None:
+        replications.write(made, write)
     if as_json:
         print_json([each.page.model_dump(mode="json") for each in made])
     elif write is not None:
-        replications.write(made, write)
         for _, page, _ in made:
             say(f"{write / page.study}.md, .html: {page.summary}")
     else:

@@ -116,17 +116,19 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
     """Return sentences: the difference, its causes, then what is not a cause, and what remains unexplained."""
     blocks = f"{ablation.metric}, {counted(found.ratio.n, 'block')}"
     fast, slow, factor = ablation.fast, ablation.slow, _factor(found.ratio)
-    better = (
-        f"{fast} is better than {slow} by a factor of {factor}"
-        if found.ratio.factor >= 1
-        else f"{fast} is not better than {slow} in these trials: a factor of {factor}"
-    )
+    gap = found.ratio.factor > 1 and not found.ratio.nothing
+    if found.ratio.nothing:
+        better = f"{fast} and {slow} are indistinguishable in these trials: a factor of {factor}"
+    elif found.ratio.factor >= 1:
+        better = f"{fast} is better than {slow} by a factor of {factor}"
+    else:
+        better = f"{fast} is not better than {slow} in these trials: a factor of {factor}"
     lines = [f"{ablation.workload}: {better} ({blocks})."]
     ordered = sorted(found.shares, key=lambda name: -found.shares[name].factor)
     causes = [
         name for name in ordered if found.shares[name].nothing is False and found.shares[name].factor > 1
     ]
-    if causes:
+    if causes and gap:
         lines.append(
             f"{ablation.slow} is slower because of {', '.join(REGISTRY.get(name).cause for name in causes)}."
         )
@@ -145,9 +147,9 @@ def in_words(ablation: Ablation, found: Attribution) -> list[str]:
         elif share.nothing is None:
             lines.append(f"  {cause}: a factor of {_factor(share)}; too few blocks for an interval")
         else:
-            verb = "narrows the gap by" if share.factor >= 1 else "widens the gap by"
+            what = _effect(share, slow, gap=gap)
             lines.append(
-                f"  Switching {cause} off ({ablation.switches[name]}) {verb} a factor of {_factor(share)}, {how}"
+                f"  Switching {cause} off ({ablation.switches[name]}) {what} by a factor of {_factor(share)}, {how}"
                 + (f"; alone by {_factor(alone)}" if how != "alone" else "")
             )
     lines.append(f"  A factor of {_factor(found.rest)} remains unexplained.")
@@ -160,6 +162,13 @@ def as_document(ablation: Ablation, found: Attribution | None) -> dict[str, Any]
         "attribution": found.model_dump(mode="json") if found else None,
         "words": in_words(ablation, found) if found else [],
     }
+
+
+def _effect(share: Share, slow: str, *, gap: bool) -> str:
+    """Return what switching off does: to the gap, or if there is none, to the stack itself."""
+    if gap:
+        return "narrows the gap" if share.factor >= 1 else "widens the gap"
+    return f"makes {slow} {'faster' if share.factor >= 1 else 'slower'}"
 
 
 def _negligible(share: Share, ratio: Share) -> bool:
