@@ -238,7 +238,7 @@ def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> 
     assert {trial["block"] for trial in fslab.trials()} >= {0, 1}
     refused = fslab("run", "--resume", before["campaign"], "--trials", "2", code=2)
     assert "already" in refused.stderr
-    assert "--trials N, with N above 2" in refused.stderr
+    assert "--trials N, with N from 3 to 100000" in refused.stderr
 
 
 def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, study: Path) -> None:

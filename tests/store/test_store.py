@@ -277,6 +277,8 @@ def test_with_a_precision_only_the_most_can_grow() -> None:
     assert looks == looks_of(known.stopping)
     with pytest.raises(ValueError, match="--trials does not apply"):
         known.extended(trials=10)
+    with pytest.raises(ValueError, match="at most 100000 trials"):
+        known.extended(max_trials=100_001)
 
 
 def test_campaign_id_is_taken_once(store: Store) -> None:

@@ -205,6 +205,11 @@ def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: Cra
         crash_test(Path("/nowhere"), wish)
 
 
+def test_the_scratch_directory_must_exist() -> None:
+    with pytest.raises(UsageError, match="--scratch: is not a directory"):
+        crash_test(Path("/nowhere"), CrashRequest(), scratch=Path("/not/there"))
+
+
 @pytest.mark.parametrize(
     ("size", "unflushed", "told"),
     [("4x", "lost", "--size"), ("4k", "some", "--unflushed: invalid value 'some'")],

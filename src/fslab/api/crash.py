@@ -72,6 +72,8 @@ def crash_test(
         raise UsageError(
             f"{request.sector} is not a multiple of 512", where="--sector", hint="write 4096, or omit it"
         )
+    if scratch is not None and not scratch.is_dir():
+        raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")
     source = _source(request)
     recording.server_of(directory)
     mount = _ground(directory)
@@ -175,6 +177,10 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
     found = kept.load(identity, paths.recordings())
     if os.path.lexists(image):
         raise UsageError("the image exists already", where=str(image), hint="name a new file: --output FILE")
+    if not image.parent.is_dir():
+        raise UsageError(
+            "is not a directory", where=str(image.parent), hint="name another file: --output FILE"
+        )
     with (
         TemporaryDirectory(prefix="fslab-crash-") as place,
         # Before the builder starts, so that it sees the same mounts.

@@ -19,6 +19,7 @@ from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
 from fslab.names import study_id
 from fslab.plan.expand import expand
+from fslab.stopping import MOST_TRIALS
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -132,7 +133,7 @@ def extended(
         raise UsageError(
             str(error),
             where=campaign.id,
-            hint=f"fslab run --resume {campaign.id} {option} N, with N above {rule.most}",
+            hint=f"fslab run --resume {campaign.id} {option} N, with N from {rule.most + 1} to {MOST_TRIALS}",
         ) from error
 
 

@@ -9,6 +9,8 @@ import typer
 from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json, say
 from fslab.cli.consent import AllowOption, WipeOption
+from fslab.cli.run_options import given
+from fslab.errors import UsageError
 
 if TYPE_CHECKING:
     from fslab.explain.attribution import Attribution
@@ -63,7 +65,12 @@ def explain(
     ] = None,
     trials: Annotated[
         int | None,
-        typer.Option(metavar="N", help="With --ablate: trials of each cell; default: as the study says."),
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=100_000,
+            help="With --ablate: trials of each cell; default: as the study says.",
+        ),
     ] = None,
     every: Annotated[
         bool, typer.Option("--all", help="Show every cell with every explanation and its counters.")
@@ -84,8 +91,14 @@ def explain(
     from fslab.api.stores import Store
     from fslab.cli import causes
 
+    if not ablate and (unused := given({"--only": only, "--trials": trials})):
+        raise UsageError("needs --ablate", where=", ".join(unused), hint="add --ablate, or omit it")
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
+        if "ablation" in found.settings and ablate:
+            of = found.settings["ablation"]["of"]
+            hint = f"to see its result, omit --ablate; to run another one, name the campaign that it explains: {of}"
+            raise UsageError(f"{found.id} is an ablation already", where="--ablate", hint=hint)
         if "ablation" in found.settings and not trace:
             _print(found, opened, as_json=as_json)
             return

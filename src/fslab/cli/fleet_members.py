@@ -65,9 +65,12 @@ def init(
             help="The same database for the machines, such as with a role that cannot delete. Default: as --store.",
         ),
     ] = None,
-    port: Annotated[int, typer.Option(metavar="PORT", help="Port of the scheduler.")] = 8786,
+    port: Annotated[
+        int, typer.Option(metavar="PORT", min=1, max=65535, help="Port of the scheduler.")
+    ] = 8786,
     enrolment_port: Annotated[
-        int, typer.Option(metavar="PORT", help="Port where machines with an invitation join.")
+        int,
+        typer.Option(metavar="PORT", min=1, max=65535, help="Port where machines with an invitation join."),
     ] = 8785,
     directory: DirectoryOption = None,
 ) -> None:

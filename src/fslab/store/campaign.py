@@ -14,7 +14,7 @@ from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
 from fslab.names import Shown, Word
 from fslab.record import checked_facts
-from fslab.stopping import StoppingRule
+from fslab.stopping import MOST_TRIALS, StoppingRule
 
 
 class CampaignStatus(StrEnum):
@@ -100,6 +100,8 @@ class Campaign(Frozen):
         wanted = trials if known.precision is None else max_trials
         if wanted is None or wanted <= known.most:
             raise ValueError(f"the campaign already has up to {known.most} trials of each cell")
+        if wanted > MOST_TRIALS:
+            raise ValueError(f"a cell can have at most {MOST_TRIALS} trials")
         later = {"max_trials": wanted, "planned_most": known.planned_most or known.most}
         stopping = known.model_copy(update={"trials": wanted} if known.precision is None else later)
         more = {
