@@ -245,6 +245,21 @@ def test_a_figure_itself_is_judged_in_its_unit() -> None:
     assert "ext4 is 4.50 µs (4.32 µs–4.69 µs)" in found.words
 
 
+@pytest.mark.parametrize(
+    ("that", "metric", "middle"),
+    [
+        ("ext4 ~ 2500000 within 10%", "write_iops", 2.5e6),
+        ("ext4 ~ 2500k within 10%", "write_iops", 2.5e6),
+        ("ext4 ~ 0.00009s within 10%", "write_clat_mean", 9e4),
+    ],
+)
+def test_a_figure_may_be_large_or_small(that: str, metric: str, middle: float) -> None:
+    found = answer(claim(that, metric=metric), [(EXT4, noisy(middle))], metric)
+    assert found.verdict is ClaimVerdict.REPLICATED
+    (part,), _ = parts(claim(that, metric=metric), [EXT4])
+    assert [part.bounds.low, part.bounds.high] == pytest.approx([middle / 1.1, middle * 1.1])
+
+
 def test_a_mean_of_figures_is_a_figure() -> None:
     """√(4 µs × 16 µs) is 8 µs, for which no direction is claimed."""
     values = [(cell("ext4", "a"), noisy(4000.0)), (cell("ext4", "b", bs="8k"), steady(16000.0))]

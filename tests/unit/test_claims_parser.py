@@ -45,7 +45,8 @@ def test_a_ratio_lies_in_a_range() -> None:
     )
     near = parse("xfs / ext4 ~ 2 within 25%").form
     assert isinstance(near, RatioForm)
-    assert (near.range.low, near.range.high) == ("1.6", "2.5")
+    assert near.range == Range(low="2", high="2", within=0.25)
+    assert str(near.range) == "2 within 25 %"
 
 
 def test_a_figure_itself_has_a_unit() -> None:

@@ -1,8 +1,11 @@
 """Units of written and printed figures, and the metric of a workload that a name stands for. Pure."""
 
 import re
+from math import inf
 
 from fslab.cell import WorkloadSpec
+from fslab.claims.language import Range
+from fslab.claims.parts import Bounds
 from fslab.record import Metric
 from fslab.units import Direction, Unit
 from fslab.workloads import parsed_if_known
@@ -35,6 +38,14 @@ def in_unit(text: str, unit: Unit) -> float:
         units = ", ".join(name for name in known if name) or "none"
         raise ValueError(f"'{text}' is not a figure in {unit.value}; allowed units: {units}")
     return float(match[1]) * known[match[2]]
+
+
+def bounds(written: Range, unit: Unit | None = None) -> Bounds:
+    """Return the bounds of a figure in a unit; without ``unit``, of a ratio. Raises ValueError for another unit."""
+    wider = 1 + written.within
+    low = 0.0 if written.low is None else in_unit(written.low, unit or Unit.RATIO) / wider
+    high = inf if written.high is None else in_unit(written.high, unit or Unit.RATIO) * wider
+    return Bounds(low=low, high=high, strict=written.strict, shown=str(written), of_figure=unit is not None)
 
 
 def printed(value: float, unit: str, stored_in: Unit | None = None) -> float:

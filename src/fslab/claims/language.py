@@ -56,17 +56,17 @@ class Term:
 class Range:
     """The range in which a figure must lie. An end is text with a unit (``4us``, ``2.5``), or None if there is no end.
 
-    ``shown``: the text as written, for a range such as ``~ 3 within 10%``.
+    ``within``: the share by which the range is wider than from ``low`` to ``high``: ``~ 3 within 10%`` has both ends 3.
     """
 
     low: str | None = None
     high: str | None = None
     strict: bool = False
-    shown: str = ""
+    within: float = 0.0
 
     def __str__(self) -> str:
-        if self.shown:
-            return self.shown
+        if self.within:
+            return f"{self.low} within {self.within * 100:g} %"
         if self.low is not None and self.high is not None:
             return f"in {self.low}..{self.high}"
         sign = (">" if self.high is None else "<") + ("" if self.strict else "=")

@@ -210,13 +210,7 @@ class _Parser:
         if self.took("~"):
             middle = self.figure()
             self.expect("within")
-            within = 1 + self.share()
-            number, unit = _parted(middle)
-            return Range(
-                low=f"{number / within:.6g}{unit}",
-                high=f"{number * within:.6g}{unit}",
-                shown=f"{middle} within {(within - 1) * 100:g} %",
-            )
+            return Range(low=middle, high=middle, within=self.share())
         for sign in (">=", "<=", ">", "<"):
             if self.took(sign):
                 if not self.number_here() and sign in {"<", "<="}:

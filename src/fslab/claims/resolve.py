@@ -119,20 +119,14 @@ class Resolver:
                 )
 
     def _ratio(self, form: RatioForm) -> Iterator[Part]:
-        low = 0.0 if form.range.low is None else float(form.range.low)
-        high = float("inf") if form.range.high is None else float(form.range.high)
-        bounds = Bounds(low=low, high=high, strict=form.range.strict, shown=str(form.range))
-        yield from self._pair(form.over, form.under, bounds)
+        yield from self._pair(form.over, form.under, figures.bounds(form.range))
 
     def _level(self, form: Level) -> Iterator[Part]:
         for names, cells in self._aligned([(form.term, ())]):
             found = self._figures(cells)
             if found is None:
                 continue
-            unit, ends = found[0].metric.unit, form.range
-            low = 0.0 if ends.low is None else figures.in_unit(ends.low, unit)
-            high = float("inf") if ends.high is None else figures.in_unit(ends.high, unit)
-            bounds = Bounds(low=low, high=high, strict=ends.strict, shown=str(ends), of_figure=True)
+            bounds = figures.bounds(form.range, found[0].metric.unit)
             weights = ((found[0], 1.0),)
             yield Quotient(over=names[0], under="", where=self._where(cells), weights=weights, bounds=bounds)
 
