@@ -120,6 +120,7 @@ def test_a_name_that_is_a_word_of_the_language_is_quoted() -> None:
         ("ext4 in 5us..4us", 9, "5us..4us is empty"),
         (", ".join(["xfs"] * 101), 501, "longer than 200 words and signs"),
         ("xfs / ext4 < 0", 14, "no figure and no ratio is below 0"),
+        ("ext4 ~ 0 within 10%", 8, "a share of 0 is 0"),
         ("ext4 <= 0.0us", 9, "no figure and no ratio is below 0"),
         (f"xfs / ext4 > {'9' * 400}", 14, "'99999999999999999999…' is too large"),
         ("", 1, "expected a stack, not the end"),

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.claimed import cell, claim, names, parts
 
 from fslab.cell import Scalar
+from fslab.claims.check import mistakes
 from fslab.claims.parts import Quotient, Spread
 from fslab.claims.scope import Scope
 
@@ -207,6 +208,39 @@ def test_nothing_is_compared_with_itself() -> None:
 
 def test_what_is_not_there_is_told() -> None:
     assert parts(claim("reiser4 > ext4"), THREE) == ([], ["there is no reiser4"])
+
+
+@pytest.mark.parametrize(
+    ("that", "why"),
+    [
+        ("ext4 in 5ms..900us", "'in 5ms..900us' is empty: write the smaller value first"),
+        ("ext4 in 1000us..1ms", "'in 1000us..1ms' is empty: write the smaller value first"),
+        (
+            "ext4 rises with mount_options",
+            "'mount_options' has no order: not all of its values are numbers or sizes",
+        ),
+        (
+            "falls with mount_options",
+            "'mount_options' has no order: not all of its values are numbers or sizes",
+        ),
+        (
+            "overall ext4 varies more than xfs over mount_options",
+            "'overall' cannot be combined with a comparison of spreads ('varies …')",
+        ),
+    ],
+)
+def test_a_statement_that_no_figure_can_answer_is_refused(that: str, why: str) -> None:
+    of = claim(that, metric="clat_mean")
+    assert parts(of, MOUNTS) == ([], [why])
+    ((where, said),) = mistakes(of, Scope(cells=tuple(MOUNTS)))
+    assert where == ("that", 0)
+    assert why in said
+
+
+def test_a_key_that_is_not_always_set_has_no_order() -> None:
+    sizes = [cell("ext4", "w"), cell("ext4", "w[bs=8k]", bs="8k"), cell("ext4", "w[bs=16k]", bs="16k")]
+    assert names(claim("ext4 rises with bs"), sizes) == []
+    assert names(claim("ext4 rises with bs"), sizes[1:]) == ["ext4[16k] / ext4[8k] > 1"]
 
 
 @pytest.mark.parametrize("name", ["ext4 noatime", "ext4"])

@@ -41,10 +41,15 @@ def in_unit(text: str, unit: Unit) -> float:
 
 
 def bounds(written: Range, unit: Unit | None = None) -> Bounds:
-    """Return the bounds of a figure in a unit; without ``unit``, of a ratio. Raises ValueError for another unit."""
+    """Return the bounds of a figure in a unit; without ``unit``, of a ratio.
+
+    Raises ValueError for another unit, and if there is nothing between the ends.
+    """
     wider = 1 + written.within
     low = 0.0 if written.low is None else in_unit(written.low, unit or Unit.RATIO) / wider
     high = inf if written.high is None else in_unit(written.high, unit or Unit.RATIO) * wider
+    if low >= high:
+        raise ValueError(f"'{written}' is empty: write the smaller value first")
     return Bounds(low=low, high=high, strict=written.strict, shown=str(written), of_figure=unit is not None)
 
 

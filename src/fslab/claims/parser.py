@@ -208,7 +208,9 @@ class _Parser:
                 raise Misread(f"{low}..{high} is empty: write the smaller value first", column)
             return Range(low=low, high=high)
         if self.took("~"):
-            middle = self.figure()
+            column, middle = self.column, self.figure()
+            if _parted(middle)[0] == 0:
+                raise Misread("a share of 0 is 0: write a number greater than 0", column)
             self.expect("within")
             return Range(low=middle, high=middle, within=self.share())
         for sign in (">=", "<=", ">", "<"):

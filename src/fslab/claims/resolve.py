@@ -41,7 +41,7 @@ from fslab.claims.parts import (
     within,
 )
 from fslab.claims.schema import Claim
-from fslab.claims.scope import Scope, kind
+from fslab.claims.scope import Scope, kind, measure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +75,10 @@ class Resolver:
             return found
         alike: dict[tuple[str, str], list[Quotient]] = {}
         for part in found:
-            if isinstance(part, Quotient):
-                alike.setdefault((part.over, part.under), []).append(part)
+            if isinstance(part, Spread):
+                self.missing.append("'overall' cannot be combined with a comparison of spreads ('varies …')")
+                return []
+            alike.setdefault((part.over, part.under), []).append(part)
         return [mean_of(group, f"mean of {len(group)}") for group in alike.values()]
 
     def _of_form(self) -> Iterator[Part]:  # noqa: C901 - one case per form
@@ -191,6 +193,11 @@ class Resolver:
         bounds = BETTER if form.rises else WORSE
         for term in (one for written in form.terms for one in self._each(written)):
             for cells in self._series(term, (form.key,)):
+                if any(measure(self.scope.of(cell).get(form.key)) is None for cell in cells):
+                    self.missing.append(
+                        f"'{form.key}' has no order: not all of its values are numbers or sizes"
+                    )
+                    continue
                 found = self._figures(cells)
                 for low, high in pairwise(found or ()):
                     names = tuple(self._value(term, figure.cell, (form.key,)) for figure in (high, low))
