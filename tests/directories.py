@@ -27,7 +27,7 @@ def set_directories(patch: pytest.MonkeyPatch, home: Path) -> None:
         ("XDG_STATE_HOME", "state"),
         ("XDG_DATA_HOME", "data"),
         ("XDG_RUNTIME_DIR", "run"),
-        ("FSLAB_RUNTIME_DIR", "fslab"),
+        ("FSLAB_RUNTIME_DIR", ""),
         ("XDG_CACHE_HOME", "cache"),
     ):
         patch.setenv(variable, str(home / name))

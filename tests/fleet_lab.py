@@ -81,7 +81,7 @@ class Member:
 
     @property
     def environment(self) -> dict[str, str]:
-        names = {"XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data", "FSLAB_RUNTIME_DIR": "fslab"}
+        names = {"XDG_STATE_HOME": "state", "XDG_DATA_HOME": "data", "FSLAB_RUNTIME_DIR": ""}
         return {**os.environ, **{name: str(self.home / part) for name, part in names.items()}, **self.extra}
 
     @property

@@ -66,7 +66,7 @@ def test_a_link_can_do_nothing() -> None:
         steps.append(f"exec '{sys.executable}' -c \"$1\"")
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-euc", "\n".join(steps), "sh", PROGRAM], capture_output=True, text=True,
-            check=False, timeout=LIMIT_S, env={**os.environ, "FSLAB_RUNTIME_DIR": f"{name}/fslab", "SECRET": "x"},
+            check=False, timeout=LIMIT_S, env={**os.environ, "FSLAB_RUNTIME_DIR": name, "SECRET": "x"},
         )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -66,6 +66,15 @@ def test_somebody_elses_mount_whose_path_is_no_text_stops_no_cleaning(serve: Any
     assert not server.directory.exists()
 
 
+def test_it_is_cleaned_by_a_name_with_a_link(serve: Any, tmp_path: Path) -> None:
+    server = serve()
+    server.attach()
+    (tmp_path / "link").symlink_to(tmp_path)
+    subprocess.run([BINARY, "clean", tmp_path / "link" / server.directory.name], check=True, timeout=LIMIT_S)
+    assert not loops.attached_to(server.disk)
+    assert not server.directory.exists()
+
+
 @pytest.mark.parametrize("profile", ["hdd-7200", "ssd-sata", "ssd-nvme-dc", "sd-a1"])
 def test_every_model_serves_what_was_written(serve: Any, profile: str) -> None:
     server = serve("--profile", profile, "--speed", "100")

@@ -26,7 +26,7 @@ from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
-from fslab.system import loops, paths, proc
+from fslab.system import files, loops, paths, proc
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import Job
 
@@ -229,6 +229,40 @@ def test_directories_of_ours_are_closed_to_others_whatever_the_umask(
                 assert not made.stat().st_mode & 0o022, made
     finally:
         os.umask(before)
+
+
+@pytest.mark.parametrize(("mode", "make"), [(0o700, "runtime"), (0o711, "fleet")])
+def test_a_directory_that_fslab_did_not_make_keeps_its_mode_and_is_not_used(
+    mode: int, make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files are in a directory of fslab's own in FSLAB_RUNTIME_DIR. One of this name may be there before."""
+    monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path))
+    tmp_path.chmod(0o755)
+    ours: Path = getattr(paths, make)()
+    files.own_directory(ours, mode)
+    files.own_directory(ours, mode)
+    assert (ours.parent, ours.stat().st_mode & 0o7777, tmp_path.stat().st_mode & 0o7777) == (
+        tmp_path, mode, 0o755
+    )  # fmt: skip
+    for theirs in (0o777, 0o750):
+        ours.chmod(theirs)
+        with pytest.raises(UnsafeError, match="not a directory of this user"):
+            files.own_directory(ours, mode)
+        assert ours.stat().st_mode & 0o7777 == theirs
+    ours.rename(tmp_path / "elsewhere")
+    (tmp_path / "elsewhere").chmod(mode)
+    ours.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UnsafeError, match="not a directory of this user"):
+        files.own_directory(ours, mode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_nor_does_a_directory_of_another_user(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir(mode=0o700)
+    os.chown(theirs, 65534, 65534)
+    with pytest.raises(UnsafeError, match="not a directory of this user"):
+        files.own_directory(theirs, 0o700)
 
 
 def test_a_campaign_that_runs_elsewhere_keeps_its_status(own_directories: Path) -> None:

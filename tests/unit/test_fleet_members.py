@@ -410,7 +410,7 @@ def test_what_a_program_left_in_its_directory_is_removed_and_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The program is untrusted. Links that it left in its directory are removed, but not their targets."""
-    monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / "fslab"))
+    monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / "run"))
     ours = tmp_path / "ours"
     ours.mkdir()
     (ours / "kept").write_text("kept")

@@ -65,6 +65,15 @@ def test_loop_devices_of_an_image_and_no_others(tmp_path: Path) -> None:
     assert loops.attached_to(Path("/a/b.img"), tmp_path) == [Path("/dev/loop0"), Path("/dev/loop1")]
 
 
+def test_loop_devices_of_an_image_whose_directory_has_another_name(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    directory = tmp_path / "block/loop0/loop"
+    directory.mkdir(parents=True)
+    (directory / "backing_file").write_text(f"{tmp_path}/real/b.img\n")
+    assert loops.attached_to(tmp_path / "link/b.img", tmp_path) == [Path("/dev/loop0")]
+
+
 def test_swaps(tmp_path: Path) -> None:
     table = tmp_path / "swaps"
     table.write_text(

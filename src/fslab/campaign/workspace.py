@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from fslab.campaign.cleanup import undo_pending
 from fslab.campaign.journal import CampaignJournal
 from fslab.storage import Workspace
-from fslab.system import oom, paths
+from fslab.system import files, oom, paths
 from fslab.system.signals import Teardown
 
 
@@ -25,8 +25,7 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
         journal.will_create("directory", str(runtime))
         # Other users must have no access: with write access they could exchange our files, and with read access they
         # could take the machine lock.
-        runtime.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        runtime.parent.chmod(0o700)
+        files.own_directory(runtime.parent, 0o700)
         runtime.mkdir(mode=0o700)
         scratch = runtime / "scratch"
         journal.will_create("tree", str(scratch))

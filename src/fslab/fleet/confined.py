@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import ToolFailedError, UnsupportedError, UsageError
-from fslab.system import paths, proc
+from fslab.system import files, paths, proc
 
 START_S = 60.0
 SENDING_S = 30.0
@@ -103,8 +103,7 @@ def place(name: str) -> Path:
 
     Removes leftover directories of the same name as far as possible.
     """
-    paths.fleet().mkdir(parents=True, exist_ok=True)
-    paths.fleet().chmod(0o711)  # a program without privileges must be able to pass through it
+    files.own_directory(paths.fleet(), 0o711)  # a program without privileges must be able to pass through it
     for left in paths.fleet().glob(f"{name}-????????"):
         _remove(left)
     return Path(tempfile.mkdtemp(prefix=f"{name}-", dir=paths.fleet()))

@@ -1,9 +1,12 @@
-"""Opens files as descriptors that are closed at the end of a block."""
+"""Opens files as descriptors that are closed at the end of a block, and makes directories of ours."""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from fslab.errors import UnsafeError
 
 
 @contextmanager
@@ -14,3 +17,31 @@ def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = N
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def own_directory(path: Path, mode: int) -> None:
+    """Make a directory of this mode, or use one that is already there. UnsafeError unless it is our user's, with this
+    mode: another user could have made it, or use it for something else. Never changes one that it did not make."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        path.mkdir(mode=mode)
+    except FileExistsError:
+        made = False
+    else:
+        made = True
+    try:
+        with opened(path, os.O_DIRECTORY | os.O_NOFOLLOW) as descriptor:
+            if made and os.fstat(descriptor).st_uid == os.geteuid():
+                os.fchmod(descriptor, mode)  # whatever the umask
+            found = os.fstat(descriptor)
+    except OSError as error:
+        raise _not_ours(path, mode) from error
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) != mode:
+        raise _not_ours(path, mode)
+
+
+def _not_ours(path: Path, mode: int) -> UnsafeError:
+    return UnsafeError(
+        f"not used: it is not a directory of this user with mode {mode:04o}", where=str(path),
+        hint="remove it, or let FSLAB_RUNTIME_DIR name another directory to make it in",
+    )  # fmt: skip

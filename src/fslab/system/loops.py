@@ -55,8 +55,9 @@ def allows_direct_io(image: Path) -> bool:
 
 
 def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
-    """Return the loop devices whose backing file is ``image``, deleted or not."""
-    wanted = {str(image), f"{image} (deleted)"}
+    """Return the loop devices whose backing file is ``image``, deleted or not. Its directory may have any name."""
+    real = image.parent.resolve() / image.name
+    wanted = {str(real), f"{real} (deleted)"}
     return [
         Path("/dev") / entry.parent.parent.name
         for entry in sorted(sys.glob("block/loop*/loop/backing_file"))

@@ -40,17 +40,20 @@ def cache() -> Path:
 
 
 def runtime() -> Path:
-    """Return the directory for mount points and report files of running campaigns: FSLAB_RUNTIME_DIR, else /run/fslab
-    for root.
+    """Return the directory for mount points and report files of running campaigns: ``fslab`` in FSLAB_RUNTIME_DIR, else
+    in /run for root.
 
-    Campaigns that share this directory take turns, trial by trial. Campaigns with different ones run at the same time.
+    Its parent is resolved, as in the kernel's names of mounts and images. Campaigns that share this directory take
+    turns, trial by trial. Campaigns with different ones run at the same time.
     """
     chosen = os.environ.get(RUNTIME, "")
     if chosen.startswith("/"):
-        return Path(chosen)
-    if os.geteuid() == 0:
-        return Path("/run/fslab")
-    return _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run") / "fslab"
+        place = Path(chosen)
+    elif os.geteuid() == 0:
+        place = Path("/run")
+    else:
+        place = _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run")
+    return place.resolve() / "fslab"
 
 
 def fleet() -> Path:

@@ -88,9 +88,17 @@ pub(crate) fn abort(directory: &Path) -> io::Result<()> {
     }
 }
 
+/// Return the directory under the kernel's name. Links are followed up to its parent: the disk itself may be dead.
+fn real(directory: &Path) -> io::Result<PathBuf> {
+    let directory = std::path::absolute(directory)?;
+    let parts =
+        directory.parent().and_then(|parent| fs::canonicalize(parent).ok()).zip(directory.file_name());
+    Ok(parts.map(|(parent, name)| parent.join(name)).unwrap_or(directory))
+}
+
 /// Abort the connection, unmount file systems on the disk's loop devices, detach these, and remove the directory.
 pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
-    let directory = std::path::absolute(directory)?;
+    let directory = real(directory)?;
     let held = loops(&directory.join("disk"))?;
     let all = mounts()?;
     if all.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
