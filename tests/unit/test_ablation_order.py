@@ -29,6 +29,11 @@ def test_without_a_name_the_slowest_is_asked_about() -> None:
     assert (slow.stack, fast.stack, metric.name) == ("slow", "fast", "write_iops")
 
 
+def test_two_that_are_equal_are_two() -> None:
+    slow, fast, _ = ordered([seen("one", 100.0), seen("other", 100.0)])
+    assert (slow.stack, fast.stack) == ("one", "other")
+
+
 def test_a_named_one_is_compared_with_the_best_of_the_others() -> None:
     every = [seen("middle", 200.0), seen("slow", 100.0), seen("fast", 300.0)]
     assert [each.stack for each in ordered(every)[:2]] == ["middle", "fast"]

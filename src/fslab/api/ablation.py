@@ -53,7 +53,9 @@ def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evid
         return sign * statistics.median(values) if values else float("-inf")
 
     meant = (pair[0], max(pair[1:], key=level)) if first else pair
-    return min(meant, key=level), max(meant, key=level), metric
+    # Sorted, not by min and max: of equal levels, or without any usable trial, they would return the same cell twice.
+    slow, *_, fast = sorted(meant, key=level)
+    return slow, fast, metric
 
 
 def make(

@@ -1,6 +1,7 @@
 """Explanations: the evidence on causes in each cell of a campaign, and the explanations with the most weight."""
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import Any
 
 from fslab.cell import Frozen
@@ -49,7 +50,7 @@ def _stack(everything: list[Evidence], wanted: str) -> Evidence:
     found = exact or own
     if len(found) != 1:
         what = f"'{wanted}' matches {len(found)} stacks" if found else f"no stack '{wanted}'"
-        raise UsageError(what, hint=f"known: {', '.join(seen.stack for seen in everything)}")
+        raise UsageError(what, hint=f"known: {', '.join(quote(seen.stack) for seen in everything)}")
     return found[0]
 
 

@@ -15,6 +15,7 @@ from fslab.cli.common import (
     OnOption,
     ScaleOption,
     SetOption,
+    StoreOption,
     console,
     print_json,
     study_settings,
@@ -41,12 +42,14 @@ def plan(
     commands: Annotated[
         bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
     ] = False,
+    store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a study would need: trials, time, space, the devices that it overwrites, and what cannot run here.
 
     Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
-    shown as placeholders: /dev/loopN, CAMPAIGN.
+    shown as placeholders: /dev/loopN, CAMPAIGN. The last campaign of the study in the store, if there is one, shows
+    which claims the budget is likely to decide.
     """
     from fslab import load
     from fslab.api import forecasts, plans
@@ -57,7 +60,7 @@ def plan(
     ]
     loaded = load(study, settings)
     made = plans.plan(loaded)
-    claims = forecasts.forecast(loaded, made, plans.memory_bytes())
+    claims = forecasts.forecast(loaded, made, plans.memory_bytes(), store)
     if as_json:
         print_json({**made.model_dump(mode="json"), "claims": claims and claims.model_dump(mode="json")})
     else:

@@ -107,7 +107,7 @@ def run(
     own = {"--machines": machines, "--spread": spread, "--detach": detach}
     run_options.check_fleet(own, fleet=fleet, others=refused)
     if dry_run:
-        _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], as_json)
+        _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], store, as_json)
         return
     if fleet:
         from fslab.cli import fleet_run
@@ -165,10 +165,10 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
         raise typer.Exit(ToolFailedError.exit_code)
 
 
-def _print_plan(study: str | None, settings: list[str], as_json: bool) -> None:
+def _print_plan(study: str | None, settings: list[str], store: str | None, as_json: bool) -> None:
     from fslab.cli import plan
 
-    plan.plan(run_options.named(study), settings, as_json=as_json)
+    plan.plan(run_options.named(study), settings, store=store, as_json=as_json)
 
 
 def undo_leftovers(*, quiet: bool) -> None:
