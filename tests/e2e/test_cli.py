@@ -189,6 +189,9 @@ def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
     for argv in (("results",), ("results", "--list"), ("export",), ("run", "--resume")):
         assert "the store does not exist" in fslab(*argv, "--store", missing, code=7).stderr
     assert not missing.parent.exists()
+    hint = fslab("results", code=7).stderr
+    assert "results of" in hint
+    assert "--store FILE for both" in hint
 
 
 @pytest.mark.parametrize(

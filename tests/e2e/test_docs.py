@@ -6,12 +6,16 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
+from tests.e2e.conftest import Fslab
 
 from fslab.cli import app
 
@@ -80,6 +84,46 @@ def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
         assert not [link for link in parser.found if re.match(r"(https?:)?//", link)], page
     for sheet in site.rglob("*.css"):
         assert "fonts.googleapis" not in sheet.read_text()
+
+
+def commands_of(path: Path) -> list[list[str]]:
+    """Return the words of each line of code that runs fslab, without comments and ``sudo``."""
+    text = path.read_text()
+    indented = re.findall(r"^ {4}(.*)$", text, re.MULTILINE)
+    fenced = re.findall(r"^```.*\n((?s:.*?))^```", text, re.MULTILINE)
+    found = re.findall(r"^(?:sudo )?fslab (.*)$", "\n".join((*indented, *fenced)), re.MULTILINE)
+    lines = (re.split(r" {2,}(?=\S)| #", line)[0].removesuffix("\\") for line in found)
+    return [shlex.split(line) for line in lines]
+
+
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_options_of_commands_exist(path: Path) -> None:
+    for words in commands_of(path):
+        command: Any = typer.main.get_command(app)
+        while hasattr(command, "commands") and not words[0].startswith("-"):
+            assert words[0] in command.commands, (words, path)
+            command = command.commands[words.pop(0)]
+        known = {name for option in command.params for name in (*option.opts, *option.secondary_opts)}
+        given = {word.partition("=")[0] for word in words if re.match("--?[a-z]", word)}
+        assert given <= known | {"--help"}, (words, path)
+
+
+@pytest.mark.root
+@pytest.mark.slow
+def test_the_tutorial_can_be_followed(fslab: Fslab) -> None:
+    """Its commands run as they are, with less work."""
+    study = (ROOT / "docs/examples/first.yaml").read_text()
+    for full, small in (("trials: 5", "trials: 1"), ("runtime: 2s", "runtime: 1100ms"), ("512m", "320m")):
+        assert full in study
+        study = study.replace(full, small)
+    (fslab.cwd / "first.yaml").write_text(study)
+    ran = commands_of(ROOT / "docs/tutorial.md")
+    assert {words[0] for words in ran} == {"doctor", "plan", "run", "explain", "report"}
+    for words in ran:
+        if "--trials" in words:
+            words[words.index("--trials") + 1] = "2"
+        fslab(*words, *(("--budget", "1s") if "--precision" in words else ()))
+    assert (fslab.cwd / "result.html").exists()
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -25,7 +25,8 @@ StoreOption = Annotated[
         metavar="URL",
         envvar="FSLAB_STORE",
         help="Store of the results: a file, or a database URL such as postgresql+psycopg://host/name. "
-        "Default: $XDG_DATA_HOME/fslab/store.sqlite, usually below ~/.local/share.",
+        "Default: $XDG_DATA_HOME/fslab/store.sqlite, usually below ~/.local/share, of the user who runs fslab: with "
+        "sudo, root's.",
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]

@@ -4,6 +4,7 @@ SQLite runs in WAL mode with synchronous FULL: a committed trial survives power 
 trials.
 """
 
+import os
 import sqlite3
 import time
 import zlib
@@ -182,11 +183,15 @@ def _check_there(url: URL) -> None:
     except OSError as error:
         raise StoreError(f"cannot be opened: {error.strerror}", where=place_of(url)) from error
     if not there:
-        raise StoreError(
-            "the store does not exist",
-            where=place_of(url),
-            hint="fslab run creates it; to use another one: --store",
-        )
+        hint = "fslab run creates it; to use another one: --store"
+        if url == store_url(None):
+            other = (
+                "'sudo fslab run' are in root's store"
+                if os.geteuid()
+                else "other users are in their own stores"
+            )
+            hint = f"fslab run creates it; results of {other}: use sudo for both or neither, or --store FILE for both"
+        raise StoreError("the store does not exist", where=place_of(url), hint=hint)
 
 
 def _connector(url: URL) -> readonly.Connector | None:
