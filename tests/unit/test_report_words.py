@@ -13,6 +13,8 @@ from fslab.analysis.pairs import RowPairs, Sample, row_pairs
 from fslab.analysis.row_comparison import RowOutcome, outcome_of
 from fslab.cell import Cache, Cell, Fresh, Geometry, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.words import ranking_words, row_words
+from fslab.stats.sequential import Looks
+from fslab.stats.student import two_sided_quantile
 from fslab.units import Direction, listed, ratio_text
 
 HIGHER, LOWER, NEITHER = Direction.HIGHER, Direction.LOWER, Direction.NEITHER
@@ -30,6 +32,7 @@ def times(factor: float, values: tuple[float, ...] = FLAT) -> tuple[float, ...]:
 def pairs(
     better: Direction,
     machines: dict[str, str] | None = None,
+    looks: Looks | None = None,
     *,
     counts: bool = False,
     **values: tuple[float, ...],
@@ -42,11 +45,11 @@ def pairs(
         )
         for name, found in values.items()
     ]
-    return row_pairs(samples, better, coverage=0.95, looks=None, counts=counts)
+    return row_pairs(samples, better, coverage=0.95, looks=looks, counts=counts)
 
 
 def outcome(better: Direction, *, counts: bool = False, **values: tuple[float, ...]) -> RowOutcome:
-    return outcome_of(pairs(better, None, counts=counts, **values), {name: name for name in values})
+    return outcome_of(pairs(better, None, None, counts=counts, **values), {name: name for name in values})
 
 
 def words(found: RowOutcome, better: Direction, *missing: str) -> str:
@@ -156,6 +159,16 @@ def test_counts_of_which_some_are_none_are_told_by_how_many_more() -> None:
     better = outcome(HIGHER, counts=True, **many)
     assert better.leader == "ext4"
     assert words(better, HIGHER).startswith("ext4 9 more (4.23–13.8) than xfs, 8.75 more (")
+
+
+def test_counts_of_which_some_are_none_are_compared_at_the_level_of_a_look() -> None:
+    looks = Looks(first=4)
+    (pair,) = pairs(LOWER, None, looks, counts=True, ext4=(8.0, 9.0, 10.0, 9.0), xfs=(0.0,) * 4).pairs
+    assert (pair.estimate.more, pair.estimate.coverage) == (9.0, 0.95)
+    assert pair.estimate.more_interval is not None
+    assert pair.estimate.more_interval.coverage == looks.coverage_at(4)
+    half = 1.5 * two_sided_quantile(1 - looks.coverage_at(4), 3)
+    assert pair.estimate.more_interval.high - 9 == pytest.approx(half)
 
 
 def test_counts_above_none_keep_their_ratio() -> None:

@@ -205,9 +205,11 @@ def _estimate(
     counts: bool,
     basis: Basis,
 ) -> RatioEstimate:
+    if counts and not all([*one.values.values(), *other.values.values()]):
+        if looks is not None:
+            return compare_at_look(one.values, other.values, looks=looks, counts=True)
+        return compare_counts(one.values, other.values, coverage=coverage)
     a, b = basis.corrected() or (one.values, other.values)
     if looks is not None:
         return compare_at_look(a, b, looks=looks, prior=basis.prior)
-    if counts and not all([*one.values.values(), *other.values.values()]):
-        return compare_counts(one.values, other.values, coverage=coverage)
     return compare_blocks(a, b, coverage=coverage, prior=basis.prior)

@@ -15,6 +15,7 @@ from math import exp, log, pi, sqrt
 from typing import TYPE_CHECKING
 
 from fslab.stats.compare import INDEPENDENCE_LEAST, RatioEstimate
+from fslab.stats.counts import compare_counts
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
 
@@ -116,16 +117,21 @@ def compare_at_look(
     looks: Looks,
     blocks: int | None = None,
     prior: NoisePrior | None = None,
+    counts: bool = False,
 ) -> RatioEstimate:
     """Return :func:`compare_blocks` at a look. ``coverage`` and ``p_value`` of the result are over all looks.
 
+    ``counts``: instead, :func:`compare_counts`.
     ``blocks``: the number of blocks that were finished at the look, including those in which a trial failed. By default
     it is the last block that both have (blocks count from 0). This is also right for a comparison that got no more
     trials after it was settled.
     """
     if blocks is None:
         blocks = 1 + max(a.keys() & b.keys(), default=max(len(a), len(b)) - 1)
-    found = compare_blocks(a, b, coverage=looks.coverage_at(blocks), prior=prior)
+    level = looks.coverage_at(blocks)
+    found = (
+        compare_counts(a, b, coverage=level) if counts else compare_blocks(a, b, coverage=level, prior=prior)
+    )
     p_value = None if found.p_value is None else looks.overall(found.p_value, blocks)
     return dataclasses.replace(found, coverage=looks.coverage, p_value=p_value)
 
