@@ -326,7 +326,42 @@ def test_how_many_trials_are_lacking_is_told(further: int, said: str) -> None:
 def test_a_figure_of_0_is_named_for_it_makes_no_ratio() -> None:
     found = answer(claim("ext4 / xfs >= 2"), [(EXT4, steady(100.0)), (XFS, [3.0, 0.0, 2.0, 4.0])])
     assert found.verdict is ClaimVerdict.UNKNOWN
-    assert "write_iops of w on xfs is not above 0 in some trials" in found.words
+    assert found.words == (
+        "not measured here: write_iops of w on xfs is 0 in 1 of 4 trials, first in block 1: no ratio; "
+        "claim the figure itself, such as 'xfs < …'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("values", "verdict", "words"),
+    [
+        ([0.0] * 6, ClaimVerdict.REPLICATED, "ext4 is 0 % (0 %–0 %)"),
+        ([0.0, 3.0, 4.0, 2.0, 3.0, 3.0], ClaimVerdict.REPLICATED, "ext4 is 3 % (0 %–4 %)"),
+        ([0.0, 3.0, 4.0, 2.0, 3.0, 6.0], ClaimVerdict.OPEN, "needs < 5%, about 6 more trials"),
+        ([0.0, *[4.0] * 19], ClaimVerdict.REPLICATED, "ext4 is 4 % (4 %–4 %)"),
+        ([0.0, *[7.0] * 19], ClaimVerdict.DIFFERS, "ext4 is 7 % (7 %–7 %), not < 5%"),
+        ([0.0] * 5, ClaimVerdict.OPEN, "not enough data (5 trials; 6 are needed)"),
+    ],
+)
+def test_a_figure_itself_may_be_0(values: list[float], verdict: ClaimVerdict, words: str) -> None:
+    """Its median is judged by order statistics: the range of six trials covers it in 96.9 %."""
+    found = answer(claim("ext4 < 5%", metric="cpu_user"), [(EXT4, values)], "cpu_user")
+    assert found.verdict is verdict
+    assert words in found.words
+
+
+def test_a_figure_of_0_needs_more_trials_at_a_look() -> None:
+    for trials_, verdict in ((8, ClaimVerdict.OPEN), (10, ClaimVerdict.REPLICATED)):
+        found = answer(
+            claim("ext4 < 5%", metric="cpu_user"), [(EXT4, [0.0] * trials_)], "cpu_user", looks=Looks(first=4)
+        )
+        assert found.verdict is verdict
+
+
+def test_a_mean_of_figures_may_be_0() -> None:
+    values = [(cell("ext4", "a"), [0.0, *[4.0] * 9]), (cell("ext4", "b", bs="8k"), [9.0] * 10)]
+    found = answer(claim("overall ext4 in 5%..7%", metric="cpu_user"), values, "cpu_user")
+    assert (found.verdict, found.findings[0].value) == (ClaimVerdict.REPLICATED, 6.0)
 
 
 def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:

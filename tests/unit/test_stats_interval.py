@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fslab.stats import Reason
 from fslab.stats.interval import half_range, median, median_interval, rank_coverage
+from fslab.stats.single import estimate_median
 
 POSITIVE = st.floats(min_value=1e-3, max_value=1e12, allow_subnormal=False)
 
@@ -74,6 +76,16 @@ def test_stated_coverage_is_the_simulated_one() -> None:
     # n = 9: 1 - 2(1+9)/512 = 0.9609. The standard error of the simulation is 0.0014.
     assert rank_coverage(9, 2) == 1 - 20 / 512
     assert hits / rounds == pytest.approx(1 - 20 / 512, abs=0.006)
+
+
+@pytest.mark.parametrize(("coverage", "needed"), [(0.95, 6), (0.9955, 9), (0.9974, 10)])
+def test_the_needed_number_is_the_smallest_with_an_interval(coverage: float, needed: int) -> None:
+    assert median_interval([1.0] * (needed - 1), coverage=coverage) is None
+    few = estimate_median([0.0] * (needed - 1), coverage=coverage)
+    assert (few.reason, few.interval, few.needed) == (Reason.TOO_FEW_SAMPLES, None, needed)
+    found = estimate_median([0.0] * needed, coverage=coverage)
+    assert (found.ratio, found.needed) == (0.0, needed)
+    assert found.interval == median_interval([0.0] * needed, coverage=coverage) is not None
 
 
 def test_half_range_is_a_fraction_of_the_median() -> None:

@@ -9,8 +9,13 @@ from fslab.claims.parts import Bounds
 from fslab.stats.compare import RatioEstimate
 
 
-def margin(bounds: Bounds, low: float, high: float) -> float:
-    """Return how far inside the bounds an interval lies, on logarithms; negative if it lies across or outside."""
+def margin(bounds: Bounds, low: float, high: float) -> float | None:
+    """Return how far inside the bounds an interval lies, on logarithms; negative if it lies across or outside.
+
+    None for an interval that begins at 0.
+    """
+    if low <= 0:
+        return None
     below = log(low / bounds.low) if bounds.low > 0 else inf
     above = log(bounds.high / high) if bounds.high < inf else inf
     return min(below, above)

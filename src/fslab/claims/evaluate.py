@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from math import exp, log, prod
+from math import exp, inf, log, prod
 
 from fslab.claims import verdict as verdicts
 from fslab.claims.edges import from_edge, margin, rests_on_independence
@@ -28,6 +28,7 @@ from fslab.stats.interval import Interval
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
+from fslab.stats.single import estimate_median
 
 ERROR = 0.05
 Weights = Sequence[tuple[CellFigure, float]]
@@ -124,6 +125,8 @@ class Evaluator:
 
     def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
         """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit."""
+        if estimate.interval is not None and estimate.interval.low <= 0:
+            return estimate.n_a  # no forecast on logarithms: twice as many as there are
         near = exp(verdicts.nearness(bounds, margin)) - 1
         shifted = from_edge(bounds, estimate)
         return expected_needed(shifted, precision=near, goal=Goal.DECIDED, looks=self.looks) or None
@@ -151,9 +154,15 @@ class Evaluator:
     def _unfit(self, part: Part) -> str:
         """Return, in words, the figure that cannot be used in a ratio."""
         for figure in part.figures:
-            if invalid_samples([*self.trials.values(figure).values()], [1.0]) is not None:
+            values = self.trials.values(figure)
+            unfit = [block for block, value in values.items() if not 0 < value < inf]
+            if unfit:
                 name, stack = figure.cell.workload.name, figure.cell.stack.name
-                return f"{figure.metric.name} of {name} on {stack} is not above 0 in some trials: no ratio"
+                return (
+                    f"{figure.metric.name} of {name} on {stack} is {values[unfit[0]]:g} in {len(unfit)} of "
+                    f"{len(values)} trials, first in block {unfit[0]}: no ratio; claim the figure itself, "
+                    f"such as '{stack} < …'"
+                )
         return "some values are not above 0: no ratio"
 
     def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> RatioEstimate:
@@ -173,13 +182,17 @@ class Evaluator:
         looked = self.trials.common_blocks(figure for figure, _ in weights)
         if powers == [1.0, -1.0]:
             return self._compare(values[0], values[1], coverage, prior, looked)
-        problem = invalid_samples([one for each in values for one in each.values()], [1.0])
-        if problem is not None:
+        every = [one for each in values for one in each.values()]
+        problem = invalid_samples(every, [1.0])
+        has_zeros = problem is Reason.NOT_POSITIVE and min(every) == 0 and min(powers) > 0
+        if problem is not None and not has_zeros:
             return no_ratio(len(values[0]), len(values[0]), problem, PAIRS_LEAST, coverage)
         blocks = sorted(set.intersection(*(set(each) for each in values)))
         if not blocks:
             return no_ratio(0, 0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
         over, under = (_product(values, powers, blocks, way) for way in (1, -1))
+        if has_zeros:
+            return self._median([*over.values()], coverage, looked)
         found = self._compare(over, under, coverage, prior, looked)
         # The denominator is not an independent sample here, so an interval from ranks of both would be invalid.
         unpaired = found.method is ComparisonMethod.RANK_SUM
@@ -202,6 +215,12 @@ class Evaluator:
             return compare_blocks(a, b, coverage=coverage, prior=prior)
         looks = dataclasses.replace(self.looks, coverage=coverage)
         return compare_at_look(a, b, looks=looks, blocks=looked or None, prior=prior)
+
+    def _median(self, values: Sequence[float], coverage: float, looked: int) -> RatioEstimate:
+        """Estimate a figure, some of whose values are 0. ``looked``: see :meth:`_compare`."""
+        looks = self.looks and dataclasses.replace(self.looks, coverage=coverage)
+        level = looks.coverage_at(looked or len(values)) if looks else coverage
+        return dataclasses.replace(estimate_median(values, coverage=level), coverage=coverage)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
         """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).

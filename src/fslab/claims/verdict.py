@@ -29,7 +29,7 @@ def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> Claim
 
 def at_limit(bounds: Bounds, low: float, high: float, margin: float) -> bool:
     """Return whether the whole interval is at an end of a size's range, that is, nearer to it than :func:`nearness`."""
-    if bounds.is_direction:
+    if bounds.is_direction or low <= 0:
         return False
     near = nearness(bounds, margin)
     return any(max(abs(log(low / end)), abs(log(high / end))) <= near for end in bounds.ends)

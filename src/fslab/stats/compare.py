@@ -27,6 +27,7 @@ class ComparisonMethod(StrEnum):
     ASYMMETRIC = "asymmetric"
     RANK_SUM = "rank_sum"
     COUNTS = "counts"
+    MEDIAN = "median"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
