@@ -134,6 +134,21 @@ def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(
     assert "memory_held_bytes" not in whole.provenance.device, "its memory is allocated already"
 
 
+def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(guests: Guests) -> None:
+    sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "32m"})
+    endless = {"rw": "write", "bs": "1m", "size": "512m", "runtime": "1h", "direct": True}
+    record = trial(
+        guests,
+        cell(
+            stack=cell().stack.model_copy(update={"medium": sparse}),
+            workload=WorkloadSpec(name="w", tool="fio", parameters=endless),
+        ),
+    )
+    assert record.status_text == "failed:no_space"
+    assert "has room for 32 MiB" in str(record.error)
+    assert guests.running == []
+
+
 def test_a_guest_shows_that_its_programs_run(guests: Guests, monkeypatch: pytest.MonkeyPatch) -> None:
     request = {"do": "command", "argv": ["sleep", str(waiting.ALIVE_EVERY_S + 1)], "timeout_s": LIMIT_S}
     said = []

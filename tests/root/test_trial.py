@@ -125,6 +125,16 @@ def test_a_hanging_tool_is_ended_and_stored(workspace: Workspace) -> None:
     assert time.monotonic() - begun < LIMIT_S, "not the hour that it was to take"
 
 
+def test_a_trial_that_writes_more_than_the_room_of_its_image_is_ended(workspace: Workspace) -> None:
+    sparse = MediumSpec(name="m", type="loop", options={"size": "1g", "room": "32m"})
+    endless = cell(parameters={"rw": "write", "bs": "1m", "size": "512m", "runtime": "1h", "direct": True})
+    record = run(
+        workspace, endless.model_copy(update={"stack": endless.stack.model_copy(update={"medium": sparse})})
+    )
+    assert record.status_text == "failed:no_space"
+    assert "has room for 32 MiB" in str(record.error)
+
+
 def test_a_full_file_system_is_a_class_of_its_own(workspace: Workspace) -> None:
     record = run(workspace, cell(parameters={"rw": "write", "bs": "1m", "direct": True, "size": "1g"}))
     assert record.status_text == "failed:no_space"

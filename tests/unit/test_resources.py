@@ -14,8 +14,8 @@ import pytest
 
 from fslab import feasibility
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
-from fslab.errors import NoSpaceError
-from fslab.storage import Workspace, images
+from fslab.errors import NoSpaceError, UnsafeError
+from fslab.storage import Growth, Workspace, images
 from fslab.storage.stack import Stack
 from fslab.system import memory, oom, proc
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -259,3 +259,42 @@ def test_a_file_system_without_inodes_has_no_room(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "statvfs", lambda _: os.statvfs_result(about))
     with pytest.raises(NoSpaceError, match="only 10 free inodes"):
         images.check_room(tmp_path, 0)
+
+
+@pytest.fixture
+def sparse(tmp_path: Path) -> Growth:
+    """Return a sparse image of 64 MiB with room for 1 MiB, which is written."""
+    (image := tmp_path / "sparse.img").write_bytes(b"x" * (1 << 20))
+    os.truncate(image, 64 << 20)
+    return Growth(image=image, room_bytes=1 << 20)
+
+
+def written(growth: Growth, size_bytes: int) -> None:
+    with growth.image.open("r+b") as file:
+        file.write(b"x" * size_bytes)
+
+
+def test_a_sparse_image_that_outgrows_its_room_ends_the_workload(
+    workspace: Workspace, tmp_path: Path, sparse: Growth
+) -> None:
+    stack = StackSpec(name="s", medium=MediumSpec(name="m", type="loop"), filesystem="ext4")
+    up = Stack(
+        workspace=workspace, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path, growths=(sparse,)
+    )
+    up.look()
+    written(sparse, 2 << 20)
+    with pytest.raises(NoSpaceError, match="2 MiB, and the medium has room for 1 MiB"):
+        up.look()
+
+
+def test_the_directory_of_a_sparse_image_is_looked_at(
+    sparse: Growth, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images.check_growth(sparse)
+    monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)
+    monkeypatch.setattr(images, "RESERVE_SHARE", 0.5)
+    with pytest.raises(NoSpaceError, match="free"):
+        images.check_growth(sparse)
+    sparse.image.unlink()
+    with pytest.raises(UnsafeError, match="removed the image"):
+        images.check_growth(sparse)

@@ -164,12 +164,14 @@ class Guests:
 
     def _plug(self, guest: Guest, spec: StackSpec, slots: list[str], undo: ExitStack) -> dict[str, Disk]:
         parsed = parsed_stack(spec)
-        plugged = {}
+        plugged, growths = {}, []
         for name, each in zip(slots, parsed.each_medium_options(), strict=False):
             drive = parsed.medium.drive(each, self.workspace, name)
             disk = _plugged(guest, drive)
             undo.callback(_unplug, guest, disk)
             plugged[name] = disk
+            growths += [drive.grows] if drive.grows else []
+        guest.growths = growths
         return plugged
 
     def _guest(self, spec: MachineSpec) -> Guest:

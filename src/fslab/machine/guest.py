@@ -11,7 +11,7 @@ import select
 import socket
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 from fslab import texts
 from fslab.errors import FslabError, GuestError, GuestHungError, GuestPanickedError, NoSpaceError
 from fslab.machine import share
-from fslab.storage import Drive, images
+from fslab.storage import Drive, Growth, images
 from fslab.system import untrusted_files
 from fslab.system.proc import Child
 from fslab.units import format_size
@@ -70,7 +70,7 @@ class Guest(ABC):
     """One booted guest.
 
     ``directory`` is shared with the guest and removed with it. ``line`` carries one short line per request and reply.
-    ``facts`` are stored with every trial.
+    ``facts`` are stored with every trial. ``growths``: of the disks that are plugged in for the current request.
     """
 
     directory: Path
@@ -80,6 +80,7 @@ class Guest(ABC):
     count: int = 0
     is_up: bool = False
     broken: bool = False
+    growths: Sequence[Growth] = ()
     _rest: bytes = b""
 
     @abstractmethod
@@ -220,7 +221,8 @@ class Guest(ABC):
         return found.decode("ascii", "replace").strip()
 
     def _check_filled(self) -> None:
-        """Raise GuestError if the kernel log is too long or the file system of the shared directory is nearly full."""
+        """Raise GuestError if the kernel log is too long or the file system of the shared directory is nearly full,
+        NoSpaceError if a disk has no more room."""
         if self.console_end() > CONSOLE_LIMIT_BYTES:
             raise self._broke(
                 GuestError(f"the guest's kernel log is larger than {format_size(CONSOLE_LIMIT_BYTES)}")
@@ -234,6 +236,12 @@ class Guest(ABC):
                     where=error.where,
                 )
             ) from error
+        try:
+            for growth in self.growths:
+                images.check_growth(growth)
+        except FslabError:
+            self.broken = True  # it still writes to the disk
+            raise
 
     def _ended(self) -> FslabError:
         """Return why the guest ended. Its exit status alone is not enough: after a panic it is SIGABRT or 0."""

@@ -42,12 +42,20 @@ class Stripe:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Growth:
+    """A sparse image, which takes space in its directory with each write, and the limit that its medium has for it."""
+
+    image: Path
+    room_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class StackDevice:
     """A block device to make a file system on.
 
     ``discard``: whether mkfs may discard (never on image media, because discards would punch holes into the image).
     ``buffered``: it uses the page cache of its image although direct I/O was requested. ``facts``: geometry and
-    settings, as read from sysfs.
+    settings, as read from sysfs. ``grows``: its image, if that is sparse and shares its file system with other files.
     """
 
     path: Path
@@ -55,6 +63,7 @@ class StackDevice:
     discard: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     buffered: bool = False
+    grows: Growth | None = None
 
     @property
     def kernel_name(self) -> str:
@@ -81,7 +90,7 @@ class Drive:
     """A disk to plug into a guest. ``image``: a file that fslab created.
 
     ``socket``, ``serial``: where a server also offers the disk as a virtio disk over vhost-user, and its serial number.
-    ``discard``: whether mkfs may discard.
+    ``discard``: whether mkfs may discard. ``grows``: as for a ``StackDevice``.
     """
 
     image: Path
@@ -89,6 +98,7 @@ class Drive:
     serial: str | None = None
     rotational: bool = False
     discard: bool = False
+    grows: Growth | None = None
 
 
 @dataclass(kw_only=True, slots=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import NoSpaceError, UnsafeError
-from fslab.storage import Workspace
+from fslab.storage import Growth, Workspace
 from fslab.system import memory, sparse
 from fslab.system.files import opened
 from fslab.system.signals import Teardown
@@ -20,6 +20,9 @@ BLOCK_BYTES = 4 << 20
 RESERVE_BYTES = 64 << 20
 RESERVE_SHARE = 8  # on a small file system, such as one in a guest's memory, reserve only 1/8 of its size
 RESERVE_FILES = 1000
+GROWTH_SLACK = (
+    64  # an image may have 1/64 more than its room: its file system counts what it needs to find its blocks
+)
 MEMORY = "memory"
 ONLY_YOURS = "choose a 'path' for the medium that only you can write to"
 
@@ -43,6 +46,23 @@ def check_room(directory: Path, size_bytes: int) -> None:
             f"needs {format_size(size_bytes + reserve)}, but only {format_size(free)} are free", where=str(existing),
             hint="choose smaller sizes, or another 'path' for the medium",
         )  # fmt: skip
+
+
+def check_growth(growth: Growth) -> None:
+    """Raise NoSpaceError if a sparse image has outgrown its room, or its directory has only the reserve left."""
+    try:
+        allocated = growth.image.stat().st_blocks * 512
+    except FileNotFoundError as error:
+        raise UnsafeError(
+            "another program removed the image", where=str(growth.image), hint=ONLY_YOURS
+        ) from error
+    if allocated > growth.room_bytes + growth.room_bytes // GROWTH_SLACK:
+        raise NoSpaceError(
+            f"the image has grown to {format_size(allocated)}, and the medium has room for "
+            f"{format_size(growth.room_bytes)}", where=str(growth.image),
+            hint="give the medium more 'room', or choose smaller files",
+        )  # fmt: skip
+    check_room(growth.image.parent, 0)
 
 
 def check_memory(size_bytes: int) -> None:

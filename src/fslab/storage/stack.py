@@ -12,7 +12,7 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError
-from fslab.storage import WORK, StackDevice, Workspace, images, mount_point
+from fslab.storage import WORK, Growth, StackDevice, Workspace, images, mount_point
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
@@ -30,7 +30,7 @@ class Stack:
     ``work``: the workload's own directory on it. ``device``, and the layout's ``plan``, are None on a ``directory``
     medium. ``watched``: kernel names of the disks under it, as far as known. These are the parts and not the joined
     device, so that nothing is counted twice, and copies and parity are counted. ``place``: the facts of the file system
-    that an existing directory lies on.
+    that an existing directory lies on. ``growths``: of its disks.
     """
 
     workspace: Workspace
@@ -45,6 +45,7 @@ class Stack:
     watched: tuple[str, ...] = ()
     place: dict[str, Any] = field(default_factory=dict)
     buffered: bool = False
+    growths: tuple[Growth, ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -75,15 +76,17 @@ class Stack:
     def look(self) -> Callable[[], None]:
         """A check to call while a workload runs. It raises NoSpaceError if shared space, or memory under it, runs out.
 
-        Unlike fslab's media, the directory of reports and an existing directory have no size limit of their own.
+        The directory of reports, an existing directory, and sparse images have no size limit of their own.
         """
         shared = [self.workspace.runtime] if self.target else [self.workspace.runtime, self.work]
         left_bytes = (memory.total_bytes() or 0) // LEFT_OVER
-        in_memory = any(memory.holds(place) for place in shared)
+        in_memory = any(memory.holds(place) for place in (*shared, *(each.image for each in self.growths)))
 
         def check_left() -> None:
             for place in shared:
                 images.check_room(place, 0)
+            for growth in self.growths:
+                images.check_growth(growth)
             if in_memory:
                 images.check_memory(left_bytes)
 
@@ -193,6 +196,7 @@ def _mounted(
         plan=plan, target=target, nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
         watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
+        growths=tuple(part.grows for part in parts if part.grows),
     )  # fmt: skip
     stack.mount()
     stack.device = replace(device, facts={**device.facts, "stripes_in_use": _stripes(target)})

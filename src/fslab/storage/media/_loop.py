@@ -4,7 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError
-from fslab.storage import StackDevice, Workspace, images
+from fslab.storage import Growth, StackDevice, Workspace, images
 from fslab.system import loops, mounts, sysfs
 
 
@@ -45,7 +45,13 @@ def identity(image: Path) -> tuple[int, int]:
 
 
 def attach(
-    image: Path, workspace: Workspace, undo: ExitStack, *, expect_direct: bool, discard: bool = False
+    image: Path,
+    workspace: Workspace,
+    undo: ExitStack,
+    *,
+    expect_direct: bool,
+    discard: bool = False,
+    grows: Growth | None = None,
 ) -> StackDevice:
     """Attach a loop device to ``image`` with direct I/O, and check this. ``discard``: do not forbid discards."""
     entry = workspace.journal.will_create("loop", str(image))
@@ -72,6 +78,7 @@ def attach(
         discard=discard,
         facts=facts,
         buffered=expect_direct and not direct,
+        grows=grows,
     )
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from fslab import scaling
 from fslab.errors import UnsupportedError
-from fslab.storage import Workspace, images, media
+from fslab.storage import Growth, Workspace, images, media
 from fslab.storage.media import _loop
 from fslab.system.throttle import Limit
 from fslab.units import Size, SomeSize, parse_size, shown_size
@@ -48,8 +48,8 @@ class ImageOptions(media.MediumOptions):
     size: Size = "1g"
     room: SomeSize | None = Field(
         None,
-        description="make the image sparse, with space for this much written data, such as 4g; the first write to a "
-        "region then includes its allocation",
+        description="make the image sparse, with space for this much written data, such as 4g; a trial that writes "
+        "more fails. The first write to a region includes its allocation",
     )
     model: Model = Field(
         Model.NONE,
@@ -70,6 +70,11 @@ def room_bytes(options: ImageOptions) -> int:
     """Return how much space an image needs in its directory or in memory."""
     size = parse_size(options.size)
     return size if options.room is None else min(size, parse_size(options.room))
+
+
+def growth(options: ImageOptions, image: Path) -> Growth | None:
+    """Return the limit of a sparse image; None for an image that is fully written."""
+    return Growth(image=image, room_bytes=room_bytes(options)) if options.room else None
 
 
 _MIB = 1 << 20

@@ -38,6 +38,7 @@ class Loop(_model.ImageMedium[LoopOptions]):
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=size,
+            holds_bytes=_model.room_bytes(options),
             commands=(("attach", tuple(loops.attach_argv(image, direct=True))),),
             space={str(directory): _model.room_bytes(options)},
         )
@@ -49,14 +50,16 @@ class Loop(_model.ImageMedium[LoopOptions]):
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
-        return _loop.attach(self._image(options, workspace, slot), workspace, undo, expect_direct=True)
+        image = self._image(options, workspace, slot)
+        return _loop.attach(image, workspace, undo, expect_direct=True, grows=_model.growth(options, image))
 
     def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's image. It lies in the same directory as for a loop device."""
-        return Drive(image=self._image(options, workspace, slot))
+        image = self._image(options, workspace, slot)
+        return Drive(image=image, grows=_model.growth(options, image))
 
     def takes_memory(self, options: LoopOptions, *, in_guest: bool) -> bool:  # noqa: ARG002
         """Return whether it is in a guest, whose writes end in the page cache of the image; loop devices avoid it."""

@@ -40,6 +40,7 @@ class Ram(_model.ImageMedium[RamOptions]):
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=parse_size(options.size),
+            holds_bytes=room,
             commands=(
                 ("attach", tuple(_tmpfs_argv(room, target))),
                 ("attach", tuple(loops.attach_argv(target / "fslab-CAMPAIGN-SLOT.img", direct=True))),
@@ -81,7 +82,8 @@ class Ram(_model.ImageMedium[RamOptions]):
         directory = workspace.media.get(f"ram {slot}") or memory.directory(room, executable=False)
         workspace.media[f"ram {slot}"] = directory
         size = parse_size(options.size)
-        return Drive(image=_loop.image_for(directory, workspace, slot, size, sparse=bool(options.room)))
+        image = _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
+        return Drive(image=image, grows=_model.growth(options, image))
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
