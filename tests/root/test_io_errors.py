@@ -29,7 +29,7 @@ def struck(virtual: Virtual, tmp_path: Path) -> Callable[[str, str], dict[str, A
     def strike(filesystem: str, fault: str) -> dict[str, Any]:
         directory = virtual(filesystem, "--log", str(tmp_path / "fslab-disk.log"))
         options = mounts.containing(directory).options
-        found = document("fault", directory, fault)
+        found = document("fault", directory, fault, "--scratch", tmp_path)
         assert found["hit"] == found["reported"] + found["silent"] + found["unharmed"]
         assert (found["filesystem"], found["fault"], found["lost"]) == (filesystem, fault, 0)
         assert mounts.containing(directory).options == options

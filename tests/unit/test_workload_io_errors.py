@@ -29,7 +29,8 @@ def reading(text: str, stderr: str = "") -> Reading:
 @pytest.mark.parametrize("name", faults.REGISTRY.names())
 def test_each_fault_can_be_asked_for(name: str) -> None:
     commands = IO_ERRORS.commands(IO_ERRORS.parse_parameters({"fault": name}), JOB)
-    assert commands.run == ("fslab", "crash", "fault", "/mnt/x/work", name, "--seed", "7")
+    words = ("/mnt/x/work", name, "--seed", "7", "--scratch", str(JOB.scratch))
+    assert commands.run == ("fslab", "crash", "fault", *words)
     assert faults.REGISTRY.get(name).summary
 
 

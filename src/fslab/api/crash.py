@@ -132,8 +132,9 @@ def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
     return recovery.measure(directory.resolve(), mount.source, tested, load)
 
 
-def fault_test(directory: Path, name: str, seed: int) -> dict[str, Any]:
+def fault_test(directory: Path, name: str, seed: int, scratch: Path | None = None) -> dict[str, Any]:
     """Inject one fault into the virtual disk under ``directory``, and return the document (:mod:`fslab.faults.trial`).
+    Copies of the disk are in ``scratch``.
 
     Raises UnsupportedError if there is no virtual disk with a log, or its file system has no known checker.
     """
@@ -143,7 +144,12 @@ def fault_test(directory: Path, name: str, seed: int) -> dict[str, Any]:
     mount = _ground(directory)
     tested = _tested(directory, mount, Path(mount.source))
     struck = ground.Ground(
-        directory=directory.resolve(), device=mount.source, server=server, tested=tested, seed=seed
+        directory=directory.resolve(),
+        device=mount.source,
+        server=server,
+        tested=tested,
+        seed=seed,
+        scratch=scratch,
     )
     return fault_trial.measure(struck, fault)
 

@@ -13,6 +13,10 @@ app = typer.Typer(
     no_args_is_help=True, help="Make, check and replay crash states: disk contents after a power cut."
 )
 
+ScratchOption = Annotated[
+    Path | None, typer.Option("--scratch", help="Directory for temporary images; default: $TMPDIR.")
+]
+
 
 @app.command("test", short_help="Test crash consistency in a directory on a virtual disk.")
 def try_states(
@@ -70,9 +74,7 @@ def try_states(
         int, typer.Option(min=1, max=16, help="Number of sequences, or of runs, at the same time.")
     ] = 1,
     seed: Annotated[int, typer.Option(help="Seed that chooses sequences and states.")] = 0,
-    scratch: Annotated[
-        Path | None, typer.Option(help="Directory for temporary images; default: $TMPDIR.")
-    ] = None,
+    scratch: ScratchOption = None,
     recordings: Annotated[
         Path | None,
         typer.Option(
@@ -138,6 +140,7 @@ def fault(
     directory: Annotated[Path, typer.Argument(help="A new or empty directory on a virtual disk with a log.")],
     name: Annotated[str, typer.Argument(metavar="FAULT", help="How the disk fails (fslab list faults).")],
     seed: Annotated[int, typer.Option(min=0, help="Seed that chooses places and bits.")] = 0,
+    scratch: ScratchOption = None,
 ) -> None:
     """Read or write eight files while the disk fails, mount again, and count errors that were reported, data that was
     silently wrong, and data that was right; prints JSON.
@@ -148,7 +151,7 @@ def fault(
     from fslab.api import crash
 
     _check_root()
-    print_json(crash.fault_test(directory, name, seed))
+    print_json(crash.fault_test(directory, name, seed, scratch))
 
 
 @app.command("replay", short_help="Make the image of a crash state again.")

@@ -40,13 +40,14 @@ class Range:
 @dataclass(kw_only=True, slots=True)
 class Ground:
     """``directory`` is on the file system ``tested``, which is mounted from ``device``. ``server`` is the directory of
-    the virtual disk."""
+    the virtual disk, ``scratch`` that for copies of it (None: the system's)."""
 
     directory: Path
     device: str
     server: Path
     tested: Subject
     seed: int = 0
+    scratch: Path | None = None
     _target: Path = field(init=False)
 
     def __post_init__(self) -> None:
@@ -133,7 +134,7 @@ class Ground:
         """Restore the disk's contents at the end of the block. The file system is unmounted before the block and after
         it, and mounted again each time."""
         self.unmount()
-        with TemporaryDirectory(prefix="fslab-faults-") as place:
+        with TemporaryDirectory(dir=self.scratch, prefix="fslab-faults-") as place:
             image = Path(place) / "image"
             disk.ask(self.server, "snapshot", path=str(image))
             self.mount()

@@ -67,7 +67,8 @@ class IoErrors(Workload[IoErrorsParameters]):
         """Return ``fslab crash fault`` with its own work directory."""
         seed = str(job.seed % _SEEDS)
         work = str(job.directory / "work")
-        return Commands(run=("fslab", "crash", "fault", work, parameters.fault, "--seed", seed))
+        words = (work, parameters.fault, "--seed", seed, "--scratch", str(job.scratch))
+        return Commands(run=("fslab", "crash", "fault", *words))
 
     def read(self, parameters: IoErrorsParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
         """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a log."""
