@@ -127,6 +127,9 @@ def test_other_machines_and_other_contents_are_left_out() -> None:
     found = told(past)
     assert [point.median for point in found.series[0].points] == [3, 4]
     assert (found.elsewhere, found.former) == (1, 1)
+    legend = " ".join(shown(found).split())
+    assert "left out: 1 campaign of other machines" in legend
+    assert "left out: 1 cell that the last campaign does not have" in legend
     # A cell with another time limit is the same measurement.
     patient = CELL.model_copy(update={"time_limit_s": 1200.0})
     found = told([night(0, 1, cells=[patient]), night(1, 2)])

@@ -7,14 +7,20 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
+from fslab.analysis.interim import InterimResult, Question
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli.live import LiveView
+from fslab.cli.progress import look_lines, replaced_words
 from fslab.record import Status, TrialRecord, Value
 from fslab.report.matrix_terminal import Matrix
+from fslab.stats.compare import RatioEstimate
 from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 
+NO_RATIO = RatioEstimate(
+    n_a=1, n_b=1, ratio=None, interval=None, p_value=None, reason=None, needed=3
+)  # fmt: skip
 MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
 BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
 
@@ -121,3 +127,15 @@ def test_it_fits_and_shows_where_it_is() -> None:
     assert any(line.startswith("work20 ") for line in lines)
     assert "fs5" in lines[0]
     assert "+7" in lines[0]
+
+
+def test_one_is_no_plural() -> None:
+    question = Question(
+        workload="w", metric="m", a="ext4", b="xfs", cells=("1", "2"), estimate=NO_RATIO, settled=False, further=1
+    )  # fmt: skip
+    said = [*look_lines(InterimResult(blocks=1, questions=(question,)))]
+    assert said == [
+        "after 1 trial each: 0 of 1 comparison settled",
+        "    open: w, ext4 no ratio yet xfs, about 1 more trial",
+    ]
+    assert replaced_words(1, 1).startswith("1 trial is invalid: running 1 more trial (")

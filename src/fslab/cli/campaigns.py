@@ -53,7 +53,7 @@ def delete(
     ] = False,
     store: StoreOption = None,
 ) -> None:
-    """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab export.
+    """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
 
     A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
     says so until it ends. --force deletes it.
@@ -78,7 +78,7 @@ def delete(
             found[campaign.id] = campaign
         for campaign in found.values():
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
-            say(f"{what}, {opened.count(campaign.id)} trials", err=True)
+            say(f"{what}, {counted(opened.count(campaign.id), 'trial')}", err=True)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
         for campaign_id in found:

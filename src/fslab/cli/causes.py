@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 SHORT = 2
 SHOWN = 5
-NUMBERS = ("No", "One", "Two", "Three", "Four", "Five")
+NUMBERS = ("One", "Two", "Three", "Four", "Five")
 WIDEST = 110
 
 
@@ -40,34 +40,31 @@ def show(everything: Sequence[Evidence]) -> None:
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
     """Print the mechanisms with the strongest evidence first, each with its strongest explanation."""
     from fslab.api import explanations
-    from fslab.units import listed
+    from fslab.units import counted, listed
 
     screen = console()
     ranked = explanations.ranking(everything)
     if not ranked:
-        screen.print(f"no mechanism found in {len(everything)} cells", markup=False)
+        screen.print(f"no mechanism found in {counted(len(everything), 'cell')}", markup=False)
         return
     first = explanations.leading(ranked)
-    names = listed([each.mechanism for each in ranked[:first]])
-    number = NUMBERS[first] if first < len(NUMBERS) else str(first)
-    what = "mechanism has" if first == 1 else "mechanisms have"
-    text = (
-        f"{number} {what} most of the evidence: {names}."
-        if first
-        else "No mechanism has most of the evidence."
-    )
+    text = "No mechanism has most of the evidence."
+    if first:
+        names = listed([each.mechanism for each in ranked[:first]])
+        what = "mechanism has" if first == 1 else "mechanisms have"
+        text = f"{NUMBERS[first - 1]} {what} most of the evidence: {names}."
     screen.print(text, markup=False, style="bold")
     for each in ranked[:SHOWN]:
         screen.print(f"{each.mechanism}: {each.summary}", markup=False, style="bold")
         more = len(each.cells) - 1
-        also = f", and in {more} other {'cell' if more == 1 else 'cells'}" if more else ""
+        also = f", and in {counted(more, 'other cell')}" if more else ""
         strongest = each.strongest
         screen.print(f"  {strongest.text}", markup=False)
         about = f"{strongest.workload} on {strongest.stack}{also}"
         screen.print(f"  {strongest.certainty}: {about}", markup=False, style="dim")
         screen.print(f"  falsified if: {strongest.refuted_by}", markup=False, style="dim")
     hidden = len(ranked) - SHOWN
-    rest = f"{hidden} more {'mechanism' if hidden == 1 else 'mechanisms'}, " if hidden > 0 else ""
+    rest = f"{counted(hidden, 'more mechanism')}, " if hidden > 0 else ""
     screen.print(f"{rest}every cell and counter: fslab explain {campaign} --all", markup=False)
     if any(each.strongest.certainty != "caused" for each in ranked):
         screen.print(

@@ -43,17 +43,26 @@ def try_states(
     ] = "all",
     skip: Annotated[
         int | None,
-        typer.Option(min=0, help="Leave out so many sequences, and take the next ones instead of a choice."),
+        typer.Option(
+            min=0,
+            help="Skip the first N sequences and test the following ones in order, instead of a random choice.",
+        ),
     ] = None,
     recoveries: Annotated[
         int,
         typer.Option(
-            min=0, max=100_000, help="Number of them of which the recovery is cut too, 3 times each."
+            min=0,
+            max=100_000,
+            help="Number of crash states in which power is cut again during recovery (3 times each).",
         ),
     ] = 5,
     repairs: Annotated[
         int,
-        typer.Option(min=0, max=100_000, help="Number of them of which a full repair is cut, 3 times each."),
+        typer.Option(
+            min=0,
+            max=100_000,
+            help="Number of crash states in which power is cut during a full repair (3 times each).",
+        ),
     ] = 2,
     sector: Annotated[
         int,

@@ -102,15 +102,16 @@ def serve(
         str,
         typer.Option(
             metavar="USER",
-            help="Who the part runs as that talks to the machines, if this is root. With 'root', whoever has a "
-            "certificate of the fleet can run programs here as root.",
+            help="User of the process that talks to the machines, if the scheduler runs as root. With 'root', whoever "
+            "has a certificate of the fleet can run programs here as root.",
         ),
     ] = "nobody",
     give_up_after: Annotated[
         str,
         typer.Option(
             metavar="TIME",
-            help="What a machine was to run has failed, or moves to another machine, if it is away for so long.",
+            help="After a machine has been offline for TIME, its assignment fails; with --spread it moves to another "
+            "machine.",
         ),
     ] = "1h",
 ) -> None:

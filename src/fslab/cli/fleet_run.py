@@ -10,6 +10,7 @@ import typer
 from fslab.cli import fleet_status
 from fslab.cli.common import console, print_json, say
 from fslab.errors import InterruptedBySignal, ToolFailedError
+from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.api.stores import AssignmentSummary, Store
@@ -46,7 +47,7 @@ def run(
         if detach:
             _print_started(started, [each.machine for each in made], as_json=as_json)
             return
-        say(f"run {started} on {len(made)} machine{'s' * (len(made) != 1)}; Ctrl-C cancels it", err=True)
+        say(f"run {started} on {counted(len(made), 'machine')}; Ctrl-C cancels it", err=True)
         try:
             ended = watching.watch(
                 fleet,

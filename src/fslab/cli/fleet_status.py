@@ -81,7 +81,7 @@ def forget(
 ) -> None:
     """Remove a machine that is gone from the list of the fleet. Its results stay, and so does its certificate.
 
-    What it was to run has failed. With ``--spread`` it begins anew on another machine of the run.
+    Its assignments fail; with --spread they start again on another machine of the run.
     """
     from fslab.api.stores import FleetStore, Store
 

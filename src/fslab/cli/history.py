@@ -47,7 +47,7 @@ def history(
 
     A change of level can be detected from about ten campaigns on. Its size is shown, and which facts of the machine
     changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
-    Campaigns of other machines are left out, and so are cells that it no longer has.
+    Campaigns of other machines are left out, and so are cells that the last campaign no longer has.
     """
     from fslab.api import histories
     from fslab.api.stores import Store

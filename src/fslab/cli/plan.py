@@ -69,7 +69,7 @@ def plan(
 
 def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | None) -> None:
     from fslab.cli import plan_claims
-    from fslab.units import format_size
+    from fslab.units import counted, format_size
 
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
@@ -94,7 +94,7 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
     for text in made.refused:
         screen.print(f"[bold red]cannot run here[/bold red]: {escape(text)}", soft_wrap=True)
     for reason, cells in _reasons(made):
-        share = f"{cells} of {len(made.cells)} cells"
+        share = f"{cells} of {counted(len(made.cells), 'cell')}"
         screen.print(f"[bold yellow]not possible[/bold yellow] ({share}): {escape(reason)}", soft_wrap=True)
     _show_scale(made, screen)
     if commands:
@@ -150,7 +150,7 @@ def _trials(made: Plan) -> str:
         Until.CLAIMS: "until each claim is decided, as far as the budget reaches",
     }
     return (
-        f"{cells} cells × {least} to {most} trials = {cells * least} to {cells * most} trials, "
+        f"{counted(cells, 'cell')} × {least} to {most} trials = {cells * least} to {cells * most} trials, "
         f"{until[made.stopping.until]}"
     )
 

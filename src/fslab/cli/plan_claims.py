@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fslab.api import quiet
-from fslab.units import first_of, format_duration
+from fslab.units import counted, first_of, format_duration
 
 if TYPE_CHECKING:
     from fslab.api.forecasts import Forecast
@@ -19,7 +19,8 @@ def lines(found: Forecast, limit_s: float | None) -> Iterator[str]:
     if found.too_small:
         yield f"claims: {found.too_small}"
     elif found.blocks is not None:
-        yield f"claims: the budget is enough for about {found.blocks:.0f} trials of each of {found.cells} cells"
+        trials, cells = counted(round(found.blocks), "trial"), counted(found.cells, "cell")
+        yield f"claims: the budget is enough for about {trials} of each of {cells}"
     if found.reference_spread is not None:
         yield quiet.words(found.reference_spread, found.block_s)
     if found.campaign is None:

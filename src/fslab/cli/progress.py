@@ -37,14 +37,14 @@ def look_lines(look: InterimResult) -> Iterator[str]:
     if look.claims is not None:
         yield claims_line(look.claims)
     else:
-        settled = len(look.questions) - len(look.open)
-        yield f"after {look.blocks} trials each: {settled} of {len(look.questions)} comparisons settled"
+        settled, every = len(look.questions) - len(look.open), counted(len(look.questions), "comparison")
+        yield f"after {counted(look.blocks, 'trial')} each: {settled} of {every} settled"
     for question in look.open[:OPEN_SHOWN]:
         ratio, interval = question.estimate.ratio, question.estimate.interval
         told = "no ratio yet"
         if ratio is not None and interval is not None:
             told = _figure(question.unit, ratio, interval.low, interval.high)
-        more = f", about {question.further} more trials" if question.further else ""
+        more = f", about {counted(question.further, 'more trial')}" if question.further else ""
         wanted = f", claimed: {question.bound}" if question.bound else ""
         said = " ".join(part for part in (question.a, told, question.b) if part)
         yield f"    open: {question.workload}, {said}{wanted}{more}"
@@ -55,7 +55,7 @@ def look_lines(look: InterimResult) -> Iterator[str]:
 def replaced_words(invalid: int, more: int) -> str:
     """Return the message that is printed before invalid trials are replaced."""
     what = "1 trial is" if invalid == 1 else f"{invalid} trials are"
-    return f"{what} invalid: running {more} more trial{'s' * (more != 1)} (a comparison needs the other stacks too)"
+    return f"{what} invalid: running {counted(more, 'more trial')} (a comparison needs the other stacks too)"
 
 
 def waiting(whom: str, waited_s: float) -> str:
@@ -96,7 +96,7 @@ class Lines(Observer):
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.done = self.total = self.blocks = 0
+        self.done = self.total = 0
         self.told_after_s = 0.0
         self.rates = LoopRates()
 
@@ -108,7 +108,7 @@ class Lines(Observer):
         total: int,
         stored: Sequence[TrialRecord] = (),  # noqa: ARG002 - counted in ``done``
     ) -> None:
-        self.done, self.total, self.blocks = done, total, campaign.trials
+        self.done, self.total = done, total
         kept = f", {done} already done" if done else ""
         self.console.print(
             f"campaign {campaign.id}: {counted(total, 'trial')} of {counted(len(campaign.cells), 'cell')}{kept}"

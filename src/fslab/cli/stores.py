@@ -55,7 +55,7 @@ def copy(
             copied = copy_campaign(reading, writing, campaign)
             done.append(copied)
             if not json:
-                say(f"{copied.id}: {copied.new} trials copied, {copied.present} already there")
+                say(f"{copied.id}: {counted(copied.new, 'trial')} copied, {copied.present} already there")
         if json:
             print_json(
                 {"from": reading.path, "to": writing.path, "campaigns": [asdict(each) for each in done]}
@@ -85,7 +85,8 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
         for each in broken:
             say(f"{each.id}: {each.fault}")
         trials = sum(each.trials for each in checked)
-        say(f"{counted(len(checked), 'campaign')} with {trials} trials: {_verdict(len(broken), len(faults))}")
+        what = f"{counted(len(checked), 'campaign')} with {counted(trials, 'trial')}"
+        say(f"{what}: {_verdict(len(broken), len(faults))}")
     if faults or broken:
         raise typer.Exit(StoreError.exit_code)
 
@@ -130,7 +131,8 @@ def prune(
     with Store.open(store, create=False) as opened:
         found = retention.outdated(opened, older_than_s=age_s, keep=keep, studies=study or ())
         for campaign in found:
-            say(f"{campaign.id}: {campaign.study_title}, {opened.count(campaign.id)} trials", err=True)
+            trials = counted(opened.count(campaign.id), "trial")
+            say(f"{campaign.id}: {campaign.study_title}, {trials}", err=True)
         if (
             found
             and not dry_run

@@ -97,7 +97,7 @@ def _legend(found: History) -> str:
             f"a change can be detected from {found.enough} campaigns on; to compare two: fslab compare"
         )
     if found.elsewhere:
-        said.append(f"{found.elsewhere} campaigns of other machines are left out")
+        said.append(f"left out: {counted(found.elsewhere, 'campaign')} of other machines")
     if found.former:
-        said.append(f"{found.former} cells that the last campaign no longer has are left out")
+        said.append(f"left out: {counted(found.former, 'cell')} that the last campaign does not have")
     return " · ".join(said)

@@ -8,7 +8,7 @@ from fslab.analysis.comparison_model import Mark
 from fslab.report.cells import absence
 from fslab.report.model import Note, Report, Row, Summary
 from fslab.report.words import SEVERITY_WORD, share_text
-from fslab.units import Direction, format_value
+from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -80,9 +80,9 @@ def _severity(note: Note) -> str:
 
 def _legend(report: Report) -> str:
     counts = sorted({len(s.values) for row in report.rows for s in row.summaries if s.values}) or [0]
-    trials = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
     return (
-        f"Median of {trials} trials ± half their range; ★ better than all others at {report.coverage * 100:g} %, "
+        f"Median of {trials} ± half their range; ★ better than all others at {report.coverage * 100:g} %, "
         "≈ may equal the best; ↓ lower is better; numbers in brackets: notes."
     )
 

@@ -92,7 +92,8 @@ def _unfinished(report: Report) -> str:
         verb = "is" if counts.stored == 1 else "are"
         return f"{state}: {counted(counts.stored, 'trial')} {verb} stored, of {planned}{advice}"
     missing = advice if counts.stored < counts.planned else ""
-    return f"{state}: {counts.stored} of {counts.planned} trials are stored{missing}"
+    verb = "is" if counts.planned == 1 else "are"
+    return f"{state}: {counts.stored} of {counted(counts.planned, 'trial')} {verb} stored{missing}"
 
 
 def _legend(report: Report) -> str:

@@ -19,6 +19,7 @@ from fslab.serve import fleet_page
 from fslab.serve.bounds import Bounded
 from fslab.serve.events import CampaignProgress, events, state_of
 from fslab.serve.guard import Access, Guard
+from fslab.units import counted
 
 KEPT = 8  # pages that are cached while their campaigns do not change
 MOST_COMPARED = 6
@@ -71,7 +72,7 @@ class Pages:
         names = tuple(dict.fromkeys(request.query_params.getlist("campaign")))
         if not 2 <= len(names) <= MOST_COMPARED:
             raise UsageError(
-                f"cannot compare {len(names)} campaigns",
+                f"cannot compare {counted(len(names), 'campaign')}",
                 hint=f"select 2 to {MOST_COMPARED} and compare them again",
             )
         return HTMLResponse(self._page(names))

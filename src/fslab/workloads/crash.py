@@ -77,15 +77,16 @@ class CrashParameters(Parameters):
     )
     skip: int | None = Field(
         None, ge=0,
-        description="take the sequences after the first N of all, in their order, instead of a random choice",
+        description="skip the first N sequences and test the following ones in order, instead of a random choice",
     )  # fmt: skip
     recoveries: int = Field(
         5, ge=0, le=100_000,
-        description="number of crash states of which the recovery (the mount) is cut as well, three times each",
+        description="number of crash states in which power is cut again during recovery (the mount), three times each",
     )  # fmt: skip
     repairs: int = Field(
         2, ge=0, le=100_000,
-        description="number of crash states of which a full repair (e2fsck, xfs_repair) is cut, three times each",
+        description="number of crash states in which power is cut during a full repair (e2fsck, xfs_repair), three "
+        "times each",
     )  # fmt: skip
     sector: SomeSize = Field(
         "4k",
