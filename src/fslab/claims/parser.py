@@ -12,7 +12,6 @@ term      = (name | "each") ["[" conditions "]"] ["on" workload]
 range     = ("<" | "<=" | ">" | ">=") figure | "in" figure ".." figure | "~" figure "within" share
 """
 
-import re
 from collections.abc import Callable
 from math import isfinite
 from typing import TypeVar
@@ -34,9 +33,8 @@ from fslab.claims.language import (
     Tie,
     Varies,
 )
-from fslab.claims.tokens import Misread, Token, tokens_of
+from fslab.claims.tokens import Misread, Token, parted, tokens_of
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:%|[A-Za-zµ]+(?:/s)?)?")
 Found = TypeVar("Found")
 _VERBS = {"varies", "vary", "does", "do", "rises", "rise", "falls", "fall"}
 _WORDS = {
@@ -194,7 +192,7 @@ class _Parser:
         found = self.range()
         within = next((n for n in range(begin, self.at) if self.tokens[n].text == "within"), self.at)
         for token in self.tokens[begin:within]:
-            if _NUMBER.fullmatch(token.text) and not token.text.replace(".", "", 1).isdecimal():
+            if token.is_figure and not token.text.replace(".", "", 1).isdecimal():
                 raise Misread(f"'{token.text}' is not a ratio: write a number without a unit", token.column)
         return found
 
@@ -203,13 +201,13 @@ class _Parser:
             column, low = self.column, self.figure()
             self.expect("..")
             high = self.figure()
-            least, most = _parted(low), _parted(high)
+            least, most = parted(low), parted(high)
             if least[1] == most[1] and least[0] >= most[0]:
                 raise Misread(f"{low}..{high} is empty: write the smaller value first", column)
             return Range(low=low, high=high)
         if self.took("~"):
             column, middle = self.column, self.figure()
-            if _parted(middle)[0] == 0:
+            if parted(middle)[0] == 0:
                 raise Misread("a share of 0 is 0: write a number greater than 0", column)
             self.expect("within")
             return Range(low=middle, high=middle, within=self.share())
@@ -219,7 +217,7 @@ class _Parser:
                     raise self.wrong("a figure (in an order, write the better stack first: xfs > ext4)")
                 column, end = self.column, self.figure()
                 strict = len(sign) == 1
-                if sign[0] == "<" and _parted(end)[0] == 0:
+                if sign[0] == "<" and parted(end)[0] == 0:
                     raise Misread("no figure and no ratio is below 0: write a number greater than 0", column)
                 return Range(low=end, strict=strict) if sign[0] == ">" else Range(high=end, strict=strict)
         raise self.wrong("a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'")
@@ -228,7 +226,7 @@ class _Parser:
         if not self.number_here():
             raise self.wrong("a figure such as 2, 10% or 4us")
         token = self.next()
-        if not isfinite(_parted(token.text)[0]):
+        if not isfinite(parted(token.text)[0]):
             raise Misread(f"'{token.text[:20]}…' is too large", token.column)
         return token.text
 
@@ -283,14 +281,14 @@ class _Parser:
 
     def number_here(self, ahead: int = 0) -> bool:
         at = self.at + ahead
-        return at < len(self.tokens) and _NUMBER.fullmatch(self.tokens[at].text) is not None
+        return at < len(self.tokens) and self.tokens[at].is_figure
 
     def figure_next(self) -> bool:
         return self.number_here(1)
 
     def word(self, what: str) -> str:
         token = self.here
-        if token is None or (token.plain and (token.text in _WORDS or not _is_name(token.text))):
+        if token is None or (token.plain and (token.text in _WORDS or not token.is_name)):
             raise self.wrong(what)
         self.at += 1
         return token.text
@@ -299,14 +297,3 @@ class _Parser:
         """Return the error that the next token is not what is ``wanted``."""
         got = f"'{self.here.text}'" if self.here else "the end"
         return Misread(f"expected {wanted}, not {got}", self.column)
-
-
-def _parted(figure: str) -> tuple[float, str]:
-    """Return the number and the unit of a figure."""
-    number = re.match(r"[\d.]+", figure)
-    assert number is not None  # noqa: S101 - a figure begins with a number
-    return float(number[0]), figure[number.end() :]
-
-
-def _is_name(text: str) -> bool:
-    return bool(re.match(r"[\w*?]", text))

@@ -7,6 +7,7 @@ _TOKEN = re.compile(
     r"\s*(?:(?P<quoted>'[^']*')|(?P<word>\d+(?:\.\d+)?[A-Za-z]*/s|(?:[\w+*?%:-]|\.(?!\.))+)"
     r"|(?P<sign>\.\.|>=|<=|!=|[><=~/,\[\]]))"
 )
+_FIGURE = re.compile(r"(\d+(?:\.\d+)?)(%|[A-Za-zµ]+(?:/s)?)?")
 
 # Each stack of a group is compared with each of the next group. Without a limit, a page of names would take hours.
 MOST_TOKENS = 200
@@ -28,6 +29,24 @@ class Token:
     text: str
     column: int
     plain: bool = True
+
+    @property
+    def is_figure(self) -> bool:
+        """Whether this is a number, with or without a unit."""
+        return _FIGURE.fullmatch(self.text) is not None
+
+    @property
+    def is_name(self) -> bool:
+        """Whether this may be a name, which does not begin with a sign."""
+        return re.match(r"[\w*?]", self.text) is not None
+
+
+def parted(figure: str) -> tuple[float, str]:
+    """Return the number and the unit of the text of a figure. Raises ValueError for other text."""
+    match = _FIGURE.fullmatch(figure)
+    if match is None:
+        raise ValueError(f"'{figure}' is not a figure")
+    return float(match[1]), match[2] or ""
 
 
 def tokens_of(text: str) -> list[Token]:
