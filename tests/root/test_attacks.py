@@ -216,6 +216,22 @@ class TestJournals:
         assert victim.exists()
         path.unlink()
 
+    def test_what_is_mounted_in_a_tree_is_not_removed(self, tmp_path: Path, shell: Any) -> None:
+        (mounted := tmp_path / "fslab-planted-m/inner").mkdir(parents=True)
+        (mounted.parent / "file").touch()
+        path = self.plant(mounted.parent)
+        shell("mount", "-t", "tmpfs", "somebody", mounted)
+        try:
+            (mounted / "precious").touch()
+            assert "something is mounted there" in str(cleanup.clean_all()[1][0])
+            assert [each.name for each in mounted.iterdir()] == ["precious"]
+            assert list(mounted.parent.iterdir()) == [mounted]
+        finally:
+            shell("umount", mounted)
+        assert cleanup.clean_all()[1] == []
+        assert not mounted.parent.exists()
+        assert not path.exists()
+
     def test_a_tuning_entry_writes_to_settings_only(self, tmp_path: Path) -> None:
         victim = tmp_path / "passwd"
         victim.write_text("root")

@@ -24,7 +24,7 @@ from fslab.machine.guest import CONSOLE, Disk, Guest
 from fslab.machine.kinds.qemu import QemuGuest
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Drive, Workspace, images
-from fslab.system import untrusted_files
+from fslab.system import trees, untrusted_files
 
 
 class Alive:
@@ -220,8 +220,8 @@ def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
     (directory / "link").symlink_to(kept)
     (directory / "closed/inner").mkdir(parents=True)
     (directory / "closed").chmod(0)
-    untrusted_files.remove(directory)
-    untrusted_files.remove(directory)
+    trees.remove(directory)
+    trees.remove(directory)
     assert not directory.exists()
     assert stat.S_IMODE(kept.stat().st_mode) == 0o500
     kept.chmod(0o700)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from fslab.campaign import journal, workspace
+from fslab.campaign import cleanup, journal, workspace
 from fslab.campaign.campaign import new_id
-from fslab.system import paths
+from fslab.campaign.journal import CampaignJournal
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import cache, paths
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,3 +24,65 @@ def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (opened.runtime / "scratch" / "report").write_text("x")
         assert list(journal.leftover()) == [name]
     assert [path for path in tmp_path.rglob("*") if name in str(path)] == []
+
+
+def deepen(directory: Path, levels: int = 3000) -> None:
+    """Make directories in each other, with a file in the last one."""
+    here = os.open(directory, os.O_DIRECTORY)
+    for _ in range(levels):
+        os.mkdir("d", dir_fd=here)
+        inner = os.open("d", os.O_DIRECTORY, dir_fd=here)
+        os.close(here)
+        here = inner
+    os.close(os.open("file", os.O_CREAT | os.O_WRONLY, dir_fd=here))
+    os.close(here)
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.usefixtures("few_descriptors")
+def test_a_tree_of_any_depth_is_read_and_removed(own_directories: Path) -> None:
+    medium = MEDIA.get("directory")
+    with workspace.opened(name := new_id(), frozenset()) as opened:
+        with ExitStack() as undo:
+            options = medium.parse_options({"path": str(own_directories)})
+            directory = medium.provide(options, opened, "m", undo)
+            assert isinstance(directory, Path)
+            deepen(directory, 1500)
+            cache.fill_from(directory)
+        assert not directory.exists()
+        deepen(opened.runtime / "scratch")
+    with CampaignJournal(name) as left:
+        tree = own_directories / f"fslab-{name}-t"
+        left.will_create("tree", str(tree))
+        tree.mkdir()
+        deepen(tree)
+        assert cleanup.undo_pending(left)
+    assert not tree.exists()
+
+
+def test_an_entry_that_cannot_be_undone_for_an_unexpected_reason_keeps_no_other(
+    own_directories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    undone = []
+
+    def undo(target: str) -> None:
+        if "broken" in target:
+            raise RuntimeError("unexpected")
+        undone.append(Path(target).name)
+
+    monkeypatch.setattr(cleanup, "UNDO", {"tree": undo})
+    names = [new_id(), new_id()]
+    for name, targets in zip(names, (["a", "broken"], ["b"]), strict=True):
+        with CampaignJournal(name) as left:
+            for target in targets:
+                left.will_create("tree", str(own_directories / name / target))
+    _, failures = cleanup.clean_all()
+    assert sorted(undone) == ["a", "b"]
+    assert ["unexpected" in str(failure) for failure in failures] == [True]

@@ -6,7 +6,6 @@ Touches only what a journal names, and processes that carry the campaign's mark.
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +16,7 @@ from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import disk, loops, mounts, proc
+from fslab.system import disk, loops, mounts, proc, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -40,8 +39,10 @@ def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
             log.info("campaign %s is running: not cleaned", campaign)
         except FslabError as error:
             failures.append(error)
-        except OSError as error:
-            failures.append(FslabError(str(error), where=campaign, hint="fix this, then run: fslab clean"))
+        except Exception as error:
+            log.debug("campaign %s cannot be cleaned", campaign, exc_info=error)
+            what = str(error) if isinstance(error, OSError) else repr(error)
+            failures.append(FslabError(what, where=campaign, hint="fix this, then run: fslab clean"))
     return done, failures
 
 
@@ -54,7 +55,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     end_marked(journal.campaign)
     _abort_disks(journal)
     done: list[JournalEntry] = []
-    failures: list[FslabError | OSError] = []
+    failures: list[Exception] = []
     for entry in reversed(journal.pending()):
         if entry.kind not in UNDO:
             raise FslabError(
@@ -67,7 +68,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
             if entry.kind not in {"tuning", tuning.TIMER} or entry.boot in {None, "", boot()}:
                 UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
-        except (FslabError, OSError) as error:
+        except Exception as error:  # whatever it is: it must not keep the others
             failures.append(error)
         else:
             done.append(entry)
@@ -135,7 +136,7 @@ def _remove_directory(target: str) -> None:
 def _remove_tree(target: str) -> None:
     path = Path(target)
     if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
+        trees.remove(path)
 
 
 def _put_back(target: str) -> None:

@@ -33,7 +33,7 @@ from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, stack, tool_scratch
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import proc, tools, untrusted_files
+from fslab.system import proc, tools, trees, untrusted_files
 from fslab.system.signals import Teardown
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
@@ -246,7 +246,7 @@ def _build(trial: _Trial) -> stack.Stack:
 
 def _forget_files(up: stack.Stack) -> None:
     """Empty the directory of a kept file system: the next trial starts without files, but on a used disk."""
-    untrusted_files.clear(up.work)
+    trees.remove(up.work)
 
 
 def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
@@ -311,6 +311,6 @@ def _versions(cell: Cell) -> dict[str, str | None]:
 
 
 def _emptied(directory: Path) -> Path:
-    untrusted_files.clear(directory)
+    trees.remove(directory)
     directory.mkdir(mode=0o700)
     return directory

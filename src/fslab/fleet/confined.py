@@ -9,7 +9,6 @@ import os
 import pwd
 import resource
 import select
-import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import ToolFailedError, UnsupportedError, UsageError
-from fslab.system import files, paths, proc
+from fslab.system import files, paths, proc, trees
 
 START_S = 60.0
 SENDING_S = 30.0
@@ -110,9 +109,9 @@ def place(name: str) -> Path:
 
 
 def _remove(directory: Path) -> None:
-    """Remove a directory as far as possible. Its content is untrusted: it may be nested too deeply, or still grow."""
-    with contextlib.suppress(OSError, RecursionError):
-        shutil.rmtree(directory)
+    """Remove a directory as far as possible. Its content is untrusted: it may still grow."""
+    with contextlib.suppress(OSError):
+        trees.remove(directory)
 
 
 def start(

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from fslab.storage import Workspace
-from fslab.system import mounts, proc, untrusted_files
+from fslab.system import mounts, proc, trees
 
 # Enough for the longest reply and kernel log, and for the free space below which a guest is ended
 # (images.RESERVE_BYTES).
@@ -40,4 +40,4 @@ def make(directory: Path, workspace: Workspace) -> None:
 def remove(directory: Path) -> None:
     """Remove the directory and its contents. Can be called twice."""
     mounts.unmount(directory)
-    untrusted_files.remove(directory)
+    trees.remove(directory)

@@ -2,10 +2,9 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
-from fslab.system import sysfs
+from fslab.system import sysfs, trees
 from fslab.system.files import opened
 
 DROP_CACHES = Path("/proc/sys/vm/drop_caches")
@@ -34,7 +33,7 @@ def drop_tree(directory: Path) -> None:
 
     Works without root. Dentries and inodes stay cached. Symbolic links are not followed.
     """
-    for path in _files(directory):
+    for path in trees.files(directory):
         with opened(path, os.O_NOFOLLOW) as descriptor:
             os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 
@@ -45,15 +44,7 @@ def fill_from(directory: Path) -> None:
     Needed for a warm cache: fio, for example, drops the files that it has laid out.
     """
     buffer = bytearray(CHUNK_BYTES)
-    for path in _files(directory):
+    for path in trees.files(directory):
         with opened(path, os.O_NOFOLLOW) as descriptor:
             while os.readv(descriptor, [buffer]):
                 pass
-
-
-def _files(directory: Path) -> Iterator[Path]:
-    for path, _, names in os.walk(directory):
-        for name in names:
-            file = Path(path) / name
-            if file.is_file() and not file.is_symlink():
-                yield file

@@ -1,4 +1,5 @@
 """Files in directories that others can write to: a tool in its scratch directory, a guest in its shared directory.
+``trees`` removes such directories.
 
 A link would lead to another file, a pipe would block, an endless file would take all memory. So this module writes only
 new files, and reads only regular files, up to a limit.
@@ -6,7 +7,6 @@ new files, and reads only regular files, up to a limit.
 
 import errno
 import os
-import shutil
 import stat
 from pathlib import Path
 
@@ -72,22 +72,3 @@ def _open_regular(path: Path | str, beneath: int | None) -> int:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "is not a regular file", str(path))
     return descriptor
-
-
-def clear(path: Path) -> None:
-    """Remove the file or directory at ``path``; for a link, only the link itself."""
-    if path.is_symlink() or path.is_file():
-        path.unlink()
-    elif path.exists():
-        shutil.rmtree(path)
-
-
-def remove(directory: Path) -> None:
-    """Remove a directory with all its contents, even directories that their owner may not enter. Follows no link."""
-    for place, names, _, descriptor in (
-        os.fwalk(directory, follow_symlinks=False) if directory.is_dir() else ()
-    ):
-        for name in names:
-            if not stat.S_ISLNK(os.lstat(name, dir_fd=descriptor).st_mode):
-                os.chmod(Path(place) / name, 0o700)  # noqa: PTH101 - before the walk goes into it
-    shutil.rmtree(directory, ignore_errors=True)

@@ -1,7 +1,6 @@
 """An existing directory on a mounted file system: never formatted, works without root."""
 
 import os
-import shutil
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from fslab.errors import UnsafeError, UsageError
 from fslab.names import LocalPath
 from fslab.storage import Workspace, media
 from fslab.storage.media import MediumPlan
+from fslab.system import trees
 
 
 class DirectoryOptions(media.MediumOptions):
@@ -56,6 +56,5 @@ class Directory(media.Medium[DirectoryOptions]):
 
 
 def _remove(path: Path, workspace: Workspace, entry: str) -> None:
-    if path.exists():
-        shutil.rmtree(path)
+    trees.remove(path)
     workspace.journal.undone(entry)
