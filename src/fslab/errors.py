@@ -162,6 +162,10 @@ class StoreError(FslabError):
     exit_code = 7
 
 
+class NotStoredError(StoreError):
+    """The store does not exist, or has no campaign of that name."""
+
+
 class StoreLostError(StoreError):
     """The store's database is unavailable, full or locked. It may be available again later."""
 

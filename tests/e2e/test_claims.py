@@ -45,6 +45,17 @@ def test_without_a_campaign_it_says_what_to_do(fslab: Fslab) -> None:
     assert "the store does not exist" in said
 
 
+def test_a_mistyped_study_is_recognised(measured: Fslab) -> None:
+    for argv in (("claims", "lop-vm", "--published"), ("claims", "lop-vm"), ("replicate", "lop-vm")):
+        for store in ((), ("--store", "none.sqlite")):
+            said = measured(*argv, *store, code=2).stderr
+            assert "no study or campaign 'lop-vm'" in said
+            assert "did you mean 'loop-vm'?" in said
+    said = measured("replicate", "loop-vm", code=7).stderr
+    assert "no campaign of study 'loop-vm'" in said
+    assert "fslab run loop-vm" in said
+
+
 def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None:
     wrong = STUDY.replace("rises with bs", "rises wiht bs").replace("falls with bs", "falls with bss")
     (tmp_path / "wrong.yaml").write_text(wrong)

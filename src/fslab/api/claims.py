@@ -5,6 +5,7 @@ from pathlib import Path
 from fslab import texts
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import is_usable
+from fslab.api.study_campaigns import is_study, naming
 from fslab.claims import build
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
@@ -28,7 +29,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
 
     ``published_only``: use only the study's published figures. This needs no campaign.
     """
-    if target in shipped.ids() or "/" in target or target.endswith((".yaml", ".yml")):
+    if is_study(target):
         study = load.load(target)
         if published_only:
             return _judge(study, target, None, None)
@@ -38,7 +39,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
                 hint = f"run it: fslab run {target}; or check only published figures: fslab claims {target} --published"
                 raise StoreError(f"no campaign of study '{study.id}'", where=opened.path, hint=hint)
             return _judge(study, target, campaigns[-1], opened)
-    with Store.open(url, create=False) as opened:
+    with naming(target), Store.open(url, create=False) as opened:
         campaign = opened.campaign(target)
         study = _of_campaign(campaign)
         return _judge(study, campaign.study_id, None if published_only else campaign, opened)

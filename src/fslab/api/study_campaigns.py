@@ -1,12 +1,47 @@
 """The campaigns of a study in a store, and checks of the names of what a user chooses in them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-from fslab.errors import StoreError, UsageError, nearest
+from fslab.errors import NotStoredError, StoreError, UsageError, nearest
 from fslab.names import study_id
 from fslab.record import TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.study import shipped
+
+
+def is_study(wanted: str) -> bool:
+    """Return whether ``wanted`` is the id of a shipped study, or the path of a study's file."""
+    return wanted in shipped.ids() or "/" in wanted or wanted.endswith((".yaml", ".yml"))
+
+
+@contextmanager
+def naming(wanted: str) -> Iterator[None]:
+    """Raise UsageError instead of NotStoredError if ``wanted`` is no study, and so may be a mistyped one."""
+    try:
+        yield
+    except NotStoredError as error:
+        if is_study(wanted) or wanted.startswith("last"):
+            raise
+        campaigns = f"; campaign: {error.hint}" if "known: " in (error.hint or "") else ""
+        hint = f"study: {nearest(wanted, shipped.ids())}{campaigns}"
+        raise UsageError(f"no study or campaign '{wanted}'", hint=hint) from error
+
+
+def last_campaign(store: Store, wanted: str) -> Campaign:
+    """Return the last campaign of the study ``wanted`` (id or file), or the campaign ``wanted``.
+
+    Raises StoreError for a study without a campaign, UsageError if there is neither.
+    """
+    try:
+        with naming(wanted):
+            return store.last_of(wanted)
+    except NotStoredError as error:
+        if not is_study(wanted):
+            raise
+        hint = f"run it: fslab run {wanted}"
+        raise StoreError(f"no campaign of study '{study_id(wanted)}'", where=store.path, hint=hint) from error
 
 
 def campaigns_of(store: Store, study: str | None) -> list[Campaign]:

@@ -17,8 +17,8 @@ Examples:
 \b
 Exit codes:
    0  shown, whatever the verdicts are
-   2  no such study, or a mistake in it
-   7  no campaign of the study
+   2  no such study or campaign, or a mistake in the study
+   7  no campaign of the study, or no store
 """
 
 

@@ -27,9 +27,9 @@ Examples:
 \b
 Exit codes:
    0  shown or written, whatever the verdicts are
-   2  no such study, or one without claims
+   2  no such study or campaign, or a study without claims
    6  with --run: a study failed; the others are shown or written
-   7  no campaign of it
+   7  no campaign of the study, or no store
 """
 
 
@@ -71,20 +71,24 @@ def replicate(
     """
     from fslab.api import replications
     from fslab.api.stores import Store
+    from fslab.api.study_campaigns import last_campaign, naming
 
     if every and studies:
         raise UsageError(
             "cannot be combined with names of studies", where="--all", hint="give only one of them"
         )
+    if run:
+        studies = _names(studies, every=every)
     failed: list[str] = []
-    with Store.open(store, create=run) as opened:
+    studies = studies or ["last"]
+    with naming(studies[0]), Store.open(store, create=run) as opened:
         if run:
-            made, failed = _run(_names(studies, every=every), opened, write)
+            made, failed = _run(studies, opened, write)
         else:
             campaigns = (
                 replications.last_campaigns(opened)
                 if every
-                else [opened.last_of(name) for name in studies or ["last"]]
+                else [last_campaign(opened, name) for name in studies]
             )
             made = [replications.replication_of(campaign, opened) for campaign in campaigns]
     if write is not None:

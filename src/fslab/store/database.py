@@ -27,7 +27,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.sql import column
 
-from fslab.errors import StoreError, StoreLostError
+from fslab.errors import NotStoredError, StoreError, StoreLostError
 from fslab.store import readonly
 from fslab.store.rows import from_json
 from fslab.store.schema import REVISIONS, VERSION_TABLE
@@ -191,7 +191,7 @@ def _check_there(url: URL) -> None:
                 else "other users are in their own stores"
             )
             hint = f"fslab run creates it; results of {other}: use sudo for both or neither, or --store FILE for both"
-        raise StoreError("the store does not exist", where=place_of(url), hint=hint)
+        raise NotStoredError("the store does not exist", where=place_of(url), hint=hint)
 
 
 def _connector(url: URL) -> readonly.Connector | None:

@@ -13,7 +13,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from fslab.cell import Cell
-from fslab.errors import StoreError, nearest
+from fslab.errors import NotStoredError, StoreError, nearest
 from fslab.names import study_id
 from fslab.record import TrialRecord
 from fslab.store import queries, rows
@@ -254,7 +254,7 @@ class Store:
 
     def _resolve(self, wanted: str, ids: list[str], named: Mapping[str, str]) -> str:
         if not ids:
-            raise StoreError(
+            raise NotStoredError(
                 "the store has no campaign yet", where=self.path, hint="run a study: fslab run quick"
             )
         if wanted in ids:
@@ -274,4 +274,4 @@ class Store:
         if fitting:
             hint = f"write more of the id: {', '.join(fitting)}"
             raise StoreError(f"'{wanted}' matches {len(fitting)} campaigns", where=self.path, hint=hint)
-        raise StoreError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, [*ids, *named]))
+        raise NotStoredError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, [*ids, *named]))
