@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
+from fslab.analysis.cost import spent_s
 from fslab.api.running import create
 from fslab.campaign import launch, liveness
 from fslab.campaign.observer import Observer
@@ -91,4 +92,4 @@ def _left_s(campaign: Campaign, store: Store) -> float | None:
     budget_s: float | None = campaign.settings.get("budget_s")
     if budget_s is None:
         return None
-    return max(0.0, budget_s - sum(record.duration_s for record in store.trials(campaign.id)))
+    return max(0.0, budget_s - spent_s([*store.trials(campaign.id)]))

@@ -8,9 +8,8 @@ Depends only on the stored trials, so a resumed campaign continues exactly as it
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
-from statistics import median
 
+from fslab.analysis.cost import spent_s
 from fslab.analysis.groups import groups
 from fslab.analysis.interim import ClaimsProgress, InterimAnalysis, InterimResult
 from fslab.analysis.pairs import looks_of
@@ -116,8 +115,7 @@ class Schedule:
     def spent_s(self, records: Sequence[TrialRecord]) -> float:
         """Return the time that the planned trials took, by their recorded times: the same after a resume."""
         planned = {(block, cell.id) for block, cell in self.trials}
-        done = [record for record in records if (record.key.block, record.cell.id) in planned]
-        return sum(record.duration_s for record in done) + len(done) * _pause_s(done)
+        return spent_s([record for record in records if (record.key.block, record.cell.id) in planned])
 
     def catch_up(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """Repeat the interim analyses that the trials of a resumed campaign have passed. Returns the last one."""
@@ -161,19 +159,6 @@ class Schedule:
             whole = order_block(self.together, block, self.seed)
             self.trials += [(block, cell) for cell in whole if cell.id in wanted]
         self.blocks = until
-
-
-def _pause_s(records: Sequence[TrialRecord]) -> float:
-    """Return the time between the end of a trial and the start of the next: the median, because a resume is no pause.
-
-    In a guest it is about 0.4 s, in which disks are plugged in and the trial is stored: 2 of 65 minutes.
-    """
-    ordered = sorted(records, key=lambda record: record.started)
-    pauses = [
-        (after.started - before.started).total_seconds() - before.duration_s
-        for before, after in pairwise(ordered)
-    ]
-    return max(0.0, median(pauses)) if pauses else 0.0
 
 
 def _with_waiting(claims: ClaimsProgress, waiting: tuple[str, ...]) -> ClaimsProgress:
