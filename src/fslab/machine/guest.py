@@ -155,7 +155,7 @@ class Guest(ABC):
         return said.decode("utf-8", "replace").replace("\r\n", "\n")
 
     def end(self) -> None:
-        """Kill the guest and remove its directory. Can be called twice."""
+        """Kill the guest and remove its directory, as ``share.remove`` does. Can be called twice."""
         self.child.end()
         self.line.close()
         share.remove(self.directory)

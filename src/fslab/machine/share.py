@@ -5,11 +5,16 @@ A user who may not mount gets a plain directory. ``guest.py`` then checks the fr
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from fslab.errors import FslabError
 from fslab.storage import Workspace
 from fslab.system import mounts, proc, trees
+
+log = logging.getLogger("fslab.guest")
 
 # Enough for the longest reply and kernel log, and for the free space below which a guest is ended
 # (images.RESERVE_BYTES).
@@ -24,20 +29,30 @@ def argv(directory: Path) -> list[str]:
 
 
 def make(directory: Path, workspace: Workspace) -> None:
-    """Create a journalled directory, limited in size if this user may mount.
-
-    Call ``remove`` before ``workspace.exit`` closes: that marks the journal's entries as undone.
-    """
+    """Create a journalled directory, limited in size if this user may mount. The end of the campaign removes it."""
     kinds = ("tree", "mount") if os.geteuid() == 0 else ("tree",)
     entries = [workspace.journal.will_create(kind, str(directory)) for kind in kinds]
-    for entry in entries:
-        workspace.exit.callback(workspace.journal.undone, entry)
+    workspace.exit.callback(_undo, directory, workspace, entries)
     directory.mkdir(mode=0o700)
     if "mount" in kinds:  # in a container, even root may be refused
         proc.run(argv(directory), check=False)
 
 
 def remove(directory: Path) -> None:
-    """Remove the directory and its contents. Can be called twice."""
+    """Remove the directory and its contents before the end of the campaign. While it is in use, it stays until then:
+    another process can keep it busy, but must not keep a guest from being ended. Can be called twice."""
+    try:
+        _remove(directory)
+    except (FslabError, OSError) as error:
+        log.warning("tried again at the end of the campaign: %s", error)
+
+
+def _undo(directory: Path, workspace: Workspace, entries: Sequence[str]) -> None:
+    _remove(directory)
+    for entry in entries:
+        workspace.journal.undone(entry)
+
+
+def _remove(directory: Path) -> None:
     mounts.unmount(directory)
     trees.remove(directory)
