@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,8 @@ from fslab.campaign.journal import CampaignJournal
 from fslab.cell import StackSpec
 from fslab.errors import FslabError
 from fslab.storage import StackDevice, Workspace, stack
+from fslab.storage.layouts import REGISTRY as LAYOUTS
+from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
 from fslab.system import loops, modules, mounts, paths, sysfs
 
@@ -73,8 +75,12 @@ def joined(found: list[StackDevice]) -> list[str]:
 
 def left(found: list[StackDevice]) -> list[str]:
     """Return the same, and the signatures on the disks, except those of btrfs, which stay as on a single disk."""
-    lines = [line for each in found for line in shell("wipefs", "--noheadings", each.path).splitlines()]
-    return [*joined(found), *(line for line in lines if "btrfs" not in line)]
+    return [*joined(found), *(line for line in signatures(found) if "btrfs" not in line)]
+
+
+def signatures(found: list[StackDevice]) -> list[str]:
+    """Return the signatures on the disks, one a line."""
+    return [line for each in found for line in shell("wipefs", "--noheadings", each.path).splitlines()]
 
 
 def build(
@@ -192,6 +198,67 @@ def _others() -> Iterator[tuple[list[str], Any]]:
                 path.unlink(missing_ok=True)
 
 
+def dead(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+    """Leave a stack in place and let its disks die, as when the server of virtual disks is killed. Clean twice.
+
+    Return what was removed, and what is left.
+    """
+    wanted = StackSpec.model_validate(spec)
+    with disks(count, size) as found, _mortal(found) as mortal:
+        attached = {f"m-{index}": disk for index, disk in enumerate(mortal)}
+        with CampaignJournal(workspace.campaign) as journal, ExitStack() as undo:
+            here = replace(workspace, attached=attached, journal=journal, made=set(), media={})
+            stack.build(wanted, here, undo, slot="m", make=True)
+            undo.pop_all()
+        for disk in mortal:
+            shell("dmsetup", "wipe_table", "--noudevsync", "--noudevrules", disk.facts["name"])
+        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+        again = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        ours = {disk.path.name for disk in mortal}
+        return {"done": done, "again": again, "left": [line for line in joined(mortal) if line not in ours]}
+
+
+@contextmanager
+def _mortal(found: list[StackDevice]) -> Iterator[list[StackDevice]]:
+    """Yield mapped devices on the disks, whose table can be replaced by one with errors only."""
+    modules.available("dm_mod", load=True)
+    names = [f"mortal{index}" for index in range(len(found))]
+    try:
+        for name, disk in zip(names, found, strict=True):
+            shell("dmsetup", "create", "--noudevsync", "--noudevrules", name, "--table",
+                  f"0 {disk.size_bytes // 512} linear {disk.path} 0")  # fmt: skip
+            shell("dmsetup", "mknodes", name)
+        nodes = [Path("/dev") / sysfs.block_directory(Path("/dev/mapper") / name).name for name in names]
+        yield [
+            replace(disk, path=node, facts={**disk.facts, "name": name})
+            for name, node, disk in zip(names, nodes, found, strict=True)
+        ]
+    finally:
+        for name in names:
+            shell("dmsetup", "remove", "--noudevsync", "--noudevrules", name)
+
+
+def halfway(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+    """Let only signatures of the layout be left on the disks, without a joined device, and one of somebody else's.
+
+    Clean. Return what was on the disks before and is afterwards, and what is on somebody else's.
+    """
+    wanted = StackSpec.model_validate(spec)
+    layout, options = LAYOUTS.get(wanted.layout), dict(wanted.layout_options)
+    with disks(count, size) as found, disks(count, size, prefix="other") as others:
+        for devices, campaign in ((found, workspace.campaign), (others, "another")):
+            paths = [str(disk.path) for disk in devices]
+            plan = layout.plan(layout.parse_options(options), paths, campaign)
+            with CampaignJournal(workspace.campaign) as journal:
+                journal.will_create(layout.undo_kind or "", volume_name(workspace.campaign), paths)
+            for argv in (*plan.create, *plan.deactivate):
+                shell(*argv)
+        layout.undo(volume_name("another"), [])
+        before = signatures(found)
+        done = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        return {"before": before, "done": done, "left": left(found), "others": signatures(others)}
+
+
 def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
     """Try to build a stack on two disks, one of them mounted. Return the error, and what is left."""
     wanted = StackSpec.model_validate(spec)
@@ -217,7 +284,7 @@ def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
 class NoJournal:
     """A journal that keeps nothing, because the guest is discarded after the test."""
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:
         return f"{kind} {target}"
 
     def undone(self, entry: str) -> None:
@@ -230,7 +297,7 @@ def main() -> None:
     runtime.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
-        "build": build, "keep": keep, "crash": crash, "refusals": refusals,
+        "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway, "refusals": refusals,
     }  # fmt: skip
     sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
 

@@ -112,6 +112,26 @@ def test_after_a_crash_it_is_undone_and_nothing_else(layout: str, guests: Guests
     assert seen["others_alive"]
 
 
+@pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid0", slow("md-raid1"), slow("md-raid5")])
+def test_after_a_crash_it_is_undone_on_disks_that_are_dead(layout: str, guests: Guests) -> None:
+    kind, name = REGISTRY.get(layout).undo_kind, volume_name(guests.workspace.campaign)
+    seen = inside(guests, "dead", spec=spec(layout, disks=3), count=3, size="100m")
+    assert [kind for kind, _ in seen["done"]] == ["mount", kind]
+    assert seen["done"][1] == [kind, name]
+    assert (seen["again"], seen["left"]) == ([], [])
+
+
+@pytest.mark.parametrize("layout", ["lvm-stripe", "md-raid1"])
+def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_name(
+    layout: str, guests: Guests
+) -> None:
+    seen = inside(guests, "halfway", spec=spec(layout, disks=2), count=2, size="100m")
+    assert len(seen["before"]) == 2
+    assert seen["left"] == []
+    assert len(seen["others"]) == 2
+    assert set(seen["done"]) == {REGISTRY.get(layout).undo_kind}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", JOINING)
 def test_what_is_kept_is_brought_up_again(layout: str, guests: Guests) -> None:

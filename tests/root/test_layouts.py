@@ -257,6 +257,27 @@ def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(
         stack.build(spec(layout, "ext4"), workspace, undo, slot="m", make=True)
 
 
+def test_the_journal_finds_the_same_disks_again_and_no_others(
+    loop: Callable[[], Path], stable: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = loop(), loop()
+    name = stable(first)
+    with CampaignJournal("test-joined-11") as journal:
+        journal.will_create("volume-group", volume_name(journal.campaign), [name, str(second)])
+        (entry,) = journal.pending()
+        assert entry.nodes() == [first, second]
+        with monkeypatch.context() as patched:
+            patched.setattr("fslab.campaign.journal.boot", lambda: "another")
+            assert entry.nodes() == [first], "only a stable name means the same disk after a reboot"
+        Path(name).unlink()
+        Path(name).symlink_to(second)
+        assert entry.nodes() == [second], "the name leads to another disk"
+        Path(name).unlink()
+        assert entry.nodes() == [second]
+        Path(name).symlink_to(first)
+        journal.undone(entry.id)
+
+
 def test_only_what_carries_the_campaign_s_name_is_undone() -> None:
     for target in ("fslab-other", "system", f"{volume_name('test-joined-10')}-more", "../x"):
         journal = CampaignJournal("test-joined-10")

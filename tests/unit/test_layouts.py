@@ -72,6 +72,11 @@ def test_lvm_makes_one_striped_volume_of_all_extents() -> None:
     assert lines(made.deactivate) == ["env LVM_SYSTEM_DIR= lvm vgchange --yes -qq --activate n fslab-c1"]
 
 
+def test_labels_of_lvm_carry_the_campaign_until_they_are_removed() -> None:
+    verbs = [argv[argv.index("lvm") + 1] for argv in plan("lvm-stripe").remove]
+    assert verbs == ["vgchange", "pvremove"]
+
+
 def test_lvm_takes_no_lock_of_the_machine_s() -> None:
     made = plan("lvm-stripe")
     commands = (*made.create[1:], *made.activate, *made.deactivate, *made.remove)

@@ -7,7 +7,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -47,7 +47,7 @@ with machine_lock.held(workspace, None):
 class NoJournal:
     """A journal that fails the test if anything is created."""
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:
         raise AssertionError(kind + target)
 
     def undone(self, entry: str) -> None:

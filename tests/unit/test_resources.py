@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ GIB = 1 << 30
 class NoJournal:
     """A journal that fails the test if anything is created."""
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:
         raise AssertionError(kind + target)
 
     def undone(self, entry: str) -> None:

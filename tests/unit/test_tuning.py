@@ -21,7 +21,7 @@ class Noted:
 
     pending: list[tuple[str, str]] = field(default_factory=list)
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:
         self.pending.append((kind, target))
         return target
 

@@ -8,10 +8,10 @@ import logging
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from fslab.campaign.journal import CampaignJournal, JournalEntry, boot, leftover
+from fslab.campaign.journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -57,7 +57,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     done: list[JournalEntry] = []
     failures: list[Exception] = []
     for entry in reversed(journal.pending()):
-        if entry.kind not in UNDO:
+        if entry.kind not in {*_LAYOUTS, *UNDO}:
             raise FslabError(
                 f"unknown kind of entry '{entry.kind}' ({entry.target})", where=str(journal.path),
                 hint="a newer fslab wrote this journal: run its fslab clean",
@@ -65,7 +65,9 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
         try:
             _check_ours(journal.campaign, entry)
             # A reboot resets settings and timers by itself.
-            if entry.kind not in {"tuning", tuning.TIMER} or entry.boot in {None, "", boot()}:
+            if entry.kind in _LAYOUTS:
+                _LAYOUTS[entry.kind](entry.target, entry.nodes())
+            elif entry.kind not in {"tuning", tuning.TIMER} or not entry.rebooted:
                 UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
         except Exception as error:  # whatever it is: it must not keep the others
@@ -145,11 +147,10 @@ def _put_back(target: str) -> None:
         tuning.put_back(Path(path), found)
 
 
-_LAYOUTS: Mapping[str, Callable[[str], None]] = {
+_LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
     layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
 }
 UNDO: Mapping[str, Callable[[str], None]] = {
-    **_LAYOUTS,
     "mount": _unmount,
     "loop": lambda target: loops.detach(Path(target)),
     "image": lambda target: Path(target).unlink(missing_ok=True),

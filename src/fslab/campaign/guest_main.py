@@ -11,7 +11,7 @@ import termios
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -32,7 +32,7 @@ from fslab.system import paths, proc, signals
 class GuestJournal:
     """A journal that stores nothing: a guest is discarded, so nothing needs to be undone after a crash."""
 
-    def will_create(self, kind: str, target: str) -> str:  # noqa: ARG002
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:  # noqa: ARG002
         return ""
 
     def undone(self, entry: str) -> None:

@@ -9,25 +9,38 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 from fslab import texts
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
+from fslab.storage.identity import DiskIdentity
 from fslab.system import mounts, paths, sysfs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class JournalEntry:
-    """An object that fslab was about to create and has not undone. ``boot``: the boot id at that time."""
+    """An object that fslab was about to create and has not undone. ``boot``: the boot id at that time. ``devices``: the
+    existing devices that it was made on."""
 
     id: str
     kind: str
     target: str
     boot: str | None = None
+    devices: tuple[DiskIdentity, ...] = ()
+
+    @property
+    def rebooted(self) -> bool:
+        """Whether the machine was started again since."""
+        return self.boot not in {None, "", boot()}
+
+    def nodes(self) -> list[Path]:
+        """Return the nodes of those devices that are there and still the same disks."""
+        found = (each.node(rebooted=self.rebooted) for each in self.devices)
+        return [node for node in found if node is not None]
 
 
 class CampaignJournal:
@@ -58,11 +71,13 @@ class CampaignJournal:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:
         """Record that ``target`` is about to be created. Returns the entry's id once the entry is on disk."""
         self._count += 1
         entry = f"{os.getpid()}-{self._count}"
-        self._append({"id": entry, "kind": kind, "target": target, "boot": boot() or ""})
+        item = {"id": entry, "kind": kind, "target": target, "boot": boot() or ""}
+        known = [asdict(DiskIdentity.of(name)) for name in devices]
+        self._append({**item, "devices": known} if known else item)
         return entry
 
     def undone(self, entry: str) -> None:
@@ -81,7 +96,7 @@ class CampaignJournal:
         os.close(self._descriptor)
         self._descriptor = -1
 
-    def _append(self, line: dict[str, str]) -> None:
+    def _append(self, line: dict[str, Any]) -> None:
         data = (json.dumps(line) + "\n").encode()
         before = os.fstat(self._descriptor).st_size
         if os.write(self._descriptor, data) != len(data):
@@ -109,8 +124,18 @@ def parse(text: str) -> list[JournalEntry]:
             case {"undone": str(entry)}:
                 entries.pop(entry, None)
             case {"id": str(entry), "kind": str(kind), "target": str(target)}:
-                entries[entry] = JournalEntry(id=entry, kind=kind, target=target, boot=item.get("boot"))
+                entries[entry] = JournalEntry(
+                    id=entry, kind=kind, target=target, boot=item.get("boot"),
+                    devices=tuple(_devices(item.get("devices"))),
+                )  # fmt: skip
     return list(entries.values())
+
+
+def _devices(found: Any) -> Iterator[DiskIdentity]:
+    for each in found if isinstance(found, list) else []:
+        match each:
+            case {"name": str(name), "number": str(number), "sequence": None | str() as sequence}:
+                yield DiskIdentity(name=name, number=number, sequence=sequence)
 
 
 def leftover(directory: Path | None = None) -> Iterator[str]:

@@ -26,7 +26,7 @@ from fslab.validity.trial import REGISTRY as TRIAL_RULES
 class RefusingJournal:
     """A journal for checks. A check must not create anything, so any attempt is a bug."""
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:  # noqa: ARG002
         raise AssertionError(f"a check was about to create {kind} {target}")
 
     def undone(self, entry: str) -> None:

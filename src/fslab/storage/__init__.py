@@ -23,10 +23,10 @@ def print_nothing(text: str) -> None:
 class UndoJournal(Protocol):
     """A record of what must be undone after a crash. An entry is on disk before its object exists."""
 
-    def will_create(self, kind: str, target: str) -> str:
+    def will_create(self, kind: str, target: str, devices: Sequence[str] = ()) -> str:
         """Record that ``target`` is about to be created, and return the entry's id.
 
-        ``kind``: directory, mount, image, loop, ….
+        ``kind``: directory, mount, image, loop, …. ``devices``: the names of existing devices that it is made on.
         """
 
     def undone(self, entry: str) -> None:
@@ -56,6 +56,7 @@ class StackDevice:
     ``discard``: whether mkfs may discard (never on image media, because discards would punch holes into the image).
     ``buffered``: it uses the page cache of its image although direct I/O was requested. ``facts``: geometry and
     settings, as read from sysfs. ``grows``: its image, if that is sparse and shares its file system with other files.
+    ``name``: the stable name by which the user named it; None for a device of fslab's own.
     """
 
     path: Path
@@ -63,6 +64,7 @@ class StackDevice:
     discard: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     buffered: bool = False
+    name: str | None = None
     grows: Growth | None = None
 
     @property

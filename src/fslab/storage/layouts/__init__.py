@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from fslab.cell import Frozen
@@ -98,8 +99,11 @@ class Layout(ABC, Generic[O]):
         otherwise ``undo`` also makes the devices blank.
         """
 
-    def undo(self, target: str) -> None:
-        """Remove what a crash left of ``target``, an entry of a journal. Can be called twice."""
+    def undo(self, target: str, devices: Sequence[Path]) -> None:
+        """Remove what a crash left of ``target``, an entry of a journal. Can be called twice.
+
+        ``devices``: those that it was made on, if they are there and still the same disks. They can be dead.
+        """
         raise NotImplementedError(f"layout {self.name} makes nothing that has to be undone: {target}")
 
     def check_mkfs_options(self, options: str) -> None:

@@ -5,13 +5,13 @@ The commands come from the layout's plan. This module runs them, waits for the d
 
 import time
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, ClassVar
 
 from fslab.errors import MountError, UnsafeError
-from fslab.storage import StackDevice, Workspace
+from fslab.storage import StackDevice, Workspace, guard
 from fslab.storage.layouts import Layout, LayoutPlan, O, volume_name
 from fslab.system import sysfs
 
@@ -38,7 +38,8 @@ class JoinedLayout(Layout[O]):
         self.require(load=True)
         parts = [device.path for device in devices]
         plan = self.plan(options, [str(path) for path in parts], workspace.campaign)
-        entry = workspace.journal.will_create(self.undo_kind, volume_name(workspace.campaign))
+        names = [device.name or str(device.path) for device in devices]
+        entry = workspace.journal.will_create(self.undo_kind, volume_name(workspace.campaign), names)
         undo.callback(self._leave, plan.deactivate if keep else plan.remove, parts, workspace, entry)
         self._let_go(plan, parts, workspace)
         for argv in plan.create if make else plan.activate:
@@ -57,6 +58,38 @@ class JoinedLayout(Layout[O]):
         """Return further facts of the joined device."""
         return {}
 
+    def undo(self, target: str, devices: Sequence[Path]) -> None:
+        """Stop the joined device of this name, and make the disks blank that carry its name."""
+        parts = {sysfs.block_directory(device).name: device for device in devices}
+        for block in sorted(sysfs.SYS.glob("block/*")):
+            if self.is_joined(block, target, frozenset(parts)):
+                members = {name: Path("/dev") / name for name in slaves(block)}
+                self.stop(block, target, list(members.values()))
+                _wait_released(members.values())
+                parts = members | parts
+        for part in parts.values():
+            if self.name_on(part) == target:  # unknown if the disk is dead
+                guard.check_unused(str(part))
+                self.blank(part)
+        self.forget(target)
+
+    @abstractmethod
+    def is_joined(self, block: Path, name: str, parts: Set[str]) -> bool:
+        """Return whether a device is the joined one of this name. ``block``: its directory in sysfs. ``parts``: the
+        kernel names of the disks that it was made on. If they are dead, nothing on them can be read."""
+
+    @abstractmethod
+    def stop(self, block: Path, name: str, members: Sequence[Path]) -> None:
+        """Stop a joined device, even if its disks are dead."""
+
+    @abstractmethod
+    def name_on(self, part: Path) -> str | None:
+        """Return the name of the joined device that a disk carries; None if there is none, or it cannot be read."""
+
+    @abstractmethod
+    def blank(self, part: Path) -> None:
+        """Remove the signature of the stopped device from a disk."""
+
     @abstractmethod
     def forget(self, name: str) -> None:
         """Remove its remaining names in /dev, if udev does not do it."""
@@ -74,20 +107,25 @@ class JoinedLayout(Layout[O]):
 
         Commands may fail, because the joined device can be incomplete.
         """
-        deadline = time.monotonic() + RELEASE_DEADLINE_S
-        while True:
-            failed = [argv for argv in commands if workspace.run("detach", argv, check=False).returncode != 0]
-            held = {part.name: holders(part) for part in parts if holders(part)}
-            if not held:
-                break
-            if time.monotonic() > deadline:
-                raise MountError(
-                    f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
-                    where=", ".join(held), hint="stop what uses it, then run: fslab clean",
-                )  # fmt: skip
-            time.sleep(0.1 if failed else 0.02)
+        _wait_released(parts, lambda: [workspace.run("detach", argv, check=False) for argv in commands])
         self.forget(volume_name(workspace.campaign))
         workspace.journal.undone(entry)
+
+
+def _wait_released(parts: Iterable[Path], again: Callable[[], object] = list) -> None:
+    """Do ``again`` until no device holds one of the parts. MountError at the deadline."""
+    deadline = time.monotonic() + RELEASE_DEADLINE_S
+    while True:
+        again()
+        held = {part.name: found for part in parts if (found := holders(part))}
+        if not held:
+            return
+        if time.monotonic() > deadline:
+            raise MountError(
+                f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
+                where=", ".join(held), hint="stop what uses it, then run: fslab clean",
+            )  # fmt: skip
+        time.sleep(0.05)
 
 
 def holders(part: Path) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.storage.layouts import volume_name
-from fslab.storage.layouts._joined import slaves
 from fslab.system import proc, sysfs
 from fslab.system.tools import Tool
 
@@ -16,6 +15,7 @@ EXTENT_BYTES = 4 << 20
 HEAD_BYTES = 1 << 20  # label and metadata before the first extent (pe_start)
 VOLUME = "lv"
 LVM_VERSION = r"LVM version:\s+([\d.]+)"
+_NO_UDEV = ("--noudevsync", "--noudevrules")
 TOOLS = (Tool(program="lvm", package="lvm2", version_argv=("version",), version_pattern=LVM_VERSION),)
 # Types of block devices that LVM does not support by default, with their number of partitions.
 FOREIGN = {"ubd": 16}
@@ -42,20 +42,40 @@ def usable_bytes(disk_bytes: int) -> int:
 
 
 def take_down(devices: Sequence[str], group: str) -> tuple[tuple[str, ...], ...]:
-    """Return the commands that remove the group with its volume, and the labels from its devices."""
-    return (
-        command("vgremove", devices, "--force", "--force", group),
-        command("pvremove", devices, "--force", "--force", *devices),
-    )
+    """Return the commands that stop the volume, and remove the labels with the group's name from its devices.
+
+    Without vgremove: after it, nothing on a device would say whose label it has.
+    """
+    return deactivate(devices, group), command("pvremove", devices, "--force", "--force", *devices)
 
 
-def undo(group: str) -> None:
-    """Remove a group whose volume is active, from the devices that the volume lies on in sysfs."""
-    for name in sysfs.SYS.glob("block/dm-*/dm/name"):
-        if sysfs.text(name) == _mapped(group):
-            devices = [f"/dev/{slave}" for slave in slaves(name.parent.parent)]
-            for argv in take_down(devices, group):
-                proc.run(argv)
+def deactivate(devices: Sequence[str], group: str) -> tuple[str, ...]:
+    """Return the command that stops the group's volume."""
+    return command("vgchange", devices, "--activate", "n", group)
+
+
+def is_volume(block: Path, group: str) -> bool:
+    """Return whether a device is the group's volume. ``block``: its directory in sysfs."""
+    return sysfs.text(block / "dm/name") == _mapped(group)
+
+
+def stop(block: Path, group: str, members: Sequence[Path]) -> None:
+    """Stop the volume; by device-mapper alone if LVM cannot read its devices."""
+    proc.run(deactivate([str(member) for member in members], group), check=False)
+    if is_volume(block, group):  # every distribution's lvm2 needs dmsetup's package
+        proc.run(["dmsetup", "remove", "--force", "--retry", *_NO_UDEV, _mapped(group)])
+        proc.run(["dmsetup", "mknodes", *_NO_UDEV, _mapped(group)])  # removes its node
+
+
+def group_on(device: Path) -> str | None:
+    """Return the name of the group that a device is part of; None if there is none, or it cannot be read."""
+    words = ("--noheadings", "--options", "vg_name", str(device))
+    return proc.run(command("pvs", [str(device)], *words), check=False).stdout.strip() or None
+
+
+def remove_label(device: Path) -> None:
+    """Remove the label from a device of a group that is not active."""
+    proc.run(command("pvremove", [str(device)], "--force", "--force", str(device)))
 
 
 def forget(group: str) -> None:

@@ -4,7 +4,7 @@ Must not read more than the name of an array that fslab did not create.
 """
 
 import stat
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -22,6 +22,7 @@ NO_CONFIG = "--config=none"
 HOMEHOST = "--homehost=none"
 HEAD_BYTES = 1 << 20
 MD_MAJOR = 9
+METADATA = "1.2"
 
 
 class Bitmapped(_options.Disks):
@@ -67,8 +68,8 @@ class Md(JoinedLayout[O]):
             create=(
                 ("wipefs", "--all", "--quiet", *devices),
                 (
-                    "mdadm", "--create", NO_CONFIG, device, HOMEHOST, f"--name={name}", "--metadata=1.2", "--run",
-                    f"--level={self.level}", f"--raid-devices={len(devices)}", *chunk, *clean, *devices,
+                    "mdadm", "--create", NO_CONFIG, device, HOMEHOST, f"--name={name}", f"--metadata={METADATA}",
+                    "--run", f"--level={self.level}", f"--raid-devices={len(devices)}", *chunk, *clean, *devices,
                 ),
             ),
             activate=(("mdadm", "--assemble", NO_CONFIG, device, HOMEHOST, "--run", *devices),),
@@ -85,17 +86,26 @@ class Md(JoinedLayout[O]):
             "bitmap": sysfs.text(md / "bitmap/location") if self.redundant else None,
         }
 
-    def undo(self, target: str) -> None:
-        """Stop the array of this name, if it runs, and remove the superblocks from its devices."""
-        for block in sorted(sysfs.SYS.glob("block/md*")):
-            node = Path("/dev") / block.name
-            if not (block / "md").is_dir() or _name_of(node) != target:
-                continue
-            devices = [f"/dev/{slave}" for slave in slaves(block)]
-            proc.run(["mdadm", "--stop", NO_CONFIG, str(node)])
-            proc.run(["mdadm", "--zero-superblock", *devices])
-            _remove_node(node)
-        self.forget(target)
+    def is_joined(self, block: Path, name: str, parts: Set[str]) -> bool:
+        """Return whether an array has this name, or no readable one and no other disks than these."""
+        if sysfs.text(block / "md/metadata_version") != METADATA:  # others need not have a name
+            return False
+        found, members = _name_of("--detail", Path("/dev") / block.name), set(slaves(block))
+        return found == name or (found is None and bool(members) and members <= parts)
+
+    def stop(self, block: Path, name: str, members: Sequence[Path]) -> None:  # noqa: ARG002
+        """Stop the array."""
+        node = Path("/dev") / block.name
+        proc.run(["mdadm", "--stop", NO_CONFIG, str(node)])
+        _remove_node(node)
+
+    def name_on(self, part: Path) -> str | None:
+        """Return the name in the superblock."""
+        return _name_of("--examine", part)
+
+    def blank(self, part: Path) -> None:
+        """Remove the superblock."""
+        proc.run(["mdadm", "--zero-superblock", str(part)])
 
     def forget(self, name: str) -> None:
         """Remove the names of a stopped array: opening such a node makes the kernel create an empty array."""
@@ -115,11 +125,12 @@ def usable_bytes(disk_bytes: int, chunk_bytes: int = 4096) -> int:
     return max(0, disk_bytes - HEAD_BYTES - disk_bytes // 1000) // chunk_bytes * chunk_bytes
 
 
-def _name_of(node: Path) -> str | None:
-    """Return the name in an array's superblocks, without the host name; None if there is none."""
+def _name_of(mode: str, node: Path) -> str | None:
+    """Return the name in the superblock of an array (``--detail``) or a disk (``--examine``), without the host name;
+    None if there is none, or it cannot be read."""
     if not node.is_block_device():
         return None
-    said = proc.run(["mdadm", "--detail", "--export", str(node)], check=False).stdout
+    said = proc.run(["mdadm", mode, "--export", str(node)], check=False).stdout
     found = [line.partition("=")[2] for line in said.splitlines() if line.startswith("MD_NAME=")]
     return found[0].rpartition(":")[2] if found else None
 

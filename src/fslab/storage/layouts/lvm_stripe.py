@@ -1,6 +1,7 @@
 """LVM: one striped logical volume over all disks, with the kernel's dm-stripe. lvcreate(8), lvmraid(7)."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from pathlib import Path
 
 from pydantic import field_validator
 
@@ -53,14 +54,25 @@ class LvmStripe(JoinedLayout[LvmStripeOptions]):
                 _lvm.command("lvcreate", devices, *no_wipe, *stripes, "--name", _lvm.VOLUME, group),
             ),
             activate=(_lvm.command("lvchange", devices, "--activate", "y", volume),),
-            deactivate=(_lvm.command("vgchange", devices, "--activate", "n", group),),
+            deactivate=(_lvm.deactivate(devices, group),),
             remove=_lvm.take_down(devices, group),
         )  # fmt: skip
 
-    def undo(self, target: str) -> None:
-        """Remove the group of this name, if it is active."""
-        _lvm.undo(target)
-        _lvm.forget(target)
+    def is_joined(self, block: Path, name: str, parts: Set[str]) -> bool:  # noqa: ARG002
+        """Return whether device-mapper's name is that of the group's volume."""
+        return _lvm.is_volume(block, name)
+
+    def stop(self, block: Path, name: str, members: Sequence[Path]) -> None:
+        """Stop the volume."""
+        _lvm.stop(block, name, members)
+
+    def name_on(self, part: Path) -> str | None:
+        """Return the name of the volume group."""
+        return _lvm.group_on(part)
+
+    def blank(self, part: Path) -> None:
+        """Remove the label."""
+        _lvm.remove_label(part)
 
     def forget(self, name: str) -> None:
         """Remove the names of a removed volume."""

@@ -108,7 +108,9 @@ class Device(media.Medium[DeviceOptions]):
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
-        return StackDevice(path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts)
+        return StackDevice(
+            path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts, name=options.path
+        )
 
     def recheck(self, options: DeviceOptions, workspace: Workspace) -> None:
         """Raise UnsafeError if the device is in use, is another disk, or was written since it was found to be blank.

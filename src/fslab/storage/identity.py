@@ -1,0 +1,35 @@
+"""The identity of a disk in a campaign's journal: after a crash, the same disk is found again, or none. Only reads."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from fslab.storage import guard, shared
+from fslab.system import sysfs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DiskIdentity:
+    """``name``: a path. ``number``: ``major:minor``. ``sequence``: the kernel's ``diskseq``, which no other disk gets
+    until the next boot; None on kernels before 5.15."""
+
+    name: str
+    number: str
+    sequence: str | None
+
+    @classmethod
+    def of(cls, name: str) -> Self:
+        """Return the identity of the disk, or of the disk of the partition, that ``name`` leads to now."""
+        disk = shared.disk(sysfs.block_directory(Path(name)))
+        return cls(name=name, number=sysfs.device_number(Path(name)), sequence=sysfs.text(disk / "diskseq"))
+
+    def node(self, *, rebooted: bool) -> Path | None:
+        """Return the device's node; None if the name is gone, or leads to another disk.
+
+        Numbers change with a boot. After one, only a stable name still means the same disk.
+        """
+        node = Path(os.path.realpath(self.name))
+        if not node.is_block_device() or (rebooted and not self.name.startswith(guard.STABLE)):
+            return None
+        return node if rebooted or DiskIdentity.of(self.name) == self else None
