@@ -46,8 +46,9 @@ def test_without_a_campaign_it_says_what_to_do(fslab: Fslab) -> None:
 
 
 def test_a_mistyped_study_is_recognised(measured: Fslab) -> None:
-    for argv in (("claims", "lop-vm", "--published"), ("claims", "lop-vm"), ("replicate", "lop-vm")):
-        for store in ((), ("--store", "none.sqlite")):
+    asked = (("claims", "lop-vm", "--published"), ("claims", "lop-vm"), ("replicate", "lop-vm"))
+    for argv in (*asked, ("run", "--resume", "lop-vm")):
+        for store in ((), ("--store", "none.sqlite")) if argv in asked else ((),):
             said = measured(*argv, *store, code=2).stderr
             assert "no study or campaign 'lop-vm'" in said
             assert "did you mean 'loop-vm'?" in said

@@ -373,6 +373,7 @@ def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch
     assert explanations.leading(ranked) == 1, "6 of 10"
     assert explanations.leading(ranked[1:]) == 1
     assert explanations.leading([]) == 0
+    assert explanations.leading(ranked[1:2] * 11) == 0, "five have less than half"
 
 
 @pytest.mark.parametrize(("ratio", "said"), [(3.1, True), (1.0, False)])

@@ -118,11 +118,10 @@ def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
 
 
 def leading(ranked: Sequence[RankedMechanism], most: int = 5) -> int:
-    """Return how many of the first mechanisms have more than half of the total weight; at most ``most``, 0 without
-    any weight."""
+    """Return how many of the first mechanisms have more than half of the total weight; 0 if ``most`` have less."""
     whole, carried = sum(each.weight for each in ranked), 0.0
     for number, each in enumerate(ranked[:most], 1):
         carried += each.weight
         if carried > whole / 2:
             return number
-    return 0 if whole == 0 else most
+    return 0

@@ -121,13 +121,15 @@ def run(
     from fslab import load
     from fslab.api import running
     from fslab.api.stores import Store
+    from fslab.api.study_campaigns import naming
     from fslab.cli import live
 
     agree = partial(consent.check, allowed=allow_commands, typed=consent.typed(kernel))
     conditions = running.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=partial(say, err=True))
     with Store.open(store, create=not resume) as opened:
         if resume:
-            campaign = running.resumable(opened, study, conditions, **more)
+            with naming(study or "last"):
+                campaign = running.resumable(opened, study, conditions, **more)
         else:
             path = run_options.named(study)
             loaded = load(path, settings)
