@@ -15,6 +15,8 @@ import pytest
 from tests.disk_server import BINARY, MIB
 from tests.limits import LIMIT_S
 
+from fslab.system import proc
+
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
 SIZE = 1 << 20
@@ -134,10 +136,37 @@ def test_a_log_that_lacks_a_write_is_no_log(data: bool, serve: Any, small_disk: 
             os.pwrite(file.fileno(), b"x" * (MIB if data else 512), number * 512)
     assert server.ask("statistics")["logging"] is False
     for verb in ({"do": "mark", "name": "m"}, {"do": "sync"}):
-        assert "incomplete: No space left" in server.ask(**verb)["error"]
+        assert f"incomplete: {'only' if data else 'No space left'}" in server.ask(**verb)["error"]
     (small_disk / "full").unlink()
     assert server.ask("clear")["ok"]
     assert server.ask("mark", name="m")["ok"]
+
+
+@pytest.mark.parametrize("data", [True, False])
+def test_a_log_has_a_limit(data: bool, serve: Any, tmp_path: Path) -> None:
+    log, limit = tmp_path / "log", 64 << 10
+    words = ("--log-limit", str(limit), *(["--log-data"] if data else []))
+    server = serve("--log", str(log), *words)
+    with server.disk.open("r+b", buffering=0) as file:
+        for number in range(2048):
+            os.pwrite(file.fileno(), b"x" * 512, number * 512)
+    assert server.ask("statistics")["logging"] is False
+    assert f"incomplete: its limit of {limit} bytes is reached" in server.ask("sync")["error"]
+    assert server.ask("clear")["ok"]
+    with server.disk.open("r+b", buffering=0) as file:
+        os.pwrite(file.fileno(), b"x" * 512, 0)
+    assert server.ask("sync")["ok"]
+
+
+def test_a_log_leaves_an_eighth_of_its_file_system_free(serve: Any, small_disk: Path) -> None:
+    proc.run(["mount", "-o", "remount,size=32m", str(small_disk)])
+    server = serve("--log", str(small_disk / "log"), "--log-data")
+    with server.disk.open("r+b", buffering=0) as file:
+        for number in range(64):
+            os.pwrite(file.fileno(), b"x" * MIB, number * MIB)
+    assert "bytes are free" in server.ask("sync")["error"]
+    room = os.statvfs(small_disk)
+    assert room.f_bavail * room.f_frsize > 2 * MIB
 
 
 def test_askers_that_say_nothing_keep_nobody_waiting(serve: Any) -> None:

@@ -24,6 +24,7 @@ from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpe
 from fslab.errors import ToolFailedError
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
+from fslab.storage.media import _disk
 from fslab.system import disk, loops, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
@@ -121,6 +122,15 @@ def test_a_log_of_requests_is_a_map_in_the_record(workspace: Workspace) -> None:
     assert sum(sum(each.values()) for each in requests.distances.values()) >= 63
     plain = run(workspace, WRITES, profile="none")
     assert request_map.NAME not in plain.raw
+
+
+def test_a_run_with_more_requests_than_its_log_has_room_for_fails(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_disk, "REQUEST_LOG_BYTES", 4096)
+    record = run(workspace, WRITES, profile="none", log="requests")
+    assert record.status_text == "failed:no_space"
+    assert "at most 4 KiB" in str(record.error)
 
 
 def test_faults_begin_with_the_run(workspace: Workspace) -> None:

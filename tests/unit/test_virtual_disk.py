@@ -85,6 +85,15 @@ def test_what_it_takes_is_memory_for_what_is_written_and_not_its_size() -> None:
     assert ssd.space["memory"] == (1 << 30) + 2 * (8 << 30) // 4096 * 8, "the map and its prepared state"
 
 
+def test_a_log_has_a_limit_and_counts_as_memory() -> None:
+    for log, limit in (("no", 0), ("requests", _disk.REQUEST_LOG_BYTES), ("data", 1 << 30)):
+        logged = options(profile="hdd-7200", size="1t", memory="1g", log=log)
+        assert VIRTUAL.plan(logged, Path()).space == {"memory": (1 << 30) + limit}
+        words = _disk.argv(logged, Path("/run/fslab/c/disk-1"))
+        assert ("--log-limit" in words) is (log != "no")
+        assert not limit or str(limit) in words
+
+
 def test_a_hard_disk_has_no_discard() -> None:
     assert not VIRTUAL.discards(options(profile="hdd-7200"))
     assert VIRTUAL.discards(options(profile="ssd-sata"))

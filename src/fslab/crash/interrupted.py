@@ -50,7 +50,8 @@ def recovery_of(
 
 
 def _options(image: Path, directory: Path) -> Sequence[str]:
-    return ("--size", str(image.stat().st_size), "--log", disk.log_of(directory).name, "--log-data")
+    size = str(image.stat().st_size)
+    return ("--size", size, "--log", disk.log_of(directory).name, "--log-data", "--log-limit", size)
 
 
 def _repaired(tested: Subject, file: Path) -> bool:

@@ -30,12 +30,12 @@ def read(log: Path) -> pl.DataFrame:
     import numpy as np  # noqa: PLC0415 - 0.3 s
     import polars as pl  # noqa: PLC0415
 
-    content = log.read_bytes()
-    if content[: len(MAGIC)] != MAGIC or len(content) < HEADER_BYTES:
+    with log.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if header[: len(MAGIC)] != MAGIC or len(header) < HEADER_BYTES:
         raise ToolOutputError("this is not a log of fslab-disk", where=str(log))
     names = _names(Path(f"{log}.json"))
-    whole = (len(content) - HEADER_BYTES) // HEADER_BYTES * HEADER_BYTES
-    rows = np.frombuffer(content[HEADER_BYTES : HEADER_BYTES + whole], dtype=_FIELDS)
+    rows = np.fromfile(log, dtype=_FIELDS, offset=HEADER_BYTES)
     if rows.size and rows["op"].max() >= len(OPERATIONS):
         raise ToolOutputError("a row of this log is damaged", where=str(log))
     frame = pl.DataFrame({name: rows[name] for name, _ in _FIELDS if name != "pad"})

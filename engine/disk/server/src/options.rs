@@ -116,6 +116,9 @@ pub(crate) struct Serve {
     /// Also log the data of writes, in LOG.data
     #[arg(long, requires = "log")]
     pub(crate) log_data: bool,
+    /// Maximum size of LOG and LOG.data together in bytes; a log that would be larger is incomplete
+    #[arg(long, requires = "log", default_value_t = u64::MAX, hide_default_value = true)]
+    pub(crate) log_limit: u64,
     /// Stop when the other end of this inherited file descriptor is closed
     #[arg(long, value_parser = clap::value_parser!(i32).range(0..))]
     pub(crate) lifeline: Option<i32>,

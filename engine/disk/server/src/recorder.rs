@@ -5,8 +5,16 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fslab_disk_model::Nanos;
-use fslab_disk_model::log::{Mark, NO_DATA, Record, header};
+use fslab_disk_model::log::{Mark, NO_DATA, RECORD, Record, header};
 use serde_json::json;
+
+use crate::sys;
+
+/// The log leaves this many bytes of its file system free, or `RESERVE_SHARE` of a small one.
+const RESERVE: u64 = 64 << 20;
+const RESERVE_SHARE: u64 = 8;
+/// The free space is looked at each time that the log has grown by this many bytes.
+const LOOK_EVERY: u64 = 1 << 20;
 
 /// An open log.
 pub(crate) struct Recorder {
@@ -16,13 +24,15 @@ pub(crate) struct Recorder {
     marks: Vec<String>,
     size: u64,
     seed: u64,
+    used: u64,
+    limit: u64,
     /// Why a row or its data is missing. An evaluation of such a log would be wrong.
     lost: Option<io::Error>,
 }
 
 impl Recorder {
-    /// Create `path`, and `path.data` if the data of writes is logged.
-    pub(crate) fn create(path: &Path, with_data: bool, size: u64, seed: u64) -> io::Result<Self> {
+    /// Create `path`, and `path.data` if the data of writes is logged. Both together have at most `limit` bytes.
+    pub(crate) fn create(path: &Path, with_data: bool, limit: u64, size: u64, seed: u64) -> io::Result<Self> {
         let mut records = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
         records.write_all(&header(size, seed))?;
         let data = if with_data {
@@ -31,13 +41,15 @@ impl Recorder {
         } else {
             None
         };
-        Ok(Self { path: path.to_owned(), records, data, marks: Vec::new(), size, seed, lost: None })
+        let (path, marks) = (path.to_owned(), Vec::new());
+        Ok(Self { path, records, data, marks, size, seed, used: RECORD as u64, limit, lost: None })
     }
 
     /// Empty the log.
     pub(crate) fn restart(&mut self) -> io::Result<()> {
         self.marks.clear();
         self.lost = None;
+        self.used = RECORD as u64;
         empty(&mut self.records)?;
         self.records.write_all(&header(self.size, self.seed))?;
         let Some((file, end)) = &mut self.data else { return Ok(()) };
@@ -56,6 +68,22 @@ impl Recorder {
         })
     }
 
+    /// Take these bytes for the next row or its data. Returns an error if there is no room for them.
+    fn take(&mut self, bytes: usize) -> io::Result<()> {
+        let used = self.used + bytes as u64;
+        if used > self.limit {
+            return Err(io::Error::other(format!("its limit of {} bytes is reached", self.limit)));
+        }
+        if used / LOOK_EVERY > self.used / LOOK_EVERY {
+            let (free, size) = sys::free_bytes(self.records.get_ref())?;
+            if free < RESERVE.min(size / RESERVE_SHARE) {
+                return Err(io::Error::other(format!("only {free} bytes are free on its file system")));
+            }
+        }
+        self.used = used;
+        Ok(())
+    }
+
     /// Append the data of a write. Returns its position in the data file, or `NO_DATA`.
     pub(crate) fn keep(&mut self, data: &[u8]) -> u64 {
         if !self.is_whole() {
@@ -68,6 +96,9 @@ impl Recorder {
     }
 
     fn try_keep(&mut self, data: &[u8]) -> io::Result<u64> {
+        if self.data.is_some() {
+            self.take(data.len())?;
+        }
         let Some((file, end)) = &mut self.data else { return Ok(NO_DATA) };
         file.write_all(data)?;
         *end += data.len() as u64;
@@ -77,7 +108,7 @@ impl Recorder {
     /// Append the record of a completed request.
     pub(crate) fn note(&mut self, record: &Record) {
         if self.is_whole() {
-            self.lost = self.records.write_all(&record.to_bytes()).err();
+            self.lost = self.append(&record.to_bytes()).err();
         }
     }
 
@@ -86,8 +117,13 @@ impl Recorder {
         self.whole()?;
         let number = self.marks.len();
         self.marks.push(name);
-        self.records.write_all(&Mark { number: number as u64, at }.to_bytes())?;
+        self.append(&Mark { number: number as u64, at }.to_bytes())?;
         Ok(number)
+    }
+
+    fn append(&mut self, row: &[u8; RECORD]) -> io::Result<()> {
+        self.take(RECORD)?;
+        self.records.write_all(row)
     }
 
     /// Write the log so far to its files, and the names of phases and marks to `path.json`.

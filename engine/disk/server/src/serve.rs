@@ -72,7 +72,7 @@ fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
     };
     let recorder = match &options.log {
         Some(path) => Some(
-            Recorder::create(path, options.log_data, options.size, options.seed)
+            Recorder::create(path, options.log_data, options.log_limit, options.size, options.seed)
                 .with_context(|| format!("cannot create the log {}", path.display()))?,
         ),
         None => None,

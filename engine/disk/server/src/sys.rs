@@ -101,6 +101,15 @@ pub(crate) fn wait<const N: usize>(
     }
 }
 
+/// Return how many bytes are free on the file system of an open file, and its size.
+pub(crate) fn free_bytes(file: &impl AsRawFd) -> io::Result<(u64, u64)> {
+    // SAFETY: `statvfs` consists of integers, for which zero is valid.
+    let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
+    // SAFETY: the result is valid for the duration of the call.
+    checked(unsafe { libc::fstatvfs(file.as_raw_fd(), &raw mut found) })?;
+    Ok((found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize))
+}
+
 /// Create an event counter, which becomes readable (eventfd(2)).
 pub(crate) fn event() -> io::Result<OwnedFd> {
     // SAFETY: creates a new descriptor.

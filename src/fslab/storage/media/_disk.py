@@ -16,6 +16,7 @@ from fslab.units import format_size, parse_size
 STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
 MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
+REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
 
 def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
@@ -31,7 +32,7 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     if options.steady:
         words.append("--steady")
     if options.log is not Logged.NO:
-        words += ["--log", f"{directory.name}.log"]  # in its parent directory
+        words += ["--log", f"{directory.name}.log", "--log-limit", str(log_bytes(options))]
     if options.log is Logged.DATA:
         words.append("--log-data")
     if options.faults or options.slow != 1:
@@ -48,14 +49,21 @@ def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
 def memory_bytes(options: VirtualOptions) -> int:
     """Return the most memory that a disk can use.
 
-    This is the written data, the same again if its log contains data, and an SSD's map of the written pages; in steady
-    state that of all pages, and the same again for the state to which it is reset.
+    This is the written data, its log (in the runtime directory, which is in memory on most machines), and an SSD's map
+    of the written pages; in steady state that of all pages, and the same again for the state to which it is reset.
     """
-    written = parse_size(options.memory) * (2 if options.log is Logged.DATA else 1)
+    written = parse_size(options.memory)
+    taken = written + log_bytes(options)
     if options.kind != "ssd":
-        return written
+        return taken
     mapped = 2 * parse_size(options.size) if options.steady else written
-    return written + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
+    return taken + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
+
+
+def log_bytes(options: VirtualOptions) -> int:
+    """Return the largest size of its log: as much as the disk holds if it contains data."""
+    sizes = {Logged.NO: 0, Logged.REQUESTS: REQUEST_LOG_BYTES, Logged.DATA: parse_size(options.memory)}
+    return sizes[options.log]
 
 
 def key(slot: str) -> str:
@@ -142,9 +150,18 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
 
 
 def request_log(server: disk.Server | None, options: VirtualOptions) -> Path | None:
-    """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``."""
+    """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``.
+
+    NoSpaceError if it is incomplete.
+    """
     if server is None or options.log is not Logged.REQUESTS:
         return None
+    if not server.ask("statistics")["logging"]:
+        raise NoSpaceError(
+            f"no room for the log of requests: it has at most {format_size(REQUEST_LOG_BYTES)}, and leaves some of "
+            "its file system free", where=str(server.directory.parent),
+            hint="shorten the run, or leave out 'log' of the medium",
+        )  # fmt: skip
     server.ask("sync")
     return disk.log_of(server.directory)
 
