@@ -138,6 +138,21 @@ def keep(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> d
         }
 
 
+def between(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+    """Take two stacks down that later trials use again, as in a campaign that is killed between two trials. Clean.
+
+    Return the kinds of what was removed, and what is left.
+    """
+    wanted = StackSpec.model_validate(spec)
+    with site_with(workspace, count, size) as here:
+        with CampaignJournal(workspace.campaign) as journal:
+            for make in (True, False):
+                with ExitStack() as undo:
+                    stack.build(wanted, replace(here, journal=journal), undo, slot="m", make=make, keep=True)
+        done = [entry.kind for entry in undoing.clean(workspace.campaign)]
+        return {"done": done, "left": left(list((here.attached or {}).values()))}
+
+
 def crash(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
     """Leave a stack in place, as a killed campaign does, beside devices of others. Clean twice.
 
@@ -297,7 +312,8 @@ def main() -> None:
     runtime.mkdir(parents=True, exist_ok=True)
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
-        "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway, "refusals": refusals,
+        "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway,
+        "refusals": refusals,
     }  # fmt: skip
     sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
 

@@ -132,6 +132,12 @@ def test_signatures_without_a_volume_are_removed_if_they_carry_the_campaign_s_na
     assert set(seen["done"]) == {REGISTRY.get(layout).undo_kind}
 
 
+@pytest.mark.parametrize("layout", ["lvm-stripe", slow("md-raid1")])
+def test_what_is_kept_for_a_later_trial_is_removed_after_a_crash(layout: str, guests: Guests) -> None:
+    seen = inside(guests, "between", spec=spec(layout, disks=2), count=2, size="100m")
+    assert seen == {"done": [REGISTRY.get(layout).undo_kind], "left": []}
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("layout", JOINING)
 def test_what_is_kept_is_brought_up_again(layout: str, guests: Guests) -> None:

@@ -90,6 +90,25 @@ def disks(tmp_path: Path, stable: Callable[[Path], str]) -> Iterator[Disks]:
         loops.detach(image)
 
 
+def crashed(wanted: StackSpec, wipe: frozenset[str], place: Path) -> None:
+    """Build a stack on devices, and leave it, as the killed campaign ``test-joined-12`` does."""
+    with CampaignJournal("test-joined-12") as journal, ExitStack() as undo:
+        workspace = Workspace(
+            campaign=journal.campaign,
+            runtime=place / journal.campaign,
+            images=place,
+            journal=journal,
+            wipe=wipe,
+        )
+        workspace.runtime.mkdir()
+        stack.build(wanted, workspace, undo, slot="m", make=True)
+        undo.pop_all()
+        workspace.exit.pop_all()
+        for name, claim in workspace.media.items():
+            if name.startswith("claim "):
+                guard.release(claim)
+
+
 def several(paths: list[str]) -> MediumSpec:
     return MediumSpec(name="m", type="device", options={"path": " ".join(paths)})
 
@@ -164,6 +183,22 @@ class TestSeveralDisks:
             assert "btrfs" in shell("wipefs", "--noheadings", paths[1]).stdout
         for path in paths:
             assert shell("wipefs", "--noheadings", path).stdout == ""
+
+    @pytest.mark.parametrize(("filesystem", "layout"), [("btrfs", "btrfs-raid1"), ("ext4", "single")])
+    def test_after_a_crash_the_campaign_s_file_system_is_wiped_and_no_other(
+        self, filesystem: str, layout: str, disks: Disks, shell: Any, own_directories: Path
+    ) -> None:
+        paths = disks(2)
+        options = {"disks": 2} if layout != "single" else {}
+        for theirs in (False, True):
+            crashed(spec(layout, filesystem, several(paths), **options), frozenset(paths), own_directories)
+            if theirs:
+                mounts.unmount(own_directories / "test-joined-12" / "mnt")
+                shell("mkfs.ext4", "-q", "-F", paths[0])
+            assert "signature" in {entry.kind for entry in undoing.clean("test-joined-12")}
+            assert shell("wipefs", "--noheadings", paths[1]).stdout == ""
+            assert ("ext4" in shell("wipefs", "--noheadings", paths[0]).stdout) == theirs
+            (own_directories / "test-joined-12").rmdir()
 
     def test_a_layout_takes_as_many_as_it_needs(self, disks: Disks) -> None:
         paths = disks(3)

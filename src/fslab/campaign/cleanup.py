@@ -14,6 +14,7 @@ from pathlib import Path
 from fslab.campaign.journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
+from fslab.storage import signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import disk, loops, mounts, proc, trees
@@ -57,7 +58,7 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     done: list[JournalEntry] = []
     failures: list[Exception] = []
     for entry in reversed(journal.pending()):
-        if entry.kind not in {*_LAYOUTS, *UNDO}:
+        if entry.kind not in {*_ON_DEVICES, *UNDO}:
             raise FslabError(
                 f"unknown kind of entry '{entry.kind}' ({entry.target})", where=str(journal.path),
                 hint="a newer fslab wrote this journal: run its fslab clean",
@@ -65,8 +66,8 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
         try:
             _check_ours(journal.campaign, entry)
             # A reboot resets settings and timers by itself.
-            if entry.kind in _LAYOUTS:
-                _LAYOUTS[entry.kind](entry.target, entry.nodes())
+            if entry.kind in _ON_DEVICES:
+                _ON_DEVICES[entry.kind](entry.target, entry.nodes())
             elif entry.kind not in {"tuning", tuning.TIMER} or not entry.rebooted:
                 UNDO[entry.kind](entry.target)
             journal.undone(entry.id)
@@ -99,6 +100,8 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         ours = tuning.is_timer(entry.target)
     elif entry.kind in _LAYOUTS:
         ours = entry.target == volume_name(campaign)
+    elif entry.kind == signatures.KIND:
+        ours = entry.target.partition(" ")[0] == volume_name(campaign)
     else:
         parts = Path(entry.target).parts
         ours = ".." not in parts and any(
@@ -150,6 +153,7 @@ def _put_back(target: str) -> None:
 _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
     layout.undo_kind: layout.undo for _, layout in LAYOUTS if layout.undo_kind is not None
 }
+_ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe}
 UNDO: Mapping[str, Callable[[str], None]] = {
     "mount": _unmount,
     "loop": lambda target: loops.detach(Path(target)),

@@ -236,11 +236,19 @@ def _swaps(table: Path = Path("/proc/swaps")) -> list[str]:
     return [line.split()[0].replace("\\040", " ") for line in lines if line.split()]
 
 
+def identified(device: Path) -> list[tuple[str, str]]:
+    """Return the type and the UUID of each signature that has one."""
+    found = (line.split() for line in _wipefs(device, "TYPE,UUID"))
+    return list(dict.fromkeys((words[0], words[1]) for words in found if len(words) == 2))
+
+
 def _signatures(device: Path) -> list[str]:
-    done = proc.run(
-        [require(WIPEFS), "--no-act", "--noheadings", "--output", "TYPE,OFFSET", str(device)], timeout_s=60
-    )
-    return [line.split()[0] for line in done.stdout.splitlines() if line.split()]
+    return [line.split()[0] for line in _wipefs(device, "TYPE,OFFSET")]
+
+
+def _wipefs(device: Path, columns: str) -> list[str]:
+    argv = [require(WIPEFS), "--no-act", "--noheadings", "--output", columns, str(device)]
+    return [line for line in proc.run(argv, timeout_s=60).stdout.splitlines() if line.split()]
 
 
 def _stable_hint(path: str) -> str:

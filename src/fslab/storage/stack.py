@@ -145,6 +145,9 @@ def build(
     if make:
         argv = parsed.mkfs_argv(plan, str(device.path), discard=device.discard)
         _make(argv, workspace)
+        if workspace.attached is None and layout.undo_kind is None:
+            for each in parsed.each_medium_options():
+                medium.made(each, workspace)
     told = {
         "geometry": spec.geometry.value,
         "mkfs_told_of_stripes": parsed.geometry_options(plan) or None,

@@ -40,7 +40,11 @@ class JoinedLayout(Layout[O]):
         plan = self.plan(options, [str(path) for path in parts], workspace.campaign)
         names = [device.name or str(device.path) for device in devices]
         entry = workspace.journal.will_create(self.undo_kind, volume_name(workspace.campaign), names)
-        undo.callback(self._leave, plan.deactivate if keep else plan.remove, parts, workspace, entry)
+        # What is kept on the disks stays in the journal until the next trial uses it.
+        kept = f"{self.undo_kind} {' '.join(names)}"
+        if former := workspace.media.pop(kept, None):
+            workspace.journal.undone(former)
+        undo.callback(self._leave, plan, parts, workspace, entry, kept if keep else None)
         self._let_go(plan, parts, workspace)
         for argv in plan.create if make else plan.activate:
             workspace.run("attach", argv)
@@ -101,15 +105,20 @@ class JoinedLayout(Layout[O]):
                 workspace.run("attach", argv, check=False)
 
     def _leave(
-        self, commands: Sequence[Sequence[str]], parts: Sequence[Path], workspace: Workspace, entry: str
+        self, plan: LayoutPlan, parts: Sequence[Path], workspace: Workspace, entry: str, kept: str | None
     ) -> None:
         """Stop the joined device and wait until no device is held. MountError at the deadline.
 
-        Commands may fail, because the joined device can be incomplete.
+        Commands may fail, because the joined device can be incomplete. ``kept``: where to keep the journal's entry, if
+        a later trial uses the joined device.
         """
+        commands = plan.deactivate if kept else plan.remove
         _wait_released(parts, lambda: [workspace.run("detach", argv, check=False) for argv in commands])
         self.forget(volume_name(workspace.campaign))
-        workspace.journal.undone(entry)
+        if kept:
+            workspace.media[kept] = entry
+        else:
+            workspace.journal.undone(entry)
 
 
 def _wait_released(parts: Iterable[Path], again: Callable[[], object] = list) -> None:

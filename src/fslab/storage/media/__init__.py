@@ -85,6 +85,10 @@ class Medium(ABC, Generic[O]):
         """Raise an error if the device of a slot may no longer be overwritten. Called directly before that."""
         return
 
+    def made(self, options: O, workspace: Workspace) -> None:  # noqa: ARG002
+        """Take note that a file system was made directly on the device of a slot."""
+        return
+
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise an error if ``drive`` cannot succeed now. Needs no root. Changes nothing."""
         raise UnsupportedError(

@@ -12,8 +12,8 @@ from pydantic import Field, field_validator
 
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import LocalPath
-from fslab.storage import StackDevice, Workspace, blank, guard, media
-from fslab.storage.media import MediumPlan, _loop
+from fslab.storage import StackDevice, Workspace, guard, media, signatures
+from fslab.storage.media import MediumPlan, _loop, _named
 from fslab.system import sysfs
 
 
@@ -49,7 +49,8 @@ class DeviceOptions(media.MediumOptions):
 
 
 class Device(media.Medium[DeviceOptions]):
-    """Devices are checked before the campaign and before each trial. At the end their signatures are wiped."""
+    """Devices are checked before the campaign and before each trial. At the end, or after a crash, their signatures are
+    wiped."""
 
     summary = "one or several block devices; ALL THEIR DATA IS LOST"
     Options = DeviceOptions
@@ -91,20 +92,7 @@ class Device(media.Medium[DeviceOptions]):
         undo: ExitStack,  # noqa: ARG002
     ) -> StackDevice:
         """Return the device, after another check that it is unused and still the same disk."""
-        if (claim := f"claim {options.path}") not in workspace.media:
-            workspace.media[claim] = guard.claim(options.path)
-            workspace.exit.callback(guard.release, workspace.media[claim])
-        device = guard.check_unused(options.path)
-        claimed = os.fstat(workspace.media[claim][0]).st_rdev
-        if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
-            raise UnsafeError("now names another disk than the locked one", where=options.path)
-        identity = _identity(device)
-        if options.path not in workspace.media:
-            guard.check_blank(options.path, workspace.wipe, workspace.tell)
-            workspace.media[options.path] = identity
-            workspace.exit.callback(_leave_blank, options.path, workspace, identity)
-        elif workspace.media[options.path] != identity:
-            raise _another_disk(options.path)
+        device = _named.held(options.path, workspace)
         facts = sysfs.geometry(device)
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
@@ -117,22 +105,8 @@ class Device(media.Medium[DeviceOptions]):
 
         The check that it is blank takes up to a minute for each device.
         """
-        device = guard.check_unused(options.path)
-        if workspace.media[options.path] != _identity(device):
-            raise _another_disk(options.path)
-        blank.check_unwritten(device)
+        _named.recheck(options.path, workspace)
 
-
-def _identity(device: Path) -> tuple[str, str | None]:
-    return sysfs.device_number(device), sysfs.text(sysfs.block_directory(device) / "diskseq")
-
-
-def _another_disk(path: str) -> UnsafeError:
-    return UnsafeError("now names another disk than at the start of the campaign", where=path)
-
-
-def _leave_blank(path: str, workspace: Workspace, identity: tuple[str, str | None]) -> None:
-    """Wipe the signature of the file system, so that nothing mounts it later."""
-    device = guard.check_unused(path)
-    if _identity(device) == identity:
-        workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])
+    def made(self, options: DeviceOptions, workspace: Workspace) -> None:
+        """Journal the file system's signature, so that it is wiped after a crash, too."""
+        signatures.record(options.path, workspace)

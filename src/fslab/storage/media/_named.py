@@ -1,0 +1,50 @@
+"""A device that the user named, during a campaign: locked, checked before it is overwritten, and left blank."""
+
+import os
+from pathlib import Path
+
+from fslab.errors import UnsafeError
+from fslab.storage import Workspace, blank, guard, signatures
+from fslab.storage.identity import DiskIdentity
+from fslab.system import sysfs
+
+
+def held(path: str, workspace: Workspace) -> Path:
+    """Lock the device until the end of the campaign and return its node.
+
+    Raises an error unless it is unused, blank or named with --wipe at first, and the same disk later.
+    """
+    if (claim := f"claim {path}") not in workspace.media:
+        workspace.media[claim] = guard.claim(path)
+        workspace.exit.callback(guard.release, workspace.media[claim])
+    device = guard.check_unused(path)
+    claimed = os.fstat(workspace.media[claim][0]).st_rdev
+    if f"{os.major(claimed)}:{os.minor(claimed)}" != sysfs.device_number(device):
+        raise UnsafeError("now names another disk than the locked one", where=path)
+    if path not in workspace.media:
+        identity = DiskIdentity.of(path)
+        guard.check_blank(path, workspace.wipe, workspace.tell)
+        workspace.media[path] = identity
+        workspace.exit.callback(_leave_blank, path, workspace)
+    _check_same(path, workspace)
+    return device
+
+
+def recheck(path: str, workspace: Workspace) -> None:
+    """Raise UnsafeError if the device is in use, is another disk, or was written since it was found to be blank."""
+    device = guard.check_unused(path)
+    _check_same(path, workspace)
+    blank.check_unwritten(device)
+
+
+def _check_same(path: str, workspace: Workspace) -> None:
+    if workspace.media[path] != DiskIdentity.of(path):
+        raise UnsafeError("now names another disk than at the start of the campaign", where=path)
+
+
+def _leave_blank(path: str, workspace: Workspace) -> None:
+    """Wipe the signature of the file system, so that nothing mounts it later."""
+    device = guard.check_unused(path)
+    if workspace.media[path] == DiskIdentity.of(path):
+        workspace.run("detach", ["wipefs", "--all", "--quiet", str(device)])
+        signatures.forget(path, workspace)
