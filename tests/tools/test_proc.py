@@ -6,11 +6,12 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.limits import wait_for
+from tests.limits import LIMIT_S, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
 from fslab.system import proc, signals
@@ -142,6 +143,59 @@ def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch)
             signal.signal(signum, handler)
     assert started
     assert not [pid for pid in started if _alive(pid)]
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., proc.Child]]:
+    children = []
+    output = os.open(os.devnull, os.O_WRONLY)
+
+    def start(*argv: str, **env: str) -> proc.Child:
+        children.append(proc.start(argv, output=output, env=env))
+        return children[-1]
+
+    yield start
+    for child in children:
+        child.end()
+    os.close(output)
+
+
+def test_an_ended_process_keeps_its_number_until_its_group_is_ended(
+    start: Callable[..., proc.Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise the kill of the group could hit another session that got the number."""
+    child = start("sh", "-c", "sleep 1000 & exit 3")
+    assert child.wait(LIMIT_S) == 3
+    assert Path(f"/proc/{child.pid}").exists()
+    child.end()
+    with pytest.raises(ProcessLookupError):
+        os.killpg(child.pid, 0)
+    assert child.exit_code() == 3
+    monkeypatch.setattr(os, "killpg", lambda *_: pytest.fail("the number may be another's by now"))
+    child.end()
+    child.send(signal.SIGKILL)
+
+
+def test_a_process_that_cannot_be_killed_is_not_waited_for(
+    start: Callable[..., proc.Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = start("sleep", "1000")
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "killpg", lambda *_: None)
+        patched.setattr(proc, "END_DEADLINE_S", 0.1)
+        child.end()
+    assert child.exit_code() is None
+
+
+def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
+    start: Callable[..., proc.Child], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = f"test-{os.getpid()}"
+    ours, other = start("sleep", "1000", **{proc.MARK: mark}), start("sleep", "1000")
+    monkeypatch.setattr(proc, "marked_processes", lambda _: [ours.pid, other.pid])
+    assert proc.kill_marked(mark)
+    assert ours.wait(LIMIT_S) == -signal.SIGKILL
+    assert other.exit_code() is None
 
 
 def test_usage_is_that_of_the_process() -> None:

@@ -5,8 +5,6 @@ Touches only what a journal names, and processes that carry the campaign's mark.
 
 import contextlib
 import logging
-import os
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -116,12 +114,7 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
 def end_marked(campaign: str) -> None:
     """SIGKILL the campaign's processes that still run, and wait until they are gone, at most ``END_DEADLINE_S``."""
     deadline = time.monotonic() + END_DEADLINE_S
-    while (processes := proc.marked_processes(campaign)) and time.monotonic() < deadline:
-        for pid in processes:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+    while proc.kill_marked(campaign) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 

@@ -30,8 +30,8 @@ class Watchdog:
         with contextlib.suppress(BrokenPipeError):  # the watchdog has ended already
             os.write(self.pipe, DISMISSED)
         os.close(self.pipe)
-        if self.child.wait(DISMISS_LIMIT_S) is None:
-            self.child.end()
+        self.child.wait(DISMISS_LIMIT_S)
+        self.child.end()
 
 
 def start(campaign: str) -> Watchdog:

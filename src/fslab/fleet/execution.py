@@ -179,10 +179,10 @@ def _end(child: proc.Child) -> None:
     """
     until = time.monotonic() + UNDO_S
     while child.exit_code() is None and time.monotonic() < until:
-        child.process.send_signal(signal.SIGTERM)
+        child.send(signal.SIGTERM)
         child.wait(AGAIN_S * 4)
     if child.exit_code() is None:
-        child.process.kill()
+        child.send(signal.SIGKILL)
         if child.wait(UNDO_S) is None:
             raise FslabError(
                 f"process {child.pid} cannot be killed: it waits for a device or a file system that hangs",

@@ -162,7 +162,7 @@ class Server:
             self.lifeline = -1
         if not self.runs or self.child.wait(END_LIMIT_S) is None:
             clean(self.directory)  # first, because it may wait for its own disk
-            self.child.end()
+        self.child.end()
         clean(self.directory)
 
 

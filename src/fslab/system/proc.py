@@ -7,24 +7,24 @@ is ended. No other module of fslab may call subprocess, os.fork or os.exec.
 import contextlib
 import logging
 import os
-import select
 import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from fslab.system import oom, search_path, signals
+from fslab.system import ending, oom, search_path, signals
 
 log = logging.getLogger("fslab.proc")
 
 MARK = "FSLAB_CAMPAIGN"
 DEFAULT_TIMEOUT_S = 120.0
 STDERR_LINES = 8
+END_DEADLINE_S = 20.0  # freeing the memory of a large guest takes seconds
 GROUP_DEADLINE_S = 2.0
 OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest output of a tool is some KiB
 # Interval of the checks of output and space. In this time a fast child writes 200 MiB; a check takes some microseconds.
@@ -102,8 +102,9 @@ def run(
         )  # fmt: skip
     finally:
         if child is not None and child.returncode is None:
-            _end_group(child.pid)
-            child.returncode = -signal.SIGKILL
+            ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
+            if child.poll() is None:
+                child.returncode = -signal.SIGKILL
         os.close(out)
         os.close(err)
     if check and done.returncode != 0:
@@ -124,30 +125,40 @@ class Child:
         return self.process.pid
 
     def exit_code(self) -> int | None:
-        """Return the exit code, negative for a signal; None while the process runs."""
-        return self.process.poll()
+        """Return the exit code, negative for a signal; None while the process runs. Only ``end`` reaps it."""
+        known = self.process.returncode
+        return ending.exit_code(self.pid) if known is None else known
 
     def wait(self, timeout_s: float) -> int | None:
         """Return the exit code; None if the process still runs after ``timeout_s``.
 
         This does not use subprocess's wait with a timeout, which polls 20 times a second.
         """
-        if self.process.poll() is None:
-            with _end_of(self.pid) as poller:
+        if self.exit_code() is None:
+            with ending.awaited(self.pid) as poller:
                 poller.poll(max(0.0, timeout_s) * 1000)
-        return self.process.poll()
+        return self.exit_code()
+
+    def send(self, signum: signal.Signals) -> None:
+        """Send a signal to the process, unless it has ended."""
+        if self.exit_code() is None:
+            os.kill(self.pid, signum)
 
     def end(self) -> None:
-        """Kill the process group (SIGKILL), wait for the process, and up to ``GROUP_DEADLINE_S`` for the rest of the
-        group. Can be called twice."""
+        """Kill the process group (SIGKILL) and reap the process. Can be called twice.
+
+        Waits up to ``END_DEADLINE_S`` for the process, and up to ``GROUP_DEADLINE_S`` for the rest of its group. A
+        process that waits for a dead device lives on; what it uses stays in the journal.
+        """
+        if self.process.returncode is not None:
+            return
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)
-            self.process.wait()
-            deadline = time.monotonic() + GROUP_DEADLINE_S
-            while time.monotonic() < deadline:
-                os.killpg(self.pid, 0)
-                time.sleep(0.01)
-        self.process.wait()
+        if self.wait(END_DEADLINE_S) is None:
+            log.warning("process %d (%s) cannot be killed", self.pid, shell_line(self.argv))
+            return
+        self.process.poll()
+        ending.wait_for_group(self.pid, GROUP_DEADLINE_S)
 
 
 def start(
@@ -195,40 +206,28 @@ def failed(
     return failure(what, where=where)
 
 
-def _end_group(leader: int) -> None:
-    """End a process group that fslab started: SIGTERM, and SIGKILL for what is left after ``GROUP_DEADLINE_S``.
-
-    Reaps the leader. Waits as long after either signal: a process in an uninterruptible sleep outlives both.
-    """
-    for signum in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(leader, signum)
-        except ProcessLookupError:
-            return
-        deadline = time.monotonic() + GROUP_DEADLINE_S
-        while time.monotonic() < deadline:
-            try:
-                ended, _ = os.waitpid(leader, os.WNOHANG)
-            except ChildProcessError:
-                ended = leader
-            if ended:
-                break
-            time.sleep(0.01)
-
-
 def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
     """Return the processes whose environment names the campaign that started them, except this process."""
-    needle = f"{MARK}={campaign}".encode()
-    found = []
-    for entry in root.iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            if needle in (entry / "environ").read_bytes().split(b"\0"):
-                found.append(int(entry.name))
-        except OSError:
-            continue  # the process has ended, or may not be read
-    return found
+    pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
+    return [pid for pid in pids if pid != os.getpid() and _is_marked(pid, campaign, root)]
+
+
+def kill_marked(campaign: str) -> bool:
+    """Send SIGKILL to ``marked_processes``. Return whether there were any."""
+    found = marked_processes(campaign)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError), ending.referred(pid) as pidfd:
+            # Once more: by now, another process can have got the number.
+            if _is_marked(pid, campaign):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    return bool(found)
+
+
+def _is_marked(pid: int, campaign: str, root: Path = Path("/proc")) -> bool:
+    try:
+        return f"{MARK}={campaign}".encode() in (root / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:  # the process has ended, or may not be read
+        return False
 
 
 def _contents(descriptor: int) -> str:
@@ -259,24 +258,12 @@ def _popen(
         raise failure(f"cannot be run: {error}", where=shell_line(argv)) from error
 
 
-@contextlib.contextmanager
-def _end_of(pid: int) -> Iterator[select.poll]:
-    """Yield a poll object that has an event when the process has ended."""
-    pidfd = os.pidfd_open(pid)
-    try:
-        poller = select.poll()
-        poller.register(pidfd, select.POLLIN)
-        yield poller
-    finally:
-        os.close(pidfd)
-
-
 def _wait(
     child: subprocess.Popen[bytes], timeout_s: float, line: str, captured: Sequence[int],
     watch: Callable[[], None] | None,
 ) -> Usage:  # fmt: skip
     deadline = time.monotonic() + timeout_s
-    with _end_of(child.pid) as poller:
+    with ending.awaited(child.pid) as poller:
         while not poller.poll(max(0.0, min(deadline - time.monotonic(), LOOK_EVERY_S)) * 1000):
             _check_length(captured, line)
             if watch is not None:

@@ -1,0 +1,58 @@
+"""End processes of fslab's own, and never another that has got the number of one.
+
+A process keeps its number until it is reaped, even after its end, and so does its group. Must not reap.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+
+
+def exit_code(pid: int) -> int | None:
+    """Return the exit code of a child that was not reaped, negative for a signal; None while it runs."""
+    ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if ended is None:
+        return None
+    return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
+
+
+@contextlib.contextmanager
+def awaited(pid: int) -> Iterator[select.poll]:
+    """Yield a poll object that has an event when the process has ended."""
+    with referred(pid) as pidfd:
+        poller = select.poll()
+        poller.register(pidfd, select.POLLIN)
+        yield poller
+
+
+@contextlib.contextmanager
+def referred(pid: int) -> Iterator[int]:
+    """Yield a descriptor of a process (pidfd). ProcessLookupError if there is none."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        yield pidfd
+    finally:
+        os.close(pidfd)
+
+
+def end_group(leader: int, deadline_s: float, *signums: signal.Signals) -> None:
+    """Send the signals to the process group of a child that was not reaped, one after the other. After each, wait up to
+    ``deadline_s`` for the child: a process in an uninterruptible sleep outlives all."""
+    for signum in signums:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(leader, signum)
+        deadline = time.monotonic() + deadline_s
+        while exit_code(leader) is None and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+
+def wait_for_group(leader: int, deadline_s: float) -> None:
+    """Wait up to ``deadline_s`` until nothing is left of a group whose leader was reaped."""
+    deadline = time.monotonic() + deadline_s
+    with contextlib.suppress(OSError):  # no such group, or another user's by now
+        while time.monotonic() < deadline:
+            os.killpg(leader, 0)
+            time.sleep(0.01)
