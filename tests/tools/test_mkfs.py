@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
@@ -14,13 +17,20 @@ from fslab.system import proc, tools
 NOT_PACKAGED = {"bcachefs", "zfs"}
 # Names of blkid(8) that differ from those of fslab.
 CALLED = {"ntfs3": "ntfs"}
+DEAD, DEAD_S = os.strerror(errno.ENOTCONN), 60.0
 
 
 def made(name: str, image: Path, size_bytes: int, options: str = "") -> proc.Completed:
     with image.open("wb") as file:
         file.truncate(size_bytes)
     argv = REGISTRY.get(name).mkfs_argv(options, str(image), discard=False)
-    return proc.run(argv, check=False)
+    ends = time.monotonic() + DEAD_S
+    while True:
+        done = proc.run(argv, check=False)
+        # mkfs.btrfs reads the image of each mounted loop device, also if another test has just killed its disk.
+        if DEAD not in done.stderr or time.monotonic() > ends:
+            return done
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("name", sorted(set(REGISTRY.names()) - NOT_PACKAGED))
