@@ -109,7 +109,7 @@ def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[st
         agree=lambda _: None, wipe=wipe
     )  # the user agreed to its commands before
     launch.create(campaign, store, conditions)
-    launch.run(campaign, store, observer, conditions, budget_s=None, new=True)
+    launch.run(campaign, store, observer, conditions, new=True)
 
 
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:

@@ -47,8 +47,7 @@ def run(
     conditions = _conditions(wipe, allow_commands=allow_commands)
     path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
     made = create(loaded, path, store.store, conditions, budget_s=budget_s, name=name, note=note)
-    limit_s = made.settings["budget_s"]
-    launch.run(made, store.store, observer or Observer(), conditions, budget_s=limit_s, new=True)
+    launch.run(made, store.store, observer or Observer(), conditions, new=True)
     return store.campaign(made.id)
 
 
@@ -72,8 +71,7 @@ def resume(
     cleanup.clean_all()
     conditions = _conditions(wipe, allow_commands=allow_commands)
     found = resumable(store.store, campaign, conditions, trials=trials, max_trials=max_trials)
-    limit_s = budget_s or found.settings.get("budget_s")
-    launch.run(found, store.store, observer or Observer(), conditions, budget_s=limit_s, new=False)
+    launch.run(found, store.store, observer or Observer(), conditions, budget_s=budget_s, new=False)
     return store.campaign(found.id)
 
 

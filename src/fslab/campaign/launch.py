@@ -170,12 +170,16 @@ def run(
     observer: Observer,
     conditions: RunConditions,
     *,
-    budget_s: float | None,
+    budget_s: float | None = None,
     new: bool,
 ) -> CampaignStatus:
-    """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check."""
+    """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check.
+
+    ``budget_s`` None: the campaign's budget, as a whole, whatever earlier runs spent.
+    """
+    limit_s = campaign.settings.get("budget_s") if budget_s is None else budget_s
     try:
-        return campaigns.run_campaign(campaign, store, observer, budget_s=budget_s, wipe=conditions.wipe)
+        return campaigns.run_campaign(campaign, store, observer, budget_s=limit_s, wipe=conditions.wipe)
     except (BusyError, UnsafeError):
         if new and not store.count(campaign.id):
             store.delete_campaign(campaign.id)

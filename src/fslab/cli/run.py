@@ -136,7 +136,6 @@ def run(
             campaign = running.create(
                 loaded, path, opened, conditions, budget_s=limit_s, name=name, note=note
             )
-        limit_s = limit_s or campaign.settings.get("budget_s")
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         with shown:
             running.run_trials(campaign, opened, shown, conditions, budget_s=limit_s, new=not resume)

@@ -66,8 +66,7 @@ def measure(request: MeasuringRequest) -> None:
             launch.check_resumable(campaign, store, conditions)
         else:
             launch.create(campaign, store, conditions)
-        limit_s = campaign.settings["budget_s"]
-        launch.run(campaign, store, _NotePrinter(), conditions, budget_s=limit_s, new=not known)
+        launch.run(campaign, store, _NotePrinter(), conditions, new=not known)
 
 
 def _new(assignment: Assignment, study: Study) -> Campaign:
