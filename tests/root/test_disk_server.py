@@ -194,6 +194,37 @@ def test_a_snapshot_is_the_disk(serve: Any, tmp_path: Path) -> None:
     assert image[100 * 4096 : 100 * 4096 + 5001] == b"x" * 5000 + b"\0"
 
 
+@pytest.mark.parametrize("options", [[], ["--profile", "hdd-7200"]])
+def test_kept_contents_come_back_on_a_disk_like_new(serve: Any, options: list[str]) -> None:
+    server = serve("--memory", str(2 * MIB), *options)
+    server.ask("pace", real=False)
+    with server.disk.open("r+b", buffering=0) as disk:
+        os.pwrite(disk.fileno(), b"a" * MIB, MIB)
+        assert server.ask("keep", name="made")["bytes"] == MIB
+        os.pwrite(disk.fileno(), b"b" * MIB, 0)
+        os.pwrite(disk.fileno(), b"b" * 4096, MIB)
+        for _ in range(2):
+            server.ask("restore", name="made")
+            statistics = server.ask("statistics")
+            assert statistics["operations"]["write"]["requests"] == 0
+            assert statistics["stored_bytes"] == statistics["kept_bytes"] == MIB
+            assert os.pread(disk.fileno(), 2 * MIB, 0) == bytes(MIB) + b"a" * MIB
+            os.pwrite(disk.fileno(), b"c" * MIB, MIB)
+        os.pwrite(disk.fileno(), b"d" * MIB, 0)
+        assert "this is full" in server.ask("keep", name="second")["error"]
+        assert server.ask("keep", name="made")["bytes"] == 2 * MIB
+        server.ask("forget", name="made")
+        server.ask("forget", name="made")
+        assert "nothing is kept" in server.ask("restore", name="made")["error"]
+        assert os.pread(disk.fileno(), MIB, 0) == b"d" * MIB, "a refused request changes nothing"
+
+
+@pytest.mark.parametrize("profile", ["ssd-sata", "hdd-smr"])
+def test_contents_are_not_kept_where_earlier_writes_determine_the_speed(serve: Any, profile: str) -> None:
+    server = serve("--profile", profile)
+    assert "depends on what was written" in server.ask("keep", name="made")["error"]
+
+
 def test_the_lifeline(serve: Any, tmp_path: Path) -> None:
     reader, writer = os.pipe()
     argv = [str(BINARY), "serve", str(tmp_path / "fslab-disk"), "--control", str(tmp_path / "control")]

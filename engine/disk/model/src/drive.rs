@@ -82,6 +82,11 @@ pub trait Drive: Send {
         false
     }
 
+    /// Return whether its speed depends on what was written before, so that its state is more than its contents.
+    fn remembers(&self) -> bool {
+        false
+    }
+
     /// Return the time of the next event if no further request arrives.
     fn next_event(&self) -> Option<Nanos>;
 

@@ -58,6 +58,11 @@ pub fn build(name: Option<&str>, setup: &Setup) -> Option<Built> {
     Some(Built { drive, cache, fastest: Some(Ssd::fastest(profile)) })
 }
 
+/// Return whether the model of this name can have a disk of `bytes` bytes; true for unknown names.
+pub fn fits(name: &str, bytes: u64) -> bool {
+    ssd::PROFILES.iter().find(|profile| profile.name == name).is_none_or(|profile| ssd::fits(profile, bytes))
+}
+
 /// Return the names of all profiles.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let hdds = hdd::PROFILES.iter().map(|profile| profile.name);

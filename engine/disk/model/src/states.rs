@@ -135,7 +135,7 @@ impl Crash {
         let (mut decided, mut keep, mut lost) = (u64::MAX, whole, !whole);
         for (range, bytes) in self.parts(row, SECTOR) {
             let offset = range.start;
-            if unit != u64::MAX && row.op == Op::Write && offset / unit != decided {
+            if unit != u64::MAX && offset / unit != decided {
                 decided = offset / unit;
                 keep = coin.next_u64() & 1 == 0;
                 lost |= !keep;
@@ -269,6 +269,19 @@ mod tests {
         left[..10].fill(0);
         left[PAGE - 5..].fill(0);
         assert_eq!(page[&9].as_ref(), left);
+    }
+
+    #[test]
+    fn a_torn_discard_is_there_in_part() {
+        let base: Pages = (0..8).map(|page| (page, vec![99; PAGE].into_boxed_slice())).collect();
+        let (id, submitted, completed, data, epoch, phase, flags) = (1, 1, 2, NO_DATA, 0, 0, 0);
+        let (op, offset, length) = (Op::Discard, 0, 8 * 4096);
+        let row = Record { id, submitted, completed, offset, data, length, epoch, phase, op, flags };
+        let mut crash = Crash::new(base, vec![Some(row)], Vec::new());
+        let state = crash.state(1, &Fate::Torn(1, 4096));
+        let gone = (0..8).filter(|page| byte(&crash, &state, *page) == 0).count();
+        assert!((1..8).contains(&gone), "{gone} of 8 pages");
+        assert_eq!(state.lost, [0]);
     }
 
     #[test]

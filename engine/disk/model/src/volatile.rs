@@ -115,15 +115,33 @@ impl Volatile {
             if newer {
                 continue;
             }
-            let mask = bits(page, sector, sector + sectors);
-            for layer in &mut self.layers {
-                let Some(saved) = layer.pages.get_mut(&page) else { continue };
-                saved.sectors &= !mask;
-                if saved.sectors == 0 {
-                    layer.pages.remove(&page);
-                } else {
-                    saved.take_current(store, page, mask)?;
-                }
+            self.settle(store, page, bits(page, sector, sector + sectors))?;
+        }
+        Ok(())
+    }
+
+    /// Note that these sectors were discarded, and that the store has no data of them: a power cut does not undo it.
+    pub fn discarded(&mut self, store: &dyn Store, sector: u64, sectors: u64) -> Result<(), Full> {
+        let touched: BTreeSet<u64> = self
+            .layers
+            .iter()
+            .flat_map(|layer| layer.pages.range(pages(sector, sector + sectors)))
+            .map(|(page, _)| *page)
+            .collect();
+        touched
+            .into_iter()
+            .try_for_each(|page| self.settle(store, page, bits(page, sector, sector + sectors)))
+    }
+
+    /// Note that the present contents of these sectors of a page are on the medium.
+    fn settle(&mut self, store: &dyn Store, page: u64, mask: u8) -> Result<(), Full> {
+        for layer in &mut self.layers {
+            let Some(saved) = layer.pages.get_mut(&page) else { continue };
+            saved.sectors &= !mask;
+            if saved.sectors == 0 {
+                layer.pages.remove(&page);
+            } else {
+                saved.take_current(store, page, mask)?;
             }
         }
         Ok(())

@@ -114,3 +114,24 @@ proptest! {
         prop_assert_eq!(volatile.bytes(), 0);
     }
 }
+
+#[test]
+fn a_cut_does_not_undo_a_discard() {
+    let (store, mut volatile) = (Memory::new(1 << 20), Volatile::default());
+    let write = |volatile: &mut Volatile, id, sector, sectors: u64, byte| {
+        volatile.before_write(&store, id, sector, sectors).expect("memory");
+        store.write(sector * 512, &vec![byte; usize::try_from(sectors).expect("few") * 512]).expect("room");
+    };
+    write(&mut volatile, 1, 0, 16, 1);
+    volatile.flush_begins(2);
+    volatile.flush_done(2);
+    write(&mut volatile, 3, 0, 16, 3);
+    store.punch(0, 12 * 512).expect("memory");
+    volatile.discarded(&store, 0, 12).expect("memory");
+    write(&mut volatile, 4, 4, 1, 4);
+    assert_eq!(volatile.cut(&store, Unflushed::Lost, false, 0), Ok(5 * 512));
+    let mut found = vec![9; 16 * 512];
+    store.read(0, &mut found).expect("memory");
+    let first: Vec<_> = found.chunks(512).map(|sector| sector[0]).collect();
+    assert_eq!(first, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
+}

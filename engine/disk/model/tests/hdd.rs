@@ -199,3 +199,50 @@ fn sequential_reads_keep_pace_with_the_host_whenever_it_asks() {
         }
     }
 }
+
+/// Submit requests at these times in milliseconds. Returns the time in milliseconds at which each was answered.
+fn answered(drive: &mut Hdd, requests: &[(u64, Op, u64)]) -> Vec<u64> {
+    let mut done = vec![0; requests.len()];
+    let mut events = Vec::new();
+    for (id, (at, op, sector)) in requests.iter().enumerate() {
+        let (id, sectors) = (id as u64, if *op == Op::Flush { 0 } else { 8 });
+        drive.submit(at * 1_000_000, &Request { id, op: *op, sector: *sector, sectors });
+    }
+    drive.advance(10 * SECOND, &mut events);
+    for event in events {
+        if let Event::Done { id, at } = event {
+            done[usize::try_from(id).expect("few")] = at / 1_000_000;
+        }
+    }
+    done
+}
+
+#[test]
+fn a_flush_of_a_protected_cache_has_nothing_to_do() {
+    let far = TB / 512 / 2 / 8 * 8;
+    let requests = [(0, Op::Write, far), (0, Op::Write, 8), (1, Op::Flush, 0), (1, Op::Write, 800)];
+    let protected = answered(&mut drive("hdd-7200", Cache::Protected), &requests);
+    assert!(protected.iter().all(|at| *at <= 1), "{protected:?}");
+    let volatile = answered(&mut drive("hdd-7200", Cache::Volatile), &requests);
+    assert!(volatile[2] > 5, "{volatile:?}");
+}
+
+#[test]
+fn data_that_is_written_again_while_it_goes_back_is_not_on_the_medium_yet() {
+    let mut once = drive("hdd-7200", Cache::Volatile);
+    answered(&mut once, &[(0, Op::Write, 8000), (1, Op::Flush, 0)]);
+    let mut twice = drive("hdd-7200", Cache::Volatile);
+    let mut events = Vec::new();
+    for (id, at) in [(0, 0), (1, 1)] {
+        twice.submit(at * 1_000_000, &Request { id, op: Op::Write, sector: 8000, sectors: 8 });
+    }
+    twice.submit(1_100_000, &Request { id: 2, op: Op::Flush, sector: 0, sectors: 0 });
+    twice.advance(10 * SECOND, &mut events);
+    let newest = |id| Event::Persisted { sector: 8000, sectors: 8, id };
+    let place = |wanted: Event| events.iter().position(|event| *event == wanted);
+    let flushed = events.iter().position(|event| matches!(event, Event::Done { id: 2, .. }));
+    assert!(place(newest(0)) < place(newest(1)), "{events:?}");
+    assert!(place(newest(1)).is_some() && place(newest(1)) < flushed, "{events:?}");
+    let writes = |drive: &Hdd| drive.report()["media_writes"].clone();
+    assert_eq!((writes(&once), writes(&twice)), (1.into(), 2.into()));
+}

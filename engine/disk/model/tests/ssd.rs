@@ -287,3 +287,27 @@ fn looking_ahead_changes_no_time() {
     let (plain, ahead) = (median_looking_ahead(0), median_looking_ahead(30_000));
     assert!(plain.abs_diff(ahead) <= plain / 50, "{plain} and {ahead} ns");
 }
+
+#[test]
+fn a_disk_whose_map_has_too_few_numbers_is_refused() {
+    let name = "ssd-nvme-dc";
+    assert!(fslab_disk_model::profile::fits(name, 12 << 40));
+    assert!(!fslab_disk_model::profile::fits(name, 15_360_000_000_000));
+    assert!(!fslab_disk_model::profile::fits(name, 1 << 50));
+    assert!(fslab_disk_model::profile::fits("hdd-7200", 1 << 50));
+}
+
+#[test]
+fn an_idle_disk_empties_its_fast_cache_although_pages_wait_for_a_full_unit() {
+    let mut drive = new("ssd-sata", false);
+    let mut events = Vec::new();
+    for id in 0..65 {
+        drive.submit(0, &Request { id, op: Op::Write, sector: id * 8, sectors: 8 });
+    }
+    drive.advance(1_000_000_000, &mut events);
+    let fast = |drive: &Ssd| drive.report()["slc_bytes"].as_u64().expect("a number");
+    assert!(fast(&drive) > 0);
+    drive.advance(61_000_000_000, &mut events);
+    drive.submit(61_000_000_000, &Request { id: 99, op: Op::Read, sector: 0, sectors: 8 });
+    assert_eq!(fast(&drive), 0);
+}

@@ -6,7 +6,7 @@ use std::io::{BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -15,9 +15,11 @@ use fslab_disk_model::fault::{Effect, Rule};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::core::Core;
 use crate::device::Device;
 use crate::gate::Cut;
 use crate::guest::Guest;
+use crate::kept::{Kept, copy_pages};
 use crate::recorder::Recorder;
 use crate::timed::Waiting;
 use crate::{calibrate, direct, lines, sys};
@@ -55,6 +57,15 @@ enum Verb {
         #[serde(default)]
         data: bool,
     },
+    Keep {
+        name: String,
+    },
+    Restore {
+        name: String,
+    },
+    Forget {
+        name: String,
+    },
     Clear,
     Pace {
         real: bool,
@@ -74,6 +85,7 @@ pub(crate) struct Control {
     pub(crate) device: Arc<Device>,
     pub(crate) waiting: Waiting,
     pub(crate) fastest: Option<u64>,
+    pub(crate) kept: Mutex<Kept>,
     pub(crate) memory_limit: Option<u64>,
     pub(crate) shutdown: std::os::fd::OwnedFd,
 }
@@ -164,6 +176,12 @@ impl Control {
             Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
             Verb::Calibrate { path } => self.calibrate(&path)?,
             Verb::Reset { data } => self.reset(data)?,
+            Verb::Keep { name } => json!({"bytes": self.keep(name)?}),
+            Verb::Restore { name } => self.restore(&name)?,
+            Verb::Forget { name } => {
+                self.kept().forget(&name);
+                json!({})
+            }
             Verb::Offer { socket, serial } => {
                 if !device.timed {
                     bail!("without deadlines no guest can be served: start the server with --timed");
@@ -191,6 +209,9 @@ impl Control {
         if !(0.0..=1.0).contains(&rule.probability) {
             bail!("probability {} of a fault must be between 0 and 1", rule.probability);
         }
+        if rule.effect == Effect::Latent && rule.probability < 1.0 {
+            bail!("'latent' has no probability: all of its sectors fail until they are written");
+        }
         let mut core = self.device.core();
         let id = core.gate.faults.arm(rule);
         self.device.look_again(&core);
@@ -215,6 +236,7 @@ impl Control {
             "operations": device.counters.report(device.timed.then_some(&core.service)),
             "late_ns": crate::statistics::summary(&core.late),
             "stored_bytes": device.store.occupied(),
+            "kept_bytes": self.kept().bytes(),
             "memory_limit_bytes": self.memory_limit,
             "no_space": device.counters.no_space.load(std::sync::atomic::Ordering::Relaxed),
             "unflushed_bytes": core.exposed(),
@@ -256,14 +278,53 @@ impl Control {
     }
 
     fn reset(&self, data: bool) -> anyhow::Result<Value> {
-        let mut core = self.device.core();
-        if core.busy() {
-            bail!("requests are in flight: unmount the file system first");
-        }
+        let mut core = self.idle()?;
+        self.renew(&mut core, data)?;
+        Ok(json!({}))
+    }
+
+    fn renew(&self, core: &mut Core, data: bool) -> anyhow::Result<()> {
         core.reset(&self.device).context("cannot empty the log")?;
         if data && self.device.store.punch(0, self.device.size).is_err() {
             bail!("cannot empty the backing file");
         }
+        Ok(())
+    }
+
+    fn keep(&self, name: String) -> anyhow::Result<u64> {
+        let core = self.device.core(); // writes change the contents when they arrive, so these are consistent
+        if core.drive.remembers() {
+            bail!(
+                "the speed of this drive depends on what was written before, so its contents are not its state"
+            );
+        }
+        let Ok(bytes) = self.kept().keep(name, &*self.device.store) else {
+            bail!("kept contents may take as much memory as the disk's own, and this is full");
+        };
+        Ok(bytes)
+    }
+
+    fn restore(&self, name: &str) -> anyhow::Result<Value> {
+        let (mut core, kept) = (self.idle()?, self.kept());
+        let copy = kept.get(name).with_context(|| format!("nothing is kept as '{name}'"))?;
+        self.renew(&mut core, true)?;
+        if copy_pages(copy, &*self.device.store).is_err() {
+            bail!("cannot write the backing file");
+        }
         Ok(json!({}))
+    }
+
+    /// Return the core if no request is in flight.
+    fn idle(&self) -> anyhow::Result<MutexGuard<'_, Core>> {
+        let core = self.device.core();
+        if core.busy() {
+            bail!("requests are in flight: unmount the file system first");
+        }
+        Ok(core)
+    }
+
+    /// Return the kept contents. The core must be locked before them, if both are.
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

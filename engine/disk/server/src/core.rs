@@ -31,8 +31,7 @@ pub(crate) struct Core {
     /// Round-trip time between client and server, in real nanoseconds.
     pub(crate) round_trip: u64,
     pub(crate) fidelity: Value,
-    /// Whether drive time follows real time. If not, it skips to the next event whenever there is no request to
-    /// process.
+    /// Whether drive time follows real time. If not, it skips to the next event whenever the host waits for a request.
     pub(crate) paced: bool,
     /// Whether the serving thread has a real-time priority.
     pub(crate) realtime: bool,
@@ -117,14 +116,14 @@ impl Core {
             fate,
             error: fate.error.then_some(libc::EIO),
         };
-        self.apply(device, &mut pending, data);
+        let zeros = matches!(io, Io::Zero { .. });
+        self.apply(device, &mut pending, data, zeros);
         let at_once = fate.ignored;
         self.pending.insert(request.id, pending);
         if at_once {
             self.finish(device, request.id, self.time);
         } else {
-            let zeros = matches!(io, Io::Zero { .. }) && self.drive.writes_zeros();
-            let op = if zeros { Op::Write } else { request.op };
+            let op = if zeros && self.drive.writes_zeros() { Op::Write } else { request.op };
             self.drive.submit(self.time, &Request { op, ..request });
         }
     }
@@ -137,8 +136,9 @@ impl Core {
         self.replies.push(Reply::Failed { unique, error: libc::EIO });
     }
 
-    /// Change the contents on arrival. The previous contents are saved for a power cut.
-    fn apply(&mut self, device: &Device, pending: &mut Pending, data: &[u8]) {
+    /// Change the contents on arrival. The previous contents are saved for a power cut, unless they are discarded: a
+    /// discard takes effect at once. `zeros`: it writes zeros, which a flush makes durable, like other writes.
+    fn apply(&mut self, device: &Device, pending: &mut Pending, data: &[u8], zeros: bool) {
         if pending.error.is_some() || pending.fate.ignored {
             return;
         }
@@ -156,7 +156,17 @@ impl Core {
                 self.volatile.flush_begins(request.id);
                 None
             }
-            Op::Discard => device.store.punch(pending.offset, pending.length).err().map(|_| libc::EIO),
+            Op::Discard => {
+                let (store, id) = (&*device.store, request.id);
+                let (sector, sectors) = (request.sector, request.sectors);
+                let saved =
+                    if zeros { self.volatile.before_write(store, id, sector, sectors) } else { Ok(()) };
+                let done = saved.and_then(|()| store.punch(pending.offset, pending.length));
+                let done = done.and_then(|()| {
+                    if zeros { Ok(()) } else { self.volatile.discarded(store, sector, sectors) }
+                });
+                done.err().map(|_| libc::EIO)
+            }
         };
     }
 
@@ -237,9 +247,12 @@ impl Core {
         [self.drive.next_event(), delayed, self.gate.cut_at].into_iter().flatten().min()
     }
 
-    /// Skip to the next event if time is not paced. Returns false if it is paced, or if no event is due.
+    /// Skip to the next event if time is not paced and the host waits for a request. Returns false if it does not skip.
+    ///
+    /// While the host computes, the drive has no more time than it would have in real time: otherwise a drive that
+    /// tidies up when it is idle would do so in each pause.
     pub(crate) fn skip(&mut self) -> bool {
-        let Some(at) = self.due().filter(|_| !self.paced) else { return false };
+        let Some(at) = self.due().filter(|_| !self.paced && self.busy()) else { return false };
         self.clock.skip_to(at);
         true
     }

@@ -49,6 +49,8 @@ struct Connected {
     enabled: bool,
     /// Unanswered requests. Numbers are never reused, so a late answer finds no request.
     waiting: HashMap<u64, Chain>,
+    /// Whether the queue may have requests for which no kick is to come, because not all were taken.
+    more: bool,
     next: u64,
 }
 
@@ -95,23 +97,30 @@ impl Guest {
         let mut found = Vec::new();
         let mut connected = self.connected();
         let Some(kick) = connected.kick.clone().filter(|_| connected.enabled) else { return false };
-        if sys::read(kick.as_fd(), &mut [0; 8]).is_err() {
+        if !connected.more && sys::read(kick.as_fd(), &mut [0; 8]).is_err() {
             return false; // no new request
         }
-        while let Some((chain, asked)) = connected.pop(device.size) {
+        let mut taken = 0;
+        // At most one queue at a time, and in flight: a guest that goes on sending must not stop everything else.
+        connected.more = loop {
+            if taken == QUEUE_SIZE || connected.waiting.len() >= usize::from(QUEUE_SIZE) {
+                break true;
+            }
+            let Some((chain, asked)) = connected.pop(device.size) else { break false };
+            taken += 1;
             match asked {
                 Ok(Asked::Io(io, data)) => found.push((connected.wait(chain), io, data)),
                 Ok(Asked::Id) => connected.finish(&chain, Status::Ok, &virtio::identity(&self.serial)),
                 Ok(Asked::Answer(status)) => connected.finish(&chain, status, &[]),
                 Err(_) => connected.finish(&chain, Status::Failed, &[]),
             }
-        }
+        };
         drop(connected);
         let mut core = device.core();
         for (unique, io, data) in found {
             core.submit(device, unique, io, &data);
         }
-        true
+        taken > 0
     }
 
     /// Send a reply. It is dropped if the guest has disconnected.
@@ -191,6 +200,7 @@ impl Connected {
             back: None,
             enabled: false,
             waiting: HashMap::new(),
+            more: false,
             next,
         })
     }
@@ -250,6 +260,7 @@ impl Connected {
         self.kick = None;
         self.call = None;
         self.waiting.clear();
+        self.more = false;
     }
 
     /// Return the next chain and its request.

@@ -15,6 +15,7 @@ mod file_store;
 mod fuse;
 mod gate;
 mod guest;
+mod kept;
 mod life;
 mod lines;
 mod little_endian;

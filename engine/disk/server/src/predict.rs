@@ -67,6 +67,12 @@ pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
     if options.size > LARGEST_DISK {
         bail!("size {} is larger than 1 PiB", options.size);
     }
+    if !profile::fits(&options.profile, options.size) {
+        bail!(
+            "size {} is too large for the model of an SSD, whose map has 2^32 pages of 4 KiB",
+            options.size
+        );
+    }
     let last = options.start.checked_add(options.block);
     if options.block == 0
         || options.block % 512 != 0

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::{fs, io, thread};
 
@@ -24,6 +24,7 @@ use crate::core::Core;
 use crate::device::Device;
 use crate::file_store::FileStore;
 use crate::fuse::Connection;
+use crate::kept::Kept;
 use crate::options::Serve;
 use crate::recorder::Recorder;
 use crate::timed::{self, Waiting};
@@ -45,6 +46,12 @@ pub(crate) fn serve(options: &Serve) -> anyhow::Result<()> {
 fn check(options: &Serve) -> anyhow::Result<()> {
     if options.size == 0 || options.size % 4096 != 0 || options.size > LARGEST_DISK {
         bail!("size {} must be a multiple of 4096 bytes, at most 1 PiB", options.size);
+    }
+    if options.profile.as_ref().is_some_and(|name| !profile::fits(name, options.size)) {
+        bail!(
+            "size {} is too large for the model of an SSD, whose map has 2^32 pages of 4 KiB",
+            options.size
+        );
     }
     if !(options.speed.is_finite() && options.speed > 0.0) {
         bail!("speed {} must be greater than 0", options.speed);
@@ -229,6 +236,7 @@ fn ready(
         device: Arc::clone(device),
         waiting,
         fastest,
+        kept: Mutex::new(Kept::new(options.memory.unwrap_or(options.size))),
         memory_limit: options.file.is_none().then_some(options.memory.unwrap_or(options.size)),
         shutdown: shutdown.try_clone()?,
     });

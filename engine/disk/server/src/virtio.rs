@@ -94,6 +94,7 @@ where
         return Err(io::Error::other("the guest's request has no room for a status byte"));
     }
     let io = match kind {
+        0 | 1 if length == 0 => return Ok(Asked::Answer(Status::Ok)), // the models have no empty requests
         0 | 1 if length > MAX_BYTES as u64 || length % SECTOR != 0 || !inside(length) => return Ok(failed()),
         0 => Io::Read { offset: offset.unwrap_or(0), length: u32::try_from(length).unwrap_or(0) },
         1 => {
@@ -112,6 +113,7 @@ where
                 u64::from(u32_at(&range, 8).unwrap_or(0)) * SECTOR,
             );
             match at.filter(|at| at.checked_add(length).is_some_and(|end| end <= size)) {
+                Some(_) if length == 0 => return Ok(Asked::Answer(Status::Ok)),
                 Some(offset) if kind == 11 => Io::Discard { offset, length },
                 Some(offset) => Io::Zero { offset, length },
                 None => return Ok(failed()),

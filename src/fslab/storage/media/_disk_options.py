@@ -13,6 +13,7 @@ from fslab.storage.media import _faults, _profiles
 from fslab.units import SomeSize, parse_size
 
 SECTOR_BYTES = 4096
+SSD_MOST_BYTES = 15 << 40  # the model numbers its flash pages with 32 bits: 16 TiB, less rounding
 
 
 class WriteCache(StrEnum):
@@ -111,6 +112,8 @@ class VirtualOptions(media.MediumOptions):
     def _together(self) -> VirtualOptions:
         if self.steady and self.kind != "ssd":
             raise ValueError(f"'steady' needs the profile of an SSD; '{self.profile}' is not one")
+        if self.kind == "ssd" and parse_size(self.size) * (1 + self.figures["spare"]) > SSD_MOST_BYTES:
+            raise ValueError(f"'size' {self.size}: an SSD with its spare flash has at most 15t")
         if self.cache_size is not None and (self.kind != "hdd" or self.cache is WriteCache.NONE):
             raise ValueError("'cache_size' needs a hard disk with a write cache")
         return self

@@ -32,6 +32,10 @@ def _fault(words: list[str]) -> dict[str, Any]:
             raise ValueError(f"fault '{effect}': '{pair}': {error}") from error
     if (effect == "stuck") != ("delay_ns" in fault):
         raise ValueError(f"fault '{effect}' {'needs a' if effect == 'stuck' else 'has no'} 'delay'")
+    if effect == "latent" and "probability" in fault:
+        raise ValueError(
+            "fault 'latent' has no 'probability': all of its sectors fail until they are written"
+        )
     if fault.get("end", 1) <= fault.get("start", 0):
         raise ValueError(f"fault '{effect}': 'end' must be greater than 'start'")
     return fault

@@ -145,6 +145,8 @@ impl Hdd {
         let ready = from + self.command_time();
         match request.op {
             Op::Discard => self.done.push(Reverse((ready, request.id))),
+            // What a protected cache has is safe already.
+            Op::Flush if self.cache == Cache::Protected => self.done.push(Reverse((ready, request.id))),
             Op::Flush if self.dirty.sectors() == 0 && self.queue.is_empty() && self.doing.is_none() => {
                 self.done.push(Reverse((ready, request.id)));
             }
@@ -303,7 +305,11 @@ impl Hdd {
             }
             Doing::WriteBack { sector, end, id } => {
                 self.at = at;
-                self.dirty.remove(sector, end);
+                for (start, stop, written) in self.dirty.within(sector, end) {
+                    if written <= id {
+                        self.dirty.remove(start, stop); // what the host wrote meanwhile is not on the medium
+                    }
+                }
                 if self.cache == Cache::Volatile {
                     self.persist(sector, end - sector, id);
                 }

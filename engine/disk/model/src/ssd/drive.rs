@@ -83,7 +83,24 @@ pub struct Ssd {
     ended: Vec<(Nanos, Program)>,
 }
 
+/// Return whether the map can number all flash pages of a disk of this size.
+pub fn fits(profile: &Profile, bytes: u64) -> bool {
+    if bytes < PAGE as u64 {
+        return true; // has no pages to number
+    }
+    let (_, blocks, block) = layout(profile, bytes);
+    let pages = u64::from(profile.dies).checked_mul(blocks).and_then(|all| all.checked_mul(block));
+    pages.is_some_and(|pages| pages < u64::from(u32::MAX))
+}
+
 fn shape(profile: &Profile, bytes: u64) -> Shape {
+    let (pages, blocks, block) = layout(profile, bytes);
+    let number = |value: u64| u32::try_from(value).expect("bug: a disk is not that large");
+    Shape { pages, dies: profile.dies, blocks: number(blocks), block_pages: number(block) }
+}
+
+/// Return the pages of the disk, the blocks of a die and the pages of a block.
+fn layout(profile: &Profile, bytes: u64) -> (u64, u64, u64) {
     let pages = bytes / PAGE as u64;
     let dies = u64::from(profile.dies);
     let raw = whole(pages as f64 * (1.0 + profile.spare)).div_ceil(dies);
@@ -91,8 +108,7 @@ fn shape(profile: &Profile, bytes: u64) -> Shape {
     // 256 blocks per die for any disk size: garbage collection depends on shares, not on sizes
     let block = raw.div_ceil(256).next_multiple_of(unit);
     let blocks = raw.div_ceil(block).max(pages.div_ceil(dies).div_ceil(block) + 6);
-    let number = |value: u64| u32::try_from(value).expect("bug: a disk is not that large");
-    Shape { pages, dies: profile.dies, blocks: number(blocks), block_pages: number(block) }
+    (pages, blocks, block)
 }
 
 impl Ssd {
@@ -222,7 +238,8 @@ impl Ssd {
 
     /// Account for idle time until `now`: idle dies move data from the SLC cache to its final location.
     fn fold(&mut self, now: Nanos) {
-        if self.active == 0 && self.used == 0 && now > self.idle_since {
+        // Pages that wait for a full unit do not keep the dies busy.
+        if self.active == 0 && self.used == self.open.len() && now > self.idle_since {
             let time = (self.profile.program_us + self.profile.read_us) * 1e3;
             let rate = f64::from(self.profile.dies) * self.unit() as f64 / time;
             let moved = whole((now - self.idle_since) as f64 * rate).min(self.slc.0);

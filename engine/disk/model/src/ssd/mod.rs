@@ -6,6 +6,6 @@ mod flash;
 mod ftl;
 mod profiles;
 
-pub use drive::Ssd;
+pub use drive::{Ssd, fits};
 pub use ftl::{Collection, Ftl, Shape};
 pub use profiles::{PROFILES, Profile};

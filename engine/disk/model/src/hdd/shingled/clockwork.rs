@@ -21,6 +21,10 @@ impl Drive for Shingled {
         true
     }
 
+    fn remembers(&self) -> bool {
+        true
+    }
+
     fn next_event(&self) -> Option<Nanos> {
         let early = (!self.early.is_empty()).then_some(self.now);
         [self.disk.next_event(), self.idle(), early].into_iter().flatten().min()

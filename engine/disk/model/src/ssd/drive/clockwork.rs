@@ -18,6 +18,10 @@ impl Drive for Ssd {
         self.admit(now);
     }
 
+    fn remembers(&self) -> bool {
+        true
+    }
+
     fn next_event(&self) -> Option<Nanos> {
         let done = self.done.peek().map(|Reverse((at, _))| *at);
         let ready = (!self.ready.is_empty()).then_some(self.now);
