@@ -11,6 +11,7 @@ use super::schedule::{Due, Schedule};
 use fslab_engine::document::Warning;
 use fslab_engine::error::{Context, Error, Result};
 use fslab_engine::measure::clock::{now_ns, seconds};
+use fslab_engine::measure::cpu::CpuTime;
 use fslab_engine::room::{self, Need, Watch};
 use fslab_engine::{stop, sys};
 
@@ -32,6 +33,10 @@ pub(crate) struct Execution<'a> {
     running: Option<Running>,
     watch: Option<Watch>,
     cleared: u64,
+    /// CPU time of the process when the threads started.
+    cpu_started: CpuTime,
+    /// CPU time between the start of the threads and the last reset of the statistics: it belongs to no result.
+    cpu_cleared: CpuTime,
     /// Whether a `sleep`, `warmup` or `system` was executed since the threads started or the statistics were reset.
     /// What the threads did in that time does not belong to a run.
     worked: bool,
@@ -57,6 +62,8 @@ impl<'a> Execution<'a> {
             running: None,
             watch: None,
             cleared: 0,
+            cpu_started: CpuTime::default(),
+            cpu_cleared: CpuTime::default(),
             worked: false,
             report: Report::default(),
         }
@@ -194,6 +201,7 @@ impl<'a> Execution<'a> {
             );
         }
         (self.cleared, self.worked) = (running.started, false);
+        (self.cpu_started, self.cpu_cleared) = (CpuTime::of_this_process(), CpuTime::default());
         self.running = Some(running);
         Ok(())
     }
@@ -202,6 +210,7 @@ impl<'a> Execution<'a> {
         if let Some(running) = &self.running {
             running.shared.statistics.clear();
             (self.cleared, self.worked) = (now_ns(), false);
+            self.cpu_cleared = CpuTime::of_this_process() - self.cpu_started;
         }
     }
 
@@ -273,8 +282,7 @@ impl<'a> Execution<'a> {
             self.say(text);
         }
         let first = finished.iter().copied().min().unwrap_or(last);
-        let cpu =
-            worked.iter().fold(fslab_engine::measure::cpu::CpuTime::default(), |sum, one| sum + one.cpu);
+        let cpu = worked.iter().fold(CpuTime::default(), |sum, one| sum + one.cpu) - self.cpu_cleared;
         let first_seconds = seconds(first - self.cleared);
         self.report.results.push(RunResult { measured, ended, first_seconds, sync_seconds, cpu });
         Ok(())

@@ -46,13 +46,23 @@ pub struct WorkSet {
     open: Vec<OwnedFd>,
 }
 
+/// Check that a work directory of an earlier run belongs to this user. Another one could have made links of its files,
+/// and `chmod` follows them.
+fn own(directory: &OwnedFd, path: &Path) -> Result<()> {
+    let owner = rustix::fs::fstat(directory).context("stat", || path)?.st_uid;
+    if owner == rustix::process::geteuid().as_raw() {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("{} belongs to another user: remove it first", path.display())))
+}
+
 impl WorkSet {
     /// Create the work directory `name` in `directory`, including its subdirectories, if `make` is set; otherwise open
     /// it.
     ///
     /// # Errors
     /// Kind `exists` if `make` is set and the directory exists; `not_found` if `make` is not set and it does not exist;
-    /// `invalid` for an invalid shape.
+    /// `invalid` for an invalid shape, or for a directory of another user.
     pub fn new(directory: &Path, name: &'static str, shape: Shape, make: bool) -> Result<Self> {
         shape.check()?;
         let path = directory.join(name);
@@ -62,6 +72,9 @@ impl WorkSet {
         }
         let target = Target::beneath(parent, Path::new(name), path.clone())?;
         let descriptor = target.open()?;
+        if !make {
+            own(&descriptor, &path)?;
+        }
         let mut set = Self { shape, target, path, descriptor, open: Vec::new() };
         let made = if make { set.make_directories() } else { Ok(()) };
         if let Err(error) = made.and_then(|()| set.open_directories()) {

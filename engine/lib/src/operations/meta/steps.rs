@@ -165,7 +165,7 @@ fn stat(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
 }
 
 /// Change the permissions by name. `fchmodat` follows symbolic links, and has no flag to prevent that before Linux 6.6.
-/// This is safe here, because create made the file with `O_EXCL` in a directory of its own.
+/// This is safe here: the work directory belongs to this user, and create made the file in it with `O_EXCL`.
 fn chmod(recorder: &mut Recorder<'_>, file: &File<'_>) -> Result<()> {
     let name = file.name(FILE);
     rustix::fs::chmodat(file.directory, name.as_c_str(), Mode::from_raw_mode(0o640), AtFlags::empty())
