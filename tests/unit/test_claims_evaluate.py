@@ -9,12 +9,17 @@ import pytest
 from tests.unit.claimed import HALF, HALF_975, answer, cell, claim, noisy, parts, steady, trials
 
 from fslab.cell import Cell, MachineSpec
+from fslab.claims.edges import from_edge
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict, OpenReason
+from fslab.claims.parts import within
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import of_claim
 from fslab.claims.words import finding_words
 from fslab.record import Provenance
+from fslab.stats.compare import ComparisonMethod, RatioEstimate
+from fslab.stats.goal import Goal, is_settled
+from fslab.stats.interval import Interval
 from fslab.stats.sequential import Looks, compare_at_look
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
@@ -415,3 +420,47 @@ def test_a_failed_trial_does_not_make_a_look_use_the_level_of_the_one_before() -
 )
 def test_a_claim_is_a_conjunction(verdicts: tuple[ClaimVerdict, ...], whole: ClaimVerdict) -> None:
     assert of_claim(verdicts) is whole
+
+
+def test_a_direction_is_as_unknown_as_the_size_that_implies_it() -> None:
+    """xfs / ext4 is 2, not 3, but on the claimed side. Of btrfs there are two trials: xfs could be the slower one."""
+    of = claim("xfs / ext4 ~ 3 within 10%", "xfs / btrfs ~ 10 within 10%")
+    for values, direction in ((steady(1.0)[:2], ClaimVerdict.OPEN), ([None] * 4, ClaimVerdict.PARTLY)):
+        found = answer(of, [*TWICE, (BTRFS, values)])
+        assert (found.verdict, found.direction) == (ClaimVerdict.DIFFERS, direction)
+
+
+def test_no_look_before_the_first_one_of_the_schedule() -> None:
+    """Cells that begin late have fewer blocks. A look at three and one at five would spend the same error."""
+    looks = Looks(first=5, most=12)
+    early = answer(claim("xfs > ext4"), TWICE, looks=looks)
+    assert (early.verdict, early.findings[0].low, early.findings[0].further) == (ClaimVerdict.OPEN, None, 1)
+    assert "4 common blocks; 5 are needed" in early.words
+    more: list[tuple[Cell, Sequence[float | None]]] = [(each, [*values, values[0]]) for each, values in TWICE]
+    assert answer(claim("xfs > ext4"), more, looks=looks).verdict is ClaimVerdict.REPLICATED
+
+
+def test_a_figure_may_need_independent_trials_too() -> None:
+    """No partner in the same block cancels a drift, so a single figure is more exposed than a ratio."""
+    figure = answer(claim("ext4 >= 95", metric="write_iops"), [(EXT4, noisy(100.0))])
+    assert figure.verdict is ClaimVerdict.REPLICATED
+    assert figure.findings[0].rests_on_independence
+
+
+def test_a_figure_that_is_always_0_is_not_above_0() -> None:
+    values: list[tuple[Cell, Sequence[float | None]]] = [(EXT4, [0.0] * 7)]
+    assert answer(claim("ext4 > 0", metric="write_iops"), values).verdict is ClaimVerdict.DIFFERS
+    assert answer(claim("ext4 < 5", metric="write_iops"), values).verdict is ClaimVerdict.REPLICATED
+
+
+def test_a_part_that_is_open_has_a_forecast_even_if_the_nearer_end_is_excluded() -> None:
+    """An interval from ranks is not symmetric: 1.010 (0.945 to 1.045) excludes 1.05, the nearer end, but not 0.952."""
+    interval = Interval(low=0.945, high=1.045, coverage=0.95)
+    estimate = RatioEstimate(
+        n_a=25, n_b=25, ratio=1.010, interval=interval, p_value=None, reason=None, needed=4,
+        method=ComparisonMethod.SIGNED_RANK, coverage=0.95,
+    )  # fmt: skip
+    shifted = from_edge(within(0.05), estimate)
+    assert shifted.interval is not None
+    assert shifted.interval.low < 1 < shifted.interval.high
+    assert not is_settled(shifted, shifted.differs is True, goal=Goal.DECIDED, precision=0.02)

@@ -110,6 +110,7 @@ def test_a_name_that_is_a_word_of_the_language_is_quoted() -> None:
         ("xfs / ext4 >= two", 15, "expected a figure such as 2, 10% or 4us, not 'two'"),
         ("ext4 ~ xfs", 11, "expected 'within', not the end"),
         ("ext4 ~ xfs within 0%", 19, "'0%' is not a share"),
+        ("ext4 ~ xfs within 10", 19, "'10' is 1000 %: write 10%, or 1000%"),
         ("xfs[threads=4 > ext4", 15, "expected ']', not '>'"),
         ("xfs > ext4 btrfs", 12, "expected the end, or 'for' with a condition, not 'btrfs'"),
         ("ext4 gains more than xfs to threads=4", 26, "expected 'from', not 'to'"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from fslab.claims.effort import Effort
+from tests.unit.claimed import cell, claim, parts
+
+from fslab.claims.effort import Effort, effort_of
+from fslab.claims.model import ClaimVerdict, PartFinding
 from fslab.claims.pursue import Candidate, pursue
 
 COST = {"a": 1.0, "b": 1.0, "c": 10.0}
 
 
-def candidate(claim: str, blocks: dict[str, int], seen: int = 40) -> Candidate:
+def candidate(name: str, blocks: dict[str, int], seen: int = 40) -> Candidate:
     seconds = sum(COST[cell] * more for cell, more in blocks.items())
-    return Candidate(claim=claim, effort=Effort(blocks=blocks, seconds=seconds), blocks=seen)
+    return Candidate(claim=name, effort=Effort(blocks=blocks, seconds=seconds), blocks=seen)
 
 
 def cost(cell: str) -> float:
@@ -64,3 +67,28 @@ def test_time_that_nobody_needs_goes_to_the_likeliest_of_those_given_up() -> Non
     found = pursue(claims, cost, 50.0)
     assert (found.pursued, found.given_up, found.cells) == (["nearly"], ["hopeless"], {"c"})
     assert pursue([candidate("hopeless", {"c": 100})], cost, 50.0).pursued == []
+
+
+def test_a_failing_part_whose_cells_get_no_more_trials_does_not_stand_for_the_claim() -> None:
+    """xfs / btrfs is nearer to a verdict, but btrfs failed too often. xfs / ext4 seems to fail, too."""
+    cells = [cell(name) for name in ("xfs", "ext4", "btrfs")]
+    asked, _ = parts(claim("xfs > ext4, btrfs"), cells)
+
+    def finding(value: float, further: int) -> PartFinding:
+        return PartFinding(
+            what="p",
+            where="w",
+            bound="> 1",
+            verdict=ClaimVerdict.OPEN,
+            value=value,
+            further=further,
+            blocks=4,
+        )
+
+    found = [finding(0.90, 3), finding(0.98, 1)]
+    plain = effort_of(asked, found, lambda _: 1.0, 0.1)
+    assert plain is not None
+    assert set(plain.blocks) == {cells[0].id, cells[2].id}
+    effort = effort_of(asked, found, lambda _: 1.0, 0.1, exhausted=frozenset({cells[2].id}))
+    assert effort is not None
+    assert set(effort.blocks) == {cells[0].id, cells[1].id}

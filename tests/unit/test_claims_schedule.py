@@ -19,6 +19,7 @@ from fslab.cli.progress import look_lines
 from fslab.plan.plan import trial_s
 from fslab.record import Status, TrialRecord
 from fslab.stopping import StoppingRule, Until
+from fslab.store.campaign import RunBudget
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = ("ext4", "xfs", "btrfs")
@@ -227,3 +228,38 @@ def test_progress_tells_what_is_open() -> None:
     assert lines[0] == "claims: 0 of 1 decided, 1 open"
     assert lines[1].startswith("    open: claim 1 (w), xfs ")
     assert "ext4, claimed: > 1" in lines[1]
+
+
+def test_each_look_of_a_resumed_campaign_is_repeated_with_the_budget_of_its_run() -> None:
+    """The second run had a budget of its own, and so has the third. Without that, the third would give up claims that
+    the second has measured, and pay for the trials of the second.
+    """
+    claims = (claim("xfs > ext4", on="w"), claim("ext4 ~ xfs within 2%", on="r", id="2"))
+    first = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0)
+    records: list[TrialRecord] = []
+
+    def run(schedule: Schedule, until: int) -> None:
+        while len(records) < min(until, len(schedule.trials)):
+            block, each = schedule.trials[len(records)]
+            begun = BEGIN + timedelta(seconds=len(records) + (1000 if len(records) >= 18 else 0))
+            records.append(record(each, block, value).model_copy(update={"started": begun}))
+            if len(records) == len(schedule.trials):
+                schedule.look(records)
+
+    run(first, 18)
+    runs = [
+        RunBudget(began=BEGIN, budget_s=20.0),
+        RunBudget(began=BEGIN + timedelta(seconds=900), budget_s=60.0),
+    ]
+    second = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs[:1])
+    resume(second, records, budget_s=60.0)
+    assert second.trials[:18] == first.trials[:18]
+    run(second, 40)
+    assert len(records) == 40
+    third = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs)
+    resume(third, records, budget_s=100.0)
+    assert third.trials == second.trials
+    look = third.look(records + [record(each, block, value) for block, each in third.trials[40:]])
+    assert look is not None
+    assert look.claims is not None
+    assert look.claims.left_s == pytest.approx(100.0 - (len(second.trials) - 40), abs=1.0)

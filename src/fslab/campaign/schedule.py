@@ -21,6 +21,7 @@ from fslab.claims.schema import Claim
 from fslab.plan.order import order_block
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule, Until
+from fslab.store.campaign import RunBudget
 
 
 @dataclass(kw_only=True, slots=True)
@@ -29,7 +30,8 @@ class Schedule:
 
     ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
     ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
-    time for all trials together. A campaign for claims gives up claims that the budget does not reach; in it, cells
+    time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of the runs that made them. A
+    campaign for claims gives up claims that the budget does not reach; in it, cells
     that no claim is about (``idle``) come last, with the study's number of trials. If the budget is small, some claims
     begin first (``claims_budget.to_begin_with``); the others (``waiting``: their ids; ``later``: those of their cells)
     begin after the first analysis. ``together``: the cells of each workload.
@@ -42,6 +44,8 @@ class Schedule:
     memory_bytes: int | None = None
     without: frozenset[str] = frozenset()
     budget_s: float | None = None
+    runs: Sequence[RunBudget] = ()
+    earlier: frozenset[tuple[int, str]] = frozenset()
     trials: list[tuple[int, Cell]] = field(default_factory=list)
     blocks: int = 0
     idle: frozenset[str] = frozenset()
@@ -113,9 +117,25 @@ class Schedule:
         return None if self.budget_s is None else max(0.0, self.budget_s - self.spent_s(records))
 
     def spent_s(self, records: Sequence[TrialRecord]) -> float:
-        """Return the time that the planned trials took, by their recorded times: the same after a resume."""
+        """Return the time that the planned trials of this run took, by their recorded times."""
         planned = {(block, cell.id) for block, cell in self.trials}
-        return spent_s([record for record in records if (record.key.block, record.cell.id) in planned])
+        counted = [record for record in records if _key(record) in planned]
+        earlier = [record for record in counted if _key(record) in self.earlier]
+        return max(0.0, spent_s(counted) - spent_s(earlier))
+
+    def begin_run(self, records: Sequence[TrialRecord], budget_s: float | None) -> None:
+        """Begin a run with its own budget: the time of the trials stored so far does not count."""
+        self.budget_s, self.earlier = budget_s, frozenset(map(_key, records))
+
+    def _rerun(self, records: Sequence[TrialRecord]) -> None:
+        """Go back to the run that made the latest of the planned trials: its budget was in force at the next look."""
+        planned = {(block, cell.id) for block, cell in self.trials}
+        latest = max((record.started for record in records if _key(record) in planned), default=None)
+        then = [run for run in self.runs if latest is not None and run.began <= latest]
+        if then:
+            self.begin_run(
+                [record for record in records if record.started < then[-1].began], then[-1].budget_s
+            )
 
     def catch_up(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """Repeat the interim analyses that the trials of a resumed campaign have passed. Returns the last one."""
@@ -127,6 +147,7 @@ class Schedule:
             planned = len(self.trials)
             if left:
                 return last
+            self._rerun(records)
             seen = self.look(records)
             if len(self.trials) == planned:  # the last analysis: the campaign reports it when it gets there
                 return last
@@ -159,6 +180,10 @@ class Schedule:
             whole = order_block(self.together, block, self.seed)
             self.trials += [(block, cell) for cell in whole if cell.id in wanted]
         self.blocks = until
+
+
+def _key(record: TrialRecord) -> tuple[int, str]:
+    return record.key.block, record.cell.id
 
 
 def _with_waiting(claims: ClaimsProgress, waiting: tuple[str, ...]) -> ClaimsProgress:

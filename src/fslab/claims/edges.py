@@ -22,11 +22,15 @@ def margin(bounds: Bounds, low: float, high: float) -> float | None:
 
 
 def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
-    """Return the estimate as a multiple of the nearest end of the bounds."""
+    """Return the estimate as a multiple of the nearest end of the bounds that its interval contains, if it does.
+
+    An interval from ranks is not symmetric: it can exclude the nearest end, and contain a farther one.
+    """
     ratio, interval = estimate.ratio, estimate.interval
     if ratio is None or interval is None:
         return estimate
-    edge = min(bounds.ends, key=lambda end: abs(log(ratio / end)))
+    within = [end for end in bounds.ends if interval.low <= end <= interval.high]
+    edge = min(within or bounds.ends, key=lambda end: abs(log(ratio / end)))
     shifted = dataclasses.replace(interval, low=interval.low / edge, high=interval.high / edge)
     return dataclasses.replace(estimate, ratio=ratio / edge, interval=shifted)
 

@@ -24,12 +24,17 @@ class Effort:
 
 
 def effort_of(
-    parts: Sequence[Part], findings: Sequence[PartFinding], cost: Cost, margin: float
+    parts: Sequence[Part],
+    findings: Sequence[PartFinding],
+    cost: Cost,
+    margin: float,
+    *,
+    exhausted: frozenset[str] = frozenset(),
 ) -> Effort | None:
     """Return the smallest effort that leads to a verdict; None if there is a verdict already, or if none is in sight.
 
     One failing part decides a claim, so this is the cheapest of the parts that seem to fail. If all parts seem to hold,
-    each of them must be shown.
+    each of them must be shown. ``exhausted``: ids of cells that get no more trials.
     """
     if any(verdict_of(finding) in FAILED for finding in findings):
         return None
@@ -39,6 +44,7 @@ def effort_of(
         for pair in left
         if not pair[1].at_limit and pair[1].further and seems_to_fail(*pair, margin)
     ]
+    failing = [effort for effort in failing if exhausted.isdisjoint(effort.blocks)] or failing
     if failing:
         return min(failing, key=lambda effort: effort.seconds)
     if not left or any(finding.at_limit or finding.further is None for _, finding in left):

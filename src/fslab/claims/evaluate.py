@@ -92,7 +92,7 @@ class Evaluator:
         """
         why = self._absence(part)
         if why is not None:
-            return _finding(part, None, ClaimVerdict.UNKNOWN, why)
+            return _undirected(part, _finding(part, None, ClaimVerdict.UNKNOWN, why))
         return self._judged(part, self.estimate(part, 1 - self.error, among), margin)
 
     def _judged(self, part: Part, estimate: RatioEstimate, margin: float) -> PartFinding:
@@ -104,9 +104,7 @@ class Evaluator:
         near = verdicts.at_limit(bounds, interval.low, interval.high, margin)
         return _finding(part, estimate, verdict).model_copy(
             update={
-                # Intervals of single figures are not widened for autocorrelation.
-                "rests_on_independence": not bounds.of_figure
-                and rests_on_independence(bounds, estimate, verdict, margin),
+                "rests_on_independence": rests_on_independence(bounds, estimate, verdict, margin),
                 "direction": side and verdicts.of_interval(side, interval.low, interval.high, margin),
                 "at_limit": verdict is ClaimVerdict.OPEN and near,
                 "further": self._further(bounds, estimate, margin)
@@ -117,10 +115,10 @@ class Evaluator:
 
     def _without_interval(self, part: Part, estimate: RatioEstimate) -> PartFinding:
         if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
-            return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
+            return _undirected(part, _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part)))
         found = self._common(part)
         said = _few(found, estimate.needed, alone=len(part.figures) == 1)
-        few = _finding(part, estimate, ClaimVerdict.OPEN, said)
+        few = _undirected(part, _finding(part, estimate, ClaimVerdict.OPEN, said))
         return few.model_copy(update={"further": max(1, estimate.needed - found), "blocks": found})
 
     def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
@@ -213,14 +211,27 @@ class Evaluator:
         """
         if self.looks is None:
             return compare_blocks(a, b, coverage=coverage, prior=prior)
+        if looked < self.looks.at(0):
+            return self._too_early(len(a), len(b), coverage)
         looks = dataclasses.replace(self.looks, coverage=coverage)
-        return compare_at_look(a, b, looks=looks, blocks=looked or None, prior=prior)
+        return compare_at_look(a, b, looks=looks, blocks=looked, prior=prior)
 
     def _median(self, values: Sequence[float], coverage: float, looked: int) -> RatioEstimate:
         """Estimate a figure, some of whose values are 0. ``looked``: see :meth:`_compare`."""
-        looks = self.looks and dataclasses.replace(self.looks, coverage=coverage)
-        level = looks.coverage_at(looked or len(values)) if looks else coverage
+        if self.looks is None:
+            return estimate_median(values, coverage=coverage)
+        if looked < self.looks.at(0):
+            return self._too_early(len(values), len(values), coverage)
+        level = dataclasses.replace(self.looks, coverage=coverage).coverage_at(looked)
         return dataclasses.replace(estimate_median(values, coverage=level), coverage=coverage)
+
+    def _too_early(self, n_a: int, n_b: int, coverage: float) -> RatioEstimate:
+        """Return no interval before the blocks of the first look: one before it would spend the same error twice.
+
+        Cells that begin later than the campaign have fewer blocks than others at its looks.
+        """
+        needed = PAIRS_LEAST if self.looks is None else self.looks.at(0)
+        return no_ratio(n_a, n_b, Reason.TOO_FEW_SAMPLES, needed, coverage)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
         """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).
@@ -269,6 +280,13 @@ def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
 def _few(found: int, needed: int, *, alone: bool) -> str:
     what = "trial" if alone else "common block"
     return f"{found} {what}{'s' * (found != 1)}; {needed} are needed"
+
+
+def _undirected(part: Part, finding: PartFinding) -> PartFinding:
+    """Return a finding without an interval. If its size implies a direction, this is as unknown as the size."""
+    if part.bounds.is_direction or part.bounds.side is None:
+        return finding
+    return finding.model_copy(update={"direction": finding.verdict})
 
 
 def _finding(

@@ -239,6 +239,8 @@ class _Parser:
             raise Misread(f"'{text}' is not a share: write 10%", column) from error
         if not (isfinite(value) and value > 0):
             raise Misread(f"'{text}' is not a share: write 10%", column)
+        if value >= 1 and not text.endswith("%"):
+            raise Misread(f"'{text}' is {value * 100:g} %: write {text}%, or {value * 100:g}%", column)
         return value
 
     @property

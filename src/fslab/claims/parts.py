@@ -43,7 +43,10 @@ class Bounds:
     def hold(self, low: float, high: float) -> bool:
         """Return whether the whole interval from ``low`` to ``high`` lies within the bounds."""
         if self.strict:
-            return (self.low < low or self.low == 0) and high < self.high
+            unlimited = (
+                self.low == 0 and self.high < inf
+            )  # '< 5', not '> 0', which a figure of 0 does not hold
+            return (self.low < low or unlimited) and high < self.high
         return self.low <= low and high <= self.high
 
     def exclude(self, low: float, high: float) -> bool:

@@ -87,21 +87,24 @@ def _plan(
 ) -> Pursuit:
     candidates, lost = [], []
     for name in names:
-        effort = _effort(*answered[name], trials)
+        effort = _effort(*answered[name], trials, spent)
         if effort is None or not spent.isdisjoint(effort.blocks):
             lost.append(name)
         else:
-            blocks = min((finding.blocks or 0 for finding in answered[name][1].findings), default=0)
+            left = [each for each in answered[name][1].findings if each.verdict is ClaimVerdict.OPEN]
+            blocks = min((finding.blocks or 0 for finding in left), default=0)
             candidates.append(Candidate(claim=name, effort=effort, blocks=blocks))
     found = pursue(candidates, trials.cost_s, left_s)
     found.given_up += lost
     return found
 
 
-def _effort(asked: ClaimParts, answer: ClaimAnswer, trials: Trials) -> Effort | None:
+def _effort(
+    asked: ClaimParts, answer: ClaimAnswer, trials: Trials, exhausted: frozenset[str]
+) -> Effort | None:
     """Return the effort to a verdict; for a tentative verdict, to the blocks that can show independence of trials."""
     if answer.verdict is ClaimVerdict.OPEN:
-        return effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin)
+        return effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin, exhausted=exhausted)
     blocks = {
         figure.cell.id: INDEPENDENCE_LEAST - (finding.blocks or 0)
         for part, finding in zip(asked.parts, answer.findings, strict=True)

@@ -51,7 +51,7 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
     if verdicts.claims:
         for line in summaries(verdicts):
             _lines(console, line, width, "  ", "bold")
-    shown = [claim for claim in verdicts.claims if not undecided or _is_open(claim)]
+    shown = [claim for claim in verdicts.claims if not undecided or is_open(claim)]
     told = {PRINTED, HERE} if has_printed(verdicts.claims) or verdicts.campaign is None else {HERE}
     for claim in shown:
         _claim(claim, told, console, width)
@@ -98,7 +98,7 @@ def show_tables(verdicts: Verdicts, console: Console) -> None:
         )
 
 
-def _is_open(claim: EvaluatedClaim) -> bool:
+def is_open(claim: EvaluatedClaim) -> bool:
     return claim.measured is not None and claim.measured.verdict is ClaimVerdict.OPEN
 
 
@@ -135,7 +135,8 @@ def _legend(verdicts: Verdicts, told: Collection[str], console: Console, width: 
         lines.append(f"{PRINTED}: the publication's own figures, single numbers judged as they stand")
     if any(claim.measured for claim in verdicts.claims):
         lines.append(
-            f"{HERE}: this machine's trials, with 95 % intervals over all looks; {level_words(verdicts)}"
+            f"{HERE}: this machine's trials, with intervals at the level of the verdicts (95 % or more, over all "
+            f"looks); {level_words(verdicts)}"
         )
     console.print()
     for line in lines:

@@ -57,16 +57,21 @@ def claims(
             "cannot be combined with --published", where="--undecided", hint="give only one of them"
         )
     from fslab.api import claims as api
+    from fslab.claims import terminal
 
     found = api.verdicts(target, store, published_only=published)
     if as_json:
         document = found.model_dump(mode="json")
+        if undecided:
+            document["claims"] = [
+                one
+                for one, claim in zip(document["claims"], found.claims, strict=True)
+                if terminal.is_open(claim)
+            ]
         for name, wanted in (("published", True), ("measured", False)):
             document.setdefault("counts", {})[name] = found.counts(published=wanted)
         print_json(document)
         return
-    from fslab.claims import terminal
-
     if tables:
         terminal.show_tables(found, console())
     else:

@@ -89,7 +89,7 @@ class RatioEstimate:
     @property
     def interval_if_correlated(self) -> Interval | None:
         """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
-        if self.interval is None or self.n_a >= INDEPENDENCE_LEAST:
+        if self.interval is None or self.interval.low <= 0 or self.n_a >= INDEPENDENCE_LEAST:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
         middle, half = (low + high) / 2, max(1.0, sqrt(3) / self.widening) * (high - low) / 2

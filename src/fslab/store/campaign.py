@@ -28,6 +28,14 @@ class CampaignStatus(StrEnum):
     FAILED = "failed"
 
 
+class RunBudget(Frozen):
+    """When a run of a campaign that repeats trials for claims began, and its budget. A campaign that was resumed has
+    several runs."""
+
+    began: AwareDatetime
+    budget_s: float | None = Field(ge=0, allow_inf_nan=False)
+
+
 class _Settings(BaseModel):
     """The settings of a campaign that fslab reads, validated here: another user may have written the store."""
 
@@ -37,6 +45,7 @@ class _Settings(BaseModel):
     stopping: StoppingRule | None = None
     extended_from: list[int] = []
     claims: list[Claim] = []
+    runs: list[RunBudget] = []
     files: dict[str, str] = {}
     directory: str | None = None
     ablation: dict[str, Any] = {}
@@ -114,6 +123,18 @@ class Campaign(Frozen):
         """Return the minimum and maximum number of trials; ``impossible`` cells are stored once and not repeated."""
         possible = len(self.cells) - impossible
         return impossible + possible * self.trials, impossible + possible * self.stopping.most
+
+    @property
+    def runs(self) -> tuple[RunBudget, ...]:
+        """The runs so far, the first one first. Only kept if the schedule depends on their budgets."""
+        return tuple(RunBudget.model_validate(run) for run in self.settings.get("runs", ()))
+
+    def with_run(self, began: AwareDatetime, budget_s: float | None) -> Campaign:
+        """Return the campaign with one more run."""
+        runs = [
+            run.model_dump(mode="json") for run in (*self.runs, RunBudget(began=began, budget_s=budget_s))
+        ]
+        return self.model_copy(update={"settings": {**self.settings, "runs": runs}})
 
     @property
     def claims(self) -> tuple[Claim, ...]:
