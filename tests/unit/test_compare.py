@@ -102,6 +102,23 @@ class TestLines:
         assert interval.coverage >= 0.95
         assert 0.98 / 1.02 <= interval.low < 1 < interval.high <= 1.02 / 0.98
 
+    def test_a_mean_of_paired_ratios_has_an_interval_of_pairs(self) -> None:
+        """The level of each stack drifts by 40 %, but in each block xfs is 5 % ahead, within 0.5 %."""
+        drift = (100.0, 120.0, 90.0, 80.0, 110.0)
+        noise = (1.0, 1.005, 0.995, 1.003, 0.997)
+        a, b = [], []
+        for work in ("w1", "w2"):
+            a += trials(cell("ext4", work), drift)
+            b += trials(
+                cell("xfs", work), [level * 1.05 * step for level, step in zip(drift, noise, strict=True)]
+            )
+        (mean,) = compared(a, b, by=MatchedBy.WORKLOAD, paired=True).means
+        assert mean.interval is not None
+        assert 1.03 < mean.interval.low < 1.05 < mean.interval.high < 1.07
+        assert mean.interval.coverage >= 0.95
+        (unpaired,) = compared(a, b, by=MatchedBy.WORKLOAD).means
+        assert unpaired.interval is None or unpaired.interval.low < 1
+
 
 def shown(found: CampaignComparison, width: int = 80) -> str:
     console = Console(width=width, color_system=None, file=io.StringIO(), record=True)

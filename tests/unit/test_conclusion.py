@@ -25,7 +25,7 @@ from tests.unit.test_report import (
 )
 
 from fslab.analysis.standings import StandingCertainty
-from fslab.cell import Cell, StackSpec, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.conclusion import MOST_WARNINGS, Conclusion, conclude
 from fslab.report.conclusion_terminal import show
@@ -247,3 +247,52 @@ def test_differences_that_fail_the_correction_are_counted() -> None:
     noisy = report(planned, measured(planned, {"ext4": 0.95, "xfs": 1.0, "btrfs": 0.9}, noise=0.06))
     said = [each.what for each in conclude(noisy).warnings]
     assert "the only difference is not significant after Holm correction" in said
+
+
+def test_a_stack_with_too_few_trials_is_no_tie() -> None:
+    """xfs is better than ext4; of btrfs there is one usable trial, so nothing is known of it."""
+    planned = cells((EXT4, XFS, BTRFS), RANDOM)
+    trials = measured(planned, {"ext4": 1.0, "xfs": 2.0, "btrfs": 1.0})
+    few = [one for one in trials if one.cell.stack.filesystem != "btrfs" or one.key.block == 0]
+    found = conclude(report(planned, few))
+    (only,) = found.standings
+    assert only.certainty is StandingCertainty.FEW
+    assert "indistinguishable" not in found.sentence
+    assert only.worse == ("ext4",)
+
+
+def test_stacks_on_another_kind_of_machine_are_named_and_not_compared() -> None:
+    guest = MachineSpec(type="uml")
+    planned = cells((EXT4, XFS, BTRFS.model_copy(update={"machine": guest})), RANDOM)
+    middle = {"ext4": 1.0, "xfs": 2.0, "btrfs": 1.9}
+    found = conclude(report(planned, measured(planned, middle)))
+    (only,) = found.standings
+    assert (only.certainty, only.kinds, only.next_kind) == (StandingCertainty.BEST, ("xfs",), "ext4")
+    assert "not compared (other machine): btrfs" in told(report(planned, measured(planned, middle)), 160)
+    alone = report(planned[1:], measured(planned[1:], middle))
+    assert conclude(alone).sentence == "Nothing to compare: the stacks ran on different kinds of machines."
+
+
+def test_the_best_is_the_one_that_wins_where_both_were_measured() -> None:
+    """In each common block xfs is 5 % faster; but its median is lower, because two of its fast blocks are invalid."""
+    planned = cells((EXT4, XFS), RANDOM)
+    ext4, xfs = planned
+    levels = (150.0, 150.0, 150.0, 100.0, 100.0, 100.0)
+    noise = (0.0, 0.001, -0.001, 0.002, -0.002, 0.0)
+    trials = [trial(ext4, block, {IOPS: level}) for block, level in enumerate(levels)]
+    trials += [
+        trial(xfs, block, {IOPS: levels[block] * (1.05 + noise[block])}) for block in range(2, len(levels))
+    ]
+    made = report(planned, trials)
+    found = conclude(made)
+    assert found.sentence == "xfs is best."
+    (only,) = found.standings
+    assert (only.kinds, only.next_kind, only.worse) == (("xfs",), "ext4", ("ext4",))
+
+
+def test_of_many_metrics_too_lower_is_better_is_said_of_the_other_one() -> None:
+    """With more than twelve metrics, there is a line for each answer: '(ext4 2.00 ×)', not '(2.00 × ext4)'."""
+    works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(14)]
+    planned = tuple(cell for work in works for cell in cells((EXT4, XFS), work))
+    found = report(planned, measured(planned, {"ext4": 1.0, "xfs": 2.0}, metrics=(LATENCY,), noise=0.001))
+    assert "(ext4 2.00 ×)" in told(found, 120)

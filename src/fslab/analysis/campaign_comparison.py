@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from fslab.analysis import campaign_comparison_lines as lines
@@ -117,14 +118,14 @@ def compare_results(
             _line(each, metric, trials, several=several, paired=paired and not several, looks=looks)
             for metric in metrics_for(each.a.workload, figures, metrics, metrics_of)
         ]
-    compared = lines.with_family(found, 1 - COVERAGE)
+    compared = lines.with_family([each for each, _ in found], 1 - COVERAGE)
     return CampaignComparison(
         a=_side(a),
         b=_side(b),
         coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=campaign_comparison_means.means(compared, COVERAGE),
+        means=campaign_comparison_means.means(compared, [again for _, again in found], COVERAGE),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
     )
@@ -172,15 +173,17 @@ def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[st
 def _line(
     partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], *,
     several: bool, paired: bool, looks: Looks | None,
-) -> ComparisonLine:  # fmt: skip
+) -> tuple[ComparisonLine, lines.Estimator]:  # fmt: skip
+    """Return the line, and what estimates its ratio with another coverage."""
     values = lines.medians_by_campaign if several else lines.values_by_block
     left, right = (values(own, metric.name) for own in trials)
-    estimate = lines.estimate_of(left, right, paired=paired, looks=looks, coverage=COVERAGE)
+    estimator = partial(lines.estimate_of, left, right, paired=paired, looks=looks)
     failed_a, failed_b = (sum(map(is_failed, own)) for own in trials)
-    return lines.line(
-        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimate,
+    line = lines.line(
+        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimator(coverage=COVERAGE),
         sampled="campaigns" if several else "trials", failed=(failed_a, failed_b),
     )  # fmt: skip
+    return line, lambda coverage: estimator(coverage=coverage)
 
 
 def _side(results: Results) -> Side:

@@ -3,7 +3,8 @@
 ``stats`` computes the statistics; this module decides what is compared and words the result.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, LineOutcome, SampleSummary
 from fslab.analysis.comparison_model import COARSE, Span
@@ -20,6 +21,7 @@ from fslab.units import Direction, Unit, shown_size
 from fslab.workloads import parsed_if_known, traits_of
 
 FACTOR = 2.0
+Estimator = Callable[[float], RatioEstimate]  # coverage → ratio B ÷ A of a line
 SPEEDS = frozenset(
     {
         Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.NANOSECONDS,
@@ -100,7 +102,7 @@ def estimate_of(
         return compare_ratio(list(b.values()), list(a.values()), coverage=coverage)
     if looks is None:
         return compare_blocks(b, a, coverage=coverage)
-    return compare_at_look(b, a, looks=looks)
+    return compare_at_look(b, a, looks=replace(looks, coverage=coverage))
 
 
 def with_family(found: Sequence[ComparisonLine], alpha: float) -> tuple[ComparisonLine, ...]:

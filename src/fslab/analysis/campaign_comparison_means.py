@@ -6,32 +6,34 @@ Ratios are averaged geometrically: Fleming & Wallace, *How not to lie with stati
 from collections.abc import Sequence
 from math import exp, log
 
+from fslab.analysis.campaign_comparison_lines import Estimator
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean
 from fslab.analysis.comparison_model import Span
-from fslab.stats.compare import compare_ratio
 from fslab.units import Direction
 
 Key = tuple[str, Direction, str | None]
 
 
-def means(lines: Sequence[ComparisonLine], coverage: float) -> tuple[RatioMean, ...]:
-    """Return the means over two or more workloads. A workload counts once, with its first metric of that direction."""
-    groups: dict[Key, dict[tuple[str, str], ComparisonLine]] = {}
-    for line in lines:
+def means(
+    lines: Sequence[ComparisonLine], estimators: Sequence[Estimator], coverage: float
+) -> tuple[RatioMean, ...]:
+    """Return the means over two or more workloads. A workload counts once, with its first metric of that direction.
+
+    ``estimators``: estimate the ratio of each line as the line does, with another coverage.
+    """
+    groups: dict[Key, dict[tuple[str, str], tuple[float, Estimator]]] = {}
+    for line, estimator in zip(lines, estimators, strict=True):
         if line.ratio is not None and line.better is not Direction.NEITHER:
             group = groups.setdefault((line.stack, line.better, line.block_size), {})
-            group.setdefault((line.workload, line.cache), line)
+            group.setdefault((line.workload, line.cache), (line.ratio, estimator))
     return tuple(
-        _mean(key, list(group.values()), coverage) for key, group in groups.items() if len(group) > 1
-    )
-
-
-def _mean(key: Key, lines: Sequence[ComparisonLine], coverage: float) -> RatioMean:
-    stack, better, block_size = key
-    ratios = [line.ratio for line in lines if line.ratio is not None]
-    return RatioMean(
-        stack=stack, better=better, block_size=block_size, of=len(lines), ratio=geometric(ratios),
-        interval=_interval(lines, coverage),
+        RatioMean(
+            stack=stack, better=better, block_size=block_size, of=len(group),
+            ratio=geometric([ratio for ratio, _ in group.values()]),
+            interval=_interval([estimator for _, estimator in group.values()], coverage),
+        )
+        for (stack, better, block_size), group in groups.items()
+        if len(group) > 1
     )  # fmt: skip
 
 
@@ -39,18 +41,22 @@ def geometric(values: Sequence[float]) -> float:
     return exp(sum(map(log, values)) / len(values))
 
 
-def _interval(lines: Sequence[ComparisonLine], coverage: float) -> Span | None:
+def _interval(estimators: Sequence[Estimator], coverage: float) -> Span | None:
     """Return the interval of the mean, or None if a ratio has no interval.
 
     If all k ratios lie in their intervals, their mean lies between the means of the ends. All ratios do so with
     probability ``coverage`` if each does with 1 − (1 − coverage)/k (Bonferroni). This is valid for any dependence
     between the workloads, so the interval is wide.
     """
-    each = 1 - (1 - coverage) / len(lines)
-    estimates = [compare_ratio(line.b.values, line.a.values, coverage=each) for line in lines]
+    each = 1 - (1 - coverage) / len(estimators)
+    estimates = [estimator(each) for estimator in estimators]
     intervals = [estimate.interval for estimate in estimates if estimate.interval is not None]
-    if len(intervals) < len(lines):
+    if len(intervals) < len(estimators):
         return None
-    achieved = 1 - sum(1 - interval.coverage for interval in intervals)
+    # The coverage of an interval at a look is that of this look, which is higher than that over all looks.
+    achieved = 1 - sum(
+        1 - min(estimate.coverage, interval.coverage)
+        for estimate, interval in zip(estimates, intervals, strict=True)
+    )
     low, high = (geometric([getattr(interval, end) for interval in intervals]) for end in ("low", "high"))
     return Span(low=low, high=high, coverage=achieved)

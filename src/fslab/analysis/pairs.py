@@ -69,9 +69,27 @@ class RowPairs:
 
     @property
     def leader(self) -> Sample | None:
-        """The sample with the best median (the first of equals); the first sample if no direction is preferred."""
+        """The sample with the best median (the first of equals) of those that no other one is shown to beat; the first
+        sample if no direction is preferred.
+
+        Trials are paired by block, medians are not: a stack with missing blocks can be better in each common block and
+        have the worse median.
+        """
         sign = {Direction.HIGHER: 1, Direction.LOWER: -1, Direction.NEITHER: 0}[self.better]
-        return max(self.samples, key=lambda sample: sign * self.levels[sample.stack], default=None)
+        beaten = {
+            stack for pair in self.pairs for stack in (pair.a, pair.b) if self.is_ahead(pair, stack) is False
+        }
+        free = [sample for sample in self.samples if sample.stack not in beaten] or self.samples
+        return max(free, key=lambda sample: sign * self.levels[sample.stack], default=None)
+
+    def is_ahead(self, pair: Pair, stack: str) -> bool | None:
+        """Return whether this stack of the pair is significantly better (by this comparison alone), or worse (False).
+
+        None if neither is known.
+        """
+        if self.better is Direction.NEITHER or pair.estimate.is_larger is None or not pair.estimate.differs:
+            return None
+        return (pair.estimate.is_larger == (pair.a == stack)) == (self.better is Direction.HIGHER)
 
     def of(self, stack: str) -> list[Pair]:
         """Return the pairs that contain a stack."""

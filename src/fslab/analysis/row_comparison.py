@@ -103,7 +103,7 @@ def _marks(row: RowPairs, leader: str) -> dict[str, Mark]:
     pairs = row.of(leader)
     if row.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in pairs):
         return {sample.stack: Mark.NONE for sample in row.samples}
-    beaten = {_other(pair, leader): bool(pair.estimate.differs) for pair in pairs}
+    beaten = {_other(pair, leader): row.is_ahead(pair, leader) is True for pair in pairs}
     marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}
     # Stacks on another kind of machine are not compared, so the leader is not shown to be better than all.
     alone = len(beaten) < len(row.samples) - 1

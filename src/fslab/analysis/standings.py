@@ -15,8 +15,8 @@ from fslab.units import Direction, Unit
 class StandingCertainty(StrEnum):
     """How certain the best of a metric is.
 
-    ``tie``: the interval contains 1. ``inconclusive``: the interval contains 1 and is wide. ``few``: too few trials for
-    an interval. ``single``: nothing to compare with.
+    ``tie``: the interval contains 1. ``inconclusive``: the interval contains 1 and is wide, or there is no ratio.
+    ``few``: too few trials for an interval. ``single``: nothing to compare with.
     """
 
     BEST = "best"
@@ -37,7 +37,8 @@ class Standing(Frozen):
     ``next``: comparison with the nearest stack that is significantly worse. ``next_kind``: the kind of this stack, or
     its label if only variants of the best kinds are worse. ``worse``: kinds of which all stacks are worse.
     ``detectable``: smallest difference among the tied that would be detected, as a share. ``n``: complete blocks;
-    ``needed``: complete blocks needed for an interval.
+    ``needed``: complete blocks needed for an interval. ``apart``: stacks (labels) on other kinds of machines, which are
+    not compared with the leader, and of which nothing else here tells.
     """
 
     workload: str
@@ -54,6 +55,7 @@ class Standing(Frozen):
     detectable: float | None = None
     n: int = 0
     needed: int = 0
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +63,7 @@ class MeasuredRow:
     """One metric of one workload on the stacks that have values for it, by label in the order of the plan.
 
     ``kinds``: the kind of each stack. ``leader``: the stack with the best median; ``comparisons``: the leader with each
-    other stack. ``n``: number of values of the first stack.
+    other stack on the same kind of machine. ``n``: number of values of the first stack.
     """
 
     workload: str
@@ -76,15 +78,17 @@ class MeasuredRow:
 
 
 def standing(row: MeasuredRow) -> Standing:
-    """Return the standing of a row. A stack is worse if it differs from the leader.
+    """Return the standing of a row. A stack is worse if the leader is significantly better.
 
     As in ``Mark``, "better than each other stack" needs no correction.
     """
-    worse = {
-        one.other(row.leader): one for one in row.comparisons if one.verdict is ComparisonVerdict.DIFFERS
-    }
+    worse = {one.other(row.leader): one for one in row.comparisons if _is_behind(row, one)}
     tied = [one for one in row.comparisons if one.other(row.leader) not in worse]
-    best = sorted((label for label in row.kinds if label not in worse), key=lambda label: label != row.leader)
+    compared = {row.leader, *(one.other(row.leader) for one in row.comparisons)}
+    apart = tuple(label for label in row.kinds if row.leader is not None and label not in compared)
+    best = sorted(
+        (label for label in row.kinds if label not in {*worse, *apart}), key=lambda label: label != row.leader
+    )
     names = tuple(dict.fromkeys(row.kinds[label] for label in best))
     behind = {label: one for label, one in worse.items() if row.kinds[label] not in names}
     told = [(row.kinds[label], one) for label, one in behind.items()] or [*worse.items()]
@@ -100,8 +104,14 @@ def standing(row: MeasuredRow) -> Standing:
         worse=tuple(dict.fromkeys(row.kinds[label] for label in behind)),
         detectable=max((one.detectable for one in rivals if one.detectable is not None), default=None),
         n=min((min(one.n) for one in row.comparisons), default=row.n),
-        needed=max((one.needed for one in row.comparisons), default=0),
+        needed=max((one.needed for one in row.comparisons), default=0), apart=apart,
     )  # fmt: skip
+
+
+def _is_behind(row: MeasuredRow, one: Comparison) -> bool:
+    """Return whether the other stack differs from the leader, and is not the better one of the two."""
+    ahead = row.better is Direction.NEITHER or (one.ratio or 1.0) > 1 or (one.more or 0.0) > 0
+    return one.verdict is ComparisonVerdict.DIFFERS and ahead
 
 
 def _certainty(row: MeasuredRow, names: Sequence[str], rivals: Sequence[Comparison]) -> StandingCertainty:
@@ -113,6 +123,11 @@ def _certainty(row: MeasuredRow, names: Sequence[str], rivals: Sequence[Comparis
         return StandingCertainty.FEW
     if len(names) == 1:
         return StandingCertainty.BEST
+    open_to = {one.verdict for one in rivals}
+    if ComparisonVerdict.TOO_FEW in open_to:
+        return StandingCertainty.FEW
+    if open_to & {ComparisonVerdict.NO_RATIO, ComparisonVerdict.DIFFERS}:  # the latter: it beats the leader
+        return StandingCertainty.INCONCLUSIVE
     coarse = any((one.detectable or 0.0) > COARSE or one.more for one in rivals)
     return StandingCertainty.INCONCLUSIVE if coarse else StandingCertainty.TIE
 

@@ -89,6 +89,8 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
     judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
     if not judged:
+        if any(each.apart for each in standings):
+            return "Nothing to compare: the stacks ran on different kinds of machines."
         return "Nothing to compare: each metric was measured on one stack only."
     if all(each.certainty is StandingCertainty.FEW for each in judged):
         n, needed = min(each.n for each in judged), max(each.needed for each in judged)

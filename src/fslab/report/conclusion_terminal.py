@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fslab.analysis.standings import UNDECIDED, Standing, StandingCertainty
 from fslab.report.conclusion import Conclusion
-from fslab.report.conclusion_words import NOISY, behind, margin
+from fslab.report.conclusion_words import NOISY, apart, behind, margin
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
 from fslab.report.words import share_text, trials_words
@@ -68,7 +68,7 @@ def _table(standings: Sequence[Standing]) -> Table:
             Text(_label(each, standings)),
             best,
             _value(each),
-            Text(behind(each) if _beside(each) else margin(each)),
+            Text("; ".join(filter(None, (behind(each), apart(each)))) if _beside(each) else margin(each)),
         )
     return table
 
@@ -121,7 +121,12 @@ def _word(certainty: StandingCertainty, one: Standing) -> str:
 def _factor(one: Standing) -> str:
     if one.next is not None and one.next.more is not None:
         return f" ({one.next_kind} {abs(one.next.more):.3g} {'more' if one.better is Direction.LOWER else 'fewer'})"
-    return f" ({ratio_text(one.next.ratio)[0]} × {one.next_kind})" if one.next and one.next.ratio else ""
+    if one.next is None or not one.next.ratio:
+        return ""
+    ratio = ratio_text(one.next.ratio)[0]
+    # Where lower is better, the ratio is that of the other to the best.
+    told = f"{one.next_kind} {ratio} ×" if one.better is Direction.LOWER else f"{ratio} × {one.next_kind}"
+    return f" ({told})"
 
 
 def _name(one: Standing, among: Sequence[Standing]) -> str:

@@ -20,8 +20,17 @@ def line(one: Standing, among: Sequence[Standing]) -> str:
 def margin(one: Standing) -> str:
     """Return how much better the best is, such as ``1.93 × ext4 (1.87–1.99)``.
 
-    For a tie: the detectable difference, and what is worse.
+    For a tie: the detectable difference, and what is worse. At the end: what is not compared.
     """
+    return "; ".join(filter(None, (_of_compared(one), apart(one))))
+
+
+def apart(one: Standing) -> str:
+    """Return which stacks are not compared with the best, such as ``not compared (other machine): f2fs``."""
+    return f"not compared (other machine): {', '.join(one.apart)}" if one.apart else ""
+
+
+def _of_compared(one: Standing) -> str:
     others = behind(one)
     match one.certainty:
         case StandingCertainty.BEST:
@@ -33,7 +42,9 @@ def margin(one: Standing) -> str:
         case StandingCertainty.FEW:
             return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
         case StandingCertainty.SINGLE:
-            return "no preferred direction" if one.better is Direction.NEITHER else "nothing to compare with"
+            if one.better is Direction.NEITHER:
+                return "no preferred direction"
+            return "" if one.apart else "nothing to compare with"
 
 
 def _limit(detectable: float | None) -> str:
