@@ -57,7 +57,8 @@ class Cache(StrEnum):
 class Fresh(StrEnum):
     """How long a new file system is used: for one trial, for all trials of a cell, or for the campaign.
 
-    ``block``: for one trial, too, but the trials of a block that begin with the same files get copies of one.
+    ``block``: for one trial, too, but the trials of a block that begin with the same files, or with the same empty file
+    system, get copies of one.
     """
 
     TRIAL = "trial"

@@ -247,10 +247,11 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
 
 def test_a_plan_says_which_cells_share_files(fslab: Fslab) -> None:
     shown = fslab("plan", "nas-file-management").stdout
-    assert "files: shared by 84 cells (fresh: block): in each block, 12 of them prepare files" in shown
+    assert "files: shared by 84 cells (fresh: block): in each block, 12 of them make them" in shown
     made = json.loads(fslab("plan", "nas-file-management", "--json").stdout)
     assert len(made["shared"]) == len(made["cells"])
-    assert len(set(made["shared"].values())) == 12
+    assert len({each["group"] for each in made["shared"].values()}) == 12
+    assert all(each["files"] for each in made["shared"].values())
 
 
 def test_plan_tells_variants_apart(fslab: Fslab) -> None:

@@ -25,7 +25,7 @@ from fslab.machine import guest as waiting
 from fslab.machine import share
 from fslab.machine.guest import Guest
 from fslab.machine.kinds import _mconsole
-from fslab.plan import shared_files
+from fslab.plan import shared_states
 from fslab.record import Status, TrialRecord
 from fslab.system import mounts, warm_memory
 from fslab.system.cpu_speed import PART_S
@@ -187,7 +187,7 @@ def test_trials_of_a_block_share_their_files(guests: Guests, monkeypatch: pytest
         )
         for each in ("delete", "analyze")
     ]
-    guests.states.groups = shared_files.groups(cells)
+    guests.states.groups = shared_states.groups(cells)
     found = []
     for number, wanted in enumerate((*cells, cells[0])):
         record = trial(guests, wanted)

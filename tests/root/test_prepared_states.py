@@ -14,11 +14,13 @@ from fslab.campaign import prepared_states
 from fslab.campaign import trial as trials
 from fslab.campaign.guests import Guests
 from fslab.campaign.prepared_states import PreparedStates, Turn
-from fslab.cell import Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError, UnsafeError
-from fslab.plan.shared_files import groups
+from fslab.plan.model import Shared
+from fslab.plan.shared_states import groups
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, images
+from fslab.storage.media import _copies
 
 TREE = {"scale": 0.0001, "threads": 1}
 MIB = 1 << 20
@@ -76,7 +78,8 @@ def test_the_first_trial_of_a_block_prepares_and_the_others_copy(
 
 
 def test_other_cells_of_the_medium_and_other_seeds_share_nothing(guests: Guests) -> None:
-    cells = [cell("analyze"), cell("delete"), cell("analyze", "ext2"), cell("delete", fresh=Fresh.TRIAL)]
+    others = [cell("analyze", "ext2"), cell("delete", fresh=Fresh.TRIAL)]
+    cells = [cell("analyze"), cell("delete"), *others]
     guests.states.groups = groups(cells)
     assert set(guests.states.groups) == {cells[0].id, cells[1].id}
     assert stages(trial(guests, cells[0])) == ["mkfs", "prepare"]
@@ -91,7 +94,7 @@ def test_without_memory_for_a_copy_each_trial_prepares(
 ) -> None:
     cells = [cell("analyze"), cell("sync-read")]
     guests.states.groups = groups(cells)
-    monkeypatch.setattr(prepared_states, "LEFT_SHARE", 1)  # all of the memory is to stay free
+    monkeypatch.setattr(_copies, "LEFT_SHARE", 1)  # all of the memory is to stay free
     for each in (*cells, *cells):
         record = trial(guests, each)
         assert (record.status, stages(record)) == (Status.OK, ["mkfs", "prepare"]), record.error
@@ -119,6 +122,72 @@ def test_the_state_of_a_failed_trial_is_not_used(guests: Guests, monkeypatch: py
         record = trial(guests, first)
     assert (record.status, stages(record)) == (Status.FAILED, ["mkfs", "prepare"])
     assert stages(trial(guests, second)) == ["mkfs", "prepare"]
+
+
+VIRTUAL = {"profile": "hdd-7200", "size": "16g", "memory": "256m"}
+KEEPERS: dict[str, dict[str, Any]] = {"virtual": VIRTUAL, "ram": {"size": "1g", "room": "256m"}}
+
+
+def on(medium: str, filesystem: str = "ext4", **changes: Any) -> Cell:
+    """A cell that begins without files."""
+    spec = MediumSpec(name="m", type=medium, options=KEEPERS[medium])
+    mounted = changes.pop("mount_options", "defaults")
+    stack = StackSpec(name=mounted, medium=spec, filesystem=filesystem, mount_options=mounted)
+    wanted = {"operation": "meta", "operations": "create,unlink", "files": 100, **changes}
+    workload = WorkloadSpec(name=str(wanted), tool="engine", parameters=wanted)
+    return Cell(stack=stack, workload=workload, fresh=Fresh.BLOCK, cache=Cache.WARM)
+
+
+@pytest.mark.parametrize(
+    ("medium", "filesystem"), [("virtual", "ext3"), ("virtual", "xfs"), ("virtual", "btrfs"), ("ram", "ext4")]
+)
+def test_trials_without_common_files_share_the_empty_file_system(
+    medium: str, filesystem: str, guests: Guests
+) -> None:
+    cells = [on(medium, filesystem, files=files) for files in (100, 200)]
+    cells.append(on(medium, filesystem, mount_options="noatime"))
+    guests.states.groups = groups(cells)
+    assert [each.files for each in guests.states.groups.values()] == [False] * 3
+    for block in (0, 1):
+        records = [trial(guests, each, block) for each in cells]
+        assert all(record.status in {Status.OK, Status.INVALID} for record in records), records
+        assert [stages(record) for record in records] == [["mkfs"], ["copy"], ["copy"]]
+        for record in records[1:]:
+            assert record.provenance.device["files_copied_from_cell"] == cells[0].id
+
+
+@pytest.mark.alone
+def test_a_server_that_was_killed_takes_its_copies_with_it(guests: Guests) -> None:
+    cells = [on("virtual", files=files) for files in (100, 200)]
+    guests.states.groups = groups(cells)
+    assert stages(trial(guests, cells[0])) == ["mkfs"]
+    guests.workspace.media["disk m"].child.end()
+    assert stages(trial(guests, cells[1])) == ["mkfs"]
+    assert stages(trial(guests, cells[0])) == ["copy"]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"fresh": Fresh.TRIAL},
+        {"fresh": Fresh.CELL},
+        {"profile": "ssd-sata"},
+        {"profile": "hdd-smr"},
+        {"layout": "lvm-stripe"},
+    ],
+)
+def test_what_is_more_than_its_contents_is_not_shared(changed: dict[str, Any]) -> None:
+    cells = []
+    for files in (100, 200):
+        wanted = on("virtual", files=files)
+        medium = wanted.stack.medium
+        if profile := changed.get("profile"):
+            medium = medium.model_copy(update={"options": {**VIRTUAL, "profile": profile}})
+        layout = {"layout": changed["layout"]} if "layout" in changed else {}
+        stack = wanted.stack.model_copy(update={"medium": medium, **layout})
+        fresh = changed.get("fresh", Fresh.BLOCK)
+        cells.append(wanted.model_copy(update={"stack": stack, "fresh": fresh}))
+    assert not groups(cells)
 
 
 def made(workspace: Workspace, name: str, *written: tuple[int, bytes], size: int = 64 * MIB) -> Path:
@@ -159,11 +228,11 @@ def test_an_image_that_was_replaced_is_neither_read_nor_written(
 def test_what_a_guest_reports_without_need_changes_nothing(workspace: Workspace) -> None:
     """Root in a guest can send any message at any time: here, before there is an image."""
     wanted = cell("analyze")
-    states = PreparedStates(workspace=workspace, groups={wanted.id: "group"})
+    states = PreparedStates(workspace=workspace, groups={wanted.id: Shared(group="group", files=True)})
     turn = states.begin(wanted, TrialKey(campaign=workspace.campaign, block=0, seed=0), "guest-1")
     assert isinstance(turn, Turn)
     states.keep(turn)
     assert not workspace.media
     again = states.begin(wanted, TrialKey(campaign=workspace.campaign, block=0, seed=0), "guest-1")
     assert isinstance(again, Turn)
-    assert again.copied_s is None
+    assert again.copy is None

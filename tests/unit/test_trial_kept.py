@@ -12,6 +12,7 @@ from tests.unit.test_campaign import cell, record
 
 from fslab.campaign import disks, trial
 from fslab.campaign.campaign import lost_slots
+from fslab.campaign.trial_state import TrialState
 from fslab.cell import Fresh, TrialKey
 from fslab.record import Status
 from fslab.storage import Workspace, stack
@@ -28,10 +29,10 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=None)  # type: ignore[arg-type]
 
 
-def built(workspace: Workspace, block: int) -> trial.TrialState:
+def built(workspace: Workspace, block: int) -> TrialState:
     one = trial._Trial(
         cell=KEPT, key=TrialKey(campaign="c", block=block, seed=1), workspace=workspace, machine={}, prepared=None,
-        undo=ExitStack(), state=trial.TrialState(),  # never closed, as if the file system were unmounted then
+        undo=ExitStack(), state=TrialState(),  # never closed, as if the file system were unmounted then
     )  # fmt: skip
     trial._build(one)
     return one.state

@@ -25,8 +25,9 @@ from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostE
 from fslab.feasibility import Reasons
 from fslab.machine import facts
 from fslab.plan.order import tool_seed
-from fslab.plan.shared_files import groups
+from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
+from fslab.stopping import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -88,7 +89,9 @@ def run_campaign(
     try:
         with workspaces.opened(campaign.id, wipe) as workspace, store.patient(campaign.id, observer.note):
             status = CampaignStatus.FAILED
-            if campaign.stopping != store.campaign(campaign.id).stopping:
+            if campaign.stopping.until is Until.CLAIMS:
+                campaign = campaign.with_run(datetime.now(UTC), budget_s)
+            if campaign.settings != store.campaign(campaign.id).settings:
                 store.extend_campaign(campaign)
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
@@ -139,7 +142,7 @@ def _run_trials(
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
-        budget_s=campaign.settings.get("budget_s"),
+        budget_s=campaign.settings.get("budget_s"), runs=campaign.runs[:-1],
     )  # fmt: skip
     run = _CampaignRun(
         campaign=campaign,
@@ -169,7 +172,7 @@ def resume(
     What earlier runs spent does not count, pauses included: a resumed campaign has the time given to this run.
     """
     passed = schedule.catch_up(records)
-    schedule.budget_s = None if budget_s is None else budget_s + schedule.spent_s(records)
+    schedule.begin_run(records, budget_s)
     return passed
 
 

@@ -121,7 +121,7 @@ def _trial(request: Mapping[str, Any], line: RequestLine) -> dict[str, Any]:
     """Run one trial. Returns its record and the slots that contain a file system now."""
     cell, key = Cell.model_validate(request["cell"]), TrialKey.model_validate(request["key"])
     asked = request.get("prepared")
-    prepared = Prepared(reports=asked["reports"], keep=lambda: line.tell(KEEP)) if asked else None
+    prepared = Prepared(**asked, keep=lambda: line.tell(KEEP)) if asked else None
     with _workspace(request, line) as plugged, _media(plugged, own=request["own_media"]) as workspace:
         record = run_trial(
             cell, key, workspace, machine={**facts.gather(), **request["facts"]}, prepared=prepared

@@ -24,6 +24,7 @@ from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySign
 from fslab.machine import share
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
+from fslab.plan.model import Shared
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
@@ -46,7 +47,7 @@ class Guests:
 
     workspace: Workspace
     machine: Mapping[str, Any]
-    groups: Mapping[str, str] = field(default_factory=dict)
+    groups: Mapping[str, Shared] = field(default_factory=dict)
     states: PreparedStates = field(init=False)
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
     _watchdog: watchdog.Watchdog | None = None
@@ -143,9 +144,10 @@ class Guests:
         turn = self.states.begin(cell, key, f"guest-{self._booted}")
         prepared = self.states.prepared(turn)
         if prepared is not None:
-            request["prepared"] = {"reports": prepared.reports}
+            told = {"files": prepared.files, "copied": prepared.copied, "reports": dict(prepared.reports)}
+            request["prepared"] = told
         made = cell.fresh.lasts and cell.slot in self.workspace.made
-        if not made and (prepared is None or prepared.reports is None):
+        if not made and (prepared is None or not prepared.copied):
             disks.renew(cell, self.workspace)
         speed = RunSpeed(speed=self._speed_of(guest))
         cpu = guest.facts.get("cpu_pinned")

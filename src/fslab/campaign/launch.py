@@ -71,7 +71,8 @@ def of_study(
             "set": list(study.overrides),
             "budget_s": limit_s,
             "scale": study.scale,
-            **({"files": study.files, **directory} if study.files else {}),
+            **({"files": study.files} if study.files else {}),
+            **(directory if study.files or (study.published and study.published.figures) else {}),
             "stopping": claims_budget.spread_over_budget(study.stopping, about, limit_s).model_dump(
                 mode="json"
             ),

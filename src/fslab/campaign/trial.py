@@ -7,9 +7,9 @@ Only interruptions, dangers to data and missing privileges leave as exceptions.
 import errno
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from typing import Any
 from fslab import feasibility, workloads
 from fslab.campaign import disks, page_cache, run_speed, tool_output
 from fslab.campaign.prepared_states import Prepared
-from fslab.campaign.watch import Findings, Watch
+from fslab.campaign.trial_state import TrialState
+from fslab.campaign.watch import Watch
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.errors import (
     BusyError,
@@ -30,33 +31,16 @@ from fslab.errors import (
 from fslab.feasibility import plugins_of, programs_of
 from fslab.machine import tuning
 from fslab.probes import SnapshotMoment, Work
-from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.record import Provenance, Severity, Status, TrialRecord, Value
 from fslab.storage import Workspace, stack, tool_scratch
-from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import proc, tools, trees, untrusted_files
 from fslab.system.signals import Teardown
-from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import judge
 from fslab.workloads import Commands, Job, Reading
 
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
-
-
-@dataclass(kw_only=True, slots=True)
-class TrialState:
-    """The results of a trial so far. They are stored even if the trial fails."""
-
-    metrics: dict[str, Value] = field(default_factory=dict)
-    probes: dict[str, Value] = field(default_factory=dict)
-    warnings: list[ValidityWarning] = field(default_factory=list)
-    remade: bool = False
-    caches_dropped: bool = True
-    traced: bool = False
-    observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    raw: dict[str, str] = field(default_factory=dict)
-    device: dict[str, Any] = field(default_factory=dict)
 
 
 def run_trial(
@@ -127,8 +111,14 @@ class _Trial:
 
     @property
     def copied(self) -> bool:
-        """Whether its file system and files are already in its image."""
-        return self.prepared is not None and self.prepared.reports is not None
+        """Whether its file system is already on its device."""
+        return self.prepared is not None and self.prepared.copied
+
+    def keeper(self, *, files: bool) -> Callable[[], None] | None:
+        """Return what to call when the file system is made, or has its files: None if nothing of it is kept then."""
+        if self.prepared is None or self.prepared.copied or self.prepared.files != files:
+            return None
+        return self.prepared.keep
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,14 +154,14 @@ def _set_up(trial: _Trial) -> _Ready:
     commands = workload.commands(job)
     _prepare_files(trial, up, commands, scratch)
     _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
-    keep = None if trial.prepared is None or trial.copied else trial.prepared.keep
+    keep = trial.keeper(files=True)
     state.caches_dropped = page_cache.prepare(cell.cache, up, workload.tools(), keep)
     return _Ready(workload=workload, up=up, commands=commands, reports=reports, memory=memory)
 
 
 def _prepare_files(trial: _Trial, up: stack.Stack, commands: Commands, scratch: Path) -> None:
     _write_inputs(commands.inputs, scratch)
-    if trial.prepared is not None and trial.prepared.reports is not None:
+    if trial.prepared is not None and trial.prepared.has_files:
         _write_inputs(trial.prepared.reports, scratch)
         return
     for argv in commands.prepare:
@@ -211,7 +201,7 @@ def _measure(trial: _Trial, ready: _Ready) -> None:
     }
     state.probes = {**findings.values, **requested}
     state.observed = findings.texts
-    state.warnings += judge(_facts(trial, up, reading, findings), cell.known_limits)
+    state.warnings += judge(state.facts(cell, trial.machine, up, reading, findings), cell.known_limits)
     if cell.fresh.lasts or up.target is None:
         if remount:
             up.mount()
@@ -234,7 +224,8 @@ def _build(trial: _Trial) -> stack.Stack:
     make = not trial.copied and (not keep or slot not in workspace.made)
     if make and workspace.attached is None:
         disks.renew(cell, workspace)
-    up = stack.build(cell.stack, workspace, trial.undo, slot=slot, make=make, keep=keep)
+    made = trial.keeper(files=False)
+    up = stack.build(cell.stack, workspace, trial.undo, slot=slot, make=make, keep=keep, made=made)
     workspace.made.add(slot)
     if keep:
         if not make and any(up.work.iterdir()):
@@ -258,33 +249,6 @@ def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
         usage=done.usage,
         direct=reading.direct,
         cold=wanted is Cache.COLD,
-    )
-
-
-def _facts(trial: _Trial, up: stack.Stack, reading: Reading, findings: Findings) -> TrialFacts:
-    cell, state, machine = trial.cell, trial.state, trial.machine
-    parsed = parsed_stack(cell.stack)
-    return TrialFacts(
-        work=reading,
-        cold=cell.cache is Cache.COLD,
-        figures=findings.values,
-        texts=findings.texts,
-        devices=up.devices,
-        cpus=machine.get("cpus"),
-        memory_bytes=machine.get("memory_bytes"),
-        caches_dropped=state.caches_dropped,
-        remade=state.remade,
-        filesystem=up.filesystem,
-        medium_buffered=up.buffered,
-        volume_bytes=up.device.size_bytes if up.device else None,
-        fair_volume_bytes=up.driver.fair_size_bytes if up.driver else None,
-        probe_failures=findings.failures,
-        machine=machine.get("machine", "host"),
-        accelerator=machine.get("accelerator"),
-        disk_profile=parsed.medium.profile(parsed.medium_options),
-        disk_speed=parsed.medium.speed(parsed.medium_options),
-        disk_fidelities=disks.fidelities(state.device),
-        disk_limits={name: value for name, value in state.device.get("limits", {}).items() if value},
     )
 
 

@@ -22,6 +22,8 @@ from fslab.cli.common import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
 
     from fslab.api.forecasts import Forecast
@@ -78,13 +80,8 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
         screen.print(line, soft_wrap=True, markup=False)
     for place, needed in made.space.items():
         screen.print(f"space: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
-    if made.shared:
-        makers = len(set(made.shared.values()))
-        screen.print(
-            f"files: shared by {len(made.shared)} cells (fresh: block): in each block, {makers} of them prepare "
-            "files, and the others copy them",
-            soft_wrap=True,
-        )
+    for line in _shared(made):
+        screen.print(line, soft_wrap=True)
     if made.devices:
         screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)
     for device in made.wipes:
@@ -105,6 +102,16 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
             f"exact commands of each cell: fslab plan {made.study} --commands", style="dim", markup=False
         )
     screen.print("nothing was changed")
+
+
+def _shared(made: Plan) -> Iterator[str]:
+    for files, what in ((True, "files"), (False, "empty file systems")):
+        groups = [each.group for each in made.shared.values() if each.files is files]
+        if groups:
+            yield (
+                f"{what}: shared by {len(groups)} cells (fresh: block): in each block, {len(set(groups))} of them "
+                "make them, and the others copy them"
+            )
 
 
 def _reasons(made: Plan) -> list[tuple[str, int]]:

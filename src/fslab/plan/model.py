@@ -39,6 +39,16 @@ class PlannedTrial(Frozen):
     cell: str
 
 
+class Shared(Frozen):
+    """What a cell shares with the others of its ``group``.
+
+    ``files``: the file system with its prepared files. False: the empty file system.
+    """
+
+    group: str
+    files: bool
+
+
 class Plan(Frozen):
     """The plan of a study.
 
@@ -50,8 +60,9 @@ class Plan(Frozen):
 
     ``expected_s``: a rough duration. ``expected_most_s``: that of the maximum number of trials, if trials are repeated
     to a precision. ``budget_s``: None without a limit. ``scaled``: the study's amounts that ``scale`` changed.
-    ``costs``: warnings of what the scaling loses. ``shared`` maps the id of a cell that begins with the same files as
-    others to their group: in each block, one of the group prepares them, and the others begin with a copy.
+    ``costs``: warnings of what the scaling loses. ``shared`` maps the id of a cell that begins with the same file
+    system or files as others to their group: in each block, one of the group makes them, and the others begin with a
+    copy.
     """
 
     study: str
@@ -73,4 +84,4 @@ class Plan(Frozen):
     scale: float = 1.0
     scaled: tuple[Scaled, ...] = ()
     costs: tuple[str, ...] = ()
-    shared: dict[str, str] = Field(default_factory=dict)
+    shared: dict[str, Shared] = Field(default_factory=dict)

@@ -11,7 +11,7 @@ from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
 from fslab.plan.scale_warnings import scale_warnings
-from fslab.plan.shared_files import groups
+from fslab.plan.shared_states import groups
 from fslab.study.model import Study
 from fslab.workloads import parsed
 

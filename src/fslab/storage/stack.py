@@ -117,12 +117,19 @@ class Stack:
 
 
 def build(
-    spec: StackSpec, workspace: Workspace, undo: ExitStack, *, slot: str, make: bool, keep: bool = False
+    spec: StackSpec,
+    workspace: Workspace,
+    undo: ExitStack,
+    *,
+    slot: str,
+    make: bool,
+    keep: bool = False,
+    made: Callable[[], None] | None = None,
 ) -> Stack:
     """Build the stack and mount it.
 
     ``slot`` names the images to use. ``make`` False: they already contain the file system. ``keep``: a later trial uses
-    it again.
+    it again. ``made``: called when the file system is made, before it is mounted.
     """
     parsed = parsed_stack(spec)
     medium, layout = parsed.medium, parsed.layout
@@ -148,6 +155,8 @@ def build(
         if workspace.attached is None and layout.undo_kind is None:
             for each in parsed.each_medium_options():
                 medium.made(each, workspace)
+        if made is not None:
+            made()
     told = {
         "geometry": spec.geometry.value,
         "mkfs_told_of_stripes": parsed.geometry_options(plan) or None,

@@ -187,7 +187,7 @@ class StudyFile(Written):
     fresh: Fresh = Field(
         Fresh.TRIAL,
         description="how long a file system is used before a new one is made; `block`: for one trial, but trials of a "
-        "block that begin with the same files share them, as copies",
+        "block that begin with the same files, or the same empty file system, share them, as copies",
     )
     seed: int = Field(
         1, description="seed of the order of trials and of the tools' random offsets", ge=0, lt=1 << 63

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from fslab.cell import Frozen
 from fslab.errors import UnsupportedError
@@ -42,6 +42,26 @@ class MediumPlan:
     commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
     space: Mapping[str, int]
     wipes: tuple[str, ...] = ()
+
+
+class Copies(Protocol):
+    """Copies of what is on a slot's device, at a cost that depends only on what is written to it.
+
+    They exist on the host until they are forgotten, or until the campaign ends. ``save`` and ``load`` are called while
+    nothing uses the device. FslabError (NoSpaceError without room for a copy) or OSError if they fail.
+    """
+
+    def save(self, name: str) -> None:
+        """Keep what is on the device as ``name``."""
+
+    def load(self, name: str) -> tuple[str, ...]:
+        """Make the device like a new one with what was kept as ``name``. Return the command for the record.
+
+        What is on the device is undefined after an error.
+        """
+
+    def forget(self, name: str) -> None:
+        """Remove the copy ``name``, if there is one."""
 
 
 class Medium(ABC, Generic[O]):
@@ -106,8 +126,12 @@ class Medium(ABC, Generic[O]):
         return
 
     def copyable(self, options: O) -> bool:  # noqa: ARG002
-        """Return whether the image of a slot can be copied at a cost that depends only on what is written to it."""
+        """Return whether what is on the device of a slot can be kept as a copy: see ``copies``."""
         return False
+
+    def copies(self, options: O, workspace: Workspace, slot: str) -> Copies | None:  # noqa: ARG002
+        """Return the copies of what is on the slot's device. None if it is not copyable, or does not exist yet."""
+        return None
 
     def takes_memory(self, options: O, *, in_guest: bool) -> bool:  # noqa: ARG002
         """Return whether writes to it take free memory of this machine, as fast as memory is.
@@ -115,10 +139,6 @@ class Medium(ABC, Generic[O]):
         ``in_guest``: whether it is plugged into a guest.
         """
         return False
-
-    def image_of(self, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
-        """Return the slot's image, which can be copied; None if there is none yet."""
-        return None
 
     def running(self, options: O, workspace: Workspace, slot: str) -> AbstractContextManager[None]:  # noqa: ARG002
         """Activate limits, the model's times and faults for the measured run, until all data has been flushed."""

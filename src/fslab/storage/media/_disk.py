@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from fslab import scaling
 from fslab.errors import NoSpaceError, ToolFailedError
 from fslab.storage import Drive, StackDevice, Workspace
-from fslab.storage.media import _faults, _loop, _profiles
+from fslab.storage.media import _copies, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import Logged, VirtualOptions
 from fslab.system import disk, loops, sysfs
 from fslab.units import format_size, parse_size
@@ -16,6 +17,8 @@ from fslab.units import format_size, parse_size
 STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
 MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
+MIB = 1 << 20
+CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
 REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
 
@@ -64,6 +67,17 @@ def log_bytes(options: VirtualOptions) -> int:
     """Return the largest size of its log: as much as the disk holds if it contains data."""
     sizes = {Logged.NO: 0, Logged.REQUESTS: REQUEST_LOG_BYTES, Logged.DATA: parse_size(options.memory)}
     return sizes[options.log]
+
+
+def scaled(options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
+    """Return its memory, and its cache if the study gives a size, ``factor`` times as large."""
+    found: scaling.Changes = {
+        "memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)
+    }
+    if options.cache_size is None:
+        return found
+    cache = scaling.size(options.cache_size, factor, least_bytes=CACHE_LEAST_BYTES, unit_bytes=MIB)
+    return {**found, "cache_size": cache}
 
 
 def key(slot: str) -> str:
@@ -147,6 +161,25 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
         with suppress(ToolFailedError):  # the server has ended: the trial fails for that reason anyway
             server.ask("disarm")
             server.ask("pace", real=False)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Kept:
+    """Copies of the contents of a disk, in the memory of its server. See ``media.Copies``."""
+
+    server: disk.Server
+
+    def save(self, name: str) -> None:
+        statistics = self.server.ask("statistics")
+        _copies.check_memory(statistics["stored_bytes"], statistics["kept_bytes"])
+        self.server.ask("keep", name=name)
+
+    def load(self, name: str) -> tuple[str, ...]:
+        self.server.ask("restore", name=name)
+        return (disk.TOOL.program, "restore", name)  # a request to the server, in the form of a command
+
+    def forget(self, name: str) -> None:
+        self.server.ask("forget", name=name)
 
 
 def request_log(server: disk.Server | None, options: VirtualOptions) -> Path | None:

@@ -13,7 +13,7 @@ from pydantic import Field
 from fslab import scaling
 from fslab.errors import UnsupportedError
 from fslab.storage import Growth, Workspace, images, media
-from fslab.storage.media import _loop
+from fslab.storage.media import _copies, _loop
 from fslab.system.throttle import Limit
 from fslab.units import Size, SomeSize, parse_size, shown_size
 
@@ -95,13 +95,14 @@ class ImageMedium(media.Medium[P]):
         """Return whether it is sparse: of a sparse image, only what is written to it needs to be copied."""
         return bool(options.room)
 
-    def image_of(self, workspace: Workspace, slot: str) -> Path | None:
-        """Return the slot's image; None before the first trial that uses it."""
-        return _loop.known_image(workspace, slot)
+    def copies(self, options: P, workspace: Workspace, slot: str) -> media.Copies | None:
+        """Return the copies of the slot's image, as further images."""
+        image = _loop.known_image(workspace, slot) if self.copyable(options) else None
+        return None if image is None else _copies.ImageCopies(image=image, workspace=workspace)
 
     def renew(self, options: P, workspace: Workspace, slot: str) -> None:
         """Empty a sparse image, so that every trial begins without allocated regions and not only the first."""
-        if options.room and (image := self.image_of(workspace, slot)) is not None:
+        if options.room and (image := _loop.known_image(workspace, slot)) is not None:
             images.empty(image, workspace)
 
     def limit(self, options: P) -> Limit | None:

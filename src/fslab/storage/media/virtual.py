@@ -13,9 +13,6 @@ from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk, loops
 from fslab.units import parse_size
 
-MIB = 1 << 20
-CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
-
 
 class Virtual(media.Medium[VirtualOptions]):
     """Disks with one server process each during the campaign. mkfs starts on an empty disk."""
@@ -67,6 +64,15 @@ class Virtual(media.Medium[VirtualOptions]):
         if (server := _disk.running(workspace, slot)) is not None:
             server.ask("reset", data=True)
 
+    def copyable(self, options: VirtualOptions) -> bool:
+        """Return whether its contents are its state. The speed of an SSD depends on what was written before."""
+        return options.kind != "ssd" and not options.figures.get("shingles")
+
+    def copies(self, options: VirtualOptions, workspace: Workspace, slot: str) -> media.Copies | None:
+        """Return the copies that the slot's server keeps in its memory. The model begins in its initial state."""
+        server = _disk.running(workspace, slot) if self.copyable(options) else None
+        return None if server is None else _disk.Kept(server=server)
+
     @contextmanager
     def running(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Iterator[None]:
         """Enable real time and the faults of the study. They are off while the file system is made and filled."""
@@ -96,13 +102,7 @@ class Virtual(media.Medium[VirtualOptions]):
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
         """Scale its memory, and a ``cache_size`` of the study. Not the size: only written blocks take memory."""
-        found: scaling.Changes = {
-            "memory": scaling.size(options.memory, factor, least_bytes=least_bytes, unit_bytes=MIB)
-        }
-        if options.cache_size is None:
-            return found
-        cache = scaling.size(options.cache_size, factor, least_bytes=CACHE_LEAST_BYTES, unit_bytes=MIB)
-        return {**found, "cache_size": cache}
+        return _disk.scaled(options, factor, least_bytes=least_bytes)
 
     def speed(self, options: VirtualOptions) -> float:
         """Return the speed in the study."""

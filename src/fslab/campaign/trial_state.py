@@ -1,0 +1,57 @@
+"""The results of a running trial so far, and the facts by which it is judged."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fslab.campaign import disks
+from fslab.campaign.watch import Findings
+from fslab.cell import Cache, Cell
+from fslab.record import ValidityWarning, Value
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.storage.stack import Stack
+from fslab.validity.facts import TrialFacts
+from fslab.workloads import Reading
+
+
+@dataclass(kw_only=True, slots=True)
+class TrialState:
+    """The results of a trial so far. They are stored even if the trial fails."""
+
+    metrics: dict[str, Value] = field(default_factory=dict)
+    probes: dict[str, Value] = field(default_factory=dict)
+    warnings: list[ValidityWarning] = field(default_factory=list)
+    remade: bool = False
+    caches_dropped: bool = True
+    traced: bool = False
+    observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
+    device: dict[str, Any] = field(default_factory=dict)
+
+    def facts(
+        self, cell: Cell, machine: Mapping[str, Any], up: Stack, reading: Reading, findings: Findings
+    ) -> TrialFacts:
+        """Return the facts for the rules of validity. ``machine``: the facts that are stored with the trial."""
+        parsed = parsed_stack(cell.stack)
+        return TrialFacts(
+            work=reading,
+            cold=cell.cache is Cache.COLD,
+            figures=findings.values,
+            texts=findings.texts,
+            devices=up.devices,
+            cpus=machine.get("cpus"),
+            memory_bytes=machine.get("memory_bytes"),
+            caches_dropped=self.caches_dropped,
+            remade=self.remade,
+            filesystem=up.filesystem,
+            medium_buffered=up.buffered,
+            volume_bytes=up.device.size_bytes if up.device else None,
+            fair_volume_bytes=up.driver.fair_size_bytes if up.driver else None,
+            probe_failures=findings.failures,
+            machine=machine.get("machine", "host"),
+            accelerator=machine.get("accelerator"),
+            disk_profile=parsed.medium.profile(parsed.medium_options),
+            disk_speed=parsed.medium.speed(parsed.medium_options),
+            disk_fidelities=disks.fidelities(self.device),
+            disk_limits={name: value for name, value in self.device.get("limits", {}).items() if value},
+        )
