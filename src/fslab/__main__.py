@@ -63,6 +63,8 @@ def _unusable(error: OSError | RuntimeError) -> str | None:
     for other errors."""
     if isinstance(error, OSError) and error.errno in {errno.ENAMETOOLONG, errno.ELOOP} and error.filename:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
+    if str(error).startswith("Could not determine home directory"):  # pathlib's expanduser
+        return "a path begins with '~', but that user has no home directory: write the whole path"
     # pathlib before Python 3.13 raises RuntimeError for a loop.
     return str(error) if str(error).startswith("Symlink loop from ") else None
 

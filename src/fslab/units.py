@@ -184,7 +184,7 @@ def format_value(value: float | None, unit: Unit) -> str:
         case Unit.NANOSECONDS:
             return _format_ns(value)
         case Unit.SECONDS:
-            return format_duration(value)
+            return _format_ns(value * 1e9) if abs(value) < 1 else format_duration(value)
         case Unit.BYTES:
             return format_size(value)
         case Unit.PERCENT:

@@ -1,5 +1,6 @@
 """Ablations: makes and runs their campaign, and evaluates its trials."""
 
+import os
 import statistics
 from datetime import UTC, datetime
 
@@ -8,7 +9,7 @@ from fslab.analysis.groups import headline_metrics
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import usable_value
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import launch
+from fslab.campaign import launch, liveness
 from fslab.campaign.launch import check_stored
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
@@ -23,6 +24,8 @@ from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.units import Direction
+
+_KEPT = ("scale", "files", "directory")  # settings of the campaign that an ablation shares
 
 __all__ = ["as_document", "check_stored", "in_words", "make", "ordered", "read", "run", "strongest"]
 
@@ -89,6 +92,8 @@ def make(
         study_title=f"{slow.workload}: {slow.stack} with its mechanisms off, against {fast.stack}",
         study_source=campaign.study_source,
         settings={
+            **{key: campaign.settings[key] for key in _KEPT if key in campaign.settings},
+            liveness.USER: os.geteuid(),
             "ablation": plan.model_dump(mode="json"),
             "stopping": stopping.model_dump(mode="json"),
             "budget_s": None,

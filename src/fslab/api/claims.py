@@ -42,7 +42,7 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
     with naming(target), Store.open(url, create=False) as opened:
         campaign = opened.campaign(target)
         study = _of_campaign(campaign)
-        return _judge(study, campaign.study_id, None if published_only else campaign, opened)
+        return _judge(study, _place(campaign), None if published_only else campaign, opened)
 
 
 def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
@@ -53,7 +53,15 @@ def of_campaign(campaign: Campaign, store: Store) -> Verdicts:
 def judged_study(campaign: Campaign, store: Store) -> tuple[Verdicts, Study]:
     """Like :func:`of_campaign`; return the study too."""
     study = _of_campaign(campaign)
-    return _judge(study, campaign.study_id, campaign, store), study
+    return _judge(study, _place(campaign), campaign, store), study
+
+
+def _place(campaign: Campaign) -> str:
+    """Return the id of a shipped study, or the place of the user's study file when the campaign began."""
+    directory = campaign.settings.get("directory")
+    if directory is None or campaign.study_id in shipped.ids():
+        return campaign.study_id
+    return str(Path(directory) / campaign.study_id)
 
 
 def _of_campaign(campaign: Campaign) -> Study:

@@ -118,7 +118,7 @@ def _of_kernel(results: Results, kernels: Sequence[str]) -> Results:
     kept = {
         trial.cell.id: trial.cell
         for trial in results.trials
-        if str(trial.provenance.machine.get("kernel", "")).startswith(kernels[0])
+        if _is_release(str(trial.provenance.machine.get("kernel", "")), kernels[0])
     }
     if not kept:
         known = sorted({str(trial.provenance.machine.get("kernel")) for trial in results.trials})
@@ -128,6 +128,12 @@ def _of_kernel(results: Results, kernels: Sequence[str]) -> Results:
             hint=f"kernels with trials: {', '.join(known)}",
         )
     return results.only(list(kept.values()), f"{results.name} {kernels[0]}")
+
+
+def _is_release(kernel: str, wanted: str) -> bool:
+    """Return whether a kernel's release begins with what was asked for, as a whole number: 6.1 does not mean 6.12."""
+    following = kernel[len(wanted) :][:1]
+    return kernel.startswith(wanted) and not (wanted[-1:].isdecimal() and following.isdecimal())
 
 
 def _some(cells: tuple[str, ...]) -> str:

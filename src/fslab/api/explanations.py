@@ -89,6 +89,22 @@ def as_document(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
     return [statement.model_dump(mode="json") for statement in statements.all_statements(everything)]
 
 
+def withdrawn(seen: Evidence) -> tuple[str, ...]:
+    """Return why figures of a cell's trace are not used; empty if all are, or if there is no trace."""
+    if seen.traced is None:
+        return ()
+    observed = seen.traced.provenance.observed
+    return (*observed.get("trace_withdrawn", ()), *observed.get("trace_absent", ()))
+
+
+def traces_not_used(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
+    """Return the cells with figures of traces that are not used, each with the reasons."""
+    found = [(seen, withdrawn(seen)) for seen in everything]
+    return [
+        {"workload": seen.workload, "stack": seen.stack, "reasons": list(why)} for seen, why in found if why
+    ]
+
+
 class RankedMechanism(Frozen):
     """A mechanism with its strongest explanation. ``cells``: where it was found. ``weight``: of that explanation."""
 

@@ -16,7 +16,7 @@ from fslab.api import claims, explanations, histories, pages, replications
 from fslab.api.replications import Replication
 from fslab.campaign.liveness import as_it_is
 from fslab.claims.model import Verdicts
-from fslab.errors import NotComparableError, ToolMissingError
+from fslab.errors import NotComparableError, ToolMissingError, UsageError
 from fslab.explain import statements
 from fslab.explain.statement import Explanation
 from fslab.record import TrialRecord, Value
@@ -103,8 +103,11 @@ class CampaignResults:
     def compare(
         self, other: CampaignResults, *, differing: Sequence[str] = (), force: bool = False
     ) -> CampaignComparison:
-        """Compare this campaign with another, cell by cell. Raises NotComparableError if facts differ that are not
-        named in ``differing`` (``kernel``, ``machine``, …), unless ``force``."""
+        """Compare this campaign with another, cell by cell: ratios are ``other`` ÷ this.
+
+        Raises NotComparableError if facts differ that are not named in ``differing`` (``kernel``, ``machine``, …),
+        unless ``force``.
+        """
         allowed = [campaign_comparison.ALL] if force else list(differing)
         sides = [
             campaign_comparison.Results.of_campaign(each.campaign, list(each.trials))
@@ -124,8 +127,12 @@ class CampaignResults:
         return pages.html_of(pages.page_of([self.campaign], self._store))
 
     def write_report(self, path: str | Path) -> Path:
+        """Write the report as one HTML file and return its absolute path. Raises UsageError if it cannot be written."""
         file = Path(path)
-        outputs.replace(file, self.html())
+        try:
+            outputs.replace(file, self.html())
+        except OSError as error:
+            raise UsageError(f"cannot be written: {error.strerror}", where=str(file)) from error
         return file.resolve()
 
     def document(self, *, baseline: str | None = None) -> dict[str, Any]:

@@ -1,13 +1,18 @@
 """``fslab name``, ``fslab note``, ``fslab delete``: name, annotate and delete campaigns."""
 
+from __future__ import annotations
+
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fslab.cli.common import CampaignArgument, StoreOption, say
 from fslab.errors import BusyError, UsageError
 from fslab.units import counted
+
+if TYPE_CHECKING:
+    from fslab.api.stores import Campaign, Store
 
 
 def name(
@@ -58,7 +63,7 @@ def delete(
     A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
     says so until it ends. --force deletes it.
     """
-    from fslab.api.stores import CampaignStatus, Store, as_it_is, is_running
+    from fslab.api.stores import Store
 
     with Store.open(store, create=False) as opened:
         found = {}  # by id: two words may mean one campaign
@@ -68,13 +73,7 @@ def delete(
                 raise UsageError(
                     f"'{wanted}' is not a complete id or name", hint=f"fslab delete {campaign.id}"
                 )
-            if is_running(campaign.id):
-                raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
-            if not force and as_it_is(campaign, opened).status is CampaignStatus.RUNNING:
-                raise BusyError(
-                    f"campaign {campaign.id} is running on another machine, or another user runs it",
-                    hint="if that is no longer so: --force",
-                )
+            _check_idle(campaign, opened, force=force)
             found[campaign.id] = campaign
         for campaign in found.values():
             what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
@@ -82,5 +81,19 @@ def delete(
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
         for campaign_id in found:
+            _check_idle(opened.campaign(campaign_id), opened, force=force)  # resumed during the question?
             opened.delete_campaign(campaign_id)
     say(f"deleted {counted(len(found), 'campaign')}")
+
+
+def _check_idle(campaign: Campaign, store: Store, *, force: bool) -> None:
+    """Raise BusyError if the campaign runs: here, or, without ``force``, perhaps elsewhere."""
+    from fslab.api.stores import CampaignStatus, as_it_is, is_running
+
+    if is_running(campaign.id):
+        raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
+    if not force and as_it_is(campaign, store).status is CampaignStatus.RUNNING:
+        raise BusyError(
+            f"campaign {campaign.id} is running on another machine, or another user runs it",
+            hint="if that is no longer so: --force",
+        )

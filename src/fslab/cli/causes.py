@@ -33,7 +33,7 @@ def show(everything: Sequence[Evidence]) -> None:
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
         for statement in found:
             _show(statement)
-        for why in _withdrawn(seen):
+        for why in explanations.withdrawn(seen):
             screen.print(f"  trace not used: {why}", markup=False)
 
 
@@ -95,10 +95,3 @@ def _show(statement: Explanation) -> None:
     for figure in statement.figures:
         screen.print(f"      {figure}", markup=False, style="dim")
     screen.print(f"      falsified if: {statement.refuted_by}", markup=False, style="dim")
-
-
-def _withdrawn(seen: Evidence) -> tuple[str, ...]:
-    if seen.traced is None:
-        return ()
-    observed = seen.traced.provenance.observed
-    return (*observed.get("trace_withdrawn", ()), *observed.get("trace_absent", ()))

@@ -13,7 +13,6 @@ from fslab.cli.run_options import given
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
-    from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
@@ -114,7 +113,13 @@ def explain(
                 found, everything, opened, only or [], trials, chosen, first=a is not None, as_json=as_json
             )
         elif as_json:
-            print_json({"campaign": found.id, "statements": explanations.as_document(everything)})
+            print_json(
+                {
+                    "campaign": found.id,
+                    "statements": explanations.as_document(everything),
+                    "traces_not_used": explanations.traces_not_used(everything),
+                }
+            )
         elif every or workload is not None:
             causes.show(everything)
         else:
@@ -167,26 +172,25 @@ def _ablate(
         made = ablate.make(campaign, slow, fast, metric, names, trials)
         with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
             ablate.run(made, store, shown, wipe)
-        found = _print(store.campaign(made.id), store, as_json=as_json)
-        if found is None or found.complete:
-            return
-        names = ablate.strongest(found)
+        _, found = ablate.read(store.campaign(made.id), store)
+        names = [] if found is None or found.complete else ablate.strongest(found)
+        if not as_json or not names:  # JSON is one document: that of the last round
+            _print(store.campaign(made.id), store, as_json=as_json)
         if not names:
             return
 
 
-def _print(campaign: Campaign, store: Store, *, as_json: bool) -> Attribution | None:
-    """Print what the ablation of a campaign shows. Returns None if it has too few usable trials."""
+def _print(campaign: Campaign, store: Store, *, as_json: bool) -> None:
+    """Print what the ablation of a campaign shows."""
     from fslab.api import ablation as ablate
 
     ablation, found = ablate.read(campaign, store)
     if as_json:
         print_json(ablate.as_document(ablation, found))
-        return found
+        return
     screen = console()
     lines = (
         ablate.in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
     )
     for line in lines:
         screen.print(line, markup=False)
-    return found

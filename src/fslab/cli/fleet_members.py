@@ -216,7 +216,12 @@ def worker(
                 where=str(home),
                 hint="join one: fslab fleet worker ADDRESS --token TOKEN",
             )
-        member = enrolment.Membership.model_validate_json(known.read_bytes())
+        try:
+            member = enrolment.Membership.model_validate_json(known.read_bytes())
+        except ValueError as error:
+            raise UsageError(
+                "is damaged", where=str(known), hint="join again: fslab fleet worker ADDRESS --token TOKEN"
+            ) from error
         agent = Agent(
             settings=settings, credentials=credentials, scheduler=member.scheduler,
             store=settings.store or member.store, tell=partial(say, err=True),

@@ -16,10 +16,10 @@ from fslab.cli.common import (
 
 EPILOG = """\b
 Examples:
-  fslab history                             the study of the last campaign
-  fslab history quick --workload commit     one workload, campaign by campaign
-  fslab history quick --metric clat_p99     another figure than the headline ones
-  fslab history quick --json                every point and change, for a program
+  fslab history                                   the study of the last campaign
+  fslab history quick --workload synced-write     one workload, campaign by campaign
+  fslab history quick --metric write_clat_p99     another figure than the headline ones
+  fslab history quick --json                      every point and change, for a program
 
 \b
 Exit codes:

@@ -140,13 +140,20 @@ def prune(
             and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True))
         ):
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
-        for campaign in found if not dry_run else ():
-            opened.delete_campaign(campaign.id)
-    ids = [each.id for each in found]
+        # Once more: during the question, one may have been resumed or named.
+        ids = [each.id for each in found]
+        still = {
+            each.id for each in retention.outdated(opened, older_than_s=age_s, keep=keep, studies=study or ())
+        }
+        deleted = [] if dry_run else [each for each in ids if each in still]
+        for campaign_id in deleted:
+            opened.delete_campaign(campaign_id)
     if json:
-        print_json({"outdated": ids, "deleted": [] if dry_run else ids})
+        print_json({"outdated": ids, "deleted": deleted})
+    elif dry_run:
+        say(f"would delete {counted(len(ids), 'campaign')}")
     else:
-        say(f"{'would delete' if dry_run else 'deleted'} {counted(len(found), 'campaign')}")
+        say(f"deleted {counted(len(deleted), 'campaign')}")
 
 
 @app.command("grant", short_help="Give roles of a PostgreSQL server rights in a store.")

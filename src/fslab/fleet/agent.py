@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 import fslab
-from fslab.errors import BusyError, FslabError, StoreError
+from fslab.errors import BusyError, FslabError, StoreError, UsageError
 from fslab.fleet import certificates, confined
 from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.link_keeper import LinkKeeper
@@ -40,8 +40,13 @@ FACTS = ("hostname", "distribution", "kernel", "product", "cpu", "cpus", "memory
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
     """Lock the directory. Raises BusyError if another agent uses it."""
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be used: {error.strerror}", where=str(directory), hint="choose another --directory"
+        ) from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield

@@ -65,10 +65,18 @@ def make_authority(directory: Path, name: str) -> None:
 
     Raises UsageError if there is an authority already.
     """
-    directory.mkdir(parents=True, exist_ok=True, mode=0o700)
-    directory.chmod(0o700)
+    try:
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        directory.chmod(0o700)
+    except OSError as error:
+        raise UsageError(
+            f"cannot be used: {error.strerror}", where=str(directory), hint="choose another --directory"
+        ) from error
     if authority_key(directory).exists():
-        raise UsageError("a fleet exists already", where=str(directory), hint="choose another --directory")
+        raise UsageError(
+            "a fleet exists already, or an interrupted 'fslab fleet init' left its key", where=str(directory),
+            hint="choose another --directory, or remove this one",
+        )  # fmt: skip
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fslab fleet {name}"[:64])])
     usage = x509.KeyUsage(
@@ -158,12 +166,17 @@ def expires(certificate: Path) -> datetime:
 
 
 def write(path: Path, content: bytes, mode: int) -> None:
-    """Write a file with these permissions; it replaces an existing file. Does not follow symbolic links."""
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    """Write a file with these permissions; it replaces an existing file, as a whole or not at all. Does not follow
+    symbolic links."""
+    fresh = path.with_name(f".{path.name}.new")
+    fresh.unlink(missing_ok=True)
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(descriptor, mode)
         file.write(content)
+        file.flush()
+        os.fsync(descriptor)
+    fresh.replace(path)
 
 
 def _servers(directory: Path) -> tuple[tuple[str, Path], ...]:

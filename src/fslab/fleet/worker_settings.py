@@ -24,6 +24,7 @@ LIMIT_BYTES = 1 << 20
 class Allowed(Frozen):
     """What studies may use. ALL DATA on ``devices`` IS LOST when a study names them.
 
+    ``media``: kinds of media, besides devices and directories, which have their own keys.
     ``devices``: stable names, as in a study. ``wipe``: allow devices that are not blank. ``directories``: for images
     and the medium ``directory``, including all subdirectories. ``commands``: programs and command lines of a study.
     ``tuning``: settings of the kernel and of services, changed for the time of a trial. ``guests``: virtual machines

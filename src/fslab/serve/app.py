@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from fslab.api import histories, pages
-from fslab.api.stores import FleetStore, Store, as_it_is
+from fslab.api.stores import Campaign, FleetStore, Store, as_it_is
 from fslab.errors import FslabError, StoreError, UsageError
 from fslab.names import shown
 from fslab.report.page import render
@@ -93,7 +93,8 @@ class Pages:
                 (as_it_is(store.campaign(name), store) for name in names), key=lambda each: each.created
             )
             states = [state_of(each, store) for each in campaigns]
-            key = (*(each.id for each in campaigns), *states)
+            traced = [len(store.traced(each.id)) for each in campaigns]
+            key = (*map(_shown, campaigns), *states, *traced)
             with self.making:  # a page that several clients request at once is made once
                 found = self.made.get(key)
                 if found is None:
@@ -107,6 +108,11 @@ class Pages:
                         self.made.pop(next(iter(self.made)))
                     self.made[key] = found
         return found
+
+
+def _shown(campaign: Campaign) -> str:
+    """Return what a page shows of a campaign and what can change without a trial: its plan, name and note."""
+    return campaign.model_dump_json(include={"id", "settings", "trials", "name", "note"})
 
 
 def application(url: str | None, access: Access) -> Starlette:

@@ -87,7 +87,7 @@ def _canonical(name: str) -> str:
 
 
 class Guard(BaseHTTPMiddleware):
-    """Refuses requests with 400 (unknown host) or 401 (no token)."""
+    """Refuses requests with 400 (unknown host), 401 (no token) or 403 (by another site)."""
 
     async def dispatch(
         self, request: Request, call_next: Callable[[Request], Awaitable[Response]]
@@ -101,6 +101,11 @@ def _refusal(access: Access, request: Request) -> Response | None:
     hosts = request.headers.getlist("host")
     if len(hosts) != 1 or not access.allows_host(hosts[0]):
         return PlainTextResponse("unknown host name; to allow it: fslab serve --name HOST\n", status_code=400)
+    # Pages are expensive to make, and making one disturbs a campaign that runs: another site may link to one, not load
+    # it in the background. Fetch Metadata Request Headers (W3C); programs other than browsers do not send them.
+    fetched = {name: request.headers.get(f"sec-fetch-{name}") for name in ("site", "mode")}
+    if fetched["site"] == "cross-site" and fetched["mode"] != "navigate":
+        return PlainTextResponse("requested by another site\n", status_code=403)
     if access.token is None:
         return None
     given = request.query_params.get("token")

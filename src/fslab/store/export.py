@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from fslab import names, outputs
 from fslab.cell import Cell
-from fslab.errors import FslabError, UsageError
+from fslab.errors import UsageError
 from fslab.record import TrialRecord, Value
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Format(StrEnum):
 def export(store: Store, campaign_id: str, form: Format | str, out: Path | None) -> None:
     """Write a campaign's trials to ``out``, completely or not at all; to standard output if ``out`` is None.
 
-    UsageError for Parquet on a terminal, FslabError if the file cannot be written.
+    UsageError for Parquet on a terminal, and if the file cannot be written.
     """
     wanted = Format(form)
     if out is None and wanted is Format.PARQUET and sys.stdout.isatty():
@@ -53,7 +53,8 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
     try:
         outputs.replace(out, content)
     except OSError as error:
-        raise FslabError(f"cannot be written: {error.strerror}", where=str(out)) from error
+        hint = "choose another file with -o"
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(out), hint=hint) from error
 
 
 def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
