@@ -184,3 +184,21 @@ def test_elsewhere_than_on_the_loopback_a_token_is_needed(
     page = opened(f"http://127.0.0.1:{server.port}/?token={token}").page
     assert page.url == f"http://127.0.0.1:{server.port}/"
     assert page.locator("tbody tr").count() == 2
+
+
+@pytest.mark.parametrize(
+    ("site", "mode", "dest", "code"),
+    [
+        ("cross-site", "no-cors", "image", 403),
+        ("cross-site", "navigate", "iframe", 403),
+        ("same-site", "cors", "empty", 403),
+        ("cross-site", "navigate", "document", 200),
+        ("same-origin", "cors", "empty", 200),
+        ("none", "navigate", "document", 200),
+    ],
+)
+def test_another_site_can_link_to_a_page_but_not_load_it(
+    serve: Callable[..., Server], site: str, mode: str, dest: str, code: int
+) -> None:
+    headers = {"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode, "Sec-Fetch-Dest": dest}
+    assert serve().ask("/", **headers)[0] == code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import struct
@@ -204,7 +205,7 @@ def test_kept_contents_come_back_on_a_disk_like_new(serve: Any, options: list[st
         os.pwrite(disk.fileno(), b"b" * MIB, 0)
         os.pwrite(disk.fileno(), b"b" * 4096, MIB)
         for _ in range(2):
-            server.ask("restore", name="made")
+            assert server.ask("restore", name="made")["ok"]
             statistics = server.ask("statistics")
             assert statistics["operations"]["write"]["requests"] == 0
             assert statistics["stored_bytes"] == statistics["kept_bytes"] == MIB
@@ -223,6 +224,42 @@ def test_kept_contents_come_back_on_a_disk_like_new(serve: Any, options: list[st
 def test_contents_are_not_kept_where_earlier_writes_determine_the_speed(serve: Any, profile: str) -> None:
     server = serve("--profile", profile)
     assert "depends on what was written" in server.ask("keep", name="made")["error"]
+
+
+def test_a_drive_does_not_tidy_up_while_the_host_computes(serve: Any) -> None:
+    """Unpaced time skips only what the host waits for. After a second of idleness (here 1000 s), a shingled drive would
+    clean its cache."""
+    server = serve("--profile", "hdd-smr", "--cache", "none", "--speed", "0.001", "--memory", str(64 * MIB))
+    server.ask("pace", real=False)
+    with server.disk.open("r+b", buffering=0) as disk:
+        for number in range(20):
+            os.pwrite(disk.fileno(), b"x" * 4096, number * 100 * 4096)
+            server.ask("statistics")
+    model = server.ask("statistics")["model"]
+    assert (model["persistent_cache_bytes"], model["bands_cleaned"]) == (20 * 4096, 0)
+
+
+def test_a_read_across_the_end_is_short(serve: Any) -> None:
+    server = serve()
+    with server.disk.open("r+b", buffering=0) as disk:
+        assert len(os.pread(disk.fileno(), MIB, SIZE - 4096)) == 4096
+        assert os.pread(disk.fileno(), MIB, SIZE) == b""
+        assert os.pread(disk.fileno(), MIB, SIZE + 4096) == b""
+
+
+@pytest.mark.parametrize("options", [["--cache", "none"], ["--cache", "volatile"]])
+def test_zeros_are_as_durable_as_other_writes(serve: Any, options: list[str]) -> None:
+    server = serve("--timed", *options)
+    with server.disk.open("r+b", buffering=0) as disk:
+        disk.write(b"a" * MIB)
+        os.fsync(disk.fileno())
+        zero_range = 0x10  # FALLOC_FL_ZERO_RANGE; fallocate(1) would also flush
+        length = ctypes.c_int64(4096)
+        assert ctypes.CDLL(None).fallocate(disk.fileno(), zero_range, ctypes.c_int64(0), length) == 0
+        cut = server.ask("cut", unflushed="lost")["cut"]
+        server.ask("power_on")
+        kept = os.pread(disk.fileno(), 4096, 0) == bytes(4096)
+    assert (kept, cut["lost_bytes"]) == ((True, 0) if "none" in options else (False, 4096))
 
 
 def test_the_lifeline(serve: Any, tmp_path: Path) -> None:

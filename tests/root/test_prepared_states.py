@@ -153,7 +153,28 @@ def test_trials_without_common_files_share_the_empty_file_system(
         assert all(record.status in {Status.OK, Status.INVALID} for record in records), records
         assert [stages(record) for record in records] == [["mkfs"], ["copy"], ["copy"]]
         for record in records[1:]:
-            assert record.provenance.device["files_copied_from_cell"] == cells[0].id
+            assert record.provenance.device["filesystem_copied_from_cell"] == cells[0].id
+
+
+def test_copies_are_forgotten_with_their_block_and_when_they_do_not_pay(
+    guests: Guests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells, other = [on("virtual", files=files) for files in (100, 200)], on("virtual", "xfs")
+    guests.states.groups = groups(cells)
+
+    def kept() -> int:
+        statistics = guests.workspace.media["disk m"].ask("statistics")
+        return int(statistics["kept_bytes"])
+
+    trial(guests, cells[0])
+    trial(guests, cells[1])
+    assert kept() > 0
+    trial(guests, other, block=1)
+    assert kept() == 0
+    monkeypatch.setattr(prepared_states, "DEAREST", 0.0)
+    for each in (*cells, other):
+        trial(guests, each, block=1)
+    assert kept() == 0
 
 
 @pytest.mark.alone

@@ -75,8 +75,9 @@ def names(of: Claim, cells: Sequence[Cell], memory_bytes: int | None = None) -> 
 
 def answer(
     of: Claim, values: Sequence[tuple[Cell, Sequence[float | None]]], metric: str = "write_iops",
-    looks: Looks | None = None, margin: float = 0.1,
+    looks: Looks | None = None, margin: float = 0.1, interim: bool = False,
 ) -> ClaimAnswer:  # fmt: skip
     records = [record for each, figures in values for record in trials(each, figures, metric)]
     found, missing = parts(of, [each for each, _ in values])
-    return Evaluator(trials=Trials(records=records), looks=looks).answer(found, missing, margin=margin)
+    evaluator = Evaluator(trials=Trials(records=records), looks=looks, interim=interim)
+    return evaluator.answer(found, missing, margin=margin)

@@ -433,11 +433,15 @@ def test_a_direction_is_as_unknown_as_the_size_that_implies_it() -> None:
 def test_no_look_before_the_first_one_of_the_schedule() -> None:
     """Cells that begin late have fewer blocks. A look at three and one at five would spend the same error."""
     looks = Looks(first=5, most=12)
-    early = answer(claim("xfs > ext4"), TWICE, looks=looks)
+    early = answer(claim("xfs > ext4"), TWICE, looks=looks, interim=True)
     assert (early.verdict, early.findings[0].low, early.findings[0].further) == (ClaimVerdict.OPEN, None, 1)
     assert "4 common blocks; 5 are needed" in early.words
     more: list[tuple[Cell, Sequence[float | None]]] = [(each, [*values, values[0]]) for each, values in TWICE]
-    assert answer(claim("xfs > ext4"), more, looks=looks).verdict is ClaimVerdict.REPLICATED
+    assert answer(claim("xfs > ext4"), more, looks=looks, interim=True).verdict is ClaimVerdict.REPLICATED
+    ended = answer(claim("xfs > ext4"), TWICE, looks=looks)
+    assert ended.verdict is ClaimVerdict.REPLICATED, (
+        "a campaign that ended early has one look, in place of the first"
+    )
 
 
 def test_a_figure_may_need_independent_trials_too() -> None:

@@ -230,36 +230,47 @@ def test_progress_tells_what_is_open() -> None:
     assert "ext4, claimed: > 1" in lines[1]
 
 
-def test_each_look_of_a_resumed_campaign_is_repeated_with_the_budget_of_its_run() -> None:
+def begins(*budgets_s: float) -> list[RunBudget]:
+    """Runs that begin 1000 s after one another."""
+    return [
+        RunBudget(began=BEGIN + timedelta(seconds=1000 * number), budget_s=budget_s)
+        for number, budget_s in enumerate(budgets_s)
+    ]
+
+
+def run(schedule: Schedule, records: list[TrialRecord], *, number: int, until: int = 1000) -> None:
+    """Run the planned trials of a schedule up to ``until``, each in a second, as the run with this number."""
+    while len(records) < min(until, len(schedule.trials)):
+        block, each = schedule.trials[len(records)]
+        begun = BEGIN + timedelta(seconds=1000 * number + len(records) + 1)
+        records.append(record(each, block, value).model_copy(update={"started": begun}))
+        if len(records) == len(schedule.trials):
+            schedule.look(records)
+
+
+@pytest.mark.parametrize("ended", [18, 1000])
+def test_each_look_of_a_resumed_campaign_is_repeated_with_the_budget_of_its_run(ended: int) -> None:
     """The second run had a budget of its own, and so has the third. Without that, the third would give up claims that
-    the second has measured, and pay for the trials of the second.
+    the second has measured, and pay for the trials of the second. ``ended``: after how many trials the first run was
+    interrupted; 1000: it ended by itself, because it gave up what its budget did not pay for.
     """
     claims = (claim("xfs > ext4", on="w"), claim("ext4 ~ xfs within 2%", on="r", id="2"))
-    first = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0)
     records: list[TrialRecord] = []
-
-    def run(schedule: Schedule, until: int) -> None:
-        while len(records) < min(until, len(schedule.trials)):
-            block, each = schedule.trials[len(records)]
-            begun = BEGIN + timedelta(seconds=len(records) + (1000 if len(records) >= 18 else 0))
-            records.append(record(each, block, value).model_copy(update={"started": begun}))
-            if len(records) == len(schedule.trials):
-                schedule.look(records)
-
-    run(first, 18)
-    runs = [
-        RunBudget(began=BEGIN, budget_s=20.0),
-        RunBudget(began=BEGIN + timedelta(seconds=900), budget_s=60.0),
-    ]
-    second = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs[:1])
+    first = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=begins(20.0))
+    run(first, records, number=0, until=ended)
+    stored = len(records)
+    runs = begins(20.0, 60.0)
+    second = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs)
     resume(second, records, budget_s=60.0)
-    assert second.trials[:18] == first.trials[:18]
-    run(second, 40)
-    assert len(records) == 40
+    assert second.trials[:stored] == first.trials[:stored]
+    assert len(second.trials) > stored, "its budget pays for more"
+    run(second, records, number=1, until=stored + 7)
+    runs = begins(20.0, 60.0, 100.0)
     third = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=20.0, runs=runs)
     resume(third, records, budget_s=100.0)
-    assert third.trials == second.trials
-    look = third.look(records + [record(each, block, value) for block, each in third.trials[40:]])
+    assert third.trials[: len(second.trials)] == second.trials
+    more = [record(each, block, value) for block, each in third.trials[len(records) :]]
+    look = third.look(records + more)
     assert look is not None
     assert look.claims is not None
-    assert look.claims.left_s == pytest.approx(100.0 - (len(second.trials) - 40), abs=1.0)
+    assert look.claims.left_s == pytest.approx(100.0 - len(more), abs=1.0)

@@ -142,7 +142,7 @@ def _run_trials(
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
-        budget_s=campaign.settings.get("budget_s"), runs=campaign.runs[:-1],
+        budget_s=campaign.settings.get("budget_s"), runs=campaign.runs,
     )  # fmt: skip
     run = _CampaignRun(
         campaign=campaign,

@@ -80,12 +80,13 @@ class PreparedStates:
 
         ``machine``: a guest that boots again gets states of its own.
         """
+        for name, kept in list(self._kept.items()):
+            useless = self.groups[kept.cell.id].group in self._useless
+            if useless or kept.block != key.block or kept.reports is None:  # None: its guest was lost
+                self._drop(name)
         shared = self.groups.get(cell.id)
         if shared is None or shared.group in self._useless:
             return None
-        for name, kept in list(self._kept.items()):
-            if kept.block != key.block or kept.reports is None:  # None: its guest was lost
-                self._drop(name)
         turn = Turn(
             cell=cell, block=key.block, shared=shared, name=f"{shared.group}-{key.block}-{machine}",
             started=datetime.now(UTC),
@@ -143,10 +144,11 @@ class PreparedStates:
             made = (each for each in record.provenance.commands if each.stage in stages)
             state.made_s = sum(each.duration_s or 0.0 for each in made)
             return record
+        what = "files" if turn.shared.files else "filesystem"
         provenance = record.provenance.model_copy(
             update={
                 "commands": (turn.copy, *record.provenance.commands),
-                "device": {**record.provenance.device, "files_copied_from_cell": state.cell.id},
+                "device": {**record.provenance.device, f"{what}_copied_from_cell": state.cell.id},
             }
         )
         return record.model_copy(

@@ -30,7 +30,7 @@ class Schedule:
 
     ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
     ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
-    time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of the runs that made them. A
+    time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of all runs, this one last. A
     campaign for claims gives up claims that the budget does not reach; in it, cells
     that no claim is about (``idle``) come last, with the study's number of trials. If the budget is small, some claims
     begin first (``claims_budget.to_begin_with``); the others (``waiting``: their ids; ``later``: those of their cells)
@@ -128,14 +128,16 @@ class Schedule:
         self.budget_s, self.earlier = budget_s, frozenset(map(_key, records))
 
     def _rerun(self, records: Sequence[TrialRecord]) -> None:
-        """Go back to the run that made the latest of the planned trials: its budget was in force at the next look."""
+        """Go back to the run that planned the next stored trials: its budget was in force at the next look.
+
+        If there are none, the last run is the one that looks now.
+        """
         planned = {(block, cell.id) for block, cell in self.trials}
-        latest = max((record.started for record in records if _key(record) in planned), default=None)
-        then = [run for run in self.runs if latest is not None and run.began <= latest]
+        following = min((record.started for record in records if _key(record) not in planned), default=None)
+        then = [run for run in self.runs if following is None or run.began <= following]
         if then:
-            self.begin_run(
-                [record for record in records if record.started < then[-1].began], then[-1].budget_s
-            )
+            before = [record for record in records if record.started < then[-1].began]
+            self.begin_run(before, then[-1].budget_s)
 
     def catch_up(self, records: Sequence[TrialRecord]) -> InterimResult | None:
         """Repeat the interim analyses that the trials of a resumed campaign have passed. Returns the last one."""

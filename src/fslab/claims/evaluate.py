@@ -38,12 +38,14 @@ Weights = Sequence[tuple[CellFigure, float]]
 class Evaluator:
     """Evaluates parts of claims. ``looks``: of a campaign with interim analyses; None without them.
 
+    ``interim``: whether this is one of these analyses, so that others follow.
     ``error``: the probability that a verdict on a claim is false. ``estimates``: a cache, by figures, coverage and
     number of parts.
     """
 
     trials: Trials
     looks: Looks | None = None
+    interim: bool = False
     error: float = ERROR
     estimates: dict[object, RatioEstimate] = field(default_factory=dict, repr=False)
 
@@ -211,24 +213,25 @@ class Evaluator:
         """
         if self.looks is None:
             return compare_blocks(a, b, coverage=coverage, prior=prior)
-        if looked < self.looks.at(0):
+        if self.interim and looked < self.looks.at(0):
             return self._too_early(len(a), len(b), coverage)
         looks = dataclasses.replace(self.looks, coverage=coverage)
-        return compare_at_look(a, b, looks=looks, blocks=looked, prior=prior)
+        return compare_at_look(a, b, looks=looks, blocks=looked or None, prior=prior)
 
     def _median(self, values: Sequence[float], coverage: float, looked: int) -> RatioEstimate:
         """Estimate a figure, some of whose values are 0. ``looked``: see :meth:`_compare`."""
         if self.looks is None:
             return estimate_median(values, coverage=coverage)
-        if looked < self.looks.at(0):
+        if self.interim and looked < self.looks.at(0):
             return self._too_early(len(values), len(values), coverage)
-        level = dataclasses.replace(self.looks, coverage=coverage).coverage_at(looked)
+        level = dataclasses.replace(self.looks, coverage=coverage).coverage_at(looked or len(values))
         return dataclasses.replace(estimate_median(values, coverage=level), coverage=coverage)
 
     def _too_early(self, n_a: int, n_b: int, coverage: float) -> RatioEstimate:
-        """Return no interval before the blocks of the first look: one before it would spend the same error twice.
+        """Return no interval before the blocks of the first look: both would spend the error of that one.
 
-        Cells that begin later than the campaign have fewer blocks than others at its looks.
+        Cells that begin later than the campaign have fewer blocks than others at its interim analyses. A report of a
+        campaign that ended early takes the place of the first look.
         """
         needed = PAIRS_LEAST if self.looks is None else self.looks.at(0)
         return no_ratio(n_a, n_b, Reason.TOO_FEW_SAMPLES, needed, coverage)

@@ -36,7 +36,7 @@ def questions_of(
     def ask(
         trials: Sequence[TrialRecord], spent: frozenset[str], left_s: float | None
     ) -> tuple[tuple[Question, ...], ClaimsProgress]:
-        evaluator = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping))
+        evaluator = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping), interim=True)
         found = dict(zip(asked, answers([*asked.values()], evaluator), strict=True))
         answered = {name: (asked[name], answer) for name, answer in found.items()}
         questions = tuple(
@@ -91,7 +91,9 @@ def _plan(
         if effort is None or not spent.isdisjoint(effort.blocks):
             lost.append(name)
         else:
-            left = [each for each in answered[name][1].findings if each.verdict is ClaimVerdict.OPEN]
+            findings = answered[name][1].findings
+            left = [each for each in findings if each.verdict is ClaimVerdict.OPEN]
+            left = left or [each for each in findings if each.rests_on_independence]
             blocks = min((finding.blocks or 0 for finding in left), default=0)
             candidates.append(Candidate(claim=name, effort=effort, blocks=blocks))
     found = pursue(candidates, trials.cost_s, left_s)

@@ -93,7 +93,7 @@ class Pages:
                 (as_it_is(store.campaign(name), store) for name in names), key=lambda each: each.created
             )
             states = [state_of(each, store) for each in campaigns]
-            traced = [len(store.traced(each.id)) for each in campaigns]
+            traced = [store.count_traced(each.id) for each in campaigns]
             key = (*map(_shown, campaigns), *states, *traced)
             with self.making:  # a page that several clients request at once is made once
                 found = self.made.get(key)

@@ -102,9 +102,9 @@ def _refusal(access: Access, request: Request) -> Response | None:
     if len(hosts) != 1 or not access.allows_host(hosts[0]):
         return PlainTextResponse("unknown host name; to allow it: fslab serve --name HOST\n", status_code=400)
     # Pages are expensive to make, and making one disturbs a campaign that runs: another site may link to one, not load
-    # it in the background. Fetch Metadata Request Headers (W3C); programs other than browsers do not send them.
-    fetched = {name: request.headers.get(f"sec-fetch-{name}") for name in ("site", "mode")}
-    if fetched["site"] == "cross-site" and fetched["mode"] != "navigate":
+    # it in the background or in a frame. Fetch Metadata Request Headers (W3C); only browsers send them.
+    site, mode, what = (request.headers.get(f"sec-fetch-{name}") for name in ("site", "mode", "dest"))
+    if site in {"cross-site", "same-site"} and (mode, what) != ("navigate", "document"):
         return PlainTextResponse("requested by another site\n", status_code=403)
     if access.token is None:
         return None

@@ -156,6 +156,7 @@ def build(
             for each in parsed.each_medium_options():
                 medium.made(each, workspace)
         if made is not None:
+            cache.flush_device(device.path)  # another program, such as udev, may keep it open
             made()
     told = {
         "geometry": spec.geometry.value,

@@ -192,6 +192,11 @@ def select_traced(connection: Connection, campaign_id: str) -> list[TrialRecord]
     return [TrialRecord.model_validate(document) for document in found]
 
 
+def count_traced(connection: Connection, campaign_id: str) -> int:
+    wanted = select(func.count(traced.c.number)).join(campaigns).where(campaigns.c.id == campaign_id)
+    return connection.execute(wanted).scalar_one()
+
+
 def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:
     return select(cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
 

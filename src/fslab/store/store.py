@@ -217,6 +217,10 @@ class Store:
         with self._reading() as connection:
             return queries.select_traced(connection, campaign_id)
 
+    def count_traced(self, campaign_id: str) -> int:
+        with self._reading() as connection:
+            return queries.count_traced(connection, campaign_id)
+
     @contextmanager
     def patient(self, campaign_id: str, note: Callable[[str], object]) -> Iterator[None]:
         """Retry writes of trials and statuses in this block if the database is unavailable; ``note`` gets messages."""

@@ -17,6 +17,12 @@ def drop_all() -> None:
     DROP_CACHES.write_text("3")
 
 
+def flush_device(device: Path) -> None:
+    """Write the cached pages of a block device to it."""
+    with opened(device) as descriptor:
+        os.fsync(descriptor)
+
+
 def drop_device(device: Path) -> None:
     """Drop the cached pages of a block device that is not mounted (ioctl BLKFLSBUF, as blockdev(8) does). For a loop
     device, also drop those of its backing file, which exist if the loop device does not bypass the page cache."""

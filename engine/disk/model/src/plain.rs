@@ -66,6 +66,7 @@ impl Drive for Plain {
                     self.persisted(oldest);
                 }
             }
+            Op::Discard if self.cache != Cache::Volatile => self.persisted(*request),
             Op::Read | Op::Discard => {}
         }
         self.ready.push(Event::Done { id: request.id, at: now });

@@ -92,6 +92,22 @@ impl Volatile {
         Ok(())
     }
 
+    /// Save the present contents before request `id` sets these sectors to zero. Pages that are holes do not change: a
+    /// file system zeroes gigabytes of them.
+    pub fn before_zeros(
+        &mut self,
+        store: &dyn Store,
+        id: u64,
+        sector: u64,
+        sectors: u64,
+    ) -> Result<(), Full> {
+        let end = sector + sectors;
+        pages(sector, end).filter(|page| !store.is_hole(*page)).try_for_each(|page| {
+            let (first, last) = (sector.max(page * PAGE_SECTORS), end.min((page + 1) * PAGE_SECTORS));
+            self.before_write(store, id, first, last - first)
+        })
+    }
+
     /// Start a new layer when a flush arrives: the flush does not cover later writes.
     pub fn flush_begins(&mut self, id: u64) {
         let layer = self.layers.back_mut().expect("bug: there always is a layer");

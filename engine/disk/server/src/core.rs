@@ -160,7 +160,7 @@ impl Core {
                 let (store, id) = (&*device.store, request.id);
                 let (sector, sectors) = (request.sector, request.sectors);
                 let saved =
-                    if zeros { self.volatile.before_write(store, id, sector, sectors) } else { Ok(()) };
+                    if zeros { self.volatile.before_zeros(store, id, sector, sectors) } else { Ok(()) };
                 let done = saved.and_then(|()| store.punch(pending.offset, pending.length));
                 let done = done.and_then(|()| {
                     if zeros { Ok(()) } else { self.volatile.discarded(store, sector, sectors) }

@@ -97,7 +97,8 @@ impl Guest {
         let mut found = Vec::new();
         let mut connected = self.connected();
         let Some(kick) = connected.kick.clone().filter(|_| connected.enabled) else { return false };
-        if !connected.more && sys::read(kick.as_fd(), &mut [0; 8]).is_err() {
+        let kicked = sys::read(kick.as_fd(), &mut [0; 8]).is_ok(); // always: a kick that stays readable ends each wait
+        if !kicked && !connected.more {
             return false; // no new request
         }
         let mut taken = 0;

@@ -30,6 +30,9 @@ enum Owner {
     Cleaning,
 }
 
+/// A write of the host: its number, its sector less that of the disk, and the number of its request to the disk.
+pub(super) type Written = (u64, u64, u64);
+
 /// A hard disk with shingled tracks.
 pub struct Shingled {
     disk: Hdd,
@@ -38,9 +41,10 @@ pub struct Shingled {
     idle: Nanos,
     sectors: u64,
     media: MediaCache,
-    /// What the host wrote and the medium does not have yet, by sector of the disk: request, and the sector of the host
-    /// less that of the disk.
-    unwritten: Runs<(u64, u64)>,
+    /// What the host wrote and the medium does not have yet, by sector of the disk.
+    unwritten: Runs<Written>,
+    /// The same of what the host wrote again before the medium had it: first sector, end.
+    replaced: Vec<(u64, u64, Written)>,
     owners: HashMap<u64, Owner>,
     /// How many requests of the disk are left of each request of the host.
     parts: HashMap<u64, usize>,
@@ -79,6 +83,7 @@ impl Shingled {
             sectors: bytes / SECTOR,
             media: MediaCache::new(base, shingles.cache / SECTOR, shingles.extents),
             unwritten: Runs::default(),
+            replaced: Vec::new(),
             owners: HashMap::new(),
             parts: HashMap::new(),
             waiting: VecDeque::new(),
@@ -148,7 +153,10 @@ impl Shingled {
             let Some(place) = self.media.take(sector, request.sectors) else { return false };
             place
         };
-        self.unwritten.insert(place, place + request.sectors, (request.id, sector.wrapping_sub(place)));
+        let stop = place + request.sectors;
+        self.replaced.extend(self.unwritten.within(place, stop));
+        let written = (request.id, sector.wrapping_sub(place), self.next_id + 1); // the number that `ask` gives
+        self.unwritten.insert(place, stop, written);
         // The drive writes whole physical sectors to the persistent cache.
         let whole = if place == sector { request.sectors } else { request.sectors.next_multiple_of(8) };
         self.ask(Owner::Host(request.id), Op::Write, place, whole);

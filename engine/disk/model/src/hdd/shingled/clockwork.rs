@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::drive::{Drive, Event, Request};
-use crate::hdd::shingled::{Owner, Shingled};
+use crate::hdd::shingled::{Owner, Shingled, Written};
 use crate::{Nanos, SECTOR};
 
 impl Drive for Shingled {
@@ -62,6 +62,7 @@ impl Shingled {
     /// Drop what power keeps alive. The persistent cache and its map are on the disk.
     fn drop_requests(&mut self) {
         self.unwritten = crate::hdd::runs::Runs::default();
+        self.replaced.clear();
         self.owners.clear();
         self.parts.clear();
         self.waiting.clear();
@@ -102,12 +103,29 @@ impl Shingled {
                 Some(Owner::Cleaning) => self.answered(),
                 None => {}
             },
-            Event::Persisted { sector, sectors, .. } => {
-                for (start, end, (id, offset)) in self.unwritten.within(sector, sector + sectors) {
-                    let (sector, sectors) = (start.wrapping_add(offset), end - start);
-                    events.push(Event::Persisted { sector, sectors, id });
-                }
-                self.unwritten.remove(sector, sector + sectors);
+            Event::Persisted { sector, sectors, id } => self.persisted(sector, sector + sectors, id, events),
+        }
+    }
+    /// Pass on that the requests of the disk up to `newest` are on the medium in `sector..end`, as requests of the host.
+    /// What the host has written again meanwhile is not.
+    fn persisted(&mut self, sector: u64, end: u64, newest: u64, events: &mut Vec<Event>) {
+        let mut tell = |start: u64, stop: u64, (id, offset, _): Written| {
+            events.push(Event::Persisted { sector: start.wrapping_add(offset), sectors: stop - start, id });
+        };
+        for (start, stop, written) in std::mem::take(&mut self.replaced) {
+            let (first, last) = (start.max(sector), stop.min(end));
+            if first >= last || written.2 > newest {
+                self.replaced.push((start, stop, written));
+                continue;
+            }
+            tell(first, last, written);
+            let left = [(start, first, written), (last, stop, written)];
+            self.replaced.extend(left.into_iter().filter(|(start, stop, _)| start < stop));
+        }
+        for (start, stop, written) in self.unwritten.within(sector, end) {
+            if written.2 <= newest {
+                tell(start, stop, written);
+                self.unwritten.remove(start, stop);
             }
         }
     }

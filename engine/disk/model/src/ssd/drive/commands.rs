@@ -22,6 +22,9 @@ impl Ssd {
             }
             Op::Discard => {
                 self.ftl.trim(request.sector.div_ceil(PAGE_SECTORS)..request.end() / PAGE_SECTORS);
+                if self.cache != Cache::Volatile {
+                    self.persisted(request.sector, request.sectors, request.id);
+                }
                 self.finish(request.id, arrived + command);
             }
         }
