@@ -10,6 +10,7 @@ from tests.unit.compared import FACTS, MEDIUM, around, cell, compared, metrics_o
 
 from fslab.analysis.campaign_comparison import ALL, Results, compare_results, refused
 from fslab.analysis.matching import MatchedBy, chosen, match
+from fslab.api import comparisons
 from fslab.cell import Cache, MachineSpec, StackSpec
 from fslab.errors import UsageError
 from fslab.record import Provenance, TrialRecord
@@ -188,3 +189,17 @@ class TestFacts:
             Results.of_trials("A", a), Results.of_trials("B", b), by=MatchedBy.WORKLOAD, metrics_of=metrics_of
         )
         assert [each.fact for each in stacks.differences] == ["fio"]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wanted", "meant"),
+    [
+        ("6.1.0-25", "6.1", True),
+        ("6.12.3", "6.1", False),
+        ("6.1", "6.1", True),
+        ("6.12.3", "6.", True),
+        ("5.1", "6.1", False),
+    ],
+)
+def test_a_kernel_is_meant_by_whole_numbers(kernel: str, wanted: str, meant: bool) -> None:
+    assert comparisons._is_release(kernel, wanted) is meant

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from fslab.analysis import campaign_comparison_lines as lines
@@ -26,6 +25,7 @@ from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.machine.fact import Weight
 from fslab.record import Metric, TrialRecord
+from fslab.stats.compare import RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 
@@ -177,13 +177,16 @@ def _line(
     """Return the line, and what estimates its ratio with another coverage."""
     values = lines.medians_by_campaign if several else lines.values_by_block
     left, right = (values(own, metric.name) for own in trials)
-    estimator = partial(lines.estimate_of, left, right, paired=paired, looks=looks)
+
+    def estimator(coverage: float) -> RatioEstimate:
+        return lines.estimate_of(left, right, paired=paired, looks=looks, coverage=coverage)
+
     failed_a, failed_b = (sum(map(is_failed, own)) for own in trials)
     line = lines.line(
-        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimator(coverage=COVERAGE),
+        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimator(COVERAGE),
         sampled="campaigns" if several else "trials", failed=(failed_a, failed_b),
     )  # fmt: skip
-    return line, lambda coverage: estimator(coverage=coverage)
+    return line, estimator
 
 
 def _side(results: Results) -> Side:

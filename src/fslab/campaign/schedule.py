@@ -31,10 +31,10 @@ class Schedule:
     ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
     ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
     time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of all runs, this one last. A
-    campaign for claims gives up claims that the budget does not reach; in it, cells
-    that no claim is about (``idle``) come last, with the study's number of trials. If the budget is small, some claims
-    begin first (``claims_budget.to_begin_with``); the others (``waiting``: their ids; ``later``: those of their cells)
-    begin after the first analysis. ``together``: the cells of each workload.
+    campaign for claims gives up claims that the budget does not reach; in it, cells that no claim is about (``idle``)
+    come last, with the study's number of trials. If the budget is small, some claims begin first
+    (``claims_budget.to_begin_with``); the others (``waiting``: their ids; ``later``: those of their cells) begin after
+    the first analysis. ``together``: the cells of each workload.
     """
 
     cells: Sequence[Cell]

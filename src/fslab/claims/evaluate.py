@@ -94,7 +94,7 @@ class Evaluator:
         """
         why = self._absence(part)
         if why is not None:
-            return _undirected(part, _finding(part, None, ClaimVerdict.UNKNOWN, why))
+            return _finding(part, None, ClaimVerdict.UNKNOWN, why)
         return self._judged(part, self.estimate(part, 1 - self.error, among), margin)
 
     def _judged(self, part: Part, estimate: RatioEstimate, margin: float) -> PartFinding:
@@ -117,10 +117,10 @@ class Evaluator:
 
     def _without_interval(self, part: Part, estimate: RatioEstimate) -> PartFinding:
         if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
-            return _undirected(part, _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part)))
+            return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
         found = self._common(part)
         said = _few(found, estimate.needed, alone=len(part.figures) == 1)
-        few = _undirected(part, _finding(part, estimate, ClaimVerdict.OPEN, said))
+        few = _finding(part, estimate, ClaimVerdict.OPEN, said)
         return few.model_copy(update={"further": max(1, estimate.needed - found), "blocks": found})
 
     def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
@@ -214,7 +214,7 @@ class Evaluator:
         if self.looks is None:
             return compare_blocks(a, b, coverage=coverage, prior=prior)
         if self.interim and looked < self.looks.at(0):
-            return self._too_early(len(a), len(b), coverage)
+            return _too_early(len(a), len(b), self.looks, coverage)
         looks = dataclasses.replace(self.looks, coverage=coverage)
         return compare_at_look(a, b, looks=looks, blocks=looked or None, prior=prior)
 
@@ -223,18 +223,9 @@ class Evaluator:
         if self.looks is None:
             return estimate_median(values, coverage=coverage)
         if self.interim and looked < self.looks.at(0):
-            return self._too_early(len(values), len(values), coverage)
+            return _too_early(len(values), len(values), self.looks, coverage)
         level = dataclasses.replace(self.looks, coverage=coverage).coverage_at(looked or len(values))
         return dataclasses.replace(estimate_median(values, coverage=level), coverage=coverage)
-
-    def _too_early(self, n_a: int, n_b: int, coverage: float) -> RatioEstimate:
-        """Return no interval before the blocks of the first look: both would spend the error of that one.
-
-        Cells that begin later than the campaign have fewer blocks than others at its interim analyses. A report of a
-        campaign that ended early takes the place of the first look.
-        """
-        needed = PAIRS_LEAST if self.looks is None else self.looks.at(0)
-        return no_ratio(n_a, n_b, Reason.TOO_FEW_SAMPLES, needed, coverage)
 
     def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
         """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).
@@ -257,6 +248,15 @@ class Evaluator:
             n_a=fewest, n_b=fewest, ratio=exp(middle - under_middle), interval=interval, p_value=None, reason=None,
             needed=PAIRS_LEAST, method=estimates[0].method, coverage=coverage,
         )  # fmt: skip
+
+
+def _too_early(n_a: int, n_b: int, looks: Looks, coverage: float) -> RatioEstimate:
+    """Return no interval before the blocks of the first look: both would spend the error of that one.
+
+    Cells that begin later than the campaign have fewer blocks than others at its interim analyses. A report of a
+    campaign that ended early takes the place of the first look.
+    """
+    return no_ratio(n_a, n_b, Reason.TOO_FEW_SAMPLES, looks.at(0), coverage)
 
 
 def _product(
@@ -285,17 +285,12 @@ def _few(found: int, needed: int, *, alone: bool) -> str:
     return f"{found} {what}{'s' * (found != 1)}; {needed} are needed"
 
 
-def _undirected(part: Part, finding: PartFinding) -> PartFinding:
-    """Return a finding without an interval. If its size implies a direction, this is as unknown as the size."""
-    if part.bounds.is_direction or part.bounds.side is None:
-        return finding
-    return finding.model_copy(update={"direction": finding.verdict})
-
-
 def _finding(
     part: Part, estimate: RatioEstimate | None, verdict: ClaimVerdict, why: str | None = None
 ) -> PartFinding:
     interval = estimate.interval if estimate else None
+    # Without an interval, a direction that the size implies is as unknown as the size.
+    implied = interval is None and not part.bounds.is_direction and part.bounds.side is not None
     return PartFinding(
         what=part.name,
         where=part.where,
@@ -309,4 +304,5 @@ def _finding(
         unit=part.figures[0].metric.unit if part.bounds.of_figure else None,
         margin=margin(part.bounds, interval.low, interval.high) if interval else None,
         why=why,
+        direction=verdict if implied else None,
     )

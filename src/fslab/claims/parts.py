@@ -43,9 +43,8 @@ class Bounds:
     def hold(self, low: float, high: float) -> bool:
         """Return whether the whole interval from ``low`` to ``high`` lies within the bounds."""
         if self.strict:
-            unlimited = (
-                self.low == 0 and self.high < inf
-            )  # '< 5', not '> 0', which a figure of 0 does not hold
+            # '< 5' has no lower end; '> 0' has one, which a figure of 0 does not pass.
+            unlimited = self.low == 0 and self.high < inf
             return (self.low < low or unlimited) and high < self.high
         return self.low <= low and high <= self.high
 

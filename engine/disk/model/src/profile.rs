@@ -58,9 +58,13 @@ pub fn build(name: Option<&str>, setup: &Setup) -> Option<Built> {
     Some(Built { drive, cache, fastest: Some(Ssd::fastest(profile)) })
 }
 
-/// Return whether the model of this name can have a disk of `bytes` bytes; true for unknown names.
-pub fn fits(name: &str, bytes: u64) -> bool {
-    ssd::PROFILES.iter().find(|profile| profile.name == name).is_none_or(|profile| ssd::fits(profile, bytes))
+/// Return why the model of this name cannot have a disk of `bytes` bytes; `None` if it can, and for unknown names.
+pub fn refuses(name: &str, bytes: u64) -> Option<String> {
+    let profile = ssd::PROFILES.iter().find(|profile| profile.name == name)?;
+    let large = !ssd::fits(profile, bytes);
+    large.then(|| {
+        format!("size {bytes} is too large for the model of an SSD, whose map has 2^32 pages of 4 KiB")
+    })
 }
 
 /// Return the names of all profiles.

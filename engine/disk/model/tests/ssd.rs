@@ -291,10 +291,10 @@ fn looking_ahead_changes_no_time() {
 #[test]
 fn a_disk_whose_map_has_too_few_numbers_is_refused() {
     let name = "ssd-nvme-dc";
-    assert!(fslab_disk_model::profile::fits(name, 12 << 40));
-    assert!(!fslab_disk_model::profile::fits(name, 15_360_000_000_000));
-    assert!(!fslab_disk_model::profile::fits(name, 1 << 50));
-    assert!(fslab_disk_model::profile::fits("hdd-7200", 1 << 50));
+    let refuses = fslab_disk_model::profile::refuses;
+    assert_eq!((refuses(name, 12 << 40), refuses("hdd-7200", 1 << 50)), (None, None));
+    assert!(refuses(name, 15_360_000_000_000).is_some_and(|why| why.contains("too large")));
+    assert!(refuses(name, 1 << 50).is_some());
 }
 
 #[test]

@@ -67,11 +67,8 @@ pub(crate) fn predict(options: &Predict) -> anyhow::Result<()> {
     if options.size > LARGEST_DISK {
         bail!("size {} is larger than 1 PiB", options.size);
     }
-    if !profile::fits(&options.profile, options.size) {
-        bail!(
-            "size {} is too large for the model of an SSD, whose map has 2^32 pages of 4 KiB",
-            options.size
-        );
+    if let Some(why) = profile::refuses(&options.profile, options.size) {
+        bail!(why);
     }
     let last = options.start.checked_add(options.block);
     if options.block == 0

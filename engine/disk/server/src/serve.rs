@@ -47,11 +47,8 @@ fn check(options: &Serve) -> anyhow::Result<()> {
     if options.size == 0 || options.size % 4096 != 0 || options.size > LARGEST_DISK {
         bail!("size {} must be a multiple of 4096 bytes, at most 1 PiB", options.size);
     }
-    if options.profile.as_ref().is_some_and(|name| !profile::fits(name, options.size)) {
-        bail!(
-            "size {} is too large for the model of an SSD, whose map has 2^32 pages of 4 KiB",
-            options.size
-        );
+    if let Some(why) = options.profile.as_ref().and_then(|name| profile::refuses(name, options.size)) {
+        bail!(why);
     }
     if !(options.speed.is_finite() && options.speed > 0.0) {
         bail!("speed {} must be greater than 0", options.speed);
