@@ -52,6 +52,7 @@ fn main() -> ExitCode {
         damage::a_bad_sector_is_no_end_of_a_file,
         mounts::subvolumes_are_left_out_and_no_failure,
         nodes::what_is_no_file_is_never_opened,
+        nodes::a_work_directory_of_another_user_is_refused,
     ];
     libtest_mimic::run(&arguments, mounts.into_iter().chain(loops).collect()).exit_code()
 }

@@ -1,7 +1,7 @@
-//! Devices, sockets and pipes in a tree: they are never opened, because a read of one may never end.
+//! Devices, sockets and pipes in a tree are never opened, because a read of one may never end; links of others are not followed.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 
 use serde_json::Value;
@@ -32,4 +32,21 @@ pub(crate) fn what_is_no_file_is_never_opened() {
     let (found, _) = document(&shell(&tree, "timeout 60 $ENGINE delete $DIR-copy --json"));
     assert_eq!(found["answer"]["files"], 4, "the file, the link, the pipe and the socket: {found:#}");
     assert!(tree.join("zero").exists());
+}
+
+/// Its owner could have made links of its files, which `chmod` follows.
+pub(crate) fn a_work_directory_of_another_user_is_refused() {
+    let directory = tempdir().unwrap();
+    let place = directory.path();
+    let made = shell(
+        place,
+        "cd $DIR; mkdir -p fslab-meta/d0000000000; touch secret; chmod 600 secret; \
+         ln -s ../../secret fslab-meta/d0000000000/f0000000000; chown -hR 65534 fslab-meta",
+    );
+    assert!(made.status.success(), "{made:?}");
+    let output = shell(place, "timeout 60 $ENGINE meta $DIR --files 1 --operations chmod");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("belongs to another user"), "{output:?}");
+    let mode = fs::metadata(place.join("secret")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
 }
