@@ -27,7 +27,7 @@ EPILOG = """\b
 Examples:
   fslab fleet schedule nightly.yaml                              each night at 02:00 UTC, on all machines
   fslab fleet schedule quick --at 03:30 --every 7d --machines rack=3
-  fslab fleet schedule nightly.yaml --name new --on uml --kernel /boot/vmlinux-6.18
+  fslab fleet schedule nightly.yaml --name new --on qemu --kernel /boot/vmlinuz-6.18
 
 See fslab fleet status for what is scheduled, and fslab history STUDY for the results over time.
 """
@@ -41,7 +41,7 @@ def schedule(
         ),
     ] = None,
     at: Annotated[
-        str, typer.Option(metavar="HH:MM", help="The first run: the next time it is so late, UTC.")
+        str, typer.Option(metavar="HH:MM", help="Time of day of the first run, in UTC.")
     ] = "02:00",
     every: Annotated[
         str, typer.Option(metavar="TIME", help="From one run to the next, such as 24h or 7d.")

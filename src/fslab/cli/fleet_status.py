@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def status(
     run: Annotated[
         str | None,
-        typer.Argument(metavar="[RUN]", help="Show how far this run is. Default: what is not over."),
+        typer.Argument(metavar="[RUN]", help="Show how far this run is. Default: all unfinished runs."),
     ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,

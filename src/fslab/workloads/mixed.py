@@ -46,6 +46,8 @@ class MixedParameters(Parameters):
     A list in a part is a matrix axis (`parts.reader.bs`). All parts start at the same moment, and the run ends with
     the last part: give all parts the same `runtime`, or work of the same duration. Metrics have the part's name as a
     prefix: `reader_read_iops`. `overlap` is the duration of the shortest part in percent of that of the longest.
+    `parts` is required, and has two parts or more. Their names consist of at most 20 lower-case letters and digits, and
+    begin with a letter.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")

@@ -79,8 +79,8 @@ class VirtualOptions(media.MediumOptions):
     )
     faults: str = Field(
         "",
-        description="faults during the measured run, such as `stuck delay=2s probability=0.001; latent start=1m`; see "
-        "the documentation of the virtual disk",
+        description="faults during the measured run, such as `stuck delay=2s probability=0.001; latent start=1m`; "
+        "their effects: docs/disk.md",
     )
 
     log: Logged = Field(
