@@ -108,7 +108,7 @@ def test_modelled_hard_disks_are_anybody_s_in_a_guest(home: Path) -> None:
 def test_why_is_told_by_what_there_is(home: Path) -> None:
     """Without root there are fewer statements.
 
-    The certainty of those based on the whole disk is "coincides", because other programs use the disk too.
+    The certainty of those based on the whole disk or file system is "coincides", because other programs use it too.
     """
     study = (
         "title: here\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\ntrials: 1\n"
@@ -119,8 +119,8 @@ def test_why_is_told_by_what_there_is(home: Path) -> None:
     said = json.loads(as_nobody(home, "explain", "--json").stdout)["statements"]
     assert not {each["mechanism"] for each in said} & {"metadata-traffic", "direct-not-honoured"}
     for each in said:
-        of_disk = any("of the whole disk" in figure["evidence"] for figure in each["figures"])
-        assert each["certainty"] == ("coincides" if of_disk else "observed"), each
+        of_all = any("of the whole " in figure["evidence"] for figure in each["figures"])
+        assert each["certainty"] == ("coincides" if of_all else "observed"), each
     refused = as_nobody(home, "explain", "--trace")
     assert refused.returncode == 4
     assert "needs root" in refused.stderr

@@ -145,6 +145,7 @@ def test_without_a_run_a_record_has_no_speed(mark: tuple[str, str], messages: tu
         ([100.0, 51.0, 100.0, 100.0], 0.0),
         ([100.0, 20.0, 100.0, 100.0], 0.2),
         ([90.0, 0.0, 110.0, 100.0, 100.0], 0.2),
+        ([0.0, 90.0, 0.0, 0.0, 0.0, 110.0, 0.0, 0.0], 0.6),
     ],
 )
 def test_a_cpu_stands_still_at_less_than_half_of_its_usual_speed(rates: list[float], lost: float) -> None:

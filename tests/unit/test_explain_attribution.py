@@ -53,6 +53,20 @@ def test_a_switch_that_changes_nothing_is_told_apart_from_one_that_does() -> Non
     assert found.alone["b"].nothing is False
 
 
+def test_the_intervals_of_several_mechanisms_hold_together() -> None:
+    noisy = dict(enumerate((1.0, 1.1, 0.95, 1.05, 0.9)))
+    alone = attribute({NONE: blocks(1), A: noisy}, blocks(2))
+    beside = attribute({NONE: blocks(1), A: noisy, B: blocks(1), AB: noisy}, blocks(2))
+    assert alone is not None
+    assert beside is not None
+    one, both = alone.alone["a"], beside.alone["a"]
+    assert one.factor == both.factor
+    assert one.low is not None
+    assert both.low is not None
+    assert both.low < one.low
+    assert alone.ratio == beside.ratio
+
+
 def test_few_or_no_blocks() -> None:
     few = attribute({NONE: blocks(1, 3), A: blocks(2, 3)}, blocks(2, 3))
     assert few is not None

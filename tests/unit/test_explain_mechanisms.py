@@ -2,59 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from typing import Any
-
 import pytest
+from tests.unit.explained import DIRECT, MIB, SYNCED, by_mechanism, cell, seen, trial
 
-from fslab.api import explanations
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.explain import ablation, mechanisms
-from fslab.explain.attribution import attribute
+from fslab.cell import Cell, MediumSpec
+from fslab.explain import mechanisms
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.statement import Certainty
 from fslab.explain.statements import evidence_of, statements_of
-from fslab.explain.switch import Switch, all_off
-from fslab.record import Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.record import Provenance, Severity, Status, ValidityWarning
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.units import Unit
-
-MIB = 1 << 20
-SYNCED = {"rw": "randwrite", "bs": "4k", "fsync": 1, "size": "64m"}
-DIRECT = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "64m"}
-
-
-def cell(
-    filesystem: str = "btrfs", mount: str = "defaults", parameters: dict[str, Any] | None = None, **more: Any
-) -> Cell:
-    stack = StackSpec(
-        name=f"{filesystem} {mount}", medium=MediumSpec(name="m", type="ram", options={"size": "1g"}),
-        filesystem=filesystem, mount_options=mount, **more,
-    )  # fmt: skip
-    return Cell(stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters or SYNCED))
-
-
-def trial(of: Cell, figures: dict[str, float], block: int = 0, **more: Any) -> TrialRecord:
-    units = {"_bytes": Unit.BYTES, "_time": Unit.SECONDS}
-    probes = {
-        name: Value(value=value, unit=next((u for end, u in units.items() if name.endswith(end)), Unit.COUNT))
-        for name, value in figures.items()
-    }
-    fields: dict[str, Any] = {"status": Status.OK, "probes": probes, **more}
-    key = TrialKey(campaign="c", block=block, seed=1)
-    return TrialRecord(key=key, cell=of, started=datetime(2026, 11, 21, tzinfo=UTC), duration_s=1.0, **fields)
-
-
-def seen(of: Cell, figures: dict[str, float], traced: TrialRecord | None = None, **more: Any) -> Evidence:
-    return Evidence(
-        cell=of, workload="w", stack=of.stack.name, trials=[trial(of, figures, **more)], traced=traced
-    )
-
-
-def by_mechanism(found: Evidence) -> dict[str, str]:
-    return {statement.mechanism: statement.text for statement in statements_of(found)}
-
 
 EVERY = [
     cell(filesystem, mount, parameters)
@@ -111,7 +69,7 @@ def test_writes_of_btrfs_with_fsync() -> None:
     found = by_mechanism(seen(cell(), figures))
     assert found["barriers"] == "Each fsync caused 2.00 cache flushes of the device on average."
     assert (
-        "stored 2 times (DUP or RAID1); the device received 34 bytes"
+        "stored 2 times (DUP); the device received 34 bytes"
         in found["metadata_duplication".replace("_", "-")]
     )
     assert "2050 extents (before: 2)" in found["copy-on-write"]
@@ -204,6 +162,12 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
     (barriers,) = [each for each in statements_of(seen(shared, figures)) if each.mechanism == "barriers"]
     assert barriers.certainty is Certainty.COINCIDES
     assert barriers.figures[0].evidence.endswith("of the whole disk")
+    commits = {"journal_commits": 40.0, "clock_window": 10.0}
+    buffered = cell("ext4", parameters={"rw": "write", "size": "64m"})
+    beside = buffered.model_copy(update={"stack": here})
+    for each, expected in ((buffered, Certainty.OBSERVED), (beside, Certainty.COINCIDES)):
+        found = [one for one in statements_of(seen(each, commits)) if one.mechanism == "commit-interval"]
+        assert [one.certainty for one in found] == [expected], "a counter of the whole file system"
     busy = ValidityWarning(kind="foreign_load", severity=Severity.DOUBT, message="", data={})
     assert "barriers" in by_mechanism(seen(alone, figures, validity=(busy,)))
     assert "barriers" not in by_mechanism(seen(shared, figures, validity=(busy,)))
@@ -236,144 +200,42 @@ def test_traced_trials_are_evidence_and_no_trials() -> None:
     assert found.traced == traced
 
 
-def test_switches_together() -> None:
-    of = cell("btrfs", "noatime,compress=zstd")
-    off = all_off(of, [Switch(mount=("nodatasum",), instead=("datasum",)), Switch(mount=("nodatacow",))])
-    assert off.stack.mount_options == "noatime,compress=zstd,nodatacow", "which is without checksums as well"
-    assert Switch(mkfs="-m single").off(off).stack.mkfs_options == "-m single"  # type: ignore[union-attr]
-
-
-def test_an_ablation_has_every_combination_of_up_to_three() -> None:
-    slow, fast = seen(cell(parameters=DIRECT), {}), seen(cell("xfs", parameters=DIRECT), {})
-    switches = ablation.candidates(slow, fast, ["copy-on-write", "data-checksums"])
-    found, complete = ablation.cells(slow, fast, switches)
-    assert complete
-    assert set(found) == {"copy-on-write", "data-checksums", "copy-on-write+data-checksums"}
-    assert found["copy-on-write"] == found["copy-on-write+data-checksums"], "one cell, measured once"
-
-
-def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
-    slow, fast = seen(cell("ext4", "data=journal"), {}), seen(cell("ext4", "data=ordered"), {})
-    found, _ = ablation.cells(slow, fast, ablation.candidates(slow, fast, ["data-journalling"]))
-    assert found == {"data-journalling": fast.cell}
-
-
-def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
-    plan = ablation.Ablation(
-        of="c", workload="w", slow="btrfs", fast="xfs", slow_cell="s", fast_cell="f", metric="write_iops",
-        higher_is_better=True, off={"copy-on-write": "x", "data-checksums": "y"},
-        switches={"copy-on-write": "mount -o nodatacow", "data-checksums": "mount -o nodatasum"},
-    )  # fmt: skip
-    noise = {0: 1.0, 1: 1.02, 2: 0.99, 3: 1.01, 4: 0.98}
-    values = {
-        "s": noise, "f": {block: 8 * value for block, value in noise.items()},
-        "x": {block: 4 * value for block, value in noise.items()},
-        "y": {4 - block: value for block, value in noise.items()},
+def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
+    figures = {
+        "device_written_bytes_flushed": 2.0 * 64 * MIB, "write_amplification": 2.0, "btrfs_metadata_copies": 2.0,
+        "device_flushes": 3.0 * 16384,
     }  # fmt: skip
-    found = ablation.attributed(plan, values, 0.95)
-    assert found is not None
-    words = ablation.in_words(plan, found)
-    assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
-    assert words[1] == "btrfs is slower because of copy-on-write."
-    assert any(
-        "Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4" in line
-        for line in words
-    )
-    assert any(line.startswith("  data checksums: not the cause") for line in words)
-    assert "remains unexplained" in words[-1]
-    reversed_here = ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
-    assert reversed_here is not None
-    words = ablation.in_words(plan, reversed_here)
-    assert (
-        words[0]
-        == "w: xfs is not better than btrfs in these trials: a factor of 0.125 (write_iops, 1 block)."
-    )
+    three = Provenance(device={"parts": [{}, {}, {}]})
+    found = by_mechanism(seen(cell("btrfs", layout="btrfs-raid1"), figures, provenance=three))
+    assert "metadata-duplication" not in found, "the data is stored twice as well"
+    assert found["barriers"] == "Each fsync caused 1.00 cache flushes of each device on average."
+    striped = by_mechanism(seen(cell("btrfs", layout="lvm-stripe"), figures, provenance=three))
+    assert "stored 2 times (DUP)" in striped["metadata-duplication"]
+    own = by_mechanism(seen(cell("btrfs", layout="btrfs-raid0"), figures, provenance=three))
+    assert "stored 2 times (RAID1)" in own["metadata-duplication"]
 
 
-@pytest.mark.parametrize(
-    ("ratio", "first"),
-    [
-        ((0.5, 0.51, 0.49, 0.5), "w: b is not better than a in these trials: a factor of 0.5"),
-        (
-            (0.9, 1.1, 1.05, 0.96),
-            "w: b and a are indistinguishable in these trials: a factor of 0.999 (0.866–1.15)",
-        ),
-    ],
-)
-def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
-    ratio: tuple[float, ...], first: str
-) -> None:
-    plan = ablation.Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
-        off={"copy-on-write": "x", "data-checksums": "y"},
-        switches={"copy-on-write": "nodatacow", "data-checksums": "nodatasum"},
-    )  # fmt: skip
-    values = {
-        "s": dict.fromkeys(range(4), 1.0), "f": dict(enumerate(ratio)),
-        "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))), "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
-    }  # fmt: skip
-    found = ablation.attributed(plan, values, 0.95)
-    assert found is not None
-    words = ablation.in_words(plan, found)
-    assert words[0].startswith(first)
-    assert words[1].startswith("  Switching copy-on-write off (nodatacow) makes a faster by a factor of 2 (")
-    assert words[2].startswith(
-        "  Switching data checksums off (nodatasum) makes a slower by a factor of 0.5 ("
-    )
+def test_what_nothing_switches_off_is_there_nevertheless() -> None:
+    figures = {
+        "device_flushes": 2.0 * 2048,
+        "device_written_bytes_flushed": 8.0 * MIB,
+        "write_amplification": 1.0,
+    }
+    (flushes,) = [each for each in statements_of(seen(cell("xfs"), figures)) if each.mechanism == "barriers"]
+    assert flushes.refuted_by == "equally slow without it", "XFS has no nobarrier"
+    journal = REGISTRY.get("journal")
+    assert journal.present(seen(cell("ext4", "data=journal"), {}))
+    assert not journal.applies(seen(cell("ext4", "data=journal"), {}))
+    assert not REGISTRY.get("barriers").present(seen(cell("f2fs", "nobarrier"), {}))
 
 
-def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
-    plan = ablation.Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
-        off={"journal": "x"}, switches={"journal": "j"},
-    )  # fmt: skip
-    level = dict.fromkeys(range(4), 1.0)
-    values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
-    found = ablation.attributed(plan, values, 0.95)
-    assert found is not None
-    assert "inconclusive" in ablation.in_words(plan, found)[1]
-
-
-def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
-    plan = ablation.Ablation(
-        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,
-        off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
-    )  # fmt: skip
-    # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal
-    found = ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95)
-    assert found is not None
-    assert found.ratio.factor == pytest.approx(4)
-    assert found.shares["journal"].factor == pytest.approx(2)
-    assert set(found.shares) == {"journal"}
-    assert attribute({frozenset(): {}}, {0: 1.0}) is None
-
-
-def test_mechanisms_are_ranked_by_their_evidence(monkeypatch: pytest.MonkeyPatch) -> None:
-    def one(mechanism: str, stack: str, weight: float) -> Explanation:
-        return Explanation(
-            mechanism=mechanism, workload="w", stack=stack, text=f"{mechanism} {weight}", figures=(),
-            certainty=Certainty.OBSERVED, refuted_by="r", weight=weight,
-        )  # fmt: skip
-
-    found = [
-        one("journal", "a", 1.0),
-        one("barriers", "a", 6.0),
-        one("journal", "b", 3.0),
-        one("atime", "b", 1.0),
-    ]
-    monkeypatch.setattr("fslab.explain.statements.all_statements", lambda _: iter(found))
-    ranked = explanations.ranking([])
-    assert [(each.mechanism, each.weight) for each in ranked] == [
-        ("barriers", 6.0),
-        ("journal", 3.0),
-        ("atime", 1.0),
-    ]
-    assert ranked[1].cells == ("w on a", "w on b")
-    assert ranked[1].strongest.stack == "b"
-    assert explanations.leading(ranked) == 1, "6 of 10"
-    assert explanations.leading(ranked[1:]) == 1
-    assert explanations.leading([]) == 0
-    assert explanations.leading(ranked[1:2] * 11) == 0, "five have less than half"
+def test_without_root_only_nearly_all_bytes_are_a_sign_of_the_page_cache() -> None:
+    figures = {"device_written_bytes_flushed": 64.0 * MIB, "write_amplification": 1.0}
+    of = cell("ext4", "data=journal", DIRECT)
+    half = seen(of, {**figures, "page_cache_dirtied_bytes": 40.0 * MIB})
+    assert "direct-not-honoured" not in by_mechanism(half)
+    whole = seen(of, {**figures, "page_cache_dirtied_bytes": 64.0 * MIB})
+    assert by_mechanism(whole)["direct-not-honoured"].startswith("The direct writes were probably not direct")
 
 
 @pytest.mark.parametrize(("ratio", "said"), [(3.1, True), (1.0, False)])

@@ -2,7 +2,7 @@
 
 from fslab.report.fit import fitted, lines_of
 
-ABOUT = "why: files on ext4 defaults: "
+ABOUT = "observed: files on ext4 defaults: "
 TEXT = "each fsync waits for a commit of the journal, of which there were 412, or one for each file written"
 
 

@@ -223,6 +223,38 @@ def test_a_number_that_was_given_to_another_process_counts_from_its_start() -> N
     assert derive("foreign-cpu", before, end).texts == {"foreign_cpu": ("new (10) 0.30 s",)}
 
 
+def test_what_ends_unwaited_for_hides_nobody_else_s_time() -> None:
+    kernel = 0x00200040
+    before = programs(
+        process(10, "init", (1, 0, 0, 0)), process(2, "kthreadd", (1, 0, 0, 0), flags=kernel),
+        process(20, "kworker/0:1", (3000, 0, 0, 0), flags=kernel, parent=2),
+        process(21, "loop0", (100, 0, 0, 0), flags=kernel), process(30, "orphan", (10_000, 0, 0, 0), parent=99),
+        process(40, "hog", (0, 0, 0, 0)), now_s=0.0,
+    )  # fmt: skip
+    end = programs(
+        process(10, "init", (1, 0, 0, 0)), process(2, "kthreadd", (1, 0, 0, 0), flags=kernel),
+        process(21, "loop0", (400, 0, 0, 0), flags=kernel),
+        process(40, "hog", (100, 0, 0, 0)), now_s=5.0,
+    )  # fmt: skip
+    found = derive("foreign-cpu", before, end)
+    assert found.values == {
+        "foreign_cpu": Value(value=10.0, unit=Unit.PERCENT),
+        "kernel_threads_cpu": Value(value=3.0, unit=Unit.SECONDS),
+    }
+
+
+def test_what_init_inherits_and_waits_for_is_no_load() -> None:
+    """A parent ends, init inherits its child, and the child ends: init gets what the child had used all its life."""
+    before = programs(
+        process(1, "init", (1, 0, 0, 0), parent=0), process(10, "sh", (5, 0, 0, 0), parent=1),
+        process(11, "parent", (1, 0, 0, 0), parent=10), process(12, "child", (90_000, 0, 0, 0), parent=11), now_s=0.0,
+    )  # fmt: skip
+    end = programs(
+        process(1, "init", (1, 0, 90_000, 0), parent=0), process(10, "sh", (5, 0, 1, 0), parent=1), now_s=5.0
+    )
+    assert derive("foreign-cpu", before, end).values["foreign_cpu"].value == 0.0
+
+
 def test_where_no_process_can_be_seen_the_load_is_unknown() -> None:
     assert derive("foreign-cpu", programs(now_s=0.0), programs(now_s=1.0)) == ProbeFinding(values={})
 

@@ -146,6 +146,17 @@ def test_page_cache_counters_of_btrfs_on_a_joined_device(
     on = replace(target(tmp_path, "loop6", "loop7"), volume="dm-0")
     assert REGISTRY.get("page-cache").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
     assert REGISTRY.get("page-cache").snapshot(target(tmp_path, "loop6")) == {}, "another file system"
+    write(tmp_path / "proc/self/cgroup", "0::/user.slice/session-1.scope\n")
+    assert REGISTRY.get("page-cache").snapshot(on) == {}, "before Linux 6.10: of the root cgroup only"
+    write(tmp_path / "proc/self/cgroup", "4:memory:/user.slice\n0::/user.slice\n")
+    assert REGISTRY.get("page-cache").snapshot(on) != {}, "memory in version 1: the root has all"
+    write(tmp_path / "proc/self/cgroup", "0::/\n")
+    assert REGISTRY.get("page-cache").snapshot(on) != {}
+    (tmp_path / "proc/self/ns").mkdir()
+    (tmp_path / "proc/self/ns/cgroup").symlink_to("cgroup:[4026532000]")
+    assert REGISTRY.get("page-cache").snapshot(on) == {}, "in a container"
+    write(tmp_path / "debug/bdi/btrfs-7/wb_stats", "")
+    assert REGISTRY.get("page-cache").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
 
 
 def test_a_hole_breaks_no_piece_but_another_place_does() -> None:

@@ -171,7 +171,7 @@ def test_caches_dropped_by_somebody_else_make_the_trial_invalid(tmp_path: Path) 
     assert warning.data == {"drops": 2}
 
 
-@pytest.mark.parametrize(("dirtied_pages", "doubted"), [(10, False), (600, True)])
+@pytest.mark.parametrize(("dirtied_pages", "doubted"), [(10, False), (600, False), (950, True)])
 def test_direct_writes_that_dirty_the_page_cache_are_in_doubt(
     tmp_path: Path, dirtied_pages: int, doubted: bool
 ) -> None:

@@ -90,6 +90,17 @@ def test_a_campaign_that_ends_between_two_looks_was_not_killed(
     assert "<td>finished</td>" in body(pages.listing(asked()))
 
 
+def test_a_page_is_made_again_when_the_campaign_gets_a_note(tmp_path: Path) -> None:
+    pages = stored(tmp_path)
+    pages.campaign(asked(campaign="c1"))
+    pages.campaign(asked(campaign="c1"))
+    assert len(pages.made) == 1
+    with Store.open(pages.url) as store:
+        store.note_campaign("c1", "after the new firmware")
+    pages.campaign(asked(campaign="c1"))
+    assert len(pages.made) == 2
+
+
 def test_the_list_opens_the_store_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages = stored(tmp_path)
     opened = []

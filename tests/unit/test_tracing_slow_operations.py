@@ -9,19 +9,36 @@ from fslab.tracing import slow_operations
 COMMITS = [(10.0, 10.1), (20.0, 20.05), (20.04, 20.1)]
 
 
+SLOW_S = 0.002
+
+
 def operations(count: int, slow_at: list[float]) -> list[tuple[float, float]]:
     """Return fast operations from second 30 on, outside every commit, and slow ones that end at ``slow_at``."""
     quick = [(30 + index / 1000, 1e-4) for index in range(count - len(slow_at))]
-    return quick + [(end, 0.05) for end in slow_at]
+    return quick + [(end, SLOW_S) for end in slow_at]
+
+
+def apart(begin_s: float, count: int) -> list[float]:
+    return [begin_s + 0.003 * index for index in range(count)]
 
 
 def test_shares_of_slow_and_of_all() -> None:
     # 32 of 32 000 operations are slow: 24 during a commit, 8 before the first commit.
-    found = slow_operations.coincidence(COMMITS, operations(32_000, [10.09] * 12 + [20.12] * 12 + [9.0] * 8))
+    slow_at = apart(10.01, 12) + apart(20.01, 12) + apart(9.0, 8)
+    found = slow_operations.coincidence(COMMITS, operations(32_000, slow_at))
     assert found is not None
-    assert (found.count, found.slow, found.threshold_s) == (32_000, 32, 0.05)
+    assert (found.count, found.slow, found.threshold_s) == (32_000, 32, SLOW_S)
     assert found.share_slow == pytest.approx(0.75)
     assert found.share_all == pytest.approx(24 / 32_000)
+
+
+def test_operations_in_flight_at_one_stall_are_one() -> None:
+    """32 requests that wait for one commit show what one request shows: nothing."""
+    assert slow_operations.coincidence(COMMITS, operations(32_000, [10.05] * 32)) is None
+    found = slow_operations.coincidence(COMMITS, operations(33_000, [10.05] * 3 + apart(9.0, 30)))
+    assert found is not None
+    assert found.slow == 31
+    assert found.share_slow == pytest.approx(1 / 31)
 
 
 def test_long_operations_meet_a_commit_by_chance() -> None:
@@ -38,14 +55,14 @@ def test_long_operations_meet_a_commit_by_chance() -> None:
 
 
 def test_the_base_rate_is_what_chance_gives() -> None:
-    found = slow_operations.coincidence([(0.0, 100.0)], operations(30_000, [50.0] * 30))
+    found = slow_operations.coincidence([(0.0, 100.0)], operations(30_000, apart(50.0, 30)))
     assert found is not None
     assert found.share_slow == found.share_all == 1.0
 
 
 def test_thirty_slow_ones_are_the_least() -> None:
-    assert slow_operations.coincidence(COMMITS, operations(29_000, [10.0] * 29)) is None
-    assert slow_operations.coincidence(COMMITS, operations(29_001, [10.0] * 29)) is not None
+    assert slow_operations.coincidence(COMMITS, operations(29_000, apart(9.0, 29))) is None
+    assert slow_operations.coincidence(COMMITS, operations(29_001, apart(9.0, 30))) is not None
 
 
 @pytest.mark.parametrize(
@@ -57,9 +74,10 @@ def test_thirty_slow_ones_are_the_least() -> None:
 )  # fmt: skip
 def test_what_overlaps_a_commit(end: float, latency: float, inside: bool) -> None:
     """The log has the end in whole milliseconds, so an operation can have ended up to 1 ms later."""
-    found = slow_operations.coincidence(COMMITS, [(end, latency)] * 30_000)
+    slowest = [(100.0 + 20 * index, 17.0) for index in range(30)]
+    found = slow_operations.coincidence(COMMITS, [(end, latency)] * 29_970 + slowest)
     assert found is not None
-    assert found.share_all == float(inside)
+    assert found.share_all == pytest.approx(29_970 / 30_000 if inside else 0.0)
 
 
 def test_fio_s_log() -> None:

@@ -275,6 +275,22 @@ def test_a_rate_that_stood_still_for_a_second(standing: int, stalled: bool) -> N
     assert not judge(facts(WorkFacts(measured_s=40.0, rates=(replace(work.rates[0], values=()),))))
 
 
+@pytest.mark.parametrize(
+    ("values", "stalled_s"),
+    [
+        ((100.0,) * 10 + (0.0,) * 30 + (100.0,) * 10, 6.0),  # most of the run
+        ((0.0,) * 10 + (100.0,) * 40, None),  # the tool had not begun
+        (((100.0,) + (0.0,) * 7) * 6, None),  # operations of 1.6 s
+        (((100.0,) + (0.0,) * 7) * 5 + (100.0,) + (0.0,) * 30, 6.0),
+        (((100.0,) * 20 + (0.0,) * 6) * 4, 1.2),  # a device that cleans up every few seconds
+    ],
+)
+def test_which_pauses_are_stalls(values: tuple[float, ...], stalled_s: float | None) -> None:
+    work = WorkFacts(measured_s=40.0, rates=(Rate(what="bandwidth", interval_s=0.2, values=values),))
+    found = [warning.data["stalled_s"] for warning in judge(facts(work)) if warning.kind == "stalled"]
+    assert found == ([] if stalled_s is None else [pytest.approx(stalled_s)])
+
+
 def test_what_the_trial_says_of_itself() -> None:
     assert verdict(facts(remade=True)) == [("filesystem_remade", NOTE)]
     assert verdict(facts(caches_dropped=False)) == [("cache_not_dropped", DOUBT)]

@@ -14,7 +14,8 @@ from fslab.campaign.launch import check_stored
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
 from fslab.explain import ablation as plans
-from fslab.explain.ablation import Ablation, as_document, in_words
+from fslab.explain.ablation import Ablation
+from fslab.explain.ablation_words import as_document, in_words
 from fslab.explain.attribution import Attribution
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
@@ -84,6 +85,7 @@ def make(
         fast_cell=fast.cell.id, metric=metric.name, higher_is_better=metric.better is Direction.HIGHER,
         off={names: cell.id for names, cell in variants.items()},
         switches={name: str(switch) for name, switch in switches.items()},
+        common=plans.common(switches, fast),
     )  # fmt: skip
     stopping = campaign.stopping if trials is None else StoppingRule(trials=trials)
     return Campaign(

@@ -106,38 +106,49 @@ def traces_not_used(everything: Sequence[Evidence]) -> list[dict[str, Any]]:
 
 
 class RankedMechanism(Frozen):
-    """A mechanism with its strongest explanation. ``cells``: where it was found. ``weight``: of that explanation."""
+    """A mechanism. ``cells``: where it was found.
+
+    ``contrast``: the largest difference in weight between two stacks under one workload. A mechanism that all stacks
+    have alike explains no difference between them. ``strongest``: the strongest explanation under that workload, with
+    its ``weight``.
+    """
 
     mechanism: str
     summary: str
     weight: float
+    contrast: float
     cells: tuple[str, ...]
     strongest: Explanation
 
 
 def ranking(everything: Sequence[Evidence]) -> list[RankedMechanism]:
-    """Return the mechanisms found, the one with the strongest evidence first."""
+    """Return the mechanisms found: first the one in whose evidence the stacks differ most, then the strongest."""
     found: dict[str, list[Explanation]] = {}
     for each in statements.all_statements(everything):
         found.setdefault(each.mechanism, []).append(each)
-    ranked = [
-        RankedMechanism(
-            mechanism=name,
-            summary=MECHANISMS.get(name).summary,
-            weight=max(each.weight for each in each_of),
-            cells=tuple(dict.fromkeys(f"{each.workload} on {each.stack}" for each in each_of)),
-            strongest=max(each_of, key=lambda each: each.weight),
-        )
-        for name, each_of in found.items()
-    ]
-    return sorted(ranked, key=lambda each: (-each.weight, -len(each.cells), each.mechanism))
+    ranked = [_ranked(name, each_of, everything) for name, each_of in found.items()]
+    return sorted(ranked, key=lambda each: (-each.contrast, -each.weight, -len(each.cells), each.mechanism))
 
 
-def leading(ranked: Sequence[RankedMechanism], most: int = 5) -> int:
-    """Return how many of the first mechanisms have more than half of the total weight; 0 if ``most`` have less."""
-    whole, carried = sum(each.weight for each in ranked), 0.0
-    for number, each in enumerate(ranked[:most], 1):
-        carried += each.weight
-        if carried > whole / 2:
-            return number
-    return 0
+def _ranked(name: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> RankedMechanism:
+    contrasts = {
+        workload: _contrast(workload, found, everything) for workload in {each.workload for each in found}
+    }
+    most = max(contrasts.values())
+    strongest = max(
+        (each for each in found if contrasts[each.workload] == most), key=lambda each: each.weight
+    )
+    return RankedMechanism(
+        mechanism=name, summary=MECHANISMS.get(name).summary, weight=strongest.weight, contrast=most,
+        cells=tuple(dict.fromkeys(f"{each.workload} on {each.stack}" for each in found)), strongest=strongest,
+    )  # fmt: skip
+
+
+def _contrast(workload: str, found: Sequence[Explanation], everything: Sequence[Evidence]) -> float:
+    """Return the largest difference in weight between two stacks; one without an explanation has weight 0."""
+    weights = {seen.stack: 0.0 for seen in everything if seen.workload == workload}
+    alone = len(weights) < 2
+    for each in found:
+        if each.workload == workload:
+            weights[each.stack] = max(each.weight, weights.get(each.stack, 0.0))
+    return max(weights.values()) - (0.0 if alone else min(weights.values()))

@@ -62,7 +62,7 @@ class RunSpeed:
         if any(rates):
             known = [rate for rate in rates if rate]
             probes[OBSERVED] = Value(value=fmean(known), unit=Unit.OPERATIONS_PER_SECOND)
-            probes[STOOD_STILL] = Value(value=100 * stood_still(known), unit=Unit.PERCENT)
+            probes[STOOD_STILL] = Value(value=100 * stood_still(rates), unit=Unit.PERCENT)
             observed[OBSERVED] = tuple(f"{rate:.0f}" for rate in rates)
         provenance = record.provenance.model_copy(update={"observed": observed})
         return record.model_copy(update={"probes": probes, "provenance": provenance})
@@ -74,10 +74,14 @@ class RunSpeed:
 
 
 def stood_still(rates: Sequence[float]) -> float:
-    """Return the share of a run that was lost in parts at less than half of its median speed; 0 if it is too short."""
-    if len(rates) < PARTS_LEAST:
+    """Return the share of a run that was lost in parts at less than half of its median speed; 0 if it is too short.
+
+    A part without a piece of work (0) is lost whole, except at the ends, where the loop begins and pauses.
+    """
+    worked = [index for index, rate in enumerate(rates) if rate]
+    if not worked or len(rates := rates[worked[0] : worked[-1] + 1]) < PARTS_LEAST:
         return 0.0
-    middle = median(rates)
+    middle = median(rate for rate in rates if rate)
     return sum(1 - rate / middle for rate in rates if rate < SLOW * middle) / len(rates)
 
 

@@ -9,6 +9,7 @@ from fslab.cli.common import console
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from fslab.api.explanations import RankedMechanism
     from fslab.api.stores import Store
     from fslab.explain.evidence import Evidence
     from fslab.explain.statement import Explanation
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
 
 SHORT = 2
 SHOWN = 5
-NUMBERS = ("One", "Two", "Three", "Four", "Five")
 WIDEST = 110
+ALIKE = 0.1  # × the weight: a smaller contrast is none
 
 
 def show(everything: Sequence[Evidence]) -> None:
@@ -38,26 +39,20 @@ def show(everything: Sequence[Evidence]) -> None:
 
 
 def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
-    """Print the mechanisms with the strongest evidence first, each with its strongest explanation."""
+    """Print the mechanisms, those in which the stacks differ most first, each with its strongest explanation."""
     from fslab.api import explanations
-    from fslab.units import counted, listed
+    from fslab.units import counted
 
     screen = console()
     ranked = explanations.ranking(everything)
     if not ranked:
         screen.print(f"no mechanism found in {counted(len(everything), 'cell')}", markup=False)
         return
-    first = explanations.leading(ranked)
-    text = "No mechanism has most of the evidence."
-    if first:
-        names = listed([each.mechanism for each in ranked[:first]])
-        what = "mechanism has" if first == 1 else "mechanisms have"
-        text = f"{NUMBERS[first - 1]} {what} most of the evidence: {names}."
-    screen.print(text, markup=False, style="bold")
     for each in ranked[:SHOWN]:
         screen.print(f"{each.mechanism}: {each.summary}", markup=False, style="bold")
         more = len(each.cells) - 1
         also = f", and in {counted(more, 'other cell')}" if more else ""
+        also += "; all stacks have it alike" if _alike(each) else ""
         strongest = each.strongest
         screen.print(f"  {strongest.text}", markup=False)
         about = f"{strongest.workload} on {strongest.stack}{also}"
@@ -73,20 +68,22 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
 
 
 def show_briefly(campaign: Campaign, store: Store) -> None:
-    """Print the explanations with the most weight, at most two lines each; nothing if no mechanism was found."""
+    """Print at most two mechanisms, those in which the stacks differ most, on at most two lines each."""
     from fslab.api import explanations
     from fslab.report.fit import fitted, lines_of
 
-    # One explanation per mechanism, the one with the most weight: notable() returns it first.
-    notable = explanations.notable(explanations.evidence_of(campaign, store))
-    first = {each.mechanism: each for each in reversed(notable)}
-    found = sorted(first.values(), key=lambda statement: -statement.weight)
+    ranked = explanations.ranking(explanations.evidence_of(campaign, store))
+    found = [each.strongest for each in ranked if each.weight > explanations.NOTABLE and not _alike(each)]
     screen = console()
     width = min(screen.width, WIDEST)
     for statement in found[:SHORT]:
-        about = f"why: {statement.workload} on {statement.stack}: "
+        about = f"{statement.certainty}: {statement.workload} on {statement.stack}: "
         text = fitted(statement.text, width, before=about)
         screen.print("\n".join(lines_of(text, width)), markup=False)
+
+
+def _alike(one: RankedMechanism) -> bool:
+    return one.contrast < ALIKE * one.weight
 
 
 def _show(statement: Explanation) -> None:

@@ -13,13 +13,14 @@ from fslab.cli.run_options import given
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
+    from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
 EPILOG = """\b
 Examples:
-  fslab explain                                 the mechanisms with the strongest evidence
+  fslab explain                                 the mechanisms in which the stacks differ most
   fslab explain --all                           what the kernel counted, cell by cell
   fslab explain last random-write btrfs xfs     only these two
   fslab explain last random-write btrfs xfs --trace    run both again, traced
@@ -79,8 +80,8 @@ def explain(
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show why stacks differ: the mechanisms with the strongest evidence first; with --all or a workload, cell by
-    cell.
+    """Show why stacks differ: the mechanisms in whose evidence they differ most first; with --all or a workload,
+    cell by cell.
 
     A mechanism that was observed, or that coincides with a difference, need not be its cause. --ablate shows causes:
     it runs trials with each mechanism switched off, and divides the ratio of the two stacks among the mechanisms. What
@@ -162,22 +163,25 @@ def _ablate(
     first: bool,
     as_json: bool,
 ) -> None:
-    """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together."""
+    """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together, once."""
     from fslab.api import ablation as ablate
     from fslab.cli import live
 
     slow, fast, metric = ablate.ordered(everything, first=first)
-    names = only
-    while True:
+
+    def measured(names: list[str]) -> tuple[Campaign, Attribution | None]:
         made = ablate.make(campaign, slow, fast, metric, names, trials)
         with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
             ablate.run(made, store, shown, wipe)
-        _, found = ablate.read(store.campaign(made.id), store)
-        names = [] if found is None or found.complete else ablate.strongest(found)
-        if not as_json or not names:  # JSON is one document: that of the last round
-            _print(store.campaign(made.id), store, as_json=as_json)
-        if not names:
-            return
+        return store.campaign(made.id), ablate.read(store.campaign(made.id), store)[1]
+
+    made, found = measured(only)
+    together = [] if found is None or found.complete else ablate.strongest(found)
+    if together:
+        if not as_json:  # JSON is one document: that of the last round
+            _print(made, store, as_json=False)
+        made, _ = measured(together)
+    _print(made, store, as_json=as_json)
 
 
 def _print(campaign: Campaign, store: Store, *, as_json: bool) -> None:

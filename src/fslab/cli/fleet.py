@@ -17,17 +17,15 @@ from fslab.cli.common import (
 
 app = typer.Typer(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
 app.command("init", short_help="Create a fleet.", epilog=fleet_members.INIT_EPILOG)(fleet_members.init)
-app.command("scheduler", short_help="Admit machines, and assign runs to them.")(
-    fleet_members.serve
-)
+app.command("scheduler", short_help="Admit machines, and assign runs to them.")(fleet_members.serve)
 app.command("invite", short_help="Print a token with which a machine can join.")(fleet_members.invite)
 app.command(
     "worker", short_help="Make this machine a member of a fleet.", epilog=fleet_members.WORKER_EPILOG
 )(fleet_members.worker)
 app.command("status", short_help="Show machines, and what they run.")(fleet_status.status)
-app.command(
-    "schedule", short_help="Run a study on the fleet repeatedly.", epilog=fleet_schedule.EPILOG
-)(fleet_schedule.schedule)
+app.command("schedule", short_help="Run a study on the fleet repeatedly.", epilog=fleet_schedule.EPILOG)(
+    fleet_schedule.schedule
+)
 app.command("changes", short_help="Show what changed over time, on all machines.")(fleet_changes.changes)
 app.command("unschedule", short_help="Remove a schedule.")(fleet_schedule.unschedule)
 app.command("cancel", short_help="End a run on all machines.")(fleet_status.cancel)

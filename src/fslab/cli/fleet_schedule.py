@@ -40,9 +40,7 @@ def schedule(
             metavar="[STUDY]", help="A study file, or the id of a shipped study (fslab list studies)."
         ),
     ] = None,
-    at: Annotated[
-        str, typer.Option(metavar="HH:MM", help="Time of day of the first run, in UTC.")
-    ] = "02:00",
+    at: Annotated[str, typer.Option(metavar="HH:MM", help="Time of day of the first run, in UTC.")] = "02:00",
     every: Annotated[
         str, typer.Option(metavar="TIME", help="From one run to the next, such as 24h or 7d.")
     ] = "24h",

@@ -20,8 +20,11 @@ DISTURBED = frozenset({"foreign_load", "cpu_stolen", "cpu_throttled", "suspended
 OF_MACHINE = frozenset(
     {"kernel_threads_cpu", "machine_cpu_busy", "page_cache_dirtied_bytes", "page_cache_written_bytes"}
 )
-# Prefixes of figures that are of the whole disk, if the file system shares it.
-OF_DISK = ("device_", "read_amplification", "write_amplification")
+# Prefixes of figures that are of the whole disk or file system, if others use it, too.
+OF_ALL = (
+    "btrfs_", "delayed_allocation_", "device_", "fast_commit", "journal_", "read_amplification", "volume_",
+    "write_amplification", "xfs_",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,8 +62,16 @@ class Evidence:
         return traits_of(self.cell.workload)
 
     @property
-    def shares_disk(self) -> bool:
-        """Whether the block device's counters include other use of the same disk: true for an existing directory."""
+    def disks(self) -> int:
+        """The number of disks, as the trials found them. Counts of devices are sums over them."""
+        parts = next(
+            (found for trial in self.trials if (found := trial.provenance.device.get("parts"))), None
+        )
+        return len(parts) if isinstance(parts, list) else 1
+
+    @property
+    def shares_filesystem(self) -> bool:
+        """Whether counters of the file system and its disk include other use: true for an existing directory."""
         return self.cell.stack.medium.type == "directory"
 
     @property
@@ -71,15 +82,18 @@ class Evidence:
     def figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
         """Return a probe's figure over the usable trials; None unless every trial has it.
 
-        A figure of the whole machine, or of a disk that others can use, is also None if a trial was disturbed.
+        A figure of the whole machine, or of a file system that others can use, is also None if a trial was disturbed.
         """
-        of_disk = self.shares_disk and name.startswith(OF_DISK)
-        if (of_disk or name in OF_MACHINE) and self.disturbed:
+        of_all = self.shares_filesystem and name.startswith(OF_ALL)
+        if (of_all or name in OF_MACHINE) and self.disturbed:
             return None
         found = self._figure(name, as_named)
-        if found is None or not of_disk:
+        if found is None or not of_all:
             return found
-        return found.model_copy(update={"evidence": f"{found.evidence}, of the whole disk", "shared": True})
+        whole = "disk" if name.startswith(("device_", "read_", "write_")) else "file system"
+        return found.model_copy(
+            update={"evidence": f"{found.evidence}, of the whole {whole}", "shared": True}
+        )
 
     def _figure(self, name: str, as_named: str | None = None) -> EvidenceFigure | None:
         found = [trial.probes.get(name) for trial in self.trials if is_usable(trial)]

@@ -45,7 +45,7 @@ class EvidenceFigure(Frozen):
 class Explanation(Frozen):
     """A statement. ``text`` is for all readers, ``figures`` are for experts on the file system.
 
-    ``refuted_by``: the measurement that would refute it. ``weight``: the strength of the evidence, for sorting.
+    ``refuted_by``: the measurement that would refute it. ``weight``: strength of the evidence, 0 to 10, for sorting.
     """
 
     mechanism: str

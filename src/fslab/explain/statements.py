@@ -33,7 +33,7 @@ def evidence_of(
 def statements_of(evidence: Evidence) -> list[Explanation]:
     """Return the statements about one cell. The one with the largest weight comes first."""
     found = [
-        each for _, mechanism in REGISTRY if mechanism.applies(evidence) for each in mechanism.state(evidence)
+        each for _, mechanism in REGISTRY if mechanism.present(evidence) for each in mechanism.state(evidence)
     ]
     return sorted(found, key=lambda statement: -statement.weight)
 

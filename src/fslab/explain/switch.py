@@ -66,7 +66,14 @@ class Switch:
 
 
 def all_off(cell: Cell, switches: Sequence[Switch]) -> Cell:
-    """Return the cell with several mechanisms off."""
+    """Return the cell with several mechanisms off, whatever their order.
+
+    An option that one switch rules out, such as ``data=`` without a journal, stays out if another one would add it.
+    """
     for switch in switches:
         cell = switch.off(cell) or cell
+    for switch in switches:
+        added = {each.partition("=")[0] for each in switch.mount}
+        ruled_out = tuple(each for each in switch.instead if each not in added)
+        cell = Switch(instead=ruled_out).off(cell) or cell
     return cell

@@ -27,14 +27,15 @@ class _Process(NamedTuple):
     parent: int
     started: int
     ticks: int  # including those of children that it has waited for
+    of_children: int
 
 
 class ForeignCpu(Probe):
-    """When a process ends, its time is added to the process that waits for it. The sum over all processes therefore
-    includes short-lived ones (a compiler that make runs), except those that no process waits for. The tool has ended
-    before the snapshot; fslab waited for it, and fslab is not counted. Inside a container, programs outside are not
-    visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop device of the trial, and
-    all other work of the machine's kernel."""
+    """When a process ends, its time is added to the process that waits for it. The processes that are there afterwards
+    therefore include short-lived ones (a compiler that make runs), except those that no process waits for. The tool has
+    ended before the snapshot; fslab waited for it, and fslab is not counted. Inside a container, programs outside are
+    not visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop device of the trial,
+    and all other work of the machine's kernel."""
 
     summary = "CPU time of programs that are not part of the trial, and of kernel threads"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
@@ -54,19 +55,19 @@ class ForeignCpu(Probe):
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Compute the percentage of all CPUs, and name the programs that used most."""
         before, end = (taken[moment] for moment in self.moments)
-        first, last = _programs(before["lines"]), _programs(end["lines"])
-        kernel_ticks = _kernel_ticks(end["lines"]) - _kernel_ticks(before["lines"])
+        first, last = _processes(before["lines"]), _processes(end["lines"])
+        threads = _processes(before["lines"], kernel=True), _processes(end["lines"], kernel=True)
+        kernel_ticks = sum(_grown(*threads).values())  # nobody inherits the time of a thread that ends
         capacity_s = (end["now_s"] - before["now_s"]) * end["cpus"]
         if not first or capacity_s <= 0:
             return ProbeFinding(values={})
-        ticks = sum(each.ticks for each in last.values()) - sum(each.ticks for each in first.values())
-        percent = min(100.0, 100 * max(0, ticks) * end["tick_s"] / capacity_s)
+        percent = min(100.0, 100 * _total(first, last) * end["tick_s"] / capacity_s)
         return ProbeFinding(
             values={
                 "foreign_cpu": Value(value=percent, unit=Unit.PERCENT),
-                "kernel_threads_cpu": Value(value=max(0, kernel_ticks) * end["tick_s"], unit=Unit.SECONDS),
+                "kernel_threads_cpu": Value(value=kernel_ticks * end["tick_s"], unit=Unit.SECONDS),
             },
-            texts={"foreign_cpu": tuple(_heaviest(first, last, end["tick_s"]))},
+            texts={"foreign_cpu": tuple(_heaviest(_used(first, last), last, end["tick_s"]))},
         )
 
 
@@ -95,43 +96,66 @@ def _is_disk(line: bytes, own: int) -> bool:
     return head.endswith(_DISK) and tail.split()[1:2] == [b"%d" % own]
 
 
-def _kernel_ticks(lines: Mapping[int, bytes]) -> int:
-    """Return the ticks of all kernel threads: writeback, journals and loop devices, also those of other programs."""
-    fields = (line.rpartition(b")")[2].split() for line in lines.values())
-    return sum(
-        int(each[11]) + int(each[12]) for each in fields if len(each) > 19 and int(each[6]) & _PF_KTHREAD
-    )
-
-
-def _programs(lines: Mapping[int, bytes]) -> dict[int, _Process]:
-    """Return all processes except kernel threads, whose work is mostly the tool's I/O."""
+def _processes(lines: Mapping[int, bytes], *, kernel: bool = False) -> dict[int, _Process]:
+    """Return all programs, or all kernel threads: their work is mostly the tool's I/O."""
     found = {}
     for pid, line in lines.items():
         # The name is in brackets, and may itself contain brackets and blanks.
         head, _, tail = line.decode("utf-8", "replace").rpartition(")")
         fields = tail.split()
-        if len(fields) > 19 and not int(fields[6]) & _PF_KTHREAD:
+        if len(fields) > 19 and bool(int(fields[6]) & _PF_KTHREAD) is kernel:
             ticks = sum(int(field) for field in fields[11:15])
             found[pid] = _Process(
                 name=head.partition("(")[2], parent=int(fields[1]), started=int(fields[19]), ticks=ticks,
+                of_children=int(fields[13]) + int(fields[14]),
             )  # fmt: skip
     return found
 
 
-def _heaviest(first: Mapping[int, _Process], last: Mapping[int, _Process], tick_s: float) -> Iterator[str]:
+def _before(first: Mapping[int, _Process], pid: int, now: _Process) -> _Process | None:
+    """Return the process as it was before; None if it is new, also if another one had its number."""
+    then = first.get(pid)
+    return then if then is not None and then.started == now.started else None
+
+
+def _total(first: Mapping[int, _Process], last: Mapping[int, _Process]) -> int:
+    """Return the ticks that all used in between.
+
+    Those of an ended process are in whichever waited for it, or nowhere: they are subtracted from the time of children
+    only, and from all of it together.
+    """
+    gone = sum(
+        each.ticks for pid, each in first.items() if pid not in last or last[pid].started != each.started
+    )
+    own = waited = 0
+    for pid, each in last.items():
+        then = _before(first, pid, each)
+        own += each.ticks - each.of_children - (then.ticks - then.of_children if then else 0)
+        waited += each.of_children - (then.of_children if then else 0)
+    return own + max(0, waited - gone)
+
+
+def _grown(first: Mapping[int, _Process], last: Mapping[int, _Process]) -> dict[int, int]:
+    """Return the ticks by which those of each process grew."""
+    before = {pid: _before(first, pid, each) for pid, each in last.items()}
+    return {pid: each.ticks - (then.ticks if (then := before[pid]) else 0) for pid, each in last.items()}
+
+
+def _used(first: Mapping[int, _Process], last: Mapping[int, _Process]) -> dict[int, int]:
+    """Return the ticks that each process used in between, with those of children that it waited for."""
     gone = {pid for pid, each in first.items() if pid not in last or last[pid].started != each.started}
-    used = {
-        pid: each.ticks - (first[pid].ticks if pid in first and pid not in gone else 0)
-        for pid, each in last.items()
-    }
-    for pid in (
-        gone
-    ):  # its waiting parent received all ticks that it ever used, not only those since the first snapshot
+    used = _grown(first, last)
+    for pid in gone:
+        # Its waiting parent received all ticks that it ever used, not only those since the first snapshot.
         heir = first[pid].parent
         while heir in gone:
             heir = first[heir].parent
         if heir in used:
             used[heir] -= first[pid].ticks
+    return used
+
+
+def _heaviest(used: Mapping[int, int], last: Mapping[int, _Process], tick_s: float) -> Iterator[str]:
     for pid in sorted(used, key=lambda pid: used[pid], reverse=True)[:_NAMED]:
         if used[pid] >= _NOTICEABLE_TICKS:
             yield f"{last[pid].name} ({pid}) {used[pid] * tick_s:.2f} s"

@@ -105,59 +105,78 @@ def _load(program: bytes) -> int:
     return _bpf(_PROG_LOAD, head + struct.pack("<IIQI", 1, len(log), ctypes.addressof(log), 0))
 
 
-def _program(map_descriptor: int, device: int, fields: dict[str, tuple[int, int]]) -> bytes:
-    """Return the program. For each request of ``device``: map[4·operation + 2·meta] += sectors, next slot += 1."""
-    code: list[bytes] = []
-    letters, length = fields["rwbs"]
+class _Code:
+    """Instructions of a program, of eight bytes each."""
 
-    def add(op: int, dst: int = 0, src: int = 0, off: int = 0, imm: int = 0) -> None:
-        code.append(struct.pack("<BBhi", op, dst | src << 4, off, imm))
+    def __init__(self) -> None:
+        self.instructions: list[bytes] = []
 
-    def jump_here() -> Callable[[], None]:
+    def add(self, op: int, dst: int = 0, src: int = 0, off: int = 0, imm: int = 0) -> None:
+        self.instructions.append(struct.pack("<BBhi", op, dst | src << 4, off, imm))
+
+    def jump(self) -> Callable[[], None]:
         """Add a jump, and return a function that sets its target to the position where it is called."""
-        at = len(code)
-        code.append(b"")
+        at = len(self.instructions)
+        self.instructions.append(b"")
 
         def land() -> None:
-            code[at] = struct.pack("<BBhi", _JA, 0, len(code) - at - 1, 0)
+            self.instructions[at] = struct.pack("<BBhi", _JA, 0, len(self.instructions) - at - 1, 0)
 
         return land
 
-    add(_MOV, 6, 1)  # r6: the event
-    add(_LDXW, 0, 6, fields["dev"][0])
-    add(_JEQK, 0, 0, 1, device)
-    other_device = jump_here()
-    add(_MOVK, 7, imm=4 * _OPERATIONS.index("F"))  # r7: the slot
-    landings = []
-    for position in (0, 1):  # the operation is the first letter, or follows the F of a flush
-        add(_LDXB, 0, 6, letters + position)
-        for operation in "RWD":
-            add(_JNEK, 0, 0, 2, ord(operation))
-            add(_MOVK, 7, imm=4 * _OPERATIONS.index(operation))
-            landings.append(jump_here())
-    for land in landings:
-        land()
-    add(_MOVK, 8)
-    for position in range(length):
-        add(_LDXB, 0, 6, letters + position)
-        add(_JNEK, 0, 0, 1, ord("M"))
-        add(_MOVK, 8, imm=2)
-    add(_ADD, 7, 8)
-    add(_LDXW, 9, 6, fields["nr_sector"][0])
+
+def _program(map_descriptor: int, device: int, fields: dict[str, tuple[int, int]]) -> bytes:
+    """Return the program. For each request of ``device``: map[4·operation + 2·meta] += sectors, next slot += 1."""
+    code = _Code()
+    letters, length = fields["rwbs"]
+    code.add(_MOV, 6, 1)  # r6: the event
+    code.add(_LDXW, 0, 6, fields["dev"][0])
+    code.add(_JEQK, 0, 0, 1, device)
+    other_device = code.jump()
+    _choose_operation(code, letters)
+    _choose_metadata(code, letters, length)
+    code.add(_ADD, 7, 8)
+    code.add(_LDXW, 9, 6, fields["nr_sector"][0])
     for _ in range(2):  # the sectors, then 1
-        add(_STXW, 10, 7, -4)
-        code.append(
-            struct.pack("<BBhi", _LDDW, 1 | 1 << 4, 0, map_descriptor)
-        )  # one instruction of two words
-        code.append(bytes(8))
-        add(_MOV, 2, 10)
-        add(_ADDK, 2, imm=-4)
-        add(_CALL, imm=_LOOKUP)
-        add(_JEQK, 0, 0, 1, 0)
-        add(_ATOMIC_ADD, 0, 9)
-        add(_ADDK, 7, imm=1)
-        add(_MOVK, 9, imm=1)
+        code.add(_STXW, 10, 7, -4)
+        # one instruction of two words
+        code.instructions += [struct.pack("<BBhi", _LDDW, 1 | 1 << 4, 0, map_descriptor), bytes(8)]
+        code.add(_MOV, 2, 10)
+        code.add(_ADDK, 2, imm=-4)
+        code.add(_CALL, imm=_LOOKUP)
+        code.add(_JEQK, 0, 0, 1, 0)
+        code.add(_ATOMIC_ADD, 0, 9)
+        code.add(_ADDK, 7, imm=1)
+        code.add(_MOVK, 9, imm=1)
     other_device()
-    add(_MOVK, 0)
-    add(_EXIT)
-    return b"".join(code)
+    code.add(_MOVK, 0)
+    code.add(_EXIT)
+    return b"".join(code.instructions)
+
+
+def _choose_operation(code: _Code, letters: int) -> None:
+    """Set r7 to the first slot of the operation: the first letter, or the one after the F of a flush."""
+    code.add(_MOVK, 7, imm=4 * _OPERATIONS.index("F"))
+    ends = []
+    for position in (0, 1):
+        code.add(_LDXB, 0, 6, letters + position)
+        for operation in "RWD":
+            code.add(_JNEK, 0, 0, 2, ord(operation))
+            code.add(_MOVK, 7, imm=4 * _OPERATIONS.index(operation))
+            ends.append(code.jump())
+    for land in ends:
+        land()
+
+
+def _choose_metadata(code: _Code, letters: int, length: int) -> None:
+    """Set r8 to 2 if a letter is M, otherwise to 0. Behind the final NUL are letters of earlier events."""
+    code.add(_MOVK, 8)
+    ends = []
+    for position in range(length):
+        code.add(_LDXB, 0, 6, letters + position)
+        code.add(_JNEK, 0, 0, 1, 0)
+        ends.append(code.jump())
+        code.add(_JNEK, 0, 0, 1, ord("M"))
+        code.add(_MOVK, 8, imm=2)
+    for land in ends:
+        land()

@@ -16,10 +16,10 @@ _LOG_S = 1e-3  # fio logs the end of an operation in whole milliseconds
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operations:
-    """Operations of a run. ``count``: all operations. ``slow``: the slowest 0.1 %. ``threshold_s``: the least latency
-    of a slow one. ``share_slow`` and ``share_all``: shares (0 to 1) that overlapped a commit. A long operation overlaps
-    a commit more easily than a short one: ``share_chance`` is the share of the slow ones if they were at other moments
-    of the run."""
+    """Operations of a run. ``count``: all operations. ``slow``: the slowest 0.1 %, of which those that overlap one
+    another count once: one stall delays all operations in flight. ``threshold_s``: the least latency of a slow one.
+    ``share_slow`` and ``share_all``: shares (0 to 1) that overlapped a commit. A long operation overlaps a commit more
+    easily than a short one: ``share_chance`` is the share of the slow ones if they were at other moments of the run."""
 
     count: int
     slow: int
@@ -32,12 +32,14 @@ class Operations:
 def coincidence(
     commits_s: Sequence[tuple[float, float]], operations: Sequence[tuple[float, float]]
 ) -> Operations | None:
-    """Compare operations with commits; None with fewer than 30 slow operations.
+    """Compare operations with commits; None with fewer than 30 slow operations that do not overlap one another.
 
     ``operations`` are (end, latency) in seconds, on the clock of the commits.
     """
-    slow = math.ceil(len(operations) * SLOWEST)
-    if slow < LEAST_SLOW:
+    by_latency = sorted(operations, key=lambda operation: -operation[1])
+    chosen = by_latency[: math.ceil(len(operations) * SLOWEST)]
+    slowest = [(end, end - start) for start, end in _merged([(end - took, end) for end, took in chosen])]
+    if len(slowest) < LEAST_SLOW:
         return None
     merged = _merged(commits_s)
     starts = [start for start, _ in merged]
@@ -46,13 +48,12 @@ def coincidence(
         within = (_overlaps(merged, starts, end - latency, end + _LOG_S) for end, latency in some)
         return sum(within) / len(some)
 
-    slowest = sorted(operations, key=lambda operation: -operation[1])[:slow]
     first, last = min(end for end, _ in operations), max(end for end, _ in operations)
     moments = [first + (last - first) * index / _MOMENTS for index in range(_MOMENTS)]
     return Operations(
         count=len(operations),
-        slow=slow,
-        threshold_s=slowest[-1][1],
+        slow=len(slowest),
+        threshold_s=chosen[-1][1],
         share_slow=share(slowest),
         share_all=share(operations),
         share_chance=share([(moment, latency) for _, latency in slowest for moment in moments]),

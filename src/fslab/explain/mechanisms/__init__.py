@@ -15,6 +15,8 @@ from fslab.explain.switch import Switch
 from fslab.registry import Registry
 
 NOTICEABLE = 1.1
+MOST_WEIGHT = 10.0
+_PLAIN_WEIGHT = 5.0  # up to this, a weight counts as it is
 
 
 class Mechanism(ABC):
@@ -24,6 +26,7 @@ class Mechanism(ABC):
     no share of a ratio. The mechanism applies to these ``filesystems`` (empty: any), to workloads that write (if
     ``writing``), with all options of ``wants`` and none of ``unless``. An option is a mount option, or a word of the
     mkfs options; ``^feature`` is a feature that is off. ``off``: the switch, independent of the evidence.
+    ``unswitchable``: file systems that have the mechanism, but nothing that turns it off.
     """
 
     name: str
@@ -35,6 +38,7 @@ class Mechanism(ABC):
     wants: ClassVar[tuple[str, ...]] = ()
     unless: ClassVar[tuple[str, ...]] = ()
     off: ClassVar[Switch | None] = None
+    unswitchable: ClassVar[frozenset[str]] = frozenset()
 
     def applies(self, evidence: Evidence) -> bool:
         """Return whether this stack has the mechanism and this workload can meet it."""
@@ -49,9 +53,13 @@ class Mechanism(ABC):
             and not any(map(given, self.unless))
         )
 
-    def switch(self, evidence: Evidence) -> Switch | None:  # noqa: ARG002
+    def present(self, evidence: Evidence) -> bool:
+        """Return whether this stack has the mechanism, with or without a switch, if the workload can meet it."""
+        return self.applies(evidence) or evidence.filesystem in self.unswitchable
+
+    def switch(self, evidence: Evidence) -> Switch | None:
         """Return what turns it off; None if nothing does."""
-        return self.off
+        return None if evidence.filesystem in self.unswitchable else self.off
 
     @abstractmethod
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
@@ -79,8 +87,13 @@ class Mechanism(ABC):
             figures=tuple(figure for figure in figures if figure is not None),
             certainty=certainty,
             refuted_by=refuted_by or (f"equally slow with {switch}" if switch else "equally slow without it"),
-            weight=weight,
+            weight=_bounded(weight),
         )
+
+
+def _bounded(weight: float) -> float:
+    """Return a weight below ``MOST_WEIGHT`` in the same order. Weights are ratios of unlike things, up to millions."""
+    return weight if weight <= _PLAIN_WEIGHT else MOST_WEIGHT - _PLAIN_WEIGHT**2 / weight
 
 
 def _is_word(option: str, mkfs_options: str) -> bool:

@@ -16,17 +16,20 @@ class Barriers(Mechanism):
 
     summary = "cache flushes per fsync"
     cause = "cache flushes"
-    filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs"})
-    unless = ("nobarrier", "barrier=0")
+    filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs", "f2fs", "nilfs2"})
+    unless = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
+    unswitchable = frozenset({"xfs", "bcachefs"})
     off = Switch(mount=("nobarrier",), instead=("barrier",))
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
-        if flushes is not None and flushes.value > 0.2:
+        each = 0.0 if flushes is None else flushes.value / evidence.disks
+        if each > 0.2:
+            several = evidence.disks > 1
             yield self.explanation(
                 evidence,
-                f"Each fsync caused {flushes.value:.2f} cache flushes of the device on average.",
-                flushes,
+                f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average.",
+                flushes and flushes.model_copy(update={"name": f"{flushes.name}{', all devices' * several}"}),
                 evidence.figure("device_flushes"),
-                weight=flushes.value,
+                weight=each,
             )

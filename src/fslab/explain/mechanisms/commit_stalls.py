@@ -32,8 +32,8 @@ class CommitStalls(Mechanism):
             yield self.explanation(
                 evidence,
                 f"{slow.value:.0f} % of the slowest 0.1 % of operations ({format_value(limit.value, Unit.NANOSECONDS)} "
-                f"and more) coincide with a commit of the journal. By chance {chance.value:.2g} % of operations this "
-                f"long would; of all operations {base.value:.2g} % do.",
+                f"and more; those at the same time count once) coincide with a commit of the journal. By chance "
+                f"{chance.value:.2g} % of operations this long would; of all operations {base.value:.2g} % do.",
                 slow,
                 chance,
                 base,

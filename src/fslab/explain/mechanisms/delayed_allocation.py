@@ -16,6 +16,7 @@ class DelayedAllocation(Mechanism):
     cause = "delayed allocation"
     filesystems = frozenset({"ext4"})
     unless = ("nodelalloc",)
+    unswitchable = frozenset({"xfs", "btrfs", "f2fs", "nilfs2", "bcachefs"})
     off = Switch(mount=("nodelalloc",))
 
     def applies(self, evidence: Evidence) -> bool:

@@ -29,11 +29,15 @@ class BufferedDirectIo(Mechanism):
         dirtied = own or evidence.figure(
             "page_cache_dirtied_bytes", "dirtied in the page cache of the machine"
         )
-        if written and dirtied is not None and dirtied.value > 0.5 * written:
+        if written and dirtied is not None and dirtied.value > (0.5 if own else 0.9) * written:
+            amounts = f"for {format_size(written)} written ({100 * dirtied.value / written:.0f} %)"
             yield self.explanation(
                 evidence,
-                f"The direct writes were not direct: {format_size(dirtied.value)} went through the page cache for "
-                f"{format_size(written)} written ({100 * dirtied.value / written:.0f} %).",
+                f"The direct writes were not direct: {format_size(dirtied.value)} went through the page cache "
+                f"{amounts}."
+                if own
+                else f"The direct writes were probably not direct: the machine dirtied {format_size(dirtied.value)} "
+                f"of page cache {amounts}.",
                 dirtied,
                 weight=5.0,
                 certainty=Certainty.OBSERVED if own else Certainty.COINCIDES,

@@ -16,7 +16,14 @@ class JournalWrites(Mechanism):
     cause = "the journal"
     filesystems = frozenset({"ext3", "ext4"})
     unless = ("^has_journal", "data=journal")
+    unswitchable = frozenset({"xfs", "bcachefs"})
     off = Switch(mkfs="-O ^has_journal", instead=("data", "commit", "journal_checksum"))
+
+    def present(self, evidence: Evidence) -> bool:
+        """Return whether it has a journal, also one that data goes through."""
+        return super().present(evidence) or (
+            "data=journal" in evidence.mount_options and evidence.filesystem in self.filesystems
+        )
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         journal = evidence.figure("journal_bytes", "bytes written to the journal")

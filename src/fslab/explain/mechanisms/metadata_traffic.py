@@ -36,6 +36,6 @@ class MetadataTraffic(Mechanism):
                     evidence.of_trace(f"traced_{place}_written_bytes", place)
                     for place in ("data", "metadata", "journal", "superblock")
                 ),
-                weight=amplified.value,
+                weight=meta.value / max(whole.value - meta.value, 4096),
                 refuted_by="another tracing method counts less metadata",
             )

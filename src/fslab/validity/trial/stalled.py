@@ -2,14 +2,16 @@
 
 import statistics
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import dropwhile, groupby
 
 from fslab.record import Severity, ValidityWarning
 from fslab.validity.facts import Rate, TrialFacts
 from fslab.validity.trial import TrialRule
 
 LONGEST_S = 1.0
-_STANDING = 0.05  # a rate below this share of the median counts as no progress
+_STANDING = 0.05  # a rate below this share of the median, where there is progress, counts as none
+_REGULAR = 4  # so many pauses can be the tool's own,
+_STEP = 2  # if the progress between them takes no more than so many intervals
 
 
 class Stalled(TrialRule):
@@ -36,6 +38,19 @@ class Stalled(TrialRule):
 
 
 def _longest(rate: Rate) -> float:
-    middle = statistics.median(rate.values) if rate.values else 0.0
-    runs = groupby(rate.values, key=lambda value: value < _STANDING * middle)
-    return max((len([*values]) for standing, values in runs if standing), default=0) * rate.interval_s
+    """Return the longest time without progress in seconds, after the first progress.
+
+    A tool whose operations take longer than an interval has many pauses of about the same length: these are no stalls.
+    """
+    moving = [value for value in rate.values if value > 0]
+    least = _STANDING * statistics.median(moving) if moving else 0.0
+    begun = dropwhile(lambda value: value < least, rate.values)
+    runs = [
+        (standing, len([*values])) for standing, values in groupby(begun, key=lambda value: value < least)
+    ]
+    pauses = [length for standing, length in runs if standing]
+    if not pauses:
+        return 0.0
+    step = statistics.median(length for standing, length in runs if not standing)
+    regular = len(pauses) >= _REGULAR and max(pauses) <= 2 * statistics.median(pauses)
+    return 0.0 if regular and step <= _STEP else max(pauses) * rate.interval_s

@@ -1,0 +1,195 @@
+"""Tests of ablations: their cells, switches together, and what their trials show."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from tests.unit.explained import DIRECT, cell, seen
+
+from fslab.explain import ablation, ablation_words
+from fslab.explain.attribution import attribute
+from fslab.explain.mechanisms import REGISTRY
+from fslab.explain.switch import Switch, all_off
+
+
+def test_switches_together() -> None:
+    of = cell("btrfs", "noatime,compress=zstd")
+    off = all_off(of, [Switch(mount=("nodatasum",), instead=("datasum",)), Switch(mount=("nodatacow",))])
+    assert off.stack.mount_options == "noatime,compress=zstd,nodatacow", "which is without checksums as well"
+    assert Switch(mkfs="-m single").off(off).stack.mkfs_options == "-m single"  # type: ignore[union-attr]
+
+
+def test_what_one_switch_rules_out_no_other_one_adds() -> None:
+    of = cell("ext4", "data=ordered,commit=5")
+    found = seen(of, {})
+    switches = [REGISTRY.get(name).switch(found) for name in ("journal", "ordered-mode", "commit-interval")]
+    several = [switch for switch in switches if switch is not None]
+    assert len(several) == 3
+    for order in permutations(several):
+        off = all_off(of, order)
+        assert (off.stack.mount_options, off.stack.mkfs_options) == ("defaults", "-O ^has_journal"), (
+            "ext4 without a journal is not mounted with data= or commit="
+        )
+
+
+def test_an_ablation_has_every_combination_of_up_to_three() -> None:
+    slow, fast = seen(cell(parameters=DIRECT), {}), seen(cell("xfs", parameters=DIRECT), {})
+    switches = ablation.candidates(slow, fast, ["copy-on-write", "data-checksums"])
+    found, complete = ablation.cells(slow, fast, switches)
+    assert complete
+    assert set(found) == {"copy-on-write", "data-checksums", "copy-on-write+data-checksums"}
+    assert found["copy-on-write"] == found["copy-on-write+data-checksums"], "one cell, measured once"
+
+
+def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
+    slow, fast = seen(cell("ext4", "data=journal"), {}), seen(cell("ext4", "data=ordered"), {})
+    found, _ = ablation.cells(slow, fast, ablation.candidates(slow, fast, ["data-journalling"]))
+    assert found == {"data-journalling": fast.cell}
+
+
+def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="btrfs", fast="xfs", slow_cell="s", fast_cell="f", metric="write_iops",
+        higher_is_better=True, off={"copy-on-write": "x", "data-checksums": "y"},
+        switches={"copy-on-write": "mount -o nodatacow", "data-checksums": "mount -o nodatasum"},
+    )  # fmt: skip
+    noise = {0: 1.0, 1: 1.02, 2: 0.99, 3: 1.01, 4: 0.98}
+    values = {
+        "s": noise, "f": {block: 8 * value for block, value in noise.items()},
+        "x": {block: 4 * value for block, value in noise.items()},
+        "y": {4 - block: value for block, value in noise.items()},
+    }  # fmt: skip
+    found = ablation.attributed(plan, values, 0.95)
+    assert found is not None
+    words = ablation_words.in_words(plan, found)
+    assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
+    assert words[1] == "btrfs is slower because of copy-on-write."
+    assert any(
+        "Switching copy-on-write off (mount -o nodatacow) narrows the gap by a factor of 4" in line
+        for line in words
+    )
+    assert any(line.startswith("  data checksums: not the cause") for line in words)
+    assert "remains unexplained" in words[-1]
+    reversed_here = ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
+    assert reversed_here is not None
+    words = ablation_words.in_words(plan, reversed_here)
+    assert (
+        words[0]
+        == "w: xfs is not better than btrfs in these trials: a factor of 0.125 (write_iops, 1 block)."
+    )
+
+
+def a_plan(*names: str, common: tuple[str, ...] = ()) -> ablation.Ablation:
+    return ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
+        off={name: name for name in names}, switches={name: f"no {name}" for name in names}, common=common,
+    )  # fmt: skip
+
+
+def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
+    level = dict.fromkeys(range(4), 1.0)
+    values = {
+        "s": level, "f": dict.fromkeys(range(4), 1.7), "barriers": dict.fromkeys(range(4), 5.0),
+        "data-journalling": dict.fromkeys(range(4), 1.6),
+    }  # fmt: skip
+    found = ablation.attributed(a_plan("barriers", "data-journalling", common=("barriers",)), values, 0.95)
+    assert found is not None
+    words = ablation_words.in_words(a_plan("barriers", "data-journalling", common=("barriers",)), found)
+    assert words[1] == "a is slower because of journalling of data."
+    assert words[2].startswith("  Switching cache flushes off (no barriers) makes a faster by a factor of 5")
+    assert words[2].endswith(". b has it, too")
+    both = ablation.common(("barriers", "copy-on-write"), seen(cell("xfs"), {}))
+    assert both == ("barriers",), "XFS flushes, too, although nothing switches that off"
+
+
+def test_another_question_is_no_share_of_the_difference() -> None:
+    level = dict.fromkeys(range(4), 1.0)
+    values = {"s": level, "f": dict.fromkeys(range(4), 3.0), "page-cache": dict.fromkeys(range(4), 0.5)}
+    found = ablation.attributed(a_plan("page-cache"), values, 0.95)
+    assert found is not None
+    assert found.shares == {}
+    assert found.rest.factor == pytest.approx(3)
+    words = ablation_words.in_words(a_plan("page-cache"), found)
+    assert words[1] == (
+        "  Switching the page cache off (no page-cache) makes a slower by a factor of 0.5 (0.5–0.5); that is another "
+        "question, and no share of the difference"
+    )
+    slow, fast = (seen(cell(name, parameters={"rw": "write", "size": "64m"}), {}) for name in ("ext4", "xfs"))
+    switches = ablation.candidates(slow, fast, ["page-cache", "journal", "ordered-mode"])
+    cells, _ = ablation.cells(slow, fast, switches)
+    assert set(cells) - {"journal", "ordered-mode", "journal+ordered-mode"} == {"page-cache"}, "alone only"
+
+
+def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
+    few = {"s": {0: 1.0, 1: 1.0}, "f": {0: 1.01, 1: 1.01}, "journal": {0: 1.0, 1: 1.0}}
+    found = ablation.attributed(a_plan("journal"), few, 0.95)
+    assert found is not None
+    first = ablation_words.in_words(a_plan("journal"), found)[0]
+    assert (
+        first
+        == "w: b measured better than a by a factor of 1.01; too few blocks for an interval (m, 2 blocks)."
+    )
+    level = dict.fromkeys(range(4), 1.0)
+    many = {"s": level, "f": dict.fromkeys(range(4), 8.0), "journal": dict.fromkeys(range(4), 1.01)}
+    found = ablation.attributed(a_plan("journal"), many, 0.95)
+    assert found is not None
+    assert not any("because of" in line for line in ablation_words.in_words(a_plan("journal"), found))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "first"),
+    [
+        ((0.5, 0.51, 0.49, 0.5), "w: b is not better than a in these trials: a factor of 0.5"),
+        (
+            (0.9, 1.1, 1.05, 0.96),
+            "w: b and a are indistinguishable in these trials: a factor of 0.999 (0.866–1.15)",
+        ),
+    ],
+)
+def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
+    ratio: tuple[float, ...], first: str
+) -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
+        off={"copy-on-write": "x", "data-checksums": "y"},
+        switches={"copy-on-write": "nodatacow", "data-checksums": "nodatasum"},
+    )  # fmt: skip
+    values = {
+        "s": dict.fromkeys(range(4), 1.0), "f": dict(enumerate(ratio)),
+        "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))), "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
+    }  # fmt: skip
+    found = ablation.attributed(plan, values, 0.95)
+    assert found is not None
+    words = ablation_words.in_words(plan, found)
+    assert words[0].startswith(first)
+    assert words[1].startswith("  Switching copy-on-write off (nodatacow) makes a faster by a factor of 2 (")
+    assert words[2].startswith(
+        "  Switching data checksums off (nodatasum) makes a slower by a factor of 0.5 ("
+    )
+
+
+def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
+        off={"journal": "x"}, switches={"journal": "j"},
+    )  # fmt: skip
+    level = dict.fromkeys(range(4), 1.0)
+    values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
+    found = ablation.attributed(plan, values, 0.95)
+    assert found is not None
+    assert "inconclusive" in ablation_words.in_words(plan, found)[1]
+
+
+def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
+    plan = ablation.Ablation(
+        of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,
+        off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
+    )  # fmt: skip
+    # lower is better: 8 s, 2 s for the faster stack, 4 s without the journal
+    found = ablation.attributed(plan, {"s": {0: 8.0}, "f": {0: 2.0}, "x": {0: 4.0}}, 0.95)
+    assert found is not None
+    assert found.ratio.factor == pytest.approx(4)
+    assert found.shares["journal"].factor == pytest.approx(2)
+    assert set(found.shares) == {"journal"}
+    assert attribute({frozenset(): {}}, {0: 1.0}) is None
