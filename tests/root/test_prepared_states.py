@@ -89,6 +89,18 @@ def test_other_cells_of_the_medium_and_other_seeds_share_nothing(guests: Guests)
     assert stages(trial(guests, cells[0])) == ["copy"]
 
 
+def test_a_state_that_no_later_trial_needs_is_not_copied(guests: Guests) -> None:
+    cells = [cell("analyze"), cell("delete")]
+    guests.states.groups = groups(cells)
+    guests.states.coming = frozenset({"another cell"})
+    assert stages(trial(guests, cells[0])) == ["mkfs", "prepare"]
+    assert not [path for path in guests.workspace.media if "_copy" in path]
+    assert stages(trial(guests, cells[1])) == ["mkfs", "prepare"]
+    guests.states.coming = frozenset({cells[1].id})
+    assert stages(trial(guests, cells[0], 1)) == ["mkfs", "prepare"]
+    assert stages(trial(guests, cells[1], 1)) == ["copy"]
+
+
 def test_without_memory_for_a_copy_each_trial_prepares(
     guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:

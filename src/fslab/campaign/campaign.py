@@ -219,15 +219,25 @@ class _CampaignRun:
 
     def run_planned(self) -> CampaignStatus:
         """Run the planned trials that are not stored. Returns ``finished``, or ``budget_spent`` if the budget ended."""
-        for block, cell in self.schedule.trials:
+        for number, (block, cell) in enumerate(self.schedule.trials):
             if (cell.id, block) in self.finished or self.history.given_up(cell):
                 continue
             elapsed_s = time.monotonic() - self.begun - self.waited_s
             if self.budget_s is not None and elapsed_s + self.history.expected_s(cell) > self.budget_s:
                 self.observer.note(f"the budget of {format_duration(self.budget_s)} is spent")
                 return CampaignStatus.BUDGET_SPENT
+            self.guests.states.coming = self._coming(number, block)
             self._run(cell, block)
         return CampaignStatus.FINISHED
+
+    def _coming(self, number: int, block: int) -> frozenset[str]:
+        """Return the cells whose trials come after trial ``number`` in its block."""
+        later = self.schedule.trials[number + 1 :]
+        return frozenset(
+            cell.id
+            for other, cell in later
+            if other == block and (cell.id, block) not in self.finished and not self.history.given_up(cell)
+        )
 
     def _run(self, cell: Cell, block: int) -> None:
         self.observer.trial_started(cell, block)

@@ -67,10 +67,14 @@ class Turn:
 
 @dataclass(kw_only=True)
 class PreparedStates:
-    """The kept states of a campaign. ``groups``: as ``plan.shared_states`` returns them."""
+    """The kept states of a campaign. ``groups``: as ``plan.shared_states`` returns them.
+
+    ``coming``: the ids of the cells whose trials come later in the block; None if that is unknown.
+    """
 
     workspace: Workspace
     groups: Mapping[str, Shared] = field(default_factory=dict)
+    coming: frozenset[str] | None = None
     _kept: dict[str, _State] = field(default_factory=dict)
     _useless: set[str] = field(default_factory=set)
 
@@ -120,9 +124,12 @@ class PreparedStates:
         return Prepared(files=turn.shared.files, copied=copied, reports=reports, keep=lambda: self.keep(turn))
 
     def keep(self, turn: Turn) -> None:
-        """Copy the state that the turn's trial has made, if there is room. Repeated calls are ignored."""
+        """Copy the state that the turn's trial has made, if a later trial needs it and there is room.
+
+        Repeated calls are ignored.
+        """
         copies = self._copies(turn.cell)
-        if turn.name in self._kept or copies is None:
+        if turn.name in self._kept or copies is None or not self._is_needed(turn.shared):
             return
         try:
             copies.save(turn.name)
@@ -158,6 +165,10 @@ class PreparedStates:
                 "provenance": provenance,
             }
         )
+
+    def _is_needed(self, shared: Shared) -> bool:
+        """Return whether a later trial of the block begins with the same state. Later blocks have few cells."""
+        return self.coming is None or any(self.groups.get(cell) == shared for cell in self.coming)
 
     def _copies(self, cell: Cell) -> Copies | None:
         parsed = parsed_stack(cell.stack)
