@@ -12,13 +12,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator
 
 from fslab.names import Shown, Word
 
 Scalar = str | int | float | bool
 
 
+_NUMBERS = (int, float, int | None, float | None)
 _LONG = 100
 
 
@@ -72,7 +73,25 @@ class Fresh(StrEnum):
         return self in {Fresh.CELL, Fresh.CAMPAIGN}
 
 
-class MediumSpec(Frozen):
+class Finite(Frozen):
+    """The base class of values that a study sets: no NaN and no infinity, which the JSON of the store does not have."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class EntryOptions(Finite):
+    """The base class of the keys of a medium, a layout or a tool. ``true`` and ``false`` are not the numbers 1 and 0:
+    who writes them takes the key for a switch."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:
+        if isinstance(value, bool) and cls.model_fields[str(info.field_name)].annotation in _NUMBERS:
+            raise ValueError(f"{as_written(value)} is not a number")
+        return value
+
+
+class MediumSpec(Finite):
     """A named medium of a study: its type (a registered medium) and its options. Image files contain the name."""
 
     name: Word
@@ -101,7 +120,7 @@ class MachineSpec(Frozen):
     memory: str | None = None
 
 
-class StackSpec(Frozen):
+class StackSpec(Finite):
     """Medium + layout + file system + mkfs options + mount options, on a machine.
 
     ``filesystem``: None only on a ``directory`` medium, which uses the existing file system. ``mkfs_options``: as on a
@@ -132,7 +151,7 @@ class StackSpec(Frozen):
         return self.mount_options or "defaults"
 
 
-class WorkloadSpec(Frozen):
+class WorkloadSpec(Finite):
     """A named workload: the tool (a registered workload) and its expanded parameters. ``plugins``: as for a stack."""
 
     name: Shown

@@ -44,6 +44,7 @@ class Direction(StrEnum):
 
 
 LARGEST_BYTES = (1 << 63) - 1  # loff_t
+LEAST_GUEST_BYTES = 8 << 20
 LONGEST_S = 100 * 365 * 86400.0
 
 
@@ -106,9 +107,20 @@ def _some_size(text: object) -> str:
     return plain
 
 
+def guest_size(text: object) -> str:
+    """Return the memory of a guest as ``plain_size`` does. Raises ValueError also for less than 8 MiB: no kernel works
+    with that, so the unit is missing."""
+    plain = plain_size(text)
+    if parse_size(plain) < LEAST_GUEST_BYTES:
+        size = format_size(parse_size(plain))
+        raise ValueError(f"'{text}' is {size}, too little for a guest: write it with a unit, such as 512m")
+    return plain
+
+
 _SIZE_SCHEMA = WithJsonSchema({"title": "size", "type": "string"})
 Size = Annotated[str, BeforeValidator(plain_size), _SIZE_SCHEMA]
 SomeSize = Annotated[str, BeforeValidator(_some_size), _SIZE_SCHEMA]  # not 0
+GuestSize = Annotated[str, BeforeValidator(guest_size), _SIZE_SCHEMA]
 
 
 def _share(value: object) -> float:

@@ -212,6 +212,10 @@ def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
             ("features", "f2fs", "--on", "uml", "--guest-memory", "lots"),
             "--guest-memory: 'lots' is not a size",
         ),
+        (
+            ("features", "f2fs", "--on", "uml", "--guest-memory", "512"),
+            "too little for a guest: write it with a unit",
+        ),
         (("fleet", "init", "--store", "x", "--port", "65536"), "'--port'"),
         (("fleet", "init", "--store", "x", "--enrolment-port", "0"), "'--enrolment-port'"),
         (("run",), f"such as: fslab run {'here' if os.geteuid() else 'quick'};"),

@@ -200,6 +200,10 @@ def test_two_kernels_and_two_machines_are_factors_with_names() -> None:
     assert found["xfs @linux-6.12"] == MachineSpec(type="uml", kernel="/b/linux-6.12", memory="512m")
     assert "ext4 @/a/linux" in names("on: uml\nkernel: [/a/linux, /b/linux]")
     assert list(names("on: [host, uml]")) == ["ext4 @host", "xfs @host", "ext4 @uml", "xfs @uml"]
+    assert list(names("on: [host, uml]\nkernel: [/a/linux-6.1, /b/linux-6.12]")) == [
+        "ext4 @host", "xfs @host", "ext4 @linux-6.1 @uml", "xfs @linux-6.1 @uml",
+        "ext4 @linux-6.12 @uml", "xfs @linux-6.12 @uml",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -209,6 +213,12 @@ def test_two_kernels_and_two_machines_are_factors_with_names() -> None:
         ("", ", on: [uml, uml]", "stacks.fs.on.2: 'uml' is listed twice"),
         ("kernel: /x", "", "s.yaml:3: kernel: has no effect: only a guest has it"),
         ("on: uml\nguest_memory: lots", "", "s.yaml:4: guest_memory: 'lots' is not a size"),
+        (
+            "on: uml\nguest_memory: 512",
+            "",
+            "guest_memory: '512' is 512 B, too little for a guest: write it with a unit",
+        ),
+        ("", ", on: uml, guest_memory: 512k", "guest_memory: '512k' is 512 KiB, too little for a guest"),
         ("on: uml\nkernel: /x\nmodules: [/a, /b]", "", "names 2 directories for 1 kernels"),
     ],
 )

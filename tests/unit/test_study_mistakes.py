@@ -33,6 +33,8 @@ workloads:
     size: 64m
 """
 
+WORKLOAD = GOOD.partition("  rw:")[2]
+
 KNOWN = ", ".join(FILESYSTEMS.names())
 
 
@@ -119,6 +121,15 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ncache: code"), "2: cache: 'code' is not one of cold, warm — did you mean 'cold'?"),
         (("title: t", "title: t\npublished: {memory: lots}"),
          "2: published.memory: 'lots' is not a size: write a number with k, m, g or t (powers of 1024), such as 4k"),
+        (("title: t", "title: t\ntrials: true"), "2: trials: true is not a number"),
+        (("title: t", "title: t\nscale: nan"), "2: scale: should be a finite number, got 'nan'"),
+        (("type: ram", "scaled_by: true, type: ram"), "3: media.fast.scaled_by: true is not a number"),
+        (("type: ram", "iops: true, type: ram"), "3: media.fast.iops: true is not a number"),
+        (("size: 64m", "size: 64m\n    iodepth: [1, true]"), "14: workloads.rw.iodepth.2: true is not a number"),
+        ((WORKLOAD, " {tool: sysbench, file-test-mode: rndrw, time: 1, file-rw-ratio: inf}\n"),
+         "9: workloads.rw.file-rw-ratio: should be a finite number, got 'inf'"),
+        ((WORKLOAD, " {tool: mixed, parts: {a: {tool: fio, rw: read, size: 1m, numjobs: true}, b: {tool: x}}}\n"),
+         "9: workloads.rw.parts.a.numjobs: part 'a': true is not a number"),
         (("title: t", "title: t\nbudget: 0s"), "2: budget: '0s' must be greater than zero"),
         (("title: t", "title: t\ntuning: {kernel.panic: 1}"),
          f"2: tuning.kernel.panic: cannot be set by a study: {nearest('kernel.panic', tunables.NAMES)}"),
@@ -165,6 +176,15 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
 )  # fmt: skip
 def test_each_mistake_has_its_message(change: tuple[str, str], expected: str) -> None:
     assert expected in mistakes(changed(change))
+
+
+@pytest.mark.parametrize("value", [".inf", "-.inf", ".nan", "1e999"])
+def test_what_is_not_a_finite_number_is_said_once(value: str) -> None:
+    """The store has no such numbers. A campaign with one could not be read."""
+    what = f"'{value}' is not a finite number"
+    assert mistakes(changed(("size: 64m", f"size: 64m\n    x: {value}"))) == [f"14: workloads.rw.x: {what}"]
+    assert mistakes(changed(("bs: [4k, 64k]", f"bs: [4k, {value}]"))) == [f"12: workloads.rw.bs.2: {what}"]
+    assert mistakes(GOOD, f"trials={value}") == [f"--set trials={value}: trials: {what}"]
 
 
 def test_a_misspelt_key_is_read_as_the_one_that_was_meant() -> None:

@@ -105,6 +105,13 @@ def test_metrics_are_read_from_what_it_prints() -> None:
             {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": "k"},
             "metric 'x': 'factor' is 'k', not a number",
         ),
+        *(
+            (
+                {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.factor": factor},
+                f"'factor' is '{said}', not a num",
+            )
+            for factor, said in (("inf", "inf"), ("nan", "nan"), (True, "true"))
+        ),
         ({"run": "a", "metrics.x.colour": "red"}, "is not metrics.NAME.KEY"),
         ({"run": "a", "metrics.time.pattern": "(a)"}, "exists already"),
         ({"run": "sh {file}"}, "'file' needs {file} in a command, and {file} needs 'file'"),

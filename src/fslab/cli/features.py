@@ -61,10 +61,10 @@ def features(
     """
     from fslab.api import feature_tests
     from fslab.cell import MachineSpec
-    from fslab.units import parse_size
+    from fslab.units import guest_size
 
     if guest_memory is not None:
-        option_value(parse_size, guest_memory, "--guest-memory")
+        option_value(guest_size, guest_memory, "--guest-memory")
     requests = [_request(name, medium, size, only) for name in filesystems]
     screen = console(stderr=True)
     with feature_tests.Machines(

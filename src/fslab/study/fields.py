@@ -5,7 +5,7 @@ and then read as the most similar known key. The meaning of a key for the study 
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Annotated, Any
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -105,14 +105,25 @@ def read_keys(
         if readers and key in readers:
             values[key] = readers[key](child)
             continue
-        try:
-            values[key] = adapter_of(info).validate_python(child.plain())
-        except ValidationError as error:
-            for details in error.errors():
-                note(mistakes, child.at(details["loc"]), describe(details), node)
-        except UnicodeEncodeError:  # pydantic's Rust core takes only UTF-8
-            note(mistakes, child, "is not UTF-8 text", node)
+        values.update((key, value) for value in _valid(info, child, mistakes, node))
     return values
+
+
+def _valid(info: FieldInfo, node: Node, mistakes: Mistakes, within: Node) -> Iterator[Any]:
+    """Yield the value of a key; yield nothing, and note why, if it is invalid."""
+    written = node.plain()
+    try:
+        value = adapter_of(info).validate_python(written)
+    except ValidationError as error:
+        for details in error.errors():
+            note(mistakes, node.at(details["loc"]), describe(details), within)
+    except UnicodeEncodeError:  # pydantic's Rust core takes only UTF-8
+        note(mistakes, node, "is not UTF-8 text", within)
+    else:
+        if isinstance(written, bool) and type(value) in {int, float}:  # pydantic reads true as 1
+            note(mistakes, node, f"{_shown(written)} is not a number", within)
+        else:
+            yield value
 
 
 def _note_missing(key: str, info: FieldInfo, node: Node, mistakes: Mistakes) -> None:

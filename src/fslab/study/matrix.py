@@ -151,8 +151,9 @@ def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
             "modules": modules[number] if number < len(modules) else None,
             "memory": stack.guest_memory,
         }
-        spec = MachineSpec(type=type_, **(of_guest if type_ != "host" else {}))
-        words = (label if len(kernels) > 1 else None, type_ if len(types) > 1 else None)
+        guest = type_ != "host"
+        spec = MachineSpec(type=type_, **(of_guest if guest else {}))
+        words = (label if guest and len(kernels) > 1 else None, type_ if len(types) > 1 else None)
         found.append((spec, tuple(f"@{word}" for word in words if word)))
     return list({spec: (spec, words) for spec, words in found}.values())
 

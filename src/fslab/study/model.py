@@ -14,7 +14,7 @@ from fslab.claims.schema import MARGIN, Claim, Names, Published, Several, severa
 from fslab.machine import tunables
 from fslab.scaling import Scaled
 from fslab.stopping import MOST_TRIALS, StoppingRule, Until
-from fslab.units import Share, SomeSize, parse_duration
+from fslab.units import GuestSize, Share, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
@@ -43,7 +43,9 @@ Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
 ]
 OwnScale = Annotated[
-    float | None, Field(gt=0, le=1000), WithJsonSchema({"title": "number", "type": "number"})
+    float | None,
+    Field(gt=0, le=1000, allow_inf_nan=False),
+    WithJsonSchema({"title": "number", "type": "number"}),
 ]
 Values = Annotated[tuple[Scalar, ...], BeforeValidator(several)]
 _GEOMETRY = {"enum": [geometry.value for geometry in Geometry]}
@@ -116,7 +118,7 @@ class StudyStack(Written):
     on: Several = Field((), description="overrides the study's `on`")
     kernel: Several = Field((), description="overrides the study's `kernel`")
     modules: Several = Field((), description="overrides the study's `modules`")
-    guest_memory: SomeSize | None = Field(None, description="overrides the study's `guest_memory`")
+    guest_memory: GuestSize | None = Field(None, description="overrides the study's `guest_memory`")
 
 
 class StudyWorkload(Written):
@@ -155,6 +157,7 @@ class StudyFile(Written):
         "are not scaled",
         gt=0,
         le=1000,
+        allow_inf_nan=False,
     )
     trials: int = Field(
         5,
@@ -211,7 +214,7 @@ class StudyFile(Written):
         (),
         description="directory of the kernel's modules, one for each `kernel`; default: found beside the kernel",
     )
-    guest_memory: SomeSize | None = Field(None, description="memory of a guest, such as 512m; default: 1g")
+    guest_memory: GuestSize | None = Field(None, description="memory of a guest, such as 512m; default: 1g")
     tuning: Tuning = Field(
         {},
         description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "

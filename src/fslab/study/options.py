@@ -79,7 +79,8 @@ def _is_axis(node: Node, mistakes: Mistakes, within: Node) -> bool:
         return False
     wrong = [item for item in node.items if item is not node and isinstance(item.content, dict | list | None)]
     for item in wrong:
-        note(mistakes, item, "is not a single value", within)
+        if not mistakes.any_at(item.path):
+            note(mistakes, item, "is not a single value", within)
     return not wrong
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import Any, TypeAlias
 
 from ruamel.yaml import YAML
@@ -193,6 +194,9 @@ class _Builder:
         except (YAMLError, ValueError) as error:
             problem = getattr(error, "problem", None) or error
             self.mistakes.add(place, path, f"not a value fslab reads: {' '.join(str(problem).split())}")
+            return None
+        if isinstance(value, float) and not isfinite(value):
+            self.mistakes.add(place, path, f"'{node.value}' is not a finite number")
             return None
         if isinstance(value, str):
             self._printable(value, path, place)

@@ -17,7 +17,7 @@ from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from fslab.abilities import Needs
-from fslab.cell import Frozen, WorkloadSpec
+from fslab.cell import EntryOptions, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.registry import Registry
@@ -43,7 +43,7 @@ def text_key(key: str) -> str:
 MOST_AT_ONCE = 4096
 
 
-class Parameters(Frozen):
+class Parameters(EntryOptions):
     """Base class of every workload's parameters. The field descriptions become the documentation of the study file.
 
     ``file_keys``: keys that name a file of the user. The file's text is a separate parameter (``text_key``), set when

@@ -5,11 +5,12 @@ without confinement. Such a study therefore runs only with consent (``Workload.o
 """
 
 import re
+from math import isfinite
 from typing import Any, ClassVar, Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from fslab.cell import Scalar
+from fslab.cell import Scalar, as_written
 from fslab.errors import NoSpaceError, ToolOutputError, nearest
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -87,15 +88,20 @@ class CommandParameters(Parameters):
             value = self._of(name, key)
             if value and value not in list(known):
                 return f"unknown {key} '{value}': {nearest(str(value), known)}"
-        try:
-            self.factor(name)
-        except ValueError:
-            return f"'factor' is '{self._of(name, 'factor')}', not a number"
+        if not self._is_number(name):
+            return f"'factor' is '{as_written(self._of(name, 'factor'))}', not a number"
         try:
             self.pattern(name)
         except re.error as error:
             return f"'pattern' is not a regular expression: {error}"
         return None
+
+    def _is_number(self, name: str) -> bool:
+        """Return whether the factor is a finite number."""
+        try:
+            return isfinite(self.factor(name)) and not isinstance(self._of(name, "factor"), bool)
+        except (ValueError, OverflowError):
+            return False
 
     def _names(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(key.split(".")[1] for key in self.model_extra or {}))

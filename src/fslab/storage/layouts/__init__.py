@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
-from fslab.cell import Frozen
+from fslab.cell import EntryOptions
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.storage import StackDevice, Stripe, Workspace
@@ -20,7 +20,7 @@ from fslab.system.tools import Tool
 Argv = tuple[str, ...]
 
 
-class LayoutOptions(Frozen):
+class LayoutOptions(EntryOptions):
     """Base of every layout's options (disks, chunk, …).
 
     ``without``: keys that other layouts have and this one does not, each with the reason.

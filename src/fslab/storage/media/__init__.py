@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from fslab.cell import Frozen
+from fslab.cell import EntryOptions
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.scaling import Changes
@@ -20,7 +20,7 @@ from fslab.system.throttle import Limit
 from fslab.system.tools import Tool
 
 
-class MediumOptions(Frozen):
+class MediumOptions(EntryOptions):
     """Base of every medium's options. Descriptions of fields become the documentation of the study file."""
 
 
