@@ -166,6 +166,10 @@ class NotStoredError(StoreError):
     """The store does not exist, or has no campaign of that name."""
 
 
+class AmbiguousNameError(StoreError):
+    """The beginning of an id fits several campaigns of the store."""
+
+
 class StoreLostError(StoreError):
     """The store's database is unavailable, full or locked. It may be available again later."""
 

@@ -7,6 +7,7 @@ from math import inf, nan
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from tests.store.sql import sql
 
@@ -22,7 +23,7 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
-from fslab.store import schema
+from fslab.store import queries, rows, schema
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 from fslab.units import Unit
@@ -346,3 +347,56 @@ def test_only_some_figures_and_the_provenance_of_the_first_block(store: Store) -
     assert first.validity == second.validity == stored[0].validity
     assert first.provenance == stored[0].provenance
     assert second.provenance == Provenance()
+
+
+def test_the_last_campaign_is_the_newest_one(store: Store) -> None:
+    """Copies are stored later than they were created."""
+    for days in (2, 0, 1):
+        store.create_campaign(campaign(f"day{days}", created=STARTED + timedelta(days=days)))
+    assert [each.id for each in store.campaigns()] == ["day0", "day1", "day2"]
+    assert [store.campaign(wanted).id for wanted in ("last", "last~1", "last~2")] == ["day2", "day1", "day0"]
+    assert store.last_of("quick").id == "day2"
+
+
+def test_a_trial_that_is_stored_meanwhile_is_read_whole_or_not_at_all(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_campaign(campaign())
+    store.add_trial(trial(0))
+    read, later = queries._belonging, [trial(1)]
+
+    def interrupted(*arguments: Any) -> Any:
+        found = read(*arguments)
+        with Store.open(url) as other:
+            while later:
+                other.add_trial(later.pop())
+        return found
+
+    monkeypatch.setattr(queries, "_belonging", interrupted)
+    assert store.trials("c1") == [trial(0)]
+    monkeypatch.undo()
+    assert store.trials("c1") == [trial(0), trial(1)]
+
+
+def test_a_campaign_that_is_stored_meanwhile_is_read_with_its_cells_or_not_at_all(
+    store: Store, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.create_campaign(campaign())
+    read, later = rows.to_cell, [campaign("c2")]
+
+    def interrupted(spec: Any) -> Cell:
+        with Store.open(url) as other:
+            while later:
+                other.create_campaign(later.pop())
+        return read(spec)
+
+    monkeypatch.setattr(rows, "to_cell", interrupted)
+    assert store.campaigns() == [campaign()]
+
+
+@pytest.mark.parametrize("value", [inf, -inf, nan])
+def test_no_cell_has_a_number_that_the_store_cannot_keep(value: float) -> None:
+    with pytest.raises(ValidationError, match="finite number"):
+        WorkloadSpec(name="w", tool="fio", parameters={"x": value})
+    with pytest.raises(ValidationError, match="finite number"):
+        MediumSpec(name="m", type="ram", options={"x": value})

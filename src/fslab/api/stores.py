@@ -2,7 +2,7 @@
 
 from fslab.campaign.journal import is_running
 from fslab.campaign.liveness import as_it_is
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
 from fslab.store.export import export
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
@@ -14,6 +14,7 @@ from fslab.store.transfer import copy_campaign
 __all__ = [
     "AssignmentSummary",
     "Campaign",
+    "CampaignEntry",
     "CampaignStatus",
     "FleetSchedule",
     "FleetStore",

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli.common import CampaignArgument, StoreOption, say
-from fslab.errors import BusyError, UsageError
+from fslab.errors import BusyError, StoreError, StoreLostError, UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
-    from fslab.api.stores import Campaign, Store
+    from fslab.api.stores import CampaignEntry, Store
 
 
 def name(
@@ -68,32 +68,44 @@ def delete(
     with Store.open(store, create=False) as opened:
         found = {}  # by id: two words may mean one campaign
         for wanted in campaigns:
-            campaign = opened.campaign(wanted)
-            if wanted not in {campaign.id, campaign.name}:
-                raise UsageError(
-                    f"'{wanted}' is not a complete id or name", hint=f"fslab delete {campaign.id}"
-                )
-            _check_idle(campaign, opened, force=force)
-            found[campaign.id] = campaign
-        for campaign in found.values():
-            what = f"{campaign.id}{f' ({campaign.name})' if campaign.name else ''}: {campaign.study_title}"
-            say(f"{what}, {counted(opened.count(campaign.id), 'trial')}", err=True)
+            entry = opened.entry(wanted)  # not the campaign: one that cannot be read can be deleted, too
+            if wanted not in {entry.id, entry.name}:
+                raise UsageError(f"'{wanted}' is not a complete id or name", hint=f"fslab delete {entry.id}")
+            _check_idle(entry, opened, force=force)
+            found[entry.id] = entry
+        for entry in found.values():
+            what = f"{entry.id}{f' ({entry.name})' if entry.name else ''}: {entry.study_title}"
+            say(f"{what}, {counted(opened.count(entry.id), 'trial')}", err=True)
         if not yes and not (sys.stdin.isatty() and typer.confirm("Delete?", err=True)):
             raise UsageError("nothing was deleted", hint="to delete without being asked: --yes")
         for campaign_id in found:
-            _check_idle(opened.campaign(campaign_id), opened, force=force)  # resumed during the question?
+            _check_idle(opened.entry(campaign_id), opened, force=force)  # resumed during the question?
             opened.delete_campaign(campaign_id)
     say(f"deleted {counted(len(found), 'campaign')}")
 
 
-def _check_idle(campaign: Campaign, store: Store, *, force: bool) -> None:
+def _check_idle(entry: CampaignEntry, store: Store, *, force: bool) -> None:
     """Raise BusyError if the campaign runs: here, or, without ``force``, perhaps elsewhere."""
-    from fslab.api.stores import CampaignStatus, as_it_is, is_running
+    from fslab.api.stores import is_running
 
-    if is_running(campaign.id):
-        raise BusyError(f"campaign {campaign.id} is running", hint="stop it first, with Ctrl-C")
-    if not force and as_it_is(campaign, store).status is CampaignStatus.RUNNING:
+    if is_running(entry.id):
+        raise BusyError(f"campaign {entry.id} is running", hint="stop it first, with Ctrl-C")
+    if not force and _may_run(entry, store):
         raise BusyError(
-            f"campaign {campaign.id} is running on another machine, or another user runs it",
+            f"campaign {entry.id} is running on another machine, or another user runs it",
             hint="if that is no longer so: --force",
         )
+
+
+def _may_run(entry: CampaignEntry, store: Store) -> bool:
+    """Return whether the campaign may run elsewhere. One that cannot be read does not say where it was started."""
+    from fslab.api.stores import CampaignStatus, as_it_is
+
+    if entry.status != CampaignStatus.RUNNING:
+        return False
+    try:
+        return as_it_is(store.campaign(entry.id), store).status is CampaignStatus.RUNNING
+    except StoreLostError:
+        raise
+    except StoreError:
+        return True

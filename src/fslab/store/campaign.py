@@ -6,7 +6,7 @@ A plain value; it does not access the store.
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import AwareDatetime, BaseModel, Field, field_validator
 
@@ -26,6 +26,15 @@ class CampaignStatus(StrEnum):
     FINISHED = "finished"
     BUDGET_SPENT = "budget_spent"
     FAILED = "failed"
+
+
+class CampaignEntry(NamedTuple):
+    """What identifies a stored campaign: its texts as they are stored, also if the rest of it cannot be read."""
+
+    id: str
+    name: str | None
+    study_title: str
+    status: str
 
 
 class RunBudget(Frozen):

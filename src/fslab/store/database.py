@@ -34,6 +34,8 @@ from fslab.store.schema import REVISIONS, VERSION_TABLE
 from fslab.system import paths, signals
 
 BUSY_TIMEOUT_S = 30.0
+# What reading raises for content that fslab did not write.
+WRONG_CONTENT = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
 _TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL encodings for any text; SQL_ASCII keeps bytes as they are
 _MIGRATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
@@ -133,20 +135,17 @@ def translated(place: str) -> Iterator[None]:
 
 
 @contextmanager
-def checked_contents(place: str) -> Iterator[None]:
+def checked_contents(place: str, hint: str = "give another store with --store") -> Iterator[None]:
     """Raise StoreError for content that is no campaign or trial of fslab: another user may have written the store."""
     try:
         yield
-    except (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error) as error:
+    except WRONG_CONTENT as error:
         what = str(error) or type(error).__name__
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
             what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        raise StoreError(
-            f"contains data that fslab did not write: {what[:300]}",
-            where=place,
-            hint="give another store with --store",
-        ) from error
+        what = f"contains data that fslab did not write: {what[:300]}"
+        raise StoreError(what, where=place, hint=hint) from error
 
 
 def _passes(error: DBAPIError) -> bool:

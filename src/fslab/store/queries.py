@@ -23,7 +23,7 @@ from sqlalchemy import (
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.store import bulk, rows
-from fslab.store.campaign import Campaign
+from fslab.store.campaign import Campaign, CampaignEntry
 from fslab.store.schema import (
     campaigns,
     cells,
@@ -37,11 +37,12 @@ from fslab.store.schema import (
 )
 
 Grouped = dict[int, list[RowMapping]]
+_OLDEST_FIRST = (campaigns.c.created, campaigns.c.number)
 
 
 def campaign_ids(connection: Connection) -> list[str]:
-    """Return the ids of all campaigns, in the order of creation."""
-    return list(connection.execute(select(campaigns.c.id).order_by(campaigns.c.number)).scalars())
+    """Return the ids of all campaigns, oldest first: copied ones are stored in another order."""
+    return list(connection.execute(select(campaigns.c.id).order_by(*_OLDEST_FIRST)).scalars())
 
 
 def insert_campaign(connection: Connection, campaign: Campaign) -> None:
@@ -86,7 +87,7 @@ def delete_campaign(connection: Connection, campaign_id: str) -> None:
 
 def select_campaigns(connection: Connection, campaign_id: str | None = None) -> list[Campaign]:
     """Return all campaigns with their cells, oldest first; with ``campaign_id`` only this one."""
-    wanted = select(campaigns).order_by(campaigns.c.number)
+    wanted = select(campaigns).order_by(*_OLDEST_FIRST)
     planned = select(cells.c.campaign, cells.c.spec).order_by(cells.c.campaign, cells.c.position)
     if campaign_id is not None:
         wanted = wanted.where(campaigns.c.id == campaign_id)
@@ -96,6 +97,13 @@ def select_campaigns(connection: Connection, campaign_id: str | None = None) -> 
         by_campaign[number].append(rows.to_cell(spec))
     found = connection.execute(wanted).mappings()
     return [rows.to_campaign(row, by_campaign[row["number"]]) for row in found]
+
+
+def select_entry(connection: Connection, campaign_id: str) -> CampaignEntry:
+    """Return what identifies the campaign with this id, without what has to be understood to be read."""
+    columns = (campaigns.c.id, campaigns.c.name, campaigns.c.study_title, campaigns.c.status)
+    found = connection.execute(select(*columns).where(campaigns.c.id == campaign_id)).one()
+    return CampaignEntry(*found)
 
 
 def cell_number(connection: Connection, campaign_id: str, cell_id: str) -> int | None:

@@ -5,25 +5,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+import logging
+import shlex
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Self
 
 from sqlalchemy import Connection, Engine
 
 from fslab.cell import Cell
-from fslab.errors import NotStoredError, StoreError, nearest
+from fslab.errors import StoreError
 from fslab.names import study_id
 from fslab.record import TrialRecord
-from fslab.store import queries, rows
-from fslab.store.campaign import Campaign, CampaignStatus
-from fslab.store.database import WRITING, checked_contents, open_engine, place_of, store_url, translated
+from fslab.store import lookup, queries, rows
+from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
+from fslab.store.database import (
+    WRITING,
+    WRONG_CONTENT,
+    checked_contents,
+    open_engine,
+    place_of,
+    store_url,
+    translated,
+)
 from fslab.store.retry import WriteRetries
 
-LAST = "last"
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")
-_BACK = re.compile(r"last(?:~(\d{1,6}))?")
+log = logging.getLogger("fslab.store")
 
 
 class Store:
@@ -33,9 +40,15 @@ class Store:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._reader = engine
+        self._engine = engine
+        # All statements of one read see the same state, as in SQLite: else, a trial that another process stores
+        # meanwhile would have no figures.
+        self._reader = (
+            engine.execution_options(isolation_level="REPEATABLE READ") if self.is_shared else engine
+        )
         self._writer = engine.execution_options(**{WRITING: True})
         self._retries: WriteRetries | None = None
+        self._warned: set[str] = set()  # ids of campaigns that cannot be read
         self.path = place_of(engine.url)
 
     @classmethod
@@ -49,11 +62,11 @@ class Store:
     @property
     def is_shared(self) -> bool:
         """Whether several machines can use it: it is on a PostgreSQL server, not in a file."""
-        return self._reader.dialect.name == "postgresql"
+        return self._engine.dialect.name == "postgresql"
 
     def close(self) -> None:
         """Close the database. Can be called twice."""
-        self._reader.dispose()
+        self._engine.dispose()
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +115,7 @@ class Store:
         StoreError if another campaign has the name, or if the name could be mistaken for an id.
         """
         with self._writing() as connection:
-            found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
+            found = self._resolved(connection, wanted)
             self._check_name(connection, name, found)
             queries.update_campaign(connection, found, name=name)
             return found
@@ -110,7 +123,7 @@ class Store:
     def note_campaign(self, wanted: str, note: str | None) -> str:
         """Replace a campaign's note (None: remove it). Returns the campaign's id."""
         with self._writing() as connection:
-            found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
+            found = self._resolved(connection, wanted)
             queries.update_campaign(connection, found, note=None if note is None else rows.text(note))
             return found
 
@@ -122,10 +135,33 @@ class Store:
             queries.delete_campaign(connection, campaign_id)
 
     def campaigns(self, study: str | None = None) -> list[Campaign]:
-        """Return all campaigns, oldest first; with ``study`` only those of the study with this id."""
+        """Return all campaigns, oldest first; with ``study`` only those of the study with this id.
+
+        One that cannot be read is left out with a warning, so that the others can still be used.
+        """
         with self._reading() as connection:
-            found = queries.select_campaigns(connection)
+            try:
+                found = queries.select_campaigns(connection)
+            except WRONG_CONTENT:
+                found = self._readable(connection)
         return found if study is None else [campaign for campaign in found if campaign.study_id == study]
+
+    def _readable(self, connection: Connection) -> list[Campaign]:
+        """Return the campaigns that can be read, oldest first; warn of the others."""
+        found: list[Campaign] = []
+        for campaign_id in queries.campaign_ids(connection):
+            try:
+                found.append(self._read(connection, campaign_id))
+            except StoreError as error:
+                if campaign_id not in self._warned:
+                    log.warning("left out: %s", error)
+                self._warned.add(campaign_id)
+        return found
+
+    def _read(self, connection: Connection, campaign_id: str) -> Campaign:
+        hint = f"delete it: fslab delete {shlex.quote(campaign_id)}; or give another store with --store"
+        with checked_contents(f"{self.path}: campaign {campaign_id}", hint):
+            return queries.select_campaigns(connection, campaign_id)[0]
 
     def last_of(self, wanted: str) -> Campaign:
         """Return the last campaign of the study ``wanted`` (id or file), or the campaign ``wanted``.
@@ -135,15 +171,19 @@ class Store:
         of_study = self.campaigns(study_id(wanted))
         return of_study[-1] if of_study else self.campaign(wanted)
 
-    def campaign(self, wanted: str = LAST) -> Campaign:
+    def campaign(self, wanted: str = lookup.LAST) -> Campaign:
         """Return the campaign with this id, name or unique prefix of an id.
 
         ``last`` is the newest campaign, ``last~1`` the one before it. StoreError with the nearest ids, or with the ids
         that match a prefix.
         """
         with self._reading() as connection:
-            found = self._resolve(wanted, queries.campaign_ids(connection), queries.named(connection))
-            return queries.select_campaigns(connection, found)[0]
+            return self._read(connection, self._resolved(connection, wanted))
+
+    def entry(self, wanted: str) -> CampaignEntry:
+        """Return what identifies a campaign, also if the rest of it cannot be read. ``wanted`` and errors as there."""
+        with self._reading() as connection:
+            return queries.select_entry(connection, self._resolved(connection, wanted))
 
     def has(self, campaign_id: str) -> bool:
         """Return whether there is a campaign with exactly this id."""
@@ -247,35 +287,8 @@ class Store:
             yield connection
 
     def _check_name(self, connection: Connection, name: str | None, campaign_id: str) -> None:
-        if name is None:
-            return
-        if not _NAME.fullmatch(name) or _BACK.fullmatch(name):
-            what = f"invalid name '{name}': it must start with a letter; allowed: letters, digits, '.', '_', '+', '-'"
-            raise StoreError(what, where=self.path)
-        if (other := queries.named(connection).get(name, campaign_id)) != campaign_id:
-            hint = f"choose another name, or remove that one: fslab name {other} ''"
-            raise StoreError(f"campaign '{other}' has the name '{name}' already", where=self.path, hint=hint)
+        if name is not None:
+            lookup.check_name(name, campaign_id, queries.named(connection), self.path)
 
-    def _resolve(self, wanted: str, ids: list[str], named: Mapping[str, str]) -> str:
-        if not ids:
-            raise NotStoredError(
-                "the store has no campaign yet", where=self.path, hint="run a study: fslab run quick"
-            )
-        if wanted in ids:
-            return wanted
-        if wanted in named:
-            return named[wanted]
-        if back := _BACK.fullmatch(wanted):
-            steps = int(back[1] or 0)
-            if steps >= len(ids):
-                what = f"no campaign '{wanted}': the store has {len(ids)} campaign{'s' * (len(ids) != 1)}"
-                hint = "fslab results --list lists them"
-                raise StoreError(what, where=self.path, hint=hint)
-            return ids[-1 - steps]
-        fitting = [known for known in ids if wanted and known.startswith(wanted)]
-        if len(fitting) == 1:
-            return fitting[0]
-        if fitting:
-            hint = f"write more of the id: {', '.join(fitting)}"
-            raise StoreError(f"'{wanted}' matches {len(fitting)} campaigns", where=self.path, hint=hint)
-        raise NotStoredError(f"no campaign '{wanted}'", where=self.path, hint=nearest(wanted, [*ids, *named]))
+    def _resolved(self, connection: Connection, wanted: str) -> str:
+        return lookup.resolved(wanted, queries.campaign_ids(connection), queries.named(connection), self.path)
