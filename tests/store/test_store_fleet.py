@@ -314,6 +314,9 @@ def test_a_machine_measures_and_cannot_delete_or_assign(
             lambda: member.forget("lab1"),
             lambda: _execute(store, "UPDATE fleet_assignments SET machine = 'lab2'"),
             lambda: _execute(store, "UPDATE fleet_assignments SET study = '{}'"),
+            lambda: _execute(store, "UPDATE campaigns SET machine = '{}'"),
+            lambda: _execute(store, "UPDATE campaigns SET study_source = ''"),
+            lambda: _execute(store, "UPDATE campaigns SET created = now(), name = 'mine'"),
             lambda: _execute(store, "DELETE FROM trials"),
         ):
             with pytest.raises(StoreError, match="permission denied"):

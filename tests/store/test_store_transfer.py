@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -101,10 +102,73 @@ def test_another_campaign_of_that_id_is_refused(file: Store, store: Store) -> No
         copy_campaign(file, store, file.campaign("c1"))
 
 
+def test_a_copy_that_is_further_is_not_set_back(file: Store, store: Store) -> None:
+    """The campaign was copied, and is continued from the copy."""
+    file.set_campaign_status("c1", CampaignStatus.FINISHED)
+    copy_campaign(file, store, file.campaign("c1"))
+    began = datetime(2026, 11, 22, tzinfo=UTC)
+    store.extend_campaign(store.campaign("c1").extended(trials=10).with_run(began, 60.0))
+    store.set_campaign_status("c1", CampaignStatus.INTERRUPTED)
+    further = store.campaign("c1")
+    copy_campaign(file, store, file.campaign("c1"))
+    assert store.campaign("c1") == further
+    file.extend_campaign(file.campaign("c1").extended(trials=20))
+    copy_campaign(file, store, file.campaign("c1"))
+    found = store.campaign("c1")
+    assert (found.trials, found.stopping.most, found.extended_from) == (20, 20, (5,))
+    assert (found.runs, found.status) == (further.runs, CampaignStatus.INTERRUPTED)
+
+
+@pytest.mark.parametrize("more", [True, False])
+def test_a_copy_that_was_finished_stays_finished(file: Store, store: Store, more: bool) -> None:
+    """It was interrupted, copied, and resumed from the copy, where a trial was left to do, or none."""
+    file.set_campaign_status("c1", CampaignStatus.INTERRUPTED)
+    copy_campaign(file, store, file.campaign("c1"))
+    if more:
+        store.add_trial(trial(BLOCKS, CELLS[0]))
+    store.set_campaign_status("c1", CampaignStatus.FINISHED)
+    copy_campaign(file, store, file.campaign("c1"))
+    assert store.campaign("c1").status is CampaignStatus.FINISHED
+
+
+def test_a_copy_that_began_before_the_end_does_not_undo_it(file: Store, store: Store) -> None:
+    """An operator copies a machine's store. Meanwhile the campaign ends, and the machine's agent sends it."""
+
+    def end(_done: int, _of: int) -> None:
+        with Store.open(file.path) as own:
+            own.set_campaign_status("c1", CampaignStatus.FINISHED)
+            copy_campaign(own, store, own.campaign("c1"))
+
+    copy_campaign(file, store, file.campaign("c1"), end)
+    assert store.campaign("c1").status is CampaignStatus.FINISHED
+
+
+def test_a_campaign_that_continues_by_a_larger_plan_is_running_again(file: Store, store: Store) -> None:
+    file.set_campaign_status("c1", CampaignStatus.FINISHED)
+    copy_campaign(file, store, file.campaign("c1"))
+    file.extend_campaign(file.campaign("c1").extended(trials=10))
+    file.set_campaign_status("c1", CampaignStatus.RUNNING)
+    copy_campaign(file, store, file.campaign("c1"))
+    assert everything(store) == everything(file)
+
+
+def test_a_name_that_another_campaign_has_is_left_out(file: Store, store: Store, url: str) -> None:
+    """Two machines call a campaign alike: the second one is copied, too, and so are those after it."""
+    store.create_campaign(campaign("theirs").model_copy(update={"name": "name-c1"}))
+    fill(file, "c2")
+    done = CliRunner().invoke(app, ["store", "copy", file.path, url], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "c1: copied without its name 'name-c1': another campaign of " in done.output
+    assert [store.campaign(name).id for name in ("name-c1", "name-c2")] == ["theirs", "c2"]
+    assert store.campaign("c1").name is None
+    again = copy_campaign(file, store, file.campaign("c1"))
+    assert (again.new, again.name_taken) == (0, None)
+
+
 def test_the_commands(file: Store, url: str) -> None:
     arguments = ["store", "copy", file.path, url, "name-c1", "--json"]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0}]
+    assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0, "name_taken": None}]
     done = CliRunner().invoke(app, ["store", "check", "--store", url], catch_exceptions=False)
     assert done.stdout == "1 campaign with 6 trials: no faults\n"
     with pytest.raises(UsageError, match="the same store"):

@@ -39,8 +39,8 @@ def copy(
     """Copy campaigns with all their trials, the tools' output, traced trials, names and notes.
 
     Each trial is read back and compared with the original (SHA-256). Trials that TO has already are compared and not
-    changed: run the same command again to finish an interrupted copy, or to add a campaign's new trials. FROM is never
-    changed.
+    changed: run the same command again to finish an interrupted copy, or to add a campaign's new trials. A plan or a
+    status that is further in TO is kept. A name that another campaign of TO has is left out. FROM is never changed.
     """
     from fslab.api.stores import Store, copy_campaign
 
@@ -56,6 +56,9 @@ def copy(
             done.append(copied)
             if not json:
                 say(f"{copied.id}: {counted(copied.new, 'trial')} copied, {copied.present} already there")
+            if copied.name_taken is not None:
+                taken = f"another campaign of {writing.path} has it"
+                say(f"{copied.id}: copied without its name '{copied.name_taken}': {taken}", err=True)
         if json:
             print_json(
                 {"from": reading.path, "to": writing.path, "campaigns": [asdict(each) for each in done]}

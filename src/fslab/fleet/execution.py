@@ -138,7 +138,9 @@ class Execution:
         if not own.has(self.held.campaign):
             return None
         campaign, fence = own.campaign(self.held.campaign), self.fleet.fence(self.held)
-        copy_campaign(own, self.fleet.store, campaign, fence=fence, only_new=not compare)
+        copied = copy_campaign(own, self.fleet.store, campaign, fence=fence, only_new=not compare)
+        if copied.name_taken is not None:
+            self.tell(f"{campaign.id}: sent without its name '{copied.name_taken}': another campaign has it")
         return campaign.status
 
     def _send_new(self, own: Store) -> None:

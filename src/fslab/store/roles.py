@@ -7,11 +7,20 @@ and from assigning studies to others, and a reader from writing.
 from sqlalchemy import Connection, text
 
 from fslab.errors import StoreError
-from fslab.store.schema import VERSION_TABLE, fleet_assignments, fleet_machines, fleet_schedules, metadata
+from fslab.store.schema import (
+    VERSION_TABLE,
+    campaigns,
+    fleet_assignments,
+    fleet_machines,
+    fleet_schedules,
+    metadata,
+)
 from fslab.store.store import Store
 
 # The columns of an assignment that a machine may change: not its study, and not its machine.
 _ANSWERS = ("status", "message", "epoch", "holder", "lease_until", "ended")
+# The columns of a campaign that change while it is measured: not what it measures, and not on which machine.
+_PROGRESS = ("status", "trials", "settings")
 _NOT_MEASURED = (fleet_assignments.name, fleet_machines.name, fleet_schedules.name, "deletions")
 
 
@@ -42,7 +51,7 @@ def _clear(connection: Connection, role: str) -> None:
 def _measuring(connection: Connection, role: str) -> None:
     written = [name for name in metadata.tables if name not in _NOT_MEASURED]
     _run(connection, f"GRANT INSERT ON {_names(written)} TO {role}")
-    _run(connection, f"GRANT UPDATE ON campaigns TO {role}")
+    _run(connection, f"GRANT UPDATE ({', '.join(_PROGRESS)}) ON {campaigns.name} TO {role}")
     _run(connection, f"GRANT INSERT, UPDATE ON {fleet_machines.name} TO {role}")
     _run(connection, f"GRANT UPDATE ({', '.join(_ANSWERS)}) ON {fleet_assignments.name} TO {role}")
     _run(connection, f"GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO {role}")

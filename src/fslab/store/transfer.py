@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Table, insert, select, text
 from fslab.errors import StoreError
 from fslab.store import bulk, queries
 from fslab.store.campaign import Campaign
+from fslab.store.later import later
 from fslab.store.rows import Row
 from fslab.store.schema import BELONGING, campaigns, cells, traced, trials
 from fslab.store.store import Store
@@ -30,11 +31,13 @@ _Key = tuple[str, int]  # id of a cell, block
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CopiedCampaign:
-    """The result of a copy: ``new`` trials were copied now, ``present`` trials existed already."""
+    """The result of a copy: ``new`` trials were copied now, ``present`` trials existed already. ``name_taken``: the
+    campaign's name, if it was left out because another campaign of the target has it."""
 
     id: str
     new: int
     present: int
+    name_taken: str | None = None
 
 
 @dataclass(kw_only=True, slots=True)
@@ -64,6 +67,8 @@ def copy_campaign(
 ) -> CopiedCampaign:
     """Copy one campaign with its trials, the tools' output and traced trials; name and note only with the first copy.
 
+    A copy is never set back: it keeps its plan and status if it is further than the original (``later``).
+
     ``progress`` gets the number of trials done and in total, after each transaction. ``fence`` is called first in each
     transaction; it raises if nothing may be written any more. ``only_new``: do not compare trials that exist already.
 
@@ -71,10 +76,11 @@ def copy_campaign(
     """
     with target._writing() as writer:
         fence(writer)
-    _begin(target, campaign)
+    name_taken = _begin(target, campaign)
     new = 0
     with source._reading() as reader:
         places = queries.trial_numbers(reader, campaign.id)
+        (original,) = queries.select_campaigns(reader, campaign.id)  # as it was when it had these trials
         with target._reading() as connection:
             there = queries.trial_numbers(connection, campaign.id)
             cell_numbers = _cell_numbers(connection, campaign.id)
@@ -91,17 +97,22 @@ def copy_campaign(
         documents = _traced(reader, campaign.id)
     with target._writing() as writer:
         fence(writer)
-        _finish(writer, campaign, documents)
-    return CopiedCampaign(id=campaign.id, new=new, present=len(there))
+        _finish(writer, original, documents, len(places))
+    return CopiedCampaign(id=campaign.id, new=new, present=len(there), name_taken=name_taken)
 
 
-def _begin(target: Store, campaign: Campaign) -> None:
+def _begin(target: Store, campaign: Campaign) -> str | None:
+    """Create the campaign if it does not exist. Returns its name if it was created without it, because another campaign
+    of the target has that name: machines name their campaigns independently."""
     if not target.has(campaign.id):
-        target.create_campaign(campaign)
-        return
+        with target._reading() as connection:
+            taken = campaign.name in queries.named(connection)
+        target.create_campaign(campaign.model_copy(update={"name": None}) if taken else campaign)
+        return campaign.name if taken else None
     known = target.campaign(campaign.id)
     if (known.cells, known.seed, known.created) != (campaign.cells, campaign.seed, campaign.created):
         raise StoreError(f"has a different campaign with the id '{campaign.id}'", where=target.path)
+    return None
 
 
 def _write(
@@ -235,15 +246,22 @@ def _traced(connection: Connection, campaign_id: str) -> list[Row]:
     return [dict(row) for row in connection.execute(wanted.order_by(traced.c.number)).mappings()]
 
 
-def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row]) -> None:
-    """Write what may have changed since an earlier copy: traced trials, the status, and the planned repetitions."""
+def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row], trials_there: int) -> None:
+    """Write what may have changed since an earlier copy: traced trials, the status, and the planned repetitions.
+
+    ``trials_there``: the number of trials of the original, which the target has now.
+    """
     number = _lock(writer, campaign.id)
     there = _traced(writer, campaign.id)
     new = [{**row, "campaign": number} for row in documents if row not in there]
     if new:
         writer.execute(insert(traced), new)
-    queries.update_plan(writer, campaign)
-    queries.update_campaign(writer, campaign.id, status=campaign.status.value)
+    (known,) = queries.select_campaigns(writer, campaign.id)
+    now = later(known, campaign, has_more=queries.count_trials(writer, campaign.id) > trials_there)
+    if (now.trials, now.settings) != (known.trials, known.settings):
+        queries.update_plan(writer, now)
+    if now.status is not known.status:
+        queries.update_campaign(writer, campaign.id, status=now.status.value)
 
 
 def _name(row: tuple[Any, ...]) -> Any:
