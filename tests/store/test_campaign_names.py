@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from fslab.campaign import launch
 from fslab.cli import app
 from fslab.errors import StoreError, UsageError
+from fslab.machine import facts
 from fslab.store.campaign import Campaign
 from fslab.store.database import open_engine, store_url
 from fslab.store.store import Store
@@ -58,6 +59,7 @@ def test_a_name_stands_for_the_id(filled: Store) -> None:
 def test_a_name_with_a_dot_is_not_a_file_of_a_study(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """``quick.old`` is not the study ``quick``, of which both campaigns are."""
     monkeypatch.setattr(launch, "check_stored", lambda campaign, _: campaign)
+    monkeypatch.setattr(facts, "gather", lambda: filled.campaign("c1").machine)
     filled.name_campaign("c1", "quick.old")
     assert launch.unfinished(filled, "quick.old").id == filled.last_of("quick.old").id == "c1"
     assert launch.unfinished(filled, "quick.yaml").id == filled.last_of("quick.yaml").id == "c2"

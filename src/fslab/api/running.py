@@ -62,8 +62,9 @@ def resume(
     allow_commands: bool = False,
     observer: Observer | None = None,
 ) -> CampaignResults:
-    """Run the remaining trials of a stored campaign (id, study or None: the last unfinished one). Returns its results.
+    """Run the remaining trials of a stored campaign and return its results.
 
+    ``campaign``: an id, a study, or None: the last unfinished campaign of this machine.
     ``trials`` (with a precision, ``max_trials``) gives the campaign more trials of each cell, even if it is finished.
     ``budget_s`` None: the campaign's budget, once more. The other arguments are those of ``run``. Raises UsageError on
     another machine or kernel than before.

@@ -40,7 +40,7 @@ def run_each(
     watched: Watched,
     then: Callable[[Campaign], object],
 ) -> list[str]:
-    """Run each study that has no finished campaign with its defaults, and call ``then`` with the campaign.
+    """Run each study without a finished campaign of this machine, with its defaults; call ``then`` with the campaign.
 
     ``watched`` returns a context manager for the observer of one campaign. Returns the studies that failed, each with
     the reason; the other studies continue. An interruption ends all.
@@ -63,7 +63,8 @@ def run_each(
 
 def _campaign(name: str, store: Store, conditions: launch.RunConditions, watched: Watched) -> Campaign:
     study = load.load(name)
-    known = [one for one in store.campaigns() if _is_default(one, study)]
+    # On a shared store, another machine's campaign neither replaces a run here, nor can continue here.
+    known = launch.started_here(one for one in store.campaigns() if _is_default(one, study))
     if known and liveness.as_it_is(known[-1], store).status in _OVER:
         conditions.tell(f"finished already: campaign {known[-1].id}; to run it again: fslab run {name}")
         return known[-1]

@@ -4,7 +4,7 @@ Must not use the terminal. Nothing is stored before all earlier steps succeed, s
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -26,7 +26,7 @@ from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.database import checked_contents
 from fslab.store.store import Store
 from fslab.study.model import Study
-from fslab.units import parse_size
+from fslab.units import first_of, parse_size
 from fslab.workloads import parsed
 
 
@@ -96,15 +96,17 @@ def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None)
 
 
 def unfinished(store: Store, wanted: str | None) -> Campaign:
-    """Return the last unfinished campaign, of a study if given (id or file), or the campaign named. StoreError if none.
+    """Return the last unfinished campaign of this machine, of a study if given (id or file), or the campaign named.
 
-    ``wanted``: a study's id or file, a campaign's id or name, or None.
+    ``wanted``: a study's id or file, a campaign's id or name, or None. StoreError if there is none.
     """
     study = None if wanted is None else study_id(wanted)
     of_study = [campaign for campaign in store.campaigns() if study in {None, campaign.study_id, "last"}]
     found = [campaign for campaign in of_study if campaign.status is not CampaignStatus.FINISHED]
+    if here := started_here(found):
+        return check_stored(here[-1], store)
     if found:
-        return check_stored(found[-1], store)
+        raise _elsewhere(found, store)
     if wanted in {None, "last"}:
         raise StoreError("no campaign is unfinished", where=store.path, hint="start one: fslab run quick")
     if of_study:
@@ -116,15 +118,37 @@ def unfinished(store: Store, wanted: str | None) -> Campaign:
     return check_stored(store.campaign(wanted), store)
 
 
+def started_here(found: Iterable[Campaign]) -> list[Campaign]:
+    """Return those of the campaigns that can continue here: they were started on this machine, with this kernel."""
+    now = facts.gather()
+    return [campaign for campaign in found if not facts.identity_changes(now, campaign.machine)]
+
+
+def _elsewhere(found: Sequence[Campaign], store: Store) -> StoreError:
+    """Return the error that all unfinished campaigns belong to other machines or kernels; name the last ones."""
+    now = facts.gather()
+    differing = [
+        f"{campaign.id} ({'; '.join(facts.identity_changes(now, campaign.machine)[:2])})"
+        for campaign in reversed(found)
+    ]
+    what = "each unfinished campaign was started on another machine or with another kernel"
+    return StoreError(
+        f"{what}: {first_of(differing, 3)}", where=store.path, hint="resume it there, or start a new one here"
+    )
+
+
 def extended(
     store: Store, wanted: str | None, *, trials: int | None = None, max_trials: int | None = None
 ) -> Campaign:
     """Return a campaign with more trials of each cell. Does not store it.
 
-    ``wanted``: a study (its last campaign), a campaign, or None (the last campaign); finished or not. UsageError if
-    that is not more.
+    ``wanted``: a study (its last campaign of this machine), a campaign, or None (the last of this machine); finished or
+    not. UsageError if that is not more.
     """
-    campaign = store.last_of(wanted or "last")
+    of_study = store.campaigns(None if wanted is None else study_id(wanted))
+    here = started_here(of_study)
+    # If all are of other machines, the last one: its check says what differs.
+    campaign = (here or of_study or [store.campaign(wanted or "last")])[-1]
     check_stored(campaign, store)
     try:
         return campaign.extended(trials=trials, max_trials=max_trials)

@@ -15,7 +15,7 @@ StudyArgument = Annotated[
     typer.Argument(
         metavar="[STUDY]",
         help="A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a study; "
-        "default: the last unfinished campaign, or with --trials the last campaign.",
+        "default: the last unfinished campaign of this machine, or with --trials its last campaign.",
     ),
 ]
 BudgetOption = Annotated[
