@@ -180,6 +180,22 @@ class TestCommand:
         assert len(document["series"][0]["points"]) == 12
         assert [change["since"] for change in document["series"][0]["changes"]] == ["20261107-a"]
 
+    def test_campaigns_that_were_copied_in_another_order(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = str(tmp_path / "copy.sqlite")
+        with Store.open(path) as opened:
+            for number, value in reversed(list(enumerate(LEVELS))):
+                campaign, trials = night(number, value, kernel=kernel_of(number))
+                opened.create_campaign(campaign)
+                for trial in trials:
+                    opened.add_trial(trial)
+        verb(None, None, None, ["write_iops"], store=path, as_json=True)
+        document = json.loads(capsys.readouterr().out)
+        assert [point["campaign"] for point in document["series"][0]["points"]] == document["campaigns"]
+        assert document["campaigns"] == sorted(document["campaigns"])
+        assert [change["since"] for change in document["series"][0]["changes"]] == ["20261107-a"]
+
     def test_mistaken_names(self, store: str) -> None:
         with pytest.raises(StoreError, match="did you mean 'nightly'"):
             verb("nigthly.yaml", None, None, None, store=store)
@@ -241,6 +257,20 @@ class TestMachines:
         page = render.changes("nightly", changes.summary(found), [replace(change, machine="<lab2>")])
         assert "&lt;lab2&gt;" in page
         assert "/compare?campaign=20261106-a-lab1&amp;campaign=20261107-a-lab1" in page
+
+    def test_the_campaigns_are_read_once_for_all_machines(
+        self, store: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        read, times = Store.campaigns, list[str | None]()
+
+        def counted(self: Store, study: str | None = None) -> list[Campaign]:
+            times.append(study)
+            return read(self, study)
+
+        monkeypatch.setattr(Store, "campaigns", counted)
+        with Store.open(store) as opened:
+            assert len(histories.of_machines(opened, "nightly")) == 2
+        assert len(times) == 1
 
     def test_the_command(self, store: str) -> None:
         done = CliRunner().invoke(app, ["fleet", "changes", "nightly", "--store", store])

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
+from collections.abc import Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import pytest
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import Response, StreamingResponse
 from tests.browser import campaigns
+from tests.limits import LIMIT_S
+from tests.store.sql import sql
 
 from fslab.campaign import liveness
-from fslab.serve.app import Pages
+from fslab.serve.app import Pages, application
+from fslab.serve.guard import Access
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 
@@ -114,3 +121,77 @@ def test_the_list_opens_the_store_once(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(Store, "open", classmethod(counting))
     pages.listing(asked())
     assert len(opened) == 1
+
+
+def done_meanwhile(wait_for: Lock, make: Callable[[], Response]) -> Response:
+    """Return what ``make`` returns while another thread holds the lock."""
+    with ThreadPoolExecutor(1) as threads:
+        with wait_for:
+            making = threads.submit(make)
+            wait([making], timeout=LIMIT_S)
+            assert making.done(), "waits for the page of another request"
+        return making.result()
+
+
+def test_a_page_that_is_cached_waits_for_no_other_page(tmp_path: Path) -> None:
+    pages = stored(tmp_path)
+    page = body(pages.campaign(asked(campaign="c1")))
+    assert body(done_meanwhile(pages.making, lambda: pages.campaign(asked(campaign="c1")))) == page
+
+
+def test_the_changes_of_all_machines_keep_no_page_waiting(tmp_path: Path) -> None:
+    pages = stored(tmp_path, machine={"hostname": "lab"})
+    made = done_meanwhile(pages.making, lambda: pages.changes(asked()))
+    assert made.status_code == 200
+
+
+def status_of(pages: Pages, path: str) -> tuple[int, dict[str, str]]:
+    """Ask the application, as a server would, and return the status and the headers of its answer."""
+    said: list[MutableMapping[str, Any]] = []
+    address, _, query = path.partition("?")
+    scope: dict[str, Any] = {
+        "type": "http", "method": "GET", "path": address, "raw_path": address.encode(), "query_string": query.encode(),
+        "headers": [(b"host", b"localhost")], "server": ("localhost", 80), "scheme": "http", "root_path": "",
+        "http_version": "1.1",
+    }  # fmt: skip
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: MutableMapping[str, Any]) -> None:
+        said.append(message)
+
+    asyncio.run(application(pages.url, Access.of("localhost"))(scope, receive, send))
+    start = said[0]
+    return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/", 200), ("/campaign/c1", 200), ("/campaign/none", 404), ("/campaign/none/events", 404),
+        ("/campaign/last~7", 404), ("/fleet/changes?study=none", 404), ("/campaign/c", 400),
+        ("/compare?campaign=c1", 400), ("/fleet", 500),
+    ],
+)  # fmt: skip
+def test_each_failure_has_its_status(tmp_path: Path, path: str, status: int) -> None:
+    pages = stored(tmp_path)
+    with Store.open(pages.url) as store:
+        store.create_campaign(CAMPAIGN.model_copy(update={"id": "c2"}))
+    assert status_of(pages, path)[0] == status
+
+
+def test_a_campaign_that_cannot_be_read_is_an_error_of_the_server(tmp_path: Path) -> None:
+    pages = stored(tmp_path)
+    sql(f"sqlite:///{pages.url}", "UPDATE cells SET spec = '{}'")
+    assert status_of(pages, "/campaign/c1")[0] == 500
+
+
+def test_a_database_that_is_away_is_asked_again(tmp_path: Path) -> None:
+    """Nothing listens on the port of this server."""
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        pages = Pages(url=f"postgresql+psycopg://127.0.0.1:{closed.getsockname()[1]}/fslab")
+        for path in ("/", "/campaign/c1", "/campaign/c1/events"):
+            status, headers = status_of(pages, path)
+            assert (status, headers["retry-after"]) == (503, "5")

@@ -26,9 +26,10 @@ def of_study(
     """
     chosen = campaigns_of(store, study)
     if machine is not None:
-        check_names("--machine", [machine], _hosts(chosen))
-        chosen = [campaign for campaign in chosen if campaign.machine.get("hostname") == machine]
-    past = [(campaign, store.trials(campaign.id)) for campaign in chosen]
+        by_host = _by_host(chosen)
+        check_names("--machine", [machine], set(by_host))
+        chosen = by_host[machine]
+    past = [(campaign, store.trials(campaign.id, known=campaign.cells)) for campaign in chosen]
     check_choice(
         chosen[-1], (each for _, trials in past for each in trials), stacks=("--stack", stacks),
         workloads=workloads, metrics=metrics,
@@ -38,9 +39,16 @@ def of_study(
 
 def of_machines(store: Store, study: str | None) -> list[History]:
     """Return the history of a study on each machine that has campaigns of it, sorted by host name."""
-    return [of_study(store, study, machine=name) for name in sorted(_hosts(campaigns_of(store, study)))]
+    return [
+        histories.history([(each, store.trials(each.id, known=each.cells)) for each in campaigns])
+        for _, campaigns in sorted(_by_host(campaigns_of(store, study)).items())
+    ]
 
 
-def _hosts(campaigns: Sequence[Campaign]) -> set[str]:
-    """Return the host names of the campaigns' machines. A machine may have none."""
-    return {name for campaign in campaigns if (name := campaign.machine.get("hostname"))}
+def _by_host(campaigns: Sequence[Campaign]) -> dict[str, list[Campaign]]:
+    """Return the campaigns by the host names of their machines. Leaves out machines without a name."""
+    found: dict[str, list[Campaign]] = {}
+    for campaign in campaigns:
+        if name := campaign.machine.get("hostname"):
+            found.setdefault(str(name), []).append(campaign)
+    return found

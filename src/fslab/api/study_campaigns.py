@@ -47,11 +47,11 @@ def last_campaign(store: Store, wanted: str) -> Campaign:
 def campaigns_of(store: Store, study: str | None) -> list[Campaign]:
     """Return the campaigns of a study (id or file; None: that of the last campaign), oldest first.
 
-    StoreError if there is none.
+    NotStoredError if there is none.
     """
     everything = store.campaigns()
     if not everything:
-        raise StoreError(
+        raise NotStoredError(
             "no campaigns",
             where=store.path,
             hint="run a study, or copy campaigns into this store: fslab store copy FROM TO",
@@ -60,7 +60,9 @@ def campaigns_of(store: Store, study: str | None) -> list[Campaign]:
     chosen = [campaign for campaign in everything if campaign.study_id == wanted]
     if not chosen:
         known = {campaign.study_id for campaign in everything}
-        raise StoreError(f"no campaign of study '{wanted}'", where=store.path, hint=nearest(wanted, known))
+        raise NotStoredError(
+            f"no campaign of study '{wanted}'", where=store.path, hint=nearest(wanted, known)
+        )
     return chosen
 
 

@@ -12,7 +12,14 @@ from starlette.routing import Route
 
 from fslab.api import histories, pages
 from fslab.api.stores import Campaign, FleetStore, Store, as_it_is
-from fslab.errors import FslabError, StoreError, UsageError
+from fslab.errors import (
+    AmbiguousNameError,
+    FslabError,
+    NotStoredError,
+    StoreError,
+    StoreLostError,
+    UsageError,
+)
 from fslab.names import shown
 from fslab.report.page import render
 from fslab.serve import fleet_page
@@ -23,6 +30,7 @@ from fslab.units import counted
 
 KEPT = 8  # pages that are cached while their campaigns do not change
 MOST_COMPARED = 6
+RETRY_S = 5
 
 
 @dataclass(kw_only=True, slots=True)
@@ -35,6 +43,7 @@ class Pages:
     url: str | None
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
     making: Lock = field(default_factory=Lock)
+    summing: Lock = field(default_factory=Lock)
 
     def listing(self, _request: Request) -> Response:
         """Return the list of all campaigns, newest first."""
@@ -58,7 +67,7 @@ class Pages:
     def changes(self, request: Request) -> Response:
         """Return the page with the changes over time on all machines that ran a study."""
         study = request.query_params.get("study") or None
-        with Store.open(self.url, create=False) as store, self.making:
+        with Store.open(self.url, create=False) as store, self.summing:
             found = histories.of_machines(store, study)
         name = found[0].study if found else str(study)
         return HTMLResponse(render.changes(name, histories.summary(found), histories.changes(found)))
@@ -95,18 +104,24 @@ class Pages:
             states = [state_of(each, store) for each in campaigns]
             traced = [store.count_traced(each.id) for each in campaigns]
             key = (*map(_shown, campaigns), *states, *traced)
-            with self.making:  # a page that several clients request at once is made once
-                found = self.made.get(key)
-                if found is None:
-                    alone = len(campaigns) == 1 and states[0].running
-                    live = render.LivePage(
-                        events=f"/campaign/{campaigns[0].id}/events" if alone else None,
-                        known=states[0].text,
-                    )  # fmt: skip
-                    found = pages.html_of(pages.page_of(campaigns, store), live)
-                    while len(self.made) >= KEPT:
-                        self.made.pop(next(iter(self.made)))
-                    self.made[key] = found
+            found = self.made.get(key)  # without waiting for another page that is being made
+            return self._made(key, campaigns, store, states) if found is None else found
+
+    def _made(
+        self, key: tuple[Any, ...], campaigns: list[Campaign], store: Store, states: list[CampaignProgress]
+    ) -> str:
+        with self.making:  # a page that several clients request at once is made once
+            found = self.made.get(key)
+            if found is None:
+                alone = len(campaigns) == 1 and states[0].running
+                live = render.LivePage(
+                    events=f"/campaign/{campaigns[0].id}/events" if alone else None,
+                    known=states[0].text,
+                )  # fmt: skip
+                found = pages.html_of(pages.page_of(campaigns, store), live)
+                while len(self.made) >= KEPT:
+                    self.made.pop(next(iter(self.made)))
+                self.made[key] = found
         return found
 
 
@@ -134,6 +149,17 @@ def application(url: str | None, access: Access) -> Starlette:
 
 
 async def _failed(_request: Request, error: Exception) -> Response:
-    """Return the message that a terminal shows too, with status 404 (StoreError) or 400."""
-    code = 404 if isinstance(error, StoreError) else 400
-    return PlainTextResponse(f"{shown(str(error))}\n", status_code=code)
+    """Return the message that a terminal shows too. Status 503 if the database is away, so that a page asks again."""
+    headers = {"retry-after": str(RETRY_S)} if isinstance(error, StoreLostError) else {}
+    return PlainTextResponse(f"{shown(str(error))}\n", status_code=_status(error), headers=headers)
+
+
+def _status(error: Exception) -> int:
+    match error:
+        case StoreLostError():
+            return 503
+        case NotStoredError():
+            return 404
+        case StoreError() if not isinstance(error, AmbiguousNameError):
+            return 500
+    return 400

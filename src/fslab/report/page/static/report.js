@@ -194,12 +194,26 @@
       // A browser gives up where it is refused, as by a server that has too much to do.
       source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000); };
     };
+    let again;  // the timer of the next attempt
     const renew = async () => {
-      const page = new DOMParser().parseFromString(await (await fetch(location.href)).text(), "text/html");
+      const main = await fetched();
+      if (!main) {  // the server or its database is away: the page stays as it is
+        clearTimeout(again);
+        again = setTimeout(renew, 3000);
+        return;
+      }
       const opened = [...document.querySelectorAll("details[open]")].map((each) => each.querySelector("summary").textContent);
-      document.getElementById("main").replaceWith(page.getElementById("main"));
+      document.getElementById("main").replaceWith(main);
       for (const each of document.querySelectorAll("details")) if (opened.includes(each.querySelector("summary").textContent)) each.open = true;
       ready(document.getElementById("main"));
+    };
+    const fetched = async () => {
+      try {
+        const answer = await fetch(location.href);
+        return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main") : null;
+      } catch {
+        return null;
+      }
     };
     listen();
   }
