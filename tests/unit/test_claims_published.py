@@ -6,10 +6,13 @@ import csv
 from collections.abc import Sequence
 from io import StringIO
 from math import prod
+from pathlib import Path
 
 import pytest
 from tests.unit.claimed import cell, claim
 
+from fslab.api.claims import of_campaign
+from fslab.campaign import launch
 from fslab.cell import Cell
 from fslab.claims.build import judged, tables
 from fslab.claims.figures import in_unit, printed
@@ -19,10 +22,19 @@ from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
+from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.units import Unit
 
 HEAD = "table,workload,filesystem,variant,metric,unit,value\n"
+OWN = """\
+title: own
+media: {m: {type: ram, size: 1g}}
+stacks: {fs: {medium: m, filesystem: [ext4, xfs]}}
+workloads: {w: {tool: fio, rw: randwrite, size: 16m, runtime: 2s}}
+claims: [{says: XFS is faster, that: xfs > ext4}]
+published: {figures: printed.csv}
+"""
 
 
 def of_study(study_id: str) -> tuple[dict[str, EvaluatedClaim], PublishedFigures]:
@@ -226,3 +238,22 @@ def test_a_file_of_figures_that_cannot_be_read_is_refused_with_its_line(text: st
     with pytest.raises(StudyError) as caught:
         read_figures(text, "x.csv", Published(), Scope(cells=(cell("ext4"),)))
     assert said in str(caught.value)
+
+
+def test_figures_go_with_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are needed where the file is not: in another directory, on a machine of a fleet, with a stored campaign."""
+    file = tmp_path / "study" / "own.yaml"
+    file.parent.mkdir()
+    file.write_text(OWN)
+    printed_here = HEAD + "I,w,ext4,defaults,iops,1/s,100\nI,w,xfs,defaults,iops,1/s,200\n"
+    file.with_name("printed.csv").write_text(printed_here)
+    study = load.load(file)
+    assert study.files == {"printed.csv": printed_here}
+    file.with_name("printed.csv").unlink()
+    monkeypatch.chdir(tmp_path)
+    sent = load.load_text(study.text, "own.yaml", study.overrides, study.files)
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        store.create_campaign(launch.of_study(sent, "own.yaml"))
+        (found,) = of_campaign(store.campaign(), store).claims
+    assert found.published is not None
+    assert found.published.verdict is ClaimVerdict.HOLDS

@@ -115,8 +115,10 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
     if file is None:
         return PublishedFigures(printed=())
     beside = Path(name).parent / file
-    ours = name in shipped.ids() or not beside.is_file()
-    text = shipped.figures(file) if ours else _printed(beside)
+    text = study.files.get(file)  # read with the study
+    if text is None:
+        ours = name in shipped.ids() or not beside.is_file()
+        text = shipped.figures(file) if ours else _printed(beside)
     if text is None:
         hint = "'figures' of 'published' must name a file in the study's directory"
         raise UsageError("the file of published figures does not exist", where=str(beside), hint=hint)

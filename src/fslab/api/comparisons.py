@@ -25,7 +25,8 @@ def compare(
     """Compare two sets of results: campaigns in ``store`` (ids, ``last``, several with commas) or exported files.
 
     Two ``stacks`` or two ``kernels`` are compared with each other. ``differing``: names of facts that may differ. If
-    other facts differ, the result lists them (``refused``) and compares nothing, unless ``force``.
+    other facts differ, the result lists them (``refused``) and compares nothing (``lines`` and ``means`` are empty),
+    unless ``force``. UsageError if nothing matches.
     """
     facts.check_names(differing)
 
@@ -69,7 +70,8 @@ def compare(
             "no matching results", where="fslab compare",
             hint=f"only in A: {_some(found.only_a)}; only in B: {_some(found.only_b)}",
         )  # fmt: skip
-    return found
+    # As the command does: figures without a warning would be taken for a comparison.
+    return found.model_copy(update={"lines": (), "means": ()}) if refused(found) else found
 
 
 def _check(b: str | None, stacks: Sequence[str], kernels: Sequence[str]) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from fslab.store.store import Store
 
+PIECE = 100  # trials
 Object = dict[str, Any]
 
 
@@ -64,7 +65,10 @@ def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
             document = json.dumps(objects, indent=2, ensure_ascii=False, allow_nan=False)
             return (names.escaped(document) + "\n").encode()
         case Format.CSV:
-            return frame(trials).write_csv(null_value="").encode()
+            buffer = io.BytesIO()
+            for number, piece in enumerate(_frames(trials)):
+                buffer.write(piece.write_csv(null_value="", include_header=number == 0).encode())
+            return buffer.getvalue()
         case Format.PARQUET:
             buffer = io.BytesIO()
             frame(trials).write_parquet(buffer)
@@ -135,6 +139,13 @@ def frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
     """Return the long table: one row per trial and figure. Columns and types are fixed, even if it is empty."""
     import polars as pl  # noqa: PLC0415 - slow to import, and not needed for JSON
 
+    return pl.concat(_frames(trials))
+
+
+def _frames(trials: Sequence[TrialRecord]) -> Iterator[pl.DataFrame]:
+    """Yield the long table in pieces, at least one: as Python objects, all of its rows would take many gigabytes."""
+    import polars as pl  # noqa: PLC0415 - as above
+
     text = (
         "campaign", "cell", "stack", "medium", "medium_name", "medium_options", "layout", "layout_options",
         "filesystem", "mkfs_options", "mount_options", "geometry", "machine", "workload", "tool", "parameters", "cache",
@@ -152,7 +163,9 @@ def frame(trials: Sequence[TrialRecord]) -> pl.DataFrame:
         "value": pl.Float64,
         "unit": pl.String,
     }
-    return pl.DataFrame([row for trial in trials for row in _long_rows(trial)], schema=schema)
+    for begin in range(0, max(len(trials), 1), PIECE):
+        piece = trials[begin : begin + PIECE]
+        yield pl.DataFrame([row for trial in piece for row in _long_rows(trial)], schema=schema)
 
 
 def _long_rows(trial: TrialRecord) -> Iterator[Object]:

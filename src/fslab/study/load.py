@@ -1,6 +1,6 @@
 """Loads a study: text → tree → overrides → model → scale → checks. One StudyError reports all mistakes.
 
-Reads only the study's file and the files that its workloads name. Opens no device, mounts nothing, starts no process.
+Reads only the study's file and the files that it names. Opens no device, mounts nothing, starts no process.
 """
 
 import errno
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from fslab import texts
 from fslab.claims.schema import MARGIN
-from fslab.errors import StudyError, UsageError, nearest
+from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
 from fslab.study import shipped
 from fslab.study.check import check
-from fslab.study.inputs import Inputs
+from fslab.study.inputs import Inputs, text_of
 from fslab.study.mistakes import Mistakes
 from fslab.study.model import Study
 from fslab.study.overrides import NAMED, apply
@@ -39,7 +39,22 @@ def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
         return load_text(shipped.text(name), f"{name}.yaml", overrides)
     if not looks_like_path and not os.path.isfile(name):  # noqa: PTH113 - False also for what is too long for a name
         raise UsageError(f"no study '{name}'", hint=f"give a path, or an id: {nearest(name, shipped.ids())}")
-    return load_text(_read(path), name, overrides)
+    return _with_figures(load_text(_read(path), name, overrides), path.parent)
+
+
+def _with_figures(study: Study, directory: Path) -> Study:
+    """Return the study with the text of its published figures, so that its claims can be judged without the file.
+
+    Leaves out a file that cannot be read: claims say so, and nothing else needs it.
+    """
+    file = study.published.figures if study.published else None
+    if file is None:
+        return study
+    try:
+        text = text_of(directory / file)
+    except FslabError:
+        return study
+    return study.model_copy(update={"files": {**study.files, file: text}})
 
 
 def load_text(
