@@ -236,6 +236,20 @@ fn snapshots_and_periods_are_told_apart() {
     assert!(periods + rest <= whole, "{periods} + {rest} of {whole}");
 }
 
+/// Test that CPU time before the statistics were cleared is not in the result. The thread is busy all the time, so that
+/// it would have used more CPU time than the run is long.
+#[test]
+fn cpu_time_of_a_warm_up_is_no_part_of_the_run() {
+    let directory = tempdir().unwrap();
+    let text = "define fileset name=a,path=/tmp,entries=5,size=1,dirwidth=3,prealloc\n\
+        define process name=p { thread name=t { flowop statfile name=s,filesetname=a } }\npsrun -1 1\n";
+    let found = script(directory.path(), text, &["--run", "1.1"]);
+    let operation = &found["operations"][0];
+    let seconds = |key: &str| operation[key].as_f64().unwrap();
+    let cpu = seconds("cpu_user_seconds") + seconds("cpu_system_seconds");
+    assert!(cpu <= seconds("seconds") + 0.05, "{operation:#}");
+}
+
 #[test]
 fn quit_ends_the_workload_also_within_a_loop() {
     let directory = tempdir().unwrap();
