@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fslab.campaign.campaign import new_id
+from fslab.names import is_word
 from fslab.storage import Stripe
-from fslab.storage.layouts import REGISTRY, LayoutPlan, _lvm
+from fslab.storage.layouts import REGISTRY, LayoutPlan, _lvm, volume_name
 
 ALL = REGISTRY.names()
 JOINING = [name for name in ALL if name != "single"]
@@ -37,6 +39,17 @@ def test_the_contract_is_kept(name: str) -> None:
     made = plan(name)
     assert made.device.startswith("/dev/")
     assert 0 < layout.usable_bytes(options, 1 << 30) <= layout.disks(options) << 30
+
+
+@pytest.mark.parametrize("more", ["", "-why-0a1b", "-lab", "-machine.example.org-2", "x" * 100])
+def test_the_volume_of_any_campaign_has_a_name_that_mdadm_stores(more: str) -> None:
+    """The superblock has 32 bytes for it, with the name of the host and a NUL. Traced trials and fleets add to ids."""
+    campaign = new_id() + more
+    name = volume_name(campaign)
+    assert is_word(name)
+    assert len(f"none:{name}") < 32
+    assert name != volume_name(f"{campaign}x")
+    assert more or name == f"fslab-{campaign}"
 
 
 @pytest.mark.parametrize("name", JOINING)

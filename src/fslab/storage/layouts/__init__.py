@@ -3,6 +3,7 @@
 ``plan`` is pure: it returns the names and commands of the joined device. ``assemble`` runs the commands.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -18,6 +19,7 @@ from fslab.system import modules, tools
 from fslab.system.tools import Tool
 
 Argv = tuple[str, ...]
+LONGEST_VOLUME = 26  # characters; mdadm puts "none:" before the name of an array, and stores 31 (super1.c)
 
 
 class LayoutOptions(EntryOptions):
@@ -130,8 +132,14 @@ class Layout(ABC, Generic[O]):
 
 
 def volume_name(campaign: str) -> str:
-    """Return the name of a campaign's volume group or array. A campaign has only one at a time."""
-    return f"fslab-{campaign}"
+    """Return the name of a campaign's volume group or array. A campaign has only one at a time.
+
+    Ids with an addition (of traced trials, in a fleet) are too long for mdadm: such a name has a digest of the id.
+    """
+    name = f"fslab-{campaign}"
+    if len(name) <= LONGEST_VOLUME:
+        return name
+    return f"fslab-{hashlib.blake2b(campaign.encode(), digest_size=8).hexdigest()}"
 
 
 REGISTRY: Registry[Layout[Any]] = Registry("layout", __name__, Layout, group="fslab.layouts")
