@@ -1,4 +1,4 @@
-"""Tests of the cached accelerator of QEMU: a valid entry is used; otherwise KVM is tested again."""
+"""Tests of the cached accelerator of QEMU: a valid entry is used; otherwise KVM is tested again, in a marked guest."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fslab.machine.kinds import _qemu_command
-from fslab.system import sysfs
+from fslab.machine.kinds import _initramfs, _qemu_command
+from fslab.system import proc, sysfs
 
 PROGRAM = "/nowhere/qemu"
+MARK = (proc.MARK, "a-campaign")
 
 
 @pytest.fixture
@@ -19,13 +20,13 @@ def remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the path of the cache file, on a machine with /dev/kvm whose guests do not boot with KVM."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(os, "access", lambda *_: True)
-    monkeypatch.setattr(_qemu_command, "_boots", lambda _: False)
+    monkeypatch.setattr(_qemu_command, "_boots", lambda *_: False)
     (tmp_path / "fslab").mkdir()
     return tmp_path / "fslab" / "kvm.json"
 
 
 def accelerator() -> str:
-    return _qemu_command.accelerator(PROGRAM, "kernel", "initrd")
+    return _qemu_command.accelerator(PROGRAM, "kernel", "initrd", MARK)
 
 
 def written(accelerator: object) -> str:
@@ -50,3 +51,13 @@ def test_anything_else_is_found_out_again(text: str, remembered: Path) -> None:
 def test_a_cache_that_cannot_be_written_fails_nothing(remembered: Path) -> None:
     remembered.mkdir()
     assert accelerator() == "tcg"
+
+
+def test_the_guest_that_tests_kvm_carries_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By it, ``fslab clean`` and the next run end what a killed campaign left."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda *_: True)
+    program = tmp_path / "qemu"
+    program.write_text(f'#!/bin/sh\ntest "${MARK[0]}" = "{MARK[1]}" && echo {_initramfs.SELF_TEST}\n')
+    program.chmod(0o755)
+    assert _qemu_command.accelerator(str(program), "kernel", "initrd", MARK) == "kvm"

@@ -48,8 +48,11 @@ def devices_argv(directory: str, console: str, line: str, monitor: str) -> list[
     ]  # fmt: skip
 
 
-def accelerator(program: str, kernel: str, initrd: str) -> str:
-    """Return ``kvm`` if a guest boots with it within seconds, otherwise ``tcg``. Tested once per boot of the host."""
+def accelerator(program: str, kernel: str, initrd: str, mark: tuple[str, str]) -> str:
+    """Return ``kvm`` if a guest boots with it within seconds, otherwise ``tcg``. Tested once per boot of the host.
+
+    ``mark``: in the environment of that guest, by which it is ended if fslab is killed.
+    """
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return TCG
     known = paths.cache() / "kvm.json"
@@ -60,17 +63,19 @@ def accelerator(program: str, kernel: str, initrd: str) -> str:
             return str(remembered["accelerator"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not tested yet, or the file is from another version
-    found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd)) else TCG
+    found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd), mark) else TCG
     with contextlib.suppress(OSError):  # without the file, the next guest tests again
         known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
     return found
 
 
-def _boots(argv: Sequence[str]) -> bool:
+def _boots(argv: Sequence[str], mark: tuple[str, str]) -> bool:
     words = [*argv, "-append", f"{CONSOLE} quiet fslab_selftest=1", "-chardev", "stdio,id=console", "-serial"]
     try:
-        done = proc.run([*words, "chardev:console"], timeout_s=SELF_TEST_LIMIT_S, check=False)
+        done = proc.run(
+            [*words, "chardev:console"], timeout_s=SELF_TEST_LIMIT_S, check=False, env={mark[0]: mark[1]}
+        )
     except FslabError:
         return False
     return SELF_TEST in done.stdout

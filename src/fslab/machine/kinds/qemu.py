@@ -132,7 +132,7 @@ class Qemu(kinds.Machine):
             raise AssertionError("nothing was missing a moment ago")
         program, initrd = str(tools.find(command.PROGRAM)), boot.directory / "initrd"
         _initramfs.write(initrd, directory, boot.init, busybox)
-        accelerator = command.accelerator(program, str(kernel), str(initrd))
+        accelerator = command.accelerator(program, str(kernel), str(initrd), boot.mark)
         line, lines_end = socket.socketpair()
         monitor, monitors_end = socket.socketpair()
         console = guest.open_console(boot.directory)
