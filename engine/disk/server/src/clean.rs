@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -49,22 +49,47 @@ fn unescape(text: &[u8]) -> PathBuf {
     OsString::from_vec(path).into()
 }
 
+/// Return whether a loop device, by its name in /sys/block, uses the file `disk`.
+fn uses(name: &Path, disk: &Path) -> bool {
+    let backing = fs::read(Path::new("/sys/block").join(name).join("loop/backing_file")).unwrap_or_default();
+    backing.strip_suffix(b"\n") == Some(disk.as_os_str().as_bytes())
+}
+
 /// Return the loop devices that use the file `disk`.
 fn loops(disk: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/sys/block")? {
         let entry = entry?;
-        let backing = fs::read(entry.path().join("loop/backing_file")).unwrap_or_default();
-        if backing.strip_suffix(b"\n") == Some(disk.as_os_str().as_bytes()) {
-            found.push(entry.file_name().to_string_lossy().into_owned());
+        let name = entry.file_name();
+        if uses(Path::new(&name), disk) {
+            found.push(name.to_string_lossy().into_owned());
         }
     }
     Ok(found)
 }
 
-fn detach(name: &str) -> io::Result<()> {
+/// Unmount what is mounted from a loop device, and detach it, if it still uses the file `disk`: meanwhile, another
+/// program may have got it.
+fn release(name: &str, disk: &Path) -> anyhow::Result<()> {
+    let source = format!("/dev/{name}");
+    // While it is open, the device cannot get another file.
+    let device = match sys::open(Path::new(&source), libc::O_RDONLY) {
+        Err(error) => return unless_gone(Err(error)).with_context(|| format!("cannot open {source}")),
+        Ok(device) => device,
+    };
+    if !uses(Path::new(name), disk) {
+        return Ok(());
+    }
+    for mount in mounts()?.iter().rev().filter(|mount| mount.source == source) {
+        sys::unmount(&mount.target, 0)
+            .or_else(|_| unless_gone(sys::unmount(&mount.target, libc::MNT_DETACH)))
+            .with_context(|| format!("cannot unmount {}", mount.target.display()))?;
+    }
+    unless_gone(detach(&device)).with_context(|| format!("cannot detach {source}"))
+}
+
+fn detach(device: &OwnedFd) -> io::Result<()> {
     const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
-    let device = sys::open(&Path::new("/dev").join(name), libc::O_RDONLY)?;
     // SAFETY: the request takes no argument.
     let result = unsafe { libc::ioctl(device.as_fd().as_raw_fd(), LOOP_CLR_FD, 0) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
@@ -99,19 +124,14 @@ fn real(directory: &Path) -> io::Result<PathBuf> {
 /// Abort the connection, unmount file systems on the disk's loop devices, detach these, and remove the directory.
 pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
     let directory = real(directory)?;
-    let held = loops(&directory.join("disk"))?;
+    let disk = directory.join("disk");
+    let held = loops(&disk)?;
     let all = mounts()?;
     if all.iter().any(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
         abort(&directory).with_context(|| format!("cannot abort {}", directory.display()))?;
     }
     for name in &held {
-        let source = format!("/dev/{name}");
-        for mount in all.iter().rev().filter(|mount| mount.source == source) {
-            sys::unmount(&mount.target, 0)
-                .or_else(|_| unless_gone(sys::unmount(&mount.target, libc::MNT_DETACH)))
-                .with_context(|| format!("cannot unmount {}", mount.target.display()))?;
-        }
-        unless_gone(detach(name)).with_context(|| format!("cannot detach {source}"))?;
+        release(name, &disk)?;
     }
     for _ in mounts()?.iter().filter(|mount| mount.target == directory && mount.kind == "fuse.fslab-disk") {
         unless_gone(sys::unmount(&directory, libc::MNT_DETACH))
@@ -127,6 +147,8 @@ pub(crate) fn clean(directory: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -151,5 +173,26 @@ mod tests {
         assert_eq!(mount.target.as_os_str().as_bytes(), b"/a/\xff\\");
         assert_eq!(mount.kind, "tmpfs");
         assert!(parse(b"").is_none());
+    }
+
+    #[test]
+    fn a_loop_device_that_has_got_another_file_stays() {
+        if !rustix::process::geteuid().is_root() || !Path::new("/dev/loop-control").exists() {
+            return; // cannot attach any
+        }
+        let file = std::env::temp_dir().join(format!("fslab-disk-clean-{}", std::process::id()));
+        fs::write(&file, vec![0; 1 << 16]).unwrap();
+        let file = fs::canonicalize(&file).unwrap();
+        let attached = Command::new("losetup").args(["--find", "--show"]).arg(&file).output().unwrap();
+        let device = String::from_utf8(attached.stdout).unwrap();
+        let name = device.trim().strip_prefix("/dev/").expect("losetup prints its path");
+        let theirs = release(name, Path::new("/run/fslab/c/disk-1/disk"));
+        let found = loops(&file).unwrap();
+        let ours = release(name, &file);
+        let left = loops(&file).unwrap();
+        fs::remove_file(&file).unwrap();
+        assert!(theirs.is_ok() && ours.is_ok());
+        assert_eq!(found, [name]);
+        assert!(left.is_empty(), "{left:?}");
     }
 }
