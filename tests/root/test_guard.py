@@ -17,7 +17,7 @@ import pytest
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.errors import FslabError, UnsafeError
-from fslab.storage import StackDevice, guard
+from fslab.storage import StackDevice, blank, guard
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.system import loops, mounts
 
@@ -199,9 +199,32 @@ def test_named_with_wipe_it_is_used_and_left_blank(loop: Make, stable: Stable, s
         provided = DEVICE.provide(options, workspace, "slot", undo)
         assert isinstance(provided, StackDevice)
         assert provided.path == device
+        DEVICE.recheck([options], workspace)
         shell("mkfs.xfs", "-q", "-f", "-m", "crc=1", device, check=False)
         assert DEVICE.provide(options, workspace, "slot", undo) == replace(provided, facts=ANY)
     assert shell("wipefs", "--noheadings", device).stdout == ""
+
+
+def test_one_that_somebody_else_has_written_since_is_not_wiped(
+    loop: Make, stable: Stable, shell: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody makes a file system on the first disk while the second one is read."""
+    devices = [loop(), loop()]
+    paths = [stable(device) for device in devices]
+
+    def check_blank(path: str, *_: object) -> None:  # of loop devices, it says that they have data
+        assert blank.reason_not_blank(Path(path), print) is None
+        if path == paths[1]:
+            shell("mkfs.ext4", "-q", devices[0])
+
+    monkeypatch.setattr(guard, "check_blank", check_blank)
+    with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undo:
+        options = DEVICE.each(DEVICE.parse_options({"path": " ".join(paths)}), 2)
+        for each in options:
+            DEVICE.provide(each, workspace, "slot", undo)
+        with pytest.raises(UnsafeError, match="was written after it was found to be blank"):
+            DEVICE.recheck(options, workspace)
+    assert "ext4" in shell("wipefs", "--noheadings", devices[0]).stdout
 
 
 def test_another_disk_under_the_same_name_is_refused(loop: Make, stable: Stable, tmp_path: Path) -> None:

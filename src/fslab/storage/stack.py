@@ -145,8 +145,7 @@ def build(
     ]
     parts = [device for device in provided if isinstance(device, StackDevice)]
     if make and workspace.attached is None:
-        for each in parsed.each_medium_options():
-            medium.recheck(each, workspace)
+        medium.recheck(parsed.each_medium_options(), workspace)
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     if make:

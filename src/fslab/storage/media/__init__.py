@@ -101,8 +101,9 @@ class Medium(ABC, Generic[O]):
         pushed onto ``undo``, what exists until the end of the campaign onto ``workspace.exit``.
         """
 
-    def recheck(self, options: O, workspace: Workspace) -> None:  # noqa: ARG002
-        """Raise an error if the device of a slot may no longer be overwritten. Called directly before that."""
+    def recheck(self, options: Sequence[O], workspace: Workspace) -> None:  # noqa: ARG002
+        """Raise an error if the devices of a stack may no longer be overwritten. Called directly before that, with the
+        options of each."""
         return
 
     def made(self, options: O, workspace: Workspace) -> None:  # noqa: ARG002

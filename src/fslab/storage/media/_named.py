@@ -1,6 +1,7 @@
 """A device that the user named, during a campaign: locked, checked before it is overwritten, and left blank."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.errors import UnsafeError
@@ -25,16 +26,24 @@ def held(path: str, workspace: Workspace) -> Path:
         identity = DiskIdentity.of(path)
         guard.check_blank(path, workspace.wipe, workspace.tell)
         workspace.media[path] = identity
-        workspace.exit.callback(_leave_blank, path, workspace)
     _check_same(path, workspace)
     return device
 
 
-def recheck(path: str, workspace: Workspace) -> None:
-    """Raise UnsafeError if the device is in use, is another disk, or was written since it was found to be blank."""
-    device = guard.check_unused(path)
-    _check_same(path, workspace)
-    blank.check_unwritten(device)
+def recheck(paths: Sequence[str], workspace: Workspace) -> None:
+    """Raise UnsafeError if a device is in use, is another disk, or was written since it was found to be blank.
+
+    Only if all of them may be overwritten now, they are left blank at the end of the campaign: until then, what is on
+    them is not fslab's.
+    """
+    for path in paths:
+        device = guard.check_unused(path)
+        _check_same(path, workspace)
+        blank.check_unwritten(device)
+    for path in paths:
+        if (overwritten := f"overwritten {path}") not in workspace.media:
+            workspace.media[overwritten] = True
+            workspace.exit.callback(_leave_blank, path, workspace)
 
 
 def _check_same(path: str, workspace: Workspace) -> None:

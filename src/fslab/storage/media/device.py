@@ -100,12 +100,12 @@ class Device(media.Medium[DeviceOptions]):
             path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts, name=options.path
         )
 
-    def recheck(self, options: DeviceOptions, workspace: Workspace) -> None:
-        """Raise UnsafeError if the device is in use, is another disk, or was written since it was found to be blank.
+    def recheck(self, options: Sequence[DeviceOptions], workspace: Workspace) -> None:
+        """Raise UnsafeError if a device is in use, is another disk, or was written since it was found to be blank.
 
         The check that it is blank takes up to a minute for each device.
         """
-        _named.recheck(options.path, workspace)
+        _named.recheck([each.path for each in options], workspace)
 
     def made(self, options: DeviceOptions, workspace: Workspace) -> None:
         """Journal the file system's signature, so that it is wiped after a crash, too."""
