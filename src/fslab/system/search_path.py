@@ -10,6 +10,8 @@ import sys
 from functools import cache
 from pathlib import Path
 
+from fslab.system import path_owners
+
 POSTGRESQL = Path("/usr/lib/postgresql")  # Debian keeps the programs of each version below it
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 DEFAULT = "/usr/bin:/bin"
@@ -40,13 +42,8 @@ def refused() -> tuple[str, ...]:
 def trusted(path: str) -> tuple[str, ...]:
     """Return the entries that are absolute, belong to the system or to the user, as do all directories above them, and
     are not writable for others. Under sudo, directories of its caller count as the user's."""
-    owners = {0, os.geteuid(), os.stat("/").st_uid, *_caller()}  # noqa: PTH116
+    owners = path_owners.trusted()
     return tuple(entry for entry in path.split(":") if _is_trusted(entry, owners))
-
-
-def _caller() -> list[int]:
-    given = os.environ.get("SUDO_UID", "")
-    return [int(given)] if os.geteuid() == 0 and given.isdigit() else []
 
 
 def _is_trusted(entry: str, owners: set[int]) -> bool:

@@ -10,7 +10,7 @@ from fslab.errors import UnsafeError, UsageError
 from fslab.names import LocalPath
 from fslab.storage import Workspace, media
 from fslab.storage.media import MediumPlan
-from fslab.system import trees
+from fslab.system import path_owners, trees
 
 
 class DirectoryOptions(media.MediumOptions):
@@ -31,7 +31,7 @@ class Directory(media.Medium[DirectoryOptions]):
         return MediumPlan(device=options.path, size_bytes=None, space={})
 
     def check(self, options: DirectoryOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Raise UsageError unless the directory exists and is writable."""
+        """Raise UsageError unless the directory exists and is writable. UnsafeError if root must not write there."""
         path = Path(options.path).expanduser()
         if not path.is_dir():
             raise UsageError("is not a directory", where=options.path, hint="create it first")
@@ -39,10 +39,16 @@ class Directory(media.Medium[DirectoryOptions]):
             raise UsageError(
                 "is not writable for you", where=options.path, hint="choose a directory that you can write to"
             )
+        path_owners.check_closed(path.resolve())
 
     def provide(self, options: DirectoryOptions, workspace: Workspace, slot: str, undo: ExitStack) -> Path:
-        """Return a new directory inside the given one. It is removed when the trial ends."""
-        path = Path(options.path).expanduser().resolve() / f"fslab-{workspace.campaign}-{slot}"
+        """Return a new directory inside the given one. It is removed when the trial ends.
+
+        UnsafeError if root must not write there.
+        """
+        directory = Path(options.path).expanduser().resolve()
+        path_owners.check_closed(directory)
+        path = directory / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
             raise UnsafeError("exists already; fslab does not touch it", where=str(path))
         entry = workspace.journal.will_create("tree", str(path))

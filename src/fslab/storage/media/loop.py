@@ -10,7 +10,7 @@ from fslab.errors import UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
-from fslab.system import loops
+from fslab.system import loops, path_owners
 from fslab.units import Size, parse_size
 
 
@@ -77,4 +77,5 @@ class Loop(_model.ImageMedium[LoopOptions]):
         directory = Path(options.path).expanduser().resolve()
         if not directory.is_dir():
             raise UsageError("is not a directory", where=str(directory), hint="create it, or remove 'path'")
+        path_owners.check_closed(directory)
         return directory

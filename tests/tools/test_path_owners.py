@@ -1,0 +1,86 @@
+"""Tests of directories in which root measures, with real owners and modes: none where others could exchange files."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from fslab.campaign import workspace as workspaces
+from fslab.campaign.campaign import new_id
+from fslab.errors import UnsafeError
+from fslab.storage.media import REGISTRY as MEDIA
+from fslab.system import path_owners
+
+NOBODY = 65534
+USERS = 100
+
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return a directory of the current user, below another one."""
+    made = tmp_path / "above/data"
+    made.mkdir(parents=True)
+    for each in (made, made.parent):
+        each.chmod(0o755)
+    return made
+
+
+def refused(directory: Path) -> str:
+    """Check that the media with a path refuse it, before and in a trial, and return the message."""
+    said = set()
+    for kind in ("directory", "loop"):
+        medium = MEDIA.get(kind)
+        options = medium.parse_options({"path": str(directory)})
+        with workspaces.opened(new_id(), frozenset()) as workspace, ExitStack() as undo:
+            with pytest.raises(UnsafeError) as before:
+                medium.check(options, workspace, disks=1)
+            with pytest.raises(UnsafeError):
+                medium.provide(options, workspace, "m", undo)
+        said.add(str(before.value))
+    assert list(directory.iterdir()) == []
+    (message,) = said
+    return message
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_one_of_another_user_is_used_only_where_they_called_sudo(
+    above: bool, directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(directory.parent if above else directory, NOBODY, -1)
+    assert f"belongs to user {NOBODY}" in refused(directory)
+    link = directory.parent.parent / "link"
+    link.symlink_to(directory)
+    assert f"belongs to user {NOBODY}" in refused(link)
+    monkeypatch.setenv("SUDO_UID", "1000")
+    assert f"belongs to user {NOBODY}" in refused(directory)
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    path_owners.check_closed(directory)
+
+
+@pytest.mark.parametrize("above", [False, True])
+def test_where_others_can_write_only_with_the_sticky_bit(above: bool, directory: Path) -> None:
+    place = directory.parent if above else directory
+    place.chmod(0o757)
+    assert f"other users can write to {place}" in refused(directory)
+    place.chmod(0o1777)
+    path_owners.check_closed(directory)
+
+
+def test_a_group_with_others_in_it_is_others(directory: Path) -> None:
+    directory.chmod(0o775)
+    path_owners.check_closed(directory)
+    os.chown(directory, 0, USERS)
+    assert "other users can write" in refused(directory)
+    directory.chmod(0o755)
+    path_owners.check_closed(directory)
+
+
+def test_other_users_measure_where_they_may(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(directory, NOBODY, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: NOBODY - 1)
+    path_owners.check_closed(directory)
