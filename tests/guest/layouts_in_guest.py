@@ -23,6 +23,7 @@ from fslab.storage import StackDevice, Workspace, stack
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
+from fslab.storage.parsed_stack import disk_slots
 from fslab.system import loops, modules, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
@@ -58,7 +59,7 @@ def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice
 def site_with(workspace: Workspace, count: int, size: str) -> Iterator[Workspace]:
     """Yield a copy of the workspace with new blank disks attached."""
     with disks(count, size) as found:
-        slots = ["m"] if count == 1 else [f"m-{index}" for index in range(count)]
+        slots = disk_slots("m", count)
         yield replace(workspace, attached=dict(zip(slots, found, strict=True)), made=set(), media={})
 
 
@@ -220,7 +221,7 @@ def dead(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> d
     """
     wanted = StackSpec.model_validate(spec)
     with disks(count, size) as found, _mortal(found) as mortal:
-        attached = {f"m-{index}": disk for index, disk in enumerate(mortal)}
+        attached = dict(zip(disk_slots("m", count), mortal, strict=True))
         with CampaignJournal(workspace.campaign) as journal, ExitStack() as undo:
             here = replace(workspace, attached=attached, journal=journal, made=set(), media={})
             stack.build(wanted, here, undo, slot="m", make=True)

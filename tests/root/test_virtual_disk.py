@@ -20,7 +20,7 @@ from tests.limits import wait_for
 
 from fslab.analysis import request_map
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import ToolFailedError
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
@@ -38,12 +38,14 @@ def run(
     parameters: dict[str, Any],
     filesystem: str = "ext4",
     layout: dict[str, Any] | None = None,
+    fresh: Fresh = Fresh.TRIAL,
     **options: Any,
 ) -> TrialRecord:
     medium = MediumSpec(name="m", type="virtual", options={"memory": "64m", "size": "1g", **options})
     stack = StackSpec(name=filesystem, medium=medium, filesystem=filesystem, **(layout or {}))
     workload = WorkloadSpec(name="w", tool="fio", parameters=parameters)
-    cell = Cell(stack=stack, workload=workload, cache=Cache.WARM)  # does not drop the caches of other tests
+    # Warm: does not drop the caches of other tests.
+    cell = Cell(stack=stack, workload=workload, cache=Cache.WARM, fresh=fresh)
     return run_trial(
         cell, TrialKey(campaign=workspace.campaign, block=0, seed=7), workspace, machine={"kernel": "here"}
     )
@@ -168,6 +170,18 @@ def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
     record = run(workspace, READS, profile="none")
     assert record.status is not Status.FAILED, record.error
     assert workspace.media["disk m"].runs
+
+
+@pytest.mark.alone
+def test_with_a_server_that_was_killed_a_lasting_file_system_is_made_again(workspace: Workspace) -> None:
+    records = [run(workspace, READS, profile="none", fresh=Fresh.CELL)]
+    (server,) = (found for name, found in workspace.media.items() if name.startswith(_disk.key("")))
+    server.child.end()
+    records += [run(workspace, READS, profile="none", fresh=Fresh.CELL) for _ in range(2)]
+    assert all(record.status is not Status.FAILED for record in records), [each.error for each in records]
+    made = ["mkfs" in {command.stage for command in each.provenance.commands} for each in records]
+    assert made == [True, True, False]
+    assert ["filesystem_remade" in kinds(each) for each in records] == [False, True, False]
 
 
 @pytest.mark.alone

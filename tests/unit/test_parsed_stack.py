@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from fslab.cell import Geometry, MediumSpec, StackSpec
+from fslab.names import is_word
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.storage.parsed_stack import parsed_stack
+from fslab.storage.parsed_stack import disk_slots, parsed_stack
 
 
 def spec(filesystem: str, layout: str = "md-raid5", geometry: str = "default", **more: Any) -> StackSpec:
@@ -112,3 +113,10 @@ def test_other_words_are_not_taken_for_stripes() -> None:
     parsed_stack(
         spec("ext4", geometry="aligned", mkfs_options="-E resize=10g -O sparse_super2")
     ).check_together()
+
+
+def test_the_slots_of_several_disks_are_those_of_no_other_medium() -> None:
+    assert disk_slots("disk", 1) == ["disk"]
+    slots = disk_slots("disk", 3)
+    assert len(set(slots)) == 3
+    assert not any(is_word(slot) for slot in slots), "no medium can have such a name"

@@ -24,7 +24,7 @@ KEPT = cell().model_copy(update={"fresh": Fresh.CELL})
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     """A workspace in which the directory of every stack is ``work``."""
     (tmp_path / "work").mkdir()
-    monkeypatch.setattr(disks, "renew", lambda *_: None)
+    monkeypatch.setattr(disks, "renew", lambda *_, **__: None)
     monkeypatch.setattr(stack, "build", lambda *_, **__: SimpleNamespace(work=tmp_path / "work"))
     return Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=None)  # type: ignore[arg-type]
 

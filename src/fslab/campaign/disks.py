@@ -29,11 +29,21 @@ def statistics(device: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [each["statistics"] for each in device.get(VIRTUAL, ()) if each]
 
 
-def renew(cell: Cell, workspace: Workspace) -> None:
+def renew(cell: Cell, workspace: Workspace, *, in_guest: bool) -> None:
     """Reset the disks to the state of new ones, before a file system is made on them."""
     medium = parsed_stack(cell.stack).medium
     for each, slot in _disks(cell) if medium.formatted else ():
-        medium.renew(each, workspace, slot)
+        medium.renew(each, workspace, slot, in_guest=in_guest)
+
+
+def note_lost(cell: Cell, workspace: Workspace) -> None:
+    """Note that a file system that was to last exists no longer, if one of its disks is lost: it is made again."""
+    medium = parsed_stack(cell.stack).medium
+    if not cell.fresh.lasts or cell.slot not in workspace.made:
+        return
+    if not all(medium.lasts(each, workspace, slot) for each, slot in _disks(cell)):
+        workspace.made.discard(cell.slot)
+        workspace.lost.add(cell.slot)
 
 
 def fidelities(device: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

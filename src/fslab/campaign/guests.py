@@ -146,9 +146,10 @@ class Guests:
         if prepared is not None:
             told = {"files": prepared.files, "copied": prepared.copied, "reports": dict(prepared.reports)}
             request["prepared"] = told
+        disks.note_lost(cell, self.workspace)
         made = cell.fresh.lasts and cell.slot in self.workspace.made
         if not made and (prepared is None or not prepared.copied):
-            disks.renew(cell, self.workspace)
+            disks.renew(cell, self.workspace, in_guest=True)
         speed = RunSpeed(speed=self._speed_of(guest))
         cpu = guest.facts.get("cpu_pinned")
         with GuestRun(cell=cell, workspace=self.workspace, speed=speed, cpu=cpu, prepared=prepared) as run:

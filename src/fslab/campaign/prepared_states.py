@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 from fslab.cell import Cell, TrialKey
 from fslab.errors import FslabError, ToolFailedError, UnsafeError
+from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import Shared
 from fslab.plan.shared_states import reports_of
 from fslab.record import Command, Status, TrialRecord
@@ -172,7 +173,8 @@ class PreparedStates:
 
     def _copies(self, cell: Cell) -> Copies | None:
         parsed = parsed_stack(cell.stack)
-        return parsed.medium.copies(parsed.medium_options, self.workspace, cell.slot)
+        in_guest = MACHINES.get(cell.stack.machine.type).guest
+        return parsed.medium.copies(parsed.medium_options, self.workspace, cell.slot, in_guest=in_guest)
 
     def _drop(self, name: str) -> None:
         state = self._kept.pop(name, None)

@@ -221,9 +221,11 @@ def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
 def _build(trial: _Trial) -> stack.Stack:
     cell, workspace = trial.cell, trial.workspace
     slot, keep = cell.slot, cell.fresh.lasts
+    if workspace.attached is None:
+        disks.note_lost(cell, workspace)
     make = not trial.copied and (not keep or slot not in workspace.made)
     if make and workspace.attached is None:
-        disks.renew(cell, workspace)
+        disks.renew(cell, workspace, in_guest=False)
     made = trial.keeper(files=False)
     up = stack.build(cell.stack, workspace, trial.undo, slot=slot, make=make, keep=keep, made=made)
     workspace.made.add(slot)

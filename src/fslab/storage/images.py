@@ -125,6 +125,8 @@ def copy(source: Path, target: Path, workspace: Workspace) -> None:
     """Make one image equal to another one, with the same holes. UnsafeError if one is not the file that fslab created.
 
     No extents are shared (reflink): the first write to a shared extent allocates, and that would be measured.
+    Both are written to their disk at once: what is left of it in memory would be written during a measured run, or be
+    read from there.
     """
     with _opened(source, workspace) as old, _opened(target, workspace) as new:
         _resize(new, os.fstat(old).st_size)
@@ -134,6 +136,8 @@ def copy(source: Path, target: Path, workspace: Workspace) -> None:
                 if not (moved := os.sendfile(new, old, at, end - at)):
                     raise OSError(errno.EIO, "became shorter", str(source))
                 at += moved
+        _settle(old)
+        _settle(new)
 
 
 @contextmanager
@@ -161,6 +165,11 @@ def _fill(descriptor: int, size_bytes: int) -> None:
     offset = 0
     while offset < size_bytes:
         offset += os.pwrite(descriptor, block[: size_bytes - offset], offset)
+    _settle(descriptor)
+
+
+def _settle(descriptor: int) -> None:
+    """Write a file to its disk, and drop it from the page cache."""
     os.fsync(descriptor)
     os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
 

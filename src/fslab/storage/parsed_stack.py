@@ -118,8 +118,11 @@ class ParsedStack:
 
 
 def disk_slots(slot: str, disks: int) -> list[str]:
-    """Return the slots of ``disks`` disks: ``slot`` itself for one, otherwise with an index."""
-    return [slot] if disks == 1 else [f"{slot}-{index}" for index in range(disks)]
+    """Return the slots of ``disks`` disks: ``slot`` itself for one, otherwise with an index.
+
+    The index follows a character that no name of a medium has, so that no other medium has this slot.
+    """
+    return [slot] if disks == 1 else [f"{slot}@{index}" for index in range(disks)]
 
 
 def parsed_stack(spec: StackSpec) -> ParsedStack:

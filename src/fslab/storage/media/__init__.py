@@ -122,16 +122,26 @@ class Medium(ABC, Generic[O]):
         self.check_image(options, workspace, disks=1)
         raise NotImplementedError(slot)
 
-    def renew(self, options: O, workspace: Workspace, slot: str) -> None:  # noqa: ARG002
-        """Reset the slot's device to the state of a new one, before a file system is made on it."""
+    def renew(self, options: O, workspace: Workspace, slot: str, *, in_guest: bool) -> None:  # noqa: ARG002
+        """Reset the slot's device to the state of a new one, before a file system is made on it.
+
+        ``in_guest``: the one plugged into a guest, which can be another one than on the host.
+        """
         return
 
     def copyable(self, options: O) -> bool:  # noqa: ARG002
         """Return whether what is on the device of a slot can be kept as a copy: see ``copies``."""
         return False
 
-    def copies(self, options: O, workspace: Workspace, slot: str) -> Copies | None:  # noqa: ARG002
-        """Return the copies of what is on the slot's device. None if it is not copyable, or does not exist yet."""
+    def lasts(self, options: O, workspace: Workspace, slot: str) -> bool:  # noqa: ARG002
+        """Return whether the slot's device still has what earlier trials left on it."""
+        return True
+
+    def copies(self, options: O, workspace: Workspace, slot: str, *, in_guest: bool) -> Copies | None:  # noqa: ARG002
+        """Return the copies of what is on the slot's device. None if it is not copyable, or does not exist yet.
+
+        ``in_guest``: as for ``renew``.
+        """
         return None
 
     def takes_memory(self, options: O, *, in_guest: bool) -> bool:  # noqa: ARG002

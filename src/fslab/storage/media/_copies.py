@@ -5,6 +5,7 @@ from pathlib import Path
 
 from fslab.errors import FslabError, NoSpaceError
 from fslab.storage import Workspace, images
+from fslab.storage.media import _loop
 from fslab.system import memory
 
 KEY = "copies"  # in Workspace.media
@@ -53,12 +54,13 @@ class ImageCopies:
         return found
 
     def _new(self) -> Path:
-        """Return an empty image for a copy. NoSpaceError if there is not enough room."""
+        """Return an empty image for a copy. NoSpaceError if there is not enough room for it and for what other images
+        need yet."""
         known, size_bytes, directory = self._images, _allocated(self.image), self.image.parent
         if memory.holds(directory):
             check_memory(size_bytes, sum(map(_allocated, known.kept.values())))
             directory = memory.directory(size_bytes, executable=False)
-        images.check_room(directory, size_bytes)
+        images.check_room(directory, size_bytes + _loop.growth_bytes(directory, self.workspace))
         free = next((path for path in known.unused if path.parent == directory), None)
         if free is not None:
             known.unused.remove(free)

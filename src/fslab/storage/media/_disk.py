@@ -8,7 +8,7 @@ from typing import Any
 
 from fslab import scaling
 from fslab.errors import NoSpaceError, ToolFailedError
-from fslab.storage import Drive, StackDevice, Workspace
+from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import _copies, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import Logged, VirtualOptions
 from fslab.system import disk, loops, sysfs
@@ -61,6 +61,12 @@ def memory_bytes(options: VirtualOptions) -> int:
         return taken
     mapped = 2 * parse_size(options.size) if options.steady else written
     return taken + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
+
+
+def check(options: VirtualOptions, disks: int, *, mounted: bool = True) -> None:
+    """Raise an error unless so many of these disks can be served: the server, FUSE if they are mounted, and memory."""
+    disk.check_supported(mounted=mounted)
+    images.check_memory(disks * memory_bytes(options))
 
 
 def log_bytes(options: VirtualOptions) -> int:

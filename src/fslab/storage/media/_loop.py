@@ -7,6 +7,8 @@ from fslab.errors import NeedsRootError, UnsafeError
 from fslab.storage import Growth, StackDevice, Workspace, images
 from fslab.system import loops, mounts, sysfs
 
+ROOMS = "rooms"  # in Workspace.media: how far each sparse image may grow
+
 
 def check_root(effective_user: int, medium: str) -> None:
     """Raise NeedsRootError unless the effective user is root."""
@@ -18,24 +20,38 @@ def check_root(effective_user: int, medium: str) -> None:
 
 
 def image_for(
-    directory: Path, workspace: Workspace, slot: str, size_bytes: int, *, sparse: bool = False
+    directory: Path, workspace: Workspace, slot: str, size_bytes: int, *, room_bytes: int | None = None
 ) -> Path:
-    """Return the campaign's image of this slot. Create it if it does not exist yet."""
-    # Resolved like the kernel's name of the backing file, by which the image is detached.
-    image = directory.resolve() / _name(workspace, slot)
+    """Return the campaign's image of this slot. Create it if it does not exist yet. ``room_bytes``: sparse, with room
+    for so much."""
+    image = _image(directory, workspace, slot)
     if str(image) not in workspace.media:
+        sparse = room_bytes is not None
         workspace.media[str(image)] = images.create(image, size_bytes, workspace, sparse=sparse)
+        if room_bytes is not None:
+            workspace.media.setdefault(ROOMS, {})[image] = room_bytes
     return image
 
 
-def known_image(workspace: Workspace, slot: str) -> Path | None:
-    """Return the image of this slot if ``image_for`` has created it."""
-    paths = (Path(path) for path in workspace.media)
-    return next((path for path in paths if path.name == _name(workspace, slot)), None)
+def known_image(directory: Path | None, workspace: Workspace, slot: str) -> Path | None:
+    """Return the image of this slot in the directory if ``image_for`` has created it there."""
+    if directory is None:
+        return None
+    image = _image(directory, workspace, slot)
+    return image if str(image) in workspace.media else None
 
 
-def _name(workspace: Workspace, slot: str) -> str:
-    return f"fslab-{workspace.campaign}-{slot}.img"
+def growth_bytes(directory: Path, workspace: Workspace) -> int:
+    """Return by how much the campaign's sparse images on this file system can still grow."""
+    rooms: dict[Path, int] = workspace.media.get(ROOMS, {})
+    place = directory.stat().st_dev
+    beside = ((image.stat(), room_bytes) for image, room_bytes in rooms.items())
+    return sum(max(0, room - found.st_blocks * 512) for found, room in beside if found.st_dev == place)
+
+
+def _image(directory: Path, workspace: Workspace, slot: str) -> Path:
+    # Resolved like the kernel's name of the backing file, by which the image is detached.
+    return directory.resolve() / f"fslab-{workspace.campaign}-{slot}.img"
 
 
 def identity(image: Path) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 They limit only requests and bytes: every request costs the same, so seeks, caches and flash wear are not modelled.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -72,6 +73,11 @@ def room_bytes(options: ImageOptions) -> int:
     return size if options.room is None else min(size, parse_size(options.room))
 
 
+def sparse_bytes(options: ImageOptions) -> int | None:
+    """Return how far a sparse image may grow; None for an image that is fully written."""
+    return room_bytes(options) if options.room else None
+
+
 def growth(options: ImageOptions, image: Path) -> Growth | None:
     """Return the limit of a sparse image; None for an image that is fully written."""
     return Growth(image=image, room_bytes=room_bytes(options)) if options.room else None
@@ -95,15 +101,24 @@ class ImageMedium(media.Medium[P]):
         """Return whether it is sparse: of a sparse image, only what is written to it needs to be copied."""
         return bool(options.room)
 
-    def copies(self, options: P, workspace: Workspace, slot: str) -> media.Copies | None:
+    @abstractmethod
+    def place(self, options: P, workspace: Workspace, slot: str, *, in_guest: bool) -> Path | None:
+        """Return the directory of the slot's image, of the one plugged into a guest or of the host's. None if there is
+        none yet. On the host and in a guest, a slot can have different images."""
+
+    def copies(self, options: P, workspace: Workspace, slot: str, *, in_guest: bool) -> media.Copies | None:
         """Return the copies of the slot's image, as further images."""
-        image = _loop.known_image(workspace, slot) if self.copyable(options) else None
+        image = self._known(options, workspace, slot, in_guest=in_guest) if self.copyable(options) else None
         return None if image is None else _copies.ImageCopies(image=image, workspace=workspace)
 
-    def renew(self, options: P, workspace: Workspace, slot: str) -> None:
+    def renew(self, options: P, workspace: Workspace, slot: str, *, in_guest: bool) -> None:
         """Empty a sparse image, so that every trial begins without allocated regions and not only the first."""
-        if options.room and (image := _loop.known_image(workspace, slot)) is not None:
+        image = self._known(options, workspace, slot, in_guest=in_guest)
+        if options.room and image is not None:
             images.empty(image, workspace)
+
+    def _known(self, options: P, workspace: Workspace, slot: str, *, in_guest: bool) -> Path | None:
+        return _loop.known_image(self.place(options, workspace, slot, in_guest=in_guest), workspace, slot)
 
     def limit(self, options: P) -> Limit | None:
         """Return the limit of the disk. The study's own values replace those of the model."""

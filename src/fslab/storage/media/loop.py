@@ -61,13 +61,17 @@ class Loop(_model.ImageMedium[LoopOptions]):
         image = self._image(options, workspace, slot)
         return Drive(image=image, grows=_model.growth(options, image))
 
+    def place(self, options: LoopOptions, workspace: Workspace, slot: str, *, in_guest: bool) -> Path:  # noqa: ARG002
+        """Return the directory of the image: host and guests use the same one."""
+        return self._directory(options, workspace)
+
     def takes_memory(self, options: LoopOptions, *, in_guest: bool) -> bool:  # noqa: ARG002
         """Return whether it is in a guest, whose writes end in the page cache of the image; loop devices avoid it."""
         return in_guest
 
     def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         directory, size = self._directory(options, workspace), parse_size(options.size)
-        return _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
+        return _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
 
     @staticmethod
     def _directory(options: LoopOptions, workspace: Workspace) -> Path:

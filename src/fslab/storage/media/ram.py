@@ -58,11 +58,11 @@ class Ram(_model.ImageMedium[RamOptions]):
     def provide(self, options: RamOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         """Return a loop device on the slot's image, which lies in its own tmpfs."""
         size = parse_size(options.size)
-        directory = workspace.runtime / f"ram-{slot}"
+        directory = _directory(workspace, slot)
         if str(directory) not in workspace.media:
             _mount_tmpfs(directory, _model.room_bytes(options), workspace)
             workspace.media[str(directory)] = size
-        image = _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
+        image = _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
         # Direct I/O on tmpfs (possible since Linux 6.6) only saves a copy, so its absence is not worth a warning.
         return _loop.attach(image, workspace, undo, expect_direct=False)
 
@@ -72,6 +72,11 @@ class Ram(_model.ImageMedium[RamOptions]):
         images.check_memory(room)
         memory.directory(room, executable=False)
 
+    def place(self, options: RamOptions, workspace: Workspace, slot: str, *, in_guest: bool) -> Path | None:  # noqa: ARG002
+        """Return the slot's own tmpfs on the host, or the memory file system with the image for a guest."""
+        known: Path | None = workspace.media.get(_key(slot))
+        return known if in_guest else _directory(workspace, slot)
+
     def takes_memory(self, options: RamOptions, *, in_guest: bool) -> bool:  # noqa: ARG002
         """Return whether it is sparse: `renew` gives the memory of a sparse image back."""
         return bool(options.room)
@@ -79,24 +84,26 @@ class Ram(_model.ImageMedium[RamOptions]):
     def drive(self, options: RamOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's image, in a memory file system that the user can write to."""
         room = _model.room_bytes(options)
-        directory = workspace.media.get(f"ram {slot}") or memory.directory(room, executable=False)
-        workspace.media[f"ram {slot}"] = directory
+        directory = workspace.media.get(_key(slot)) or memory.directory(room, executable=False)
+        workspace.media[_key(slot)] = directory
         size = parse_size(options.size)
-        image = _loop.image_for(directory, workspace, slot, size, sparse=bool(options.room))
+        image = _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
         return Drive(image=image, grows=_model.growth(options, image))
+
+
+def _directory(workspace: Workspace, slot: str) -> Path:
+    return workspace.runtime / f"ram-{slot}"
+
+
+def _key(slot: str) -> str:
+    """Return the key in ``Workspace.media`` of the directory with a slot's image for guests."""
+    return f"ram {slot}"
 
 
 def _tmpfs_argv(size_bytes: int, target: Path) -> list[str]:
     # huge=never: with transparent huge pages, the cost of writes to the image would depend on memory fragmentation.
-    return [
-        "mount",
-        "-t",
-        "tmpfs",
-        "-o",
-        f"size={size_bytes + SLACK_BYTES},mode=0700,huge=never",
-        "fslab",
-        str(target),
-    ]
+    options = f"size={size_bytes + SLACK_BYTES},mode=0700,huge=never"
+    return ["mount", "-t", "tmpfs", "-o", options, "fslab", str(target)]
 
 
 def _mount_tmpfs(directory: Path, size_bytes: int, workspace: Workspace) -> None:

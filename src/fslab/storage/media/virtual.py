@@ -1,14 +1,14 @@
 """A virtual disk (docs/disk.md): every request takes the time that a model of a hard disk or SSD computes."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
 from fslab import scaling
 from fslab.storage import Drive, StackDevice, Workspace, images, media
-from fslab.storage.media import MediumPlan, _disk, _loop, _profiles
+from fslab.storage.media import Copies, MediumPlan, _disk, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk, loops
 from fslab.units import parse_size
@@ -37,7 +37,7 @@ class Virtual(media.Medium[VirtualOptions]):
         """Check root, loop devices, FUSE and the available memory."""
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
-        self._check(options, disks)
+        _disk.check(options, disks)
 
     def each(self, options: VirtualOptions, disks: int) -> Sequence[VirtualOptions]:
         """Return the options of each disk: each has its own seed, and ``slow`` applies only to the first."""
@@ -59,29 +59,33 @@ class Virtual(media.Medium[VirtualOptions]):
         server.ask("pace", real=False)
         return device
 
-    def renew(self, options: VirtualOptions, workspace: Workspace, slot: str) -> None:  # noqa: ARG002
+    def renew(self, options: VirtualOptions, workspace: Workspace, slot: str, *, in_guest: bool) -> None:  # noqa: ARG002
         """Empty the disk and reset the model to its initial state."""
         if (server := _disk.running(workspace, slot)) is not None:
             server.ask("reset", data=True)
+
+    def lasts(self, options: VirtualOptions, workspace: Workspace, slot: str) -> bool:  # noqa: ARG002
+        """Return whether the server still runs: what was written to the disk is in its memory."""
+        return _disk.running(workspace, slot) is not None
 
     def copyable(self, options: VirtualOptions) -> bool:
         """Return whether its contents are its state. The speed of an SSD depends on what was written before."""
         return options.kind != "ssd" and not options.figures.get("shingles")
 
-    def copies(self, options: VirtualOptions, workspace: Workspace, slot: str) -> media.Copies | None:
+    def copies(self, options: VirtualOptions, workspace: Workspace, slot: str, *, in_guest: bool) -> Copies | None:  # noqa: ARG002  # fmt: skip
         """Return the copies that the slot's server keeps in its memory. The model begins in its initial state."""
         server = _disk.running(workspace, slot) if self.copyable(options) else None
         return None if server is None else _disk.Kept(server=server)
 
-    @contextmanager
-    def running(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Iterator[None]:
+    def running(
+        self, options: VirtualOptions, workspace: Workspace, slot: str
+    ) -> AbstractContextManager[None]:
         """Enable real time and the faults of the study. They are off while the file system is made and filled."""
-        with _disk.in_real_time(_disk.running(workspace, slot), options):
-            yield
+        return _disk.in_real_time(_disk.running(workspace, slot), options)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check the server and the available memory."""
-        self._check(options, disks, mounted=os.geteuid() == 0)
+        _disk.check(options, disks, mounted=os.geteuid() == 0)
 
     def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's disk. Until the run, it does not work in real time. It is mounted on the host for root."""
@@ -112,8 +116,3 @@ class Virtual(media.Medium[VirtualOptions]):
         """Return all that determines its times, and its own counters. NoSpaceError if its memory was full."""
         server = _disk.running(workspace, slot)
         return _disk.facts(server, options) if server is not None else {}
-
-    @staticmethod
-    def _check(options: VirtualOptions, disks: int, *, mounted: bool = True) -> None:
-        disk.check_supported(mounted=mounted)
-        images.check_memory(disks * _disk.memory_bytes(options))
