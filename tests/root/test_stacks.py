@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 
 from fslab import feasibility
+from fslab.campaign import workspace as workspaces
+from fslab.campaign.campaign import new_id
 from fslab.cell import MediumSpec, StackSpec
 from fslab.errors import MkfsError, MountError, NoSpaceError, UnsafeError, UnsupportedError, UsageError
 from fslab.plan.expand import expand
 from fslab.storage import StackDevice, Workspace, images, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.study import load
-from fslab.system import kernel, loops, mounts, sysfs
+from fslab.system import kernel, loops, mounts, proc, sysfs
 
 SIZE = "320m"
 
@@ -147,6 +149,39 @@ def test_every_variant_of_the_study_mounts(variant: StackSpec, workspace: Worksp
         ):
             if option in variant.mount_options:
                 assert option in effective
+
+
+def test_a_device_that_could_not_discard_can_again_after_the_campaign(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel keeps the limit for the next image on the device, which need not be fslab's."""
+    used, renewed, real = set(), [], loops.renew
+
+    def renew(device: Path) -> None:
+        renewed.append(device)
+        real(device)
+
+    monkeypatch.setattr(loops, "renew", renew)
+    with workspaces.opened(new_id(), frozenset()) as workspace:
+        for make in (True, False):
+            with ExitStack() as undo:
+                up = stack.build(spec(), workspace, undo, slot="m", make=make)
+                assert up.device is not None
+                used.add(up.device.path)
+        assert not renewed
+    assert sorted(renewed) == sorted(used)
+    (image := tmp_path / "somebody's.img").write_bytes(bytes(1 << 20))
+    with loops.added() as device:
+        attach = loops.attach_argv(image, direct=False, device=device)
+        proc.run(attach)
+        loops.forbid_discard(device)
+        loops.detach(image)
+        real(device)
+        proc.run(attach)
+        assert sysfs.number(sysfs.block_directory(device) / "queue/discard_max_bytes")
+        real(device)
+        assert loops.attached_to(image) == [device], "it is in use"
+        loops.detach(image)
 
 
 def test_mkfs_options_reach_mkfs(workspace: Workspace, shell: Any) -> None:

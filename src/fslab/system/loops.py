@@ -101,6 +101,18 @@ def forbid_discard(device: Path) -> None:
         limit.write_text("0")
 
 
+def renew(device: Path) -> None:
+    """Replace a device by a new one of the same number, unless it is in use.
+
+    Where discards were forbidden, they stay forbidden for every later image, whoever attaches it, and cannot be allowed
+    again: with the limit, the granularity became 0, and the kernel takes only multiples of it (Linux 6.18).
+    """
+    number = int(device.name.removeprefix("loop"))
+    with contextlib.suppress(OSError), opened(CONTROL, os.O_RDWR) as control:
+        fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
+        fcntl.ioctl(control, LOOP_CTL_ADD, number)
+
+
 @contextmanager
 def added() -> Iterator[Path]:
     """Add a new loop device, and remove it at the end of the block. An old one may be unusable: once discard was

@@ -81,6 +81,9 @@ def attach(
         raise UnsafeError("another program replaced the image", where=str(image), hint=images.ONLY_YOURS)
     if not discard:
         loops.forbid_discard(device)
+        if (forbidden := f"no discard {device}") not in workspace.media:
+            workspace.media[forbidden] = True
+            workspace.exit.callback(loops.renew, device)
     direct = loops.uses_direct_io(device)
     facts = {
         **sysfs.geometry(device),
