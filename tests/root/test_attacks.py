@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -28,7 +29,7 @@ from fslab.machine import tuning
 from fslab.storage import Workspace, guard, stack
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import _loop
-from fslab.system import loops, mounts
+from fslab.system import files, loops, mounts
 
 MIB = 1 << 20
 NOBODY = 65534
@@ -292,15 +293,14 @@ class TestStoredCampaigns:
 
 
 @pytest.mark.alone  # settings apply to the whole machine
-def test_two_campaigns_do_not_tune_at_once(workspace: Workspace) -> None:
+def test_two_campaigns_do_not_tune_at_once_and_nobody_else_can_prevent_it(workspace: Workspace) -> None:
     swappiness = Path("/proc/sys/vm/swappiness")
     found = swappiness.read_text()
-    lock = os.open("/proc/sys/vm", os.O_RDONLY | os.O_DIRECTORY)
-    fcntl.flock(lock, fcntl.LOCK_EX)
-    with pytest.raises(BusyError), tuning.tuned({"vm.swappiness": "11"}, workspace.journal):
-        pass
-    os.close(lock)
-    with tuning.tuned({"vm.swappiness": "11"}, workspace.journal), pytest.raises(BusyError):  # noqa: SIM117
-        with tuning.tuned({"vm.swappiness": "12"}, workspace.journal):
-            pass
+    with files.opened("/proc/sys/vm", os.O_DIRECTORY) as anyone_s:
+        fcntl.flock(anyone_s, fcntl.LOCK_EX)  # any user can lock what they can read
+        with tuning.tuned({"vm.swappiness": "11"}, workspace.journal), pytest.raises(BusyError):  # noqa: SIM117
+            with tuning.tuned({"vm.swappiness": "12"}, workspace.journal):
+                pass
     assert swappiness.read_text() == found
+    lock = tuning.LOCK.stat()
+    assert (lock.st_uid, stat.S_IMODE(lock.st_mode)) == (0, 0o600)

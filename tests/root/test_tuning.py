@@ -101,6 +101,19 @@ def test_a_kill_leaves_them_to_the_next_run() -> None:
     assert [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))] == before
 
 
+def test_nothing_is_put_back_during_a_trial_of_another_campaign(workspace: Workspace) -> None:
+    before = [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))]
+    subprocess.run([sys.executable, "-c", KILLED], check=False, timeout=LIMIT_S)
+    try:
+        with tuning.tuned({"vm.swappiness": "11"}, workspace.journal):
+            assert cleanup.clean_all() == ([], [])
+            assert sysfs.text(SWAPPINESS) == "11"
+    finally:
+        undone, failures = cleanup.clean_all()
+    assert (len(undone), failures) == (2, [])
+    assert [sysfs.text(SWAPPINESS), sysfs.text(SWAPPINESS.with_name("dirty_ratio"))] == before
+
+
 def test_what_this_machine_lacks_is_refused_before_anything_is_made() -> None:
     wrong = {"vm.no_such_thing": "1", "transparent_hugepage": "sometimes", "vm.min_free_kbytes": "99999999"}
     for name, value in wrong.items():

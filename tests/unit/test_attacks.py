@@ -175,6 +175,7 @@ def test_a_setting_of_an_earlier_boot_is_not_put_back(
     setting.parent.mkdir()
     setting.write_text("10")
     monkeypatch.setattr(_settings, "SYSCTL", tmp_path)
+    monkeypatch.setattr(tuning, "LOCK", tmp_path / "lock")
     with CampaignJournal("c", tmp_path / "journal") as journal:
         with monkeypatch.context() as earlier:
             earlier.setattr(journals, "boot", lambda: "an earlier boot")
@@ -285,6 +286,7 @@ def test_settings_that_cannot_be_put_back_stay_in_the_journal(
     setting = tmp_path / "vm/swappiness"
     setting.write_text("60\n")
     monkeypatch.setattr(_settings, "SYSCTL", tmp_path)
+    monkeypatch.setattr(tuning, "LOCK", tmp_path / "lock")
     with CampaignJournal("c", tmp_path / "journal") as journal:
         with pytest.raises(PermissionError), tuning.tuned({"vm.swappiness": "11"}, journal):
             monkeypatch.setattr(tuning, "put_back", lambda *_: _refused())

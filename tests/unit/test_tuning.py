@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fslab.errors import FslabError, ToolFailedError, UnsupportedError, UsageError
+from fslab.errors import BusyError, FslabError, ToolFailedError, UnsafeError, UnsupportedError, UsageError
 from fslab.machine import _idle, _settings, _timers, tunables, tuning
 from fslab.machine._settings import Write, writes
 from fslab.system import memory, proc
@@ -47,6 +48,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (frequency / "scaling_available_governors").write_text("performance powersave \n")
     (tmp_path / "huge").mkdir()
     (tmp_path / "huge/enabled").write_text("always [madvise] never\n")
+    monkeypatch.setattr(tuning, "LOCK", tmp_path / "lock")
     for name, path in (("SYSCTL", "proc"), ("CPUS", "cpu"), ("HUGE", "huge")):
         monkeypatch.setattr(_settings, name, tmp_path / path)
     return tmp_path
@@ -133,6 +135,40 @@ def test_a_value_that_does_not_hold_is_refused_and_put_back(
     ):
         pytest.fail("went on")
     assert swappiness.read_text() == "60"
+
+
+class TestLock:
+    """Tests of the lock of the settings: only one campaign at once changes them, and no other user can hold it."""
+
+    def test_the_second_one_is_refused_until_the_first_has_ended(self, tree: Path) -> None:
+        with tuning.alone(), pytest.raises(BusyError, match="another campaign"), tuning.alone():
+            pytest.fail("went on")
+        with tuning.alone():
+            assert tuning.LOCK.stat().st_mode & 0o777 == 0o600
+
+    @pytest.mark.parametrize("how", ["readable", "link", "fifo", "directory"])
+    def test_a_file_that_others_could_hold_is_not_used(self, how: str, tree: Path) -> None:
+        match how:
+            case "readable":
+                tuning.LOCK.touch()
+                tuning.LOCK.chmod(0o644)
+            case "link":
+                (tree / "elsewhere").touch(0o600)
+                tuning.LOCK.symlink_to(tree / "elsewhere")
+            case "fifo":
+                os.mkfifo(tuning.LOCK, 0o600)
+            case _:
+                tuning.LOCK.mkdir(0o700)
+        with pytest.raises(UnsafeError), tuning.tuned({"vm.swappiness": "5"}, Noted()):
+            pytest.fail("went on")
+        assert (tree / "proc/vm/swappiness").read_text() == "60\n"
+
+    @pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+    def test_nor_is_one_of_another_user(self, tree: Path) -> None:
+        tuning.LOCK.touch(0o600)
+        os.chown(tuning.LOCK, 65534, 65534)
+        with pytest.raises(UnsafeError, match="other users can open it"), tuning.alone():
+            pytest.fail("went on")
 
 
 def test_devices_are_set_with_those_below_them(tmp_path: Path) -> None:

@@ -86,3 +86,16 @@ def test_an_entry_that_cannot_be_undone_for_an_unexpected_reason_keeps_no_other(
     _, failures = cleanup.clean_all()
     assert sorted(undone) == ["a", "b"]
     assert ["unexpected" in str(failure) for failure in failures] == [True]
+
+
+def test_a_shared_directory_that_could_not_be_limited_is_removed(own_directories: Path) -> None:
+    """Where root may not mount, it is a plain directory with files of the guest."""
+    with CampaignJournal(name := new_id()) as left:
+        directory = own_directories / name / "guest-1"
+        for kind in ("tree", "mount"):
+            left.will_create(kind, str(directory))
+        directory.mkdir(parents=True)
+        (directory / "console").touch()
+        assert [entry.kind for entry in cleanup.undo_pending(left)] == ["mount", "tree"]
+    assert not directory.exists()
+    directory.parent.rmdir()

@@ -4,9 +4,10 @@ Touches only what a journal names, and processes that carry the campaign's mark.
 """
 
 import contextlib
+import errno
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fslab.campaign.journal import CampaignJournal, JournalEntry, leftover
@@ -19,6 +20,7 @@ from fslab.system import disk, loops, mounts, proc, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
+LOCK_WAIT_S = 1.0  # a killed campaign releases the settings a moment after its journal
 
 
 def clean(campaign: str) -> list[JournalEntry]:
@@ -49,33 +51,67 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     """End the campaign's processes, undo its entries, newest first, and return those that were undone.
 
     A failure does not stop the others: the first one is raised after all entries were tried. Only an entry of an
-    unknown kind raises at once.
+    unknown kind raises at once. Settings stay pending while another campaign has changed some.
     """
     end_marked(journal.campaign)
     _abort_disks(journal)
     done: list[JournalEntry] = []
     failures: list[Exception] = []
-    for entry in reversed(journal.pending()):
-        if entry.kind not in {*_ON_DEVICES, *UNDO}:
-            raise FslabError(
-                f"unknown kind of entry '{entry.kind}' ({entry.target})", where=str(journal.path),
-                hint="a newer fslab wrote this journal: run its fslab clean",
-            )  # fmt: skip
-        try:
-            _check_ours(journal.campaign, entry)
-            # A reboot resets settings and timers by itself.
-            if entry.kind in _ON_DEVICES:
-                _ON_DEVICES[entry.kind](entry.target, entry.nodes())
-            elif entry.kind not in {"tuning", tuning.TIMER} or not entry.rebooted:
-                UNDO[entry.kind](entry.target)
-            journal.undone(entry.id)
-        except Exception as error:  # whatever it is: it must not keep the others
-            failures.append(error)
-        else:
-            done.append(entry)
+    pending = journal.pending()
+    with _settings_locked(pending, failures) as later:
+        for entry in reversed(pending):
+            if entry.kind not in {*_ON_DEVICES, *UNDO}:
+                raise FslabError(
+                    f"unknown kind of entry '{entry.kind}' ({entry.target})", where=str(journal.path),
+                    hint="a newer fslab wrote this journal: run its fslab clean",
+                )  # fmt: skip
+            if entry in later:
+                continue
+            try:
+                _undo(journal, entry)
+            except Exception as error:  # whatever it is: it must not keep the others
+                failures.append(error)
+            else:
+                done.append(entry)
     if failures:
         raise failures[0]
     return done
+
+
+def _undo(journal: CampaignJournal, entry: JournalEntry) -> None:
+    _check_ours(journal.campaign, entry)
+    if entry.kind in _ON_DEVICES:
+        _ON_DEVICES[entry.kind](entry.target, entry.nodes())
+    elif not _is_reset(entry):
+        UNDO[entry.kind](entry.target)
+    journal.undone(entry.id)
+
+
+def _is_reset(entry: JournalEntry) -> bool:
+    """Return whether it is a setting or a timer from before a reboot, which has reset them."""
+    return entry.kind in tuning.SETTINGS and entry.rebooted
+
+
+@contextlib.contextmanager
+def _settings_locked(
+    pending: Sequence[JournalEntry], failures: list[Exception]
+) -> Iterator[Sequence[JournalEntry]]:
+    """Lock the settings of the machine if an entry needs it. Yields the entries to leave pending without the lock: they
+    would change settings during another campaign's trial, which restores the changed ones later."""
+    settings = [entry for entry in pending if entry.kind in tuning.SETTINGS and not _is_reset(entry)]
+    with contextlib.ExitStack() as lock:
+        try:
+            if settings:
+                lock.enter_context(tuning.alone(wait_s=LOCK_WAIT_S))
+        except BusyError:
+            log.warning(
+                "another campaign has changed kernel settings: put back by the next run, or by fslab clean"
+            )
+        except FslabError as error:
+            failures.append(error)
+        else:
+            settings = []
+        yield settings
 
 
 def _abort_disks(journal: CampaignJournal) -> None:
@@ -122,7 +158,19 @@ def _unmount(target: str) -> None:
     path = Path(target)
     mounts.unmount(path)
     if path.is_dir():
-        path.rmdir()
+        try:
+            path.rmdir()
+        except OSError as error:
+            # Where root may not mount, it is a plain directory: its entry as a tree removes what is in it.
+            if error.errno != errno.ENOTEMPTY:
+                raise
+
+
+def _detach(target: str) -> None:
+    devices = loops.attached_to(Path(target))
+    loops.detach(Path(target))
+    for device in devices:
+        loops.renew(device)
 
 
 def _remove_directory(target: str) -> None:
@@ -149,7 +197,7 @@ _LAYOUTS: Mapping[str, Callable[[str, Sequence[Path]], None]] = {
 _ON_DEVICES = {**_LAYOUTS, signatures.KIND: signatures.wipe}
 UNDO: Mapping[str, Callable[[str], None]] = {
     "mount": _unmount,
-    "loop": lambda target: loops.detach(Path(target)),
+    "loop": _detach,
     "image": lambda target: Path(target).unlink(missing_ok=True),
     "directory": _remove_directory,
     "tree": _remove_tree,

@@ -5,12 +5,14 @@ The journal contains the previous value before the new one is set. Only the sett
 
 import fcntl
 import os
+import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import BusyError, NeedsRootError, UnsupportedError
+from fslab.errors import BusyError, NeedsRootError, UnsafeError, UnsupportedError
 from fslab.machine import _idle, _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
 from fslab.machine.tunables import IDLE, TIMER_NAME, TIMERS, timers
@@ -18,10 +20,13 @@ from fslab.storage import UndoJournal
 from fslab.system import sysfs
 
 __all__ = [
-    "TIMER", "check", "device_facts", "in_force", "is_setting", "is_timer", "put_back", "start_timer", "tuned",
+    "TIMER", "alone", "check", "device_facts", "in_force", "is_setting", "is_timer", "put_back", "start_timer", "tuned",
     "tuned_devices",
 ]  # fmt: skip
 TIMER = _timers.KIND
+SETTINGS = frozenset({"tuning", TIMER})  # kinds of journal entries
+LOCK = Path("/run/fslab-tuning.lock")
+POLL_S = 0.02
 start_timer = _timers.start
 
 
@@ -53,7 +58,7 @@ def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
     _check_bounds(settings)
     with ExitStack() as undo:
         if settings:
-            undo.callback(os.close, _alone())
+            undo.enter_context(alone())
         for name, value in _of_machine(settings).items():
             _make(_settings.writes(name, value), journal, undo)
         undo.enter_context(_idle.limited(settings.get(IDLE)))
@@ -155,15 +160,49 @@ def _restore(path: Path, found: str, journal: UndoJournal, entry: str) -> None:
     journal.undone(entry)
 
 
-def _alone() -> int:
-    """Return a descriptor whose lock keeps other campaigns from changing settings until it is closed."""
-    descriptor = os.open(_settings.SYSCTL / "vm", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+@contextmanager
+def alone(wait_s: float = 0.0) -> Iterator[None]:
+    """Keep other campaigns from changing settings during the block. BusyError if one still does after ``wait_s``.
+
+    The kernel releases the lock however its holder ends. All campaigns of the machine use the same file, whatever
+    FSLAB_RUNTIME_DIR is, and stays.
+    """
+    with _lock_file() as descriptor:
+        deadline = time.monotonic() + wait_s
+        while not _locked(descriptor):
+            if time.monotonic() >= deadline:
+                raise BusyError(
+                    "another campaign has changed kernel settings", where="tuning",
+                    hint="wait for it, or stop it",
+                )  # fmt: skip
+            time.sleep(POLL_S)
+        yield
+
+
+@contextmanager
+def _lock_file() -> Iterator[int]:
+    """Open the lock's file. UnsafeError unless only our user can open it: others could hold the lock for ever."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        descriptor = os.open(LOCK, flags, 0o600)
+    except PermissionError as error:
+        raise NeedsRootError("kernel settings need root", where="tuning", hint="run with sudo") from error
+    except OSError as error:
+        raise UnsafeError(
+            f"cannot be locked ({error.strerror})", where=str(LOCK), hint="remove it"
+        ) from error
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
+            raise UnsafeError("not used: other users can open it", where=str(LOCK), hint="remove it")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        os.close(descriptor)
-        raise BusyError(
-            "another campaign has changed kernel settings", where="tuning",
-            hint="wait for it, or stop it",
-        ) from error  # fmt: skip
-    return descriptor
+    except BlockingIOError:
+        return False
+    return True
