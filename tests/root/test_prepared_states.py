@@ -43,8 +43,8 @@ def guests(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Guests:
     return Guests(workspace=workspace, machine={})
 
 
-def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
-    return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=block))
+def trial(guests: Guests, wanted: Cell, block: int = 0, coming: frozenset[str] | None = None) -> TrialRecord:
+    return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=block), coming)
 
 
 def stages(record: TrialRecord) -> list[str]:
@@ -92,13 +92,12 @@ def test_other_cells_of_the_medium_and_other_seeds_share_nothing(guests: Guests)
 def test_a_state_that_no_later_trial_needs_is_not_copied(guests: Guests) -> None:
     cells = [cell("analyze"), cell("delete")]
     guests.states.groups = groups(cells)
-    guests.states.coming = frozenset({"another cell"})
-    assert stages(trial(guests, cells[0])) == ["mkfs", "prepare"]
+    alone = frozenset({"another cell"})
+    assert stages(trial(guests, cells[0], 0, alone)) == ["mkfs", "prepare"]
     assert not [path for path in guests.workspace.media if "_copy" in path]
-    assert stages(trial(guests, cells[1])) == ["mkfs", "prepare"]
-    guests.states.coming = frozenset({cells[1].id})
-    assert stages(trial(guests, cells[0], 1)) == ["mkfs", "prepare"]
-    assert stages(trial(guests, cells[1], 1)) == ["copy"]
+    assert stages(trial(guests, cells[1], 0, alone)) == ["mkfs", "prepare"]
+    assert stages(trial(guests, cells[0], 1, frozenset({cells[1].id}))) == ["mkfs", "prepare"]
+    assert stages(trial(guests, cells[1], 1, frozenset())) == ["copy"]
 
 
 def test_without_memory_for_a_copy_each_trial_prepares(

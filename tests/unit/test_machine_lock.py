@@ -140,7 +140,7 @@ class Watcher:
         self.clock = clock
         self.said: list[str] = []
 
-    def run(self, cell: Cell, key: Any) -> TrialRecord:
+    def run(self, cell: Cell, key: Any, _: object) -> TrialRecord:
         self.clock.now += 10
         return TrialRecord(
             key=key, cell=cell, status=Status.OK, started="2026-01-01T00:00:00Z", duration_s=10

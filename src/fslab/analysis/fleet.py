@@ -74,7 +74,7 @@ def fleet(
     counts = Counter(name for machine in machines for name in machine.measured)
     return Fleet(
         study=campaigns[-1][0].study_id,
-        machines=tuple(map(_shown, machines)),
+        machines=tuple(map(_shown, sorted(machines, key=lambda machine: machine.name))),
         rows=tuple(rows), needed=MACHINES_LEAST, partial=tuple(partial),
         uncommon=sum(count < len(machines) for count in counts.values()),
     )  # fmt: skip

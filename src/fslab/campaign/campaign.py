@@ -226,8 +226,7 @@ class _CampaignRun:
             if self.budget_s is not None and elapsed_s + self.history.expected_s(cell) > self.budget_s:
                 self.observer.note(f"the budget of {format_duration(self.budget_s)} is spent")
                 return CampaignStatus.BUDGET_SPENT
-            self.guests.states.coming = self._coming(number, block)
-            self._run(cell, block)
+            self._run(cell, block, self._coming(number, block))
         return CampaignStatus.FINISHED
 
     def _coming(self, number: int, block: int) -> frozenset[str]:
@@ -239,12 +238,12 @@ class _CampaignRun:
             if other == block and (cell.id, block) not in self.finished and not self.history.given_up(cell)
         )
 
-    def _run(self, cell: Cell, block: int) -> None:
+    def _run(self, cell: Cell, block: int, coming: frozenset[str]) -> None:
         self.observer.trial_started(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
         with signals.kept(), machine_lock.held(self.workspace, self.observer) as waited_s:
             self.waited_s += waited_s
-            record = self.guests.run(cell, key)
+            record = self.guests.run(cell, key, coming)
         try:
             self.store.add_trial(record)
         except StoreLostError as error:

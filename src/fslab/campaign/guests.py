@@ -62,8 +62,12 @@ class Guests:
     def running(self) -> list[Guest]:
         return list(self._running.values())
 
-    def run(self, cell: Cell, key: TrialKey) -> TrialRecord:
-        """Run one trial on the machine of its stack. Raises what ``run_trial`` raises."""
+    def run(self, cell: Cell, key: TrialKey, coming: frozenset[str] | None = None) -> TrialRecord:
+        """Run one trial on the machine of its stack. Raises what ``run_trial`` raises.
+
+        ``coming``: the ids of the cells whose trials come later in the block; None if that is unknown.
+        """
+        self.states.coming = coming
         if REGISTRY.get(cell.stack.machine.type).guest:
             return self._run_in_guest(cell, key)
         turn = self.states.begin(cell, key, "host")
