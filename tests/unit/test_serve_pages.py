@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Callable, MutableMapping
 from concurrent.futures import ThreadPoolExecutor, wait
+from html import escape
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -99,12 +100,14 @@ def test_a_campaign_that_ends_between_two_looks_was_not_killed(
 
 def test_a_page_is_made_again_when_the_campaign_gets_a_note(tmp_path: Path) -> None:
     pages = stored(tmp_path)
-    pages.campaign(asked(campaign="c1"))
-    pages.campaign(asked(campaign="c1"))
+    note = "after the <b>new</b> firmware"
+    assert "firmware" not in body(pages.campaign(asked(campaign="c1")))
     assert len(pages.made) == 1
     with Store.open(pages.url) as store:
-        store.note_campaign("c1", "after the new firmware")
-    pages.campaign(asked(campaign="c1"))
+        store.note_campaign("c1", note)
+    page = body(pages.campaign(asked(campaign="c1")))
+    assert escape(note) in page
+    assert note not in page
     assert len(pages.made) == 2
 
 

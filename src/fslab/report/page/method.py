@@ -5,6 +5,7 @@ from typing import Any
 
 from fslab.analysis.usability import is_usable
 from fslab.machine.differences import MEASURED_ON_DEVICES, without
+from fslab.names import shown
 from fslab.record import Severity, TrialRecord
 from fslab.report.model import Report
 from fslab.report.page.model import PageCell, PageTable
@@ -44,8 +45,10 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
         Until.PRECISE: "until each ratio is known to within ±",
         Until.CLAIMS: "until claims are decided, with a margin of",
     }
+    told = {"name": campaign.name, "note": campaign.note}
     return {
         "campaign": campaign.id,
+        **{key: shown(text) for key, text in told.items() if text},
         "study": campaign.study_id,
         "started": f"{campaign.created:%Y-%m-%d %H:%M} UTC",
         "trials": f"{counts.stored} stored: {counts.sound} usable ({counts.doubt} with warnings), "
