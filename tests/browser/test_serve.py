@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Page
 from tests.browser import campaigns
 from tests.browser.conftest import Opener
 from tests.hold import Hold
@@ -127,58 +128,56 @@ cache: warm
 """
 
 
-def test_a_running_campaign_goes_on_in_the_page(
-    serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hold
-) -> None:
+@dataclass
+class Live:
+    """A campaign that runs, held in its first trial, and its page."""
+
+    process: subprocess.Popen[str]
+    page: Page
+
+
+@pytest.fixture
+def live(serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hold) -> Iterator[Live]:
+    (tmp_path / "live.yaml").write_text(STUDY.format(run=hold.run))
+    server = serve()
+    argv = [str(FSLAB), "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]
+    running = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, text=True)
+    try:
+        hold.reached(running)
+        page = opened(server.address).page
+        page.get_by_role("link", name="Live").click()
+        page.locator("#live", has_text="running").wait_for()
+        yield Live(process=running, page=page)
+    finally:
+        running.terminate()
+        running.wait(timeout=LIMIT_S)
+
+
+def test_a_running_campaign_goes_on_in_the_page(live: Live, hold: Hold) -> None:
     """The page of a running campaign shows its progress, and at the end its results, without being loaded again."""
-    (tmp_path / "live.yaml").write_text(STUDY.format(run=hold.run))
-    server = serve()
-    argv = [str(FSLAB), "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]
-    running = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, text=True)
-    try:
-        hold.reached(running)
-        page = opened(server.address).page
-        page.get_by_role("link", name="Live").click()
-        page.locator("#live", has_text="running").wait_for()
-        page.evaluate("window.loaded = 'once'")
-        hold.release()
-        page.locator("#live", has_text="1 trial").wait_for()
-        hold.release_all()
-        page.locator("#live", has_text=re.compile(r"finished, \d+ trials stored")).wait_for()
-        page.locator("h2", has_text="Machine and method").wait_for()
-        page.locator("details", has_text=re.compile(r"\d+ stored")).first.wait_for()
-        assert page.evaluate("window.loaded") == "once"
-        assert running.wait(timeout=LIMIT_S) == 0
-    finally:
-        running.terminate()
-        running.wait(timeout=LIMIT_S)
+    page = live.page
+    page.evaluate("window.loaded = 'once'")
+    hold.release()
+    page.locator("#live", has_text="1 trial").wait_for()
+    hold.release_all()
+    page.locator("#live", has_text=re.compile(r"finished, \d+ trials stored")).wait_for()
+    page.locator("h2", has_text="Machine and method").wait_for()
+    page.locator("details", has_text=re.compile(r"\d+ stored")).first.wait_for()
+    assert page.evaluate("window.loaded") == "once"
+    assert live.process.wait(timeout=LIMIT_S) == 0
 
 
-def test_a_live_page_survives_a_database_that_is_away(
-    serve: Callable[..., Server], tmp_path: Path, opened: Opener, hold: Hold
-) -> None:
+def test_a_live_page_survives_a_database_that_is_away(live: Live, hold: Hold) -> None:
     """The page stays as it is while the server cannot read the store, and is renewed when it can."""
-    (tmp_path / "live.yaml").write_text(STUDY.format(run=hold.run))
-    server = serve()
-    argv = [str(FSLAB), "run", "live.yaml", "--store", "store.sqlite", "--json", "--allow-commands"]
-    running = subprocess.Popen(argv, cwd=tmp_path, stdout=subprocess.DEVNULL, text=True)
-    try:
-        hold.reached(running)
-        page = opened(server.address).page
-        page.get_by_role("link", name="Live").click()
-        page.locator("#live", has_text="running").wait_for()
-        away = re.compile(r"/campaign/[^/]+$")
-        page.route(away, lambda route: route.fulfill(status=503, body="the database is away"))
-        with page.expect_response(lambda answer: answer.status == 503):
-            hold.release_all()
-        page.locator("#live", has_text=re.compile(r"finished, \d+ trials stored")).wait_for()
-        assert page.locator("#main h1").count() == 1
-        page.unroute(away)
-        page.locator("h2", has_text="Machine and method").wait_for()
-        assert running.wait(timeout=LIMIT_S) == 0
-    finally:
-        running.terminate()
-        running.wait(timeout=LIMIT_S)
+    page, away = live.page, re.compile(r"/campaign/[^/]+$")
+    page.route(away, lambda route: route.fulfill(status=503, body="the database is away"))
+    with page.expect_response(lambda answer: answer.status == 503):
+        hold.release_all()
+    page.locator("#live", has_text=re.compile(r"finished, \d+ trials stored")).wait_for()
+    assert page.locator("#main h1").count() == 1
+    page.unroute(away)
+    page.locator("h2", has_text="Machine and method").wait_for()
+    assert live.process.wait(timeout=LIMIT_S) == 0
 
 
 def test_what_is_refused(serve: Callable[..., Server]) -> None:

@@ -226,6 +226,13 @@ def test_what_nothing_switches_off_is_there_nevertheless() -> None:
     journal = REGISTRY.get("journal")
     assert journal.present(seen(cell("ext4", "data=journal"), {}))
     assert not journal.applies(seen(cell("ext4", "data=journal"), {}))
+    twice = {
+        "journal_bytes": 64.0 * MIB, "journal_commits": 9.0, "device_written_bytes_flushed": 128.0 * MIB,
+        "write_amplification": 2.0,
+    }  # fmt: skip
+    found = by_mechanism(seen(cell("ext4", "data=journal"), twice))
+    assert "data-journalling" in found
+    assert "journal" not in found, "the same bytes are stated once"
     assert not REGISTRY.get("barriers").present(seen(cell("f2fs", "nobarrier"), {}))
 
 

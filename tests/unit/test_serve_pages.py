@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from html import escape
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from starlette.requests import Request
@@ -25,6 +25,7 @@ from fslab.serve.guard import Access
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 
+T = TypeVar("T")
 CAMPAIGN, TRIALS = campaigns.small()
 ELSEWHERE: dict[str, dict[str, Any]] = {
     "another machine": {"machine": {"hostname": "elsewhere"}},
@@ -52,6 +53,12 @@ def body(response: Any) -> str:
     return bytes(response.body).decode()
 
 
+def ended(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own: the browser of other tests has an event loop in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
+
+
 def first_event(pages: Pages) -> str:
     async def read() -> str:
         response = pages.events(asked(campaign="c1"))
@@ -60,7 +67,7 @@ def first_event(pages: Pages) -> str:
             return str(text)
         return ""
 
-    return asyncio.run(read())
+    return ended(read())
 
 
 @pytest.mark.parametrize("where", ELSEWHERE)
@@ -164,7 +171,7 @@ def status_of(pages: Pages, path: str) -> tuple[int, dict[str, str]]:
     async def send(message: MutableMapping[str, Any]) -> None:
         said.append(message)
 
-    asyncio.run(application(pages.url, Access.of("localhost"))(scope, receive, send))
+    ended(application(pages.url, Access.of("localhost"))(scope, receive, send))
     start = said[0]
     return start["status"], {name.decode(): value.decode() for name, value in start["headers"]}
 

@@ -165,7 +165,7 @@ def alone(wait_s: float = 0.0) -> Iterator[None]:
     """Keep other campaigns from changing settings during the block. BusyError if one still does after ``wait_s``.
 
     The kernel releases the lock however its holder ends. All campaigns of the machine use the same file, whatever
-    FSLAB_RUNTIME_DIR is, and stays.
+    FSLAB_RUNTIME_DIR is. The file is not removed.
     """
     with _lock_file() as descriptor:
         deadline = time.monotonic() + wait_s

@@ -57,7 +57,9 @@ class ForeignCpu(Probe):
         before, end = (taken[moment] for moment in self.moments)
         first, last = _processes(before["lines"]), _processes(end["lines"])
         threads = _processes(before["lines"], kernel=True), _processes(end["lines"], kernel=True)
-        kernel_ticks = sum(_grown(*threads).values())  # nobody inherits the time of a thread that ends
+        kernel_ticks = sum(
+            _grown(*threads).values()
+        )  # the time of a thread that ends is added to no other one
         capacity_s = (end["now_s"] - before["now_s"]) * end["cpus"]
         if not first or capacity_s <= 0:
             return ProbeFinding(values={})

@@ -50,9 +50,10 @@ FRESH = """\
 `fresh` says how long a file system is used. `trial`: each trial makes a new one. `block`: each trial has a new one, but
 trials of a block that begin with the same files, or the same empty file system, get copies of one. `cell`: all trials
 of a cell use it. `campaign`: all cells of a stack use it. With `cell` and `campaign` it ages, which can be what you
-measure. `cache: cold` flushes, unmounts,
-drops what is cached of the file system's devices, and mounts again before the measured run; `warm` reads every file
-once into the page cache.
+measure.
+
+`cache: cold` flushes, unmounts, drops what is cached of the file system's devices, and mounts again before the measured
+run; `warm` reads every file once into the page cache.
 """
 
 

@@ -26,6 +26,9 @@ class JournalWrites(Mechanism):
         )
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        """Yield a statement about the metadata in the journal: ``data_journalling`` states what data costs there."""
+        if "data=journal" in evidence.mount_options:
+            return
         journal = evidence.figure("journal_bytes", "bytes written to the journal")
         written = evidence.written_bytes
         commits = evidence.figure("journal_commits")
