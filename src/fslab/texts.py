@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,26 @@ def of_file(path: Path, *, limit_bytes: int) -> str:
     if len(content) > limit_bytes:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
     return content.decode("utf-8")
+
+
+def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> str:
+    """Return the text of a regular file that lies, with all links resolved, in one of these directories or below.
+
+    ``places``: without links. Raises OSError, before anything is read: EXDEV, with the file's real path, if it lies
+    elsewhere; EINVAL if it is not a regular file. Else as ``of_file``.
+    """
+    # O_PATH: opening a device or a pipe can do harm, or block. What is opened then is what was checked.
+    found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        same = Path(f"/proc/self/fd/{found}")
+        real = same.readlink()
+        if not any(real.is_relative_to(place) for place in places):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), str(real))
+        if not stat.S_ISREG(os.fstat(found).st_mode):
+            raise OSError(errno.EINVAL, "is not a regular file", str(path))
+        return of_file(same, limit_bytes=limit_bytes)
+    finally:
+        os.close(found)
 
 
 def as_markdown(text: str) -> str:

@@ -12,7 +12,8 @@ from fslab.api import agreement
 from fslab.cell import Cell
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
-from fslab.study.inputs import MOST_BYTES
+from fslab.study import load as load_module
+from fslab.study.inputs import MOST_BYTES, input_place
 from fslab.study.load import load, load_text
 from fslab.workloads import REGISTRY, Job
 
@@ -93,3 +94,78 @@ def test_what_is_no_text_is_a_mistake_with_its_line(tmp_path: Path, make: object
     (tmp_path / "s.yaml").write_text(STUDY % "mine.f")
     with pytest.raises(StudyError, match=rf"s.yaml:4: workloads.w.file: .*{what}"):
         load(tmp_path / "s.yaml")
+
+
+SECRET = "root:$6$secret:20000:0:99999:7:::"
+FIGURES = "published: {figures: %s}\n"
+
+
+class TestOtherFiles:
+    """A study may come from anybody, and root runs it: it reads and shows nothing that lies elsewhere."""
+
+    def study(self, place: Path, text: str) -> Path:
+        (place / "study/below").mkdir(parents=True)
+        (place / "secret").write_text(SECRET)
+        (place / "study/link").symlink_to(place / "secret")
+        (place / "study/up").symlink_to(place)
+        (place / "study/below/job.fio").write_text("[a]\nrw=write\nsize=1m\n")
+        study = place / "study/s.yaml"
+        study.write_text(text)
+        return study
+
+    @pytest.mark.parametrize(
+        "name", ["../secret", "{place}/secret", "link", "up/secret", "below/../../secret"]
+    )
+    @pytest.mark.parametrize("key", ["fio", "figures"])
+    def test_are_refused_without_a_word_of_their_content(self, name: str, key: str, tmp_path: Path) -> None:
+        name = name.format(place=tmp_path)
+        text = STUDY.replace("filebench", "fio") % (name if key == "fio" else "below/job.fio")
+        study = self.study(tmp_path, text + (FIGURES % name if key == "figures" else ""))
+        with pytest.raises(StudyError) as refused:
+            load(study)
+        said = str(refused.value)
+        assert "is not in the study's directory or below" in said
+        assert "--allow-path" in said
+        assert "secret:" not in said
+
+    def test_are_read_where_the_user_allows_it(self, tmp_path: Path) -> None:
+        study = self.study(tmp_path, STUDY % "../secret")
+        assert load(study, allow_paths=[tmp_path]).files == {"../secret": SECRET}
+        with pytest.raises(StudyError, match="--allow-path"):
+            load(study, allow_paths=[tmp_path / "study/below"])
+
+    def test_below_the_study_are_read(self, tmp_path: Path) -> None:
+        study = self.study(tmp_path, STUDY.replace("filebench", "fio") % "below/job.fio")
+        assert list(load(study).files) == ["below/job.fio"]
+
+    def test_a_directory_exchanged_while_the_study_is_read(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        study = self.study(tmp_path, STUDY % "secret")
+        real = load_module.load_text
+
+        def exchanged(*given: object, **more: object) -> object:
+            study.parent.rename(tmp_path / "away")
+            study.parent.symlink_to(tmp_path)
+            return real(*given, **more)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(load_module, "load_text", exchanged)
+        with pytest.raises(StudyError, match="is not in the study's directory"):
+            load(study)
+
+    def test_a_pipe_put_in_the_place_of_a_file_does_not_block(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """What was checked is what is opened."""
+        (tmp_path / "a").write_text("text")
+        real = os.fstat
+
+        def exchanged(descriptor: int) -> os.stat_result:
+            about = real(descriptor)
+            (tmp_path / "a").unlink()
+            os.mkfifo(tmp_path / "a")
+            monkeypatch.setattr(os, "fstat", real)
+            return about
+
+        monkeypatch.setattr(os, "fstat", exchanged)
+        assert input_place(tmp_path).text_of("a") == "text"

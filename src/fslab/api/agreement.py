@@ -9,7 +9,7 @@ from fslab.cell import Cell
 from fslab.errors import FslabError
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.study.inputs import text_of
+from fslab.study.inputs import InputPlace
 from fslab.system import paths
 from fslab.workloads import Job, parsed
 
@@ -51,11 +51,13 @@ def places(cells: Iterable[Cell]) -> list[str]:
 def changed_files(settings: dict[str, object]) -> list[str]:
     """Return notes on files of a campaign's study that have changed. The campaign uses their stored text."""
 
-    files, base = settings.get("files"), settings.get("directory")
+    files, base = settings.get("files"), Path(str(settings.get("directory")))
+    # Anywhere: what is read is only compared, and the user may have allowed other directories.
+    place = InputPlace(base=base, more=(Path("/"),))
     found = []
     for path, text in files.items() if isinstance(files, dict) else ():
         try:
-            same = text_of(Path(str(base)) / Path(path).expanduser()) == text
+            same = place.text_of(path) == text
         except FslabError:
             same = False
         if not same:

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-from fslab import texts
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import is_usable
 from fslab.api.study_campaigns import is_study, naming
@@ -19,7 +18,6 @@ from fslab.plan.expand import expand
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import load, shipped
-from fslab.study.load import STUDY_LIMIT_BYTES
 from fslab.study.model import Study
 from fslab.units import counted, parse_size
 
@@ -114,24 +112,12 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
     file = study.published.figures
     if file is None:
         return PublishedFigures(printed=())
-    beside = Path(name).parent / file
-    text = study.files.get(file)  # read with the study
-    if text is None:
-        ours = name in shipped.ids() or not beside.is_file()
-        text = shipped.figures(file) if ours else _printed(beside)
+    text = study.files.get(file) or shipped.figures(file)  # read with the study
     if text is None:
         hint = "'figures' of 'published' must name a file in the study's directory"
-        raise UsageError("the file of published figures does not exist", where=str(beside), hint=hint)
+        where = str(Path(name).parent / file)
+        raise UsageError("the file of published figures does not exist", where=where, hint=hint)
     return read_figures(text, file, study.published, scope)
-
-
-def _printed(file: Path) -> str:
-    try:
-        return texts.of_file(file, limit_bytes=STUDY_LIMIT_BYTES)
-    except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", where=str(file)) from error
-    except UnicodeDecodeError as error:
-        raise UsageError("is not UTF-8 text", where=str(file)) from error
 
 
 def _conditions(campaign: Campaign, judge: Evaluator) -> str:

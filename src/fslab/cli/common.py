@@ -64,6 +64,15 @@ ModulesOption = Annotated[
         metavar="DIRECTORY", help="The directory of that kernel's modules; default: found next to it."
     ),
 ]
+AllowPathOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-path",
+        metavar="DIRECTORY",
+        help="Let the study read its files (job files, scripts, published figures) in DIRECTORY and below too. "
+        "Default: only in the study's own directory and below. Repeatable.",
+    ),
+]
 MemoryOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Memory of a guest. Default: 'guest_memory' of the study, or 1g."),

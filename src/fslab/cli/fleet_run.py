@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def run(
     study: str,
     settings: list[str],
+    allow_path: list[str] | None,
     *,
     machines: list[str],
     spread: bool,
@@ -34,7 +35,7 @@ def run(
     from fslab.api.stores import FleetStore, Store
     from fslab.fleet import starting, watching
 
-    loaded = load(study, settings)
+    loaded = load(study, settings, allow_paths=allow_path or ())
     with Store.open(store) as opened:
         fleet = FleetStore(opened)
         ready, left_out = starting.chosen(fleet.machines(), machines)

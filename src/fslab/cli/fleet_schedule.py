@@ -10,6 +10,7 @@ import typer
 
 from fslab.cli import run_options
 from fslab.cli.common import (
+    AllowPathOption,
     KernelOption,
     MemoryOption,
     ModulesOption,
@@ -78,6 +79,7 @@ def schedule(
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
     scale: ScaleOption = None,
+    allow_path: AllowPathOption = None,
     store: StoreOption = None,
 ) -> None:
     """Let the fleet run a study repeatedly. The schedule is in the database, so the scheduler can be restarted.
@@ -92,7 +94,8 @@ def schedule(
 
     named = run_options.named(study, "fleet schedule")
     changes = [*(settings or []), *run_options.repeats(trials, None, None, None)]
-    loaded = load(named, [*changes, *study_settings(scale, on, kernel, modules, guest_memory)])
+    changes += study_settings(scale, on, kernel, modules, guest_memory)
+    loaded = load(named, changes, allow_paths=allow_path or ())
     chosen = option_value(word, name or loaded.id, "--name")
     value = starting.assigned(loaded, named, budget_s=run_options.seconds(budget))
     made = FleetSchedule(

@@ -8,6 +8,7 @@ import typer
 from rich.markup import escape
 
 from fslab.cli.common import (
+    AllowPathOption,
     JsonOption,
     KernelOption,
     MemoryOption,
@@ -41,6 +42,7 @@ def plan(
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
     scale: ScaleOption = None,
+    allow_path: AllowPathOption = None,
     commands: Annotated[
         bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
     ] = False,
@@ -60,7 +62,7 @@ def plan(
         *(settings or []),
         *study_settings(scale, on, kernel, modules, guest_memory),
     ]
-    loaded = load(study, settings)
+    loaded = load(study, settings, allow_paths=allow_path or ())
     made = plans.plan(loaded)
     claims = forecasts.forecast(loaded, made, plans.memory_bytes(), store)
     if as_json:

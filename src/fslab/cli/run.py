@@ -13,6 +13,7 @@ import typer
 from fslab.cli import consent, run_options
 from fslab.cli import report as reports
 from fslab.cli.common import (
+    AllowPathOption,
     JsonOption,
     KernelOption,
     MemoryOption,
@@ -54,6 +55,7 @@ def run(
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
     scale: ScaleOption = None,
+    allow_path: AllowPathOption = None,
     resume: run_options.ResumeOption = False,
     wipe: WipeOption = None,
     allow_commands: AllowOption = False,
@@ -97,6 +99,7 @@ def run(
         changing = {
             "--set": settings, "--precision": precision, "--until": until, "--until-decided": until_decided,
             "--on": on, "--kernel": kernel, "--modules": modules, "--guest-memory": guest_memory, "--scale": scale,
+            "--allow-path": allow_path,
         }  # fmt: skip
         run_options.check_resume(changing, dry_run=dry_run, name=name, note=note)
     settings = [*(settings or []), *changes]
@@ -107,14 +110,15 @@ def run(
     own = {"--machines": machines, "--spread": spread, "--detach": detach}
     run_options.check_fleet(own, fleet=fleet, others=refused)
     if dry_run:
-        _print_plan(study, [*settings, *([f"budget={budget}"] if budget else [])], store, as_json)
+        changes = [*settings, *([f"budget={budget}"] if budget else [])]
+        _print_plan(study, changes, allow_path, store, as_json)
         return
     if fleet:
         from fslab.cli import fleet_run
 
         fleet_run.run(
-            run_options.named(study, "run --fleet"), settings, machines=machines or [], spread=spread, detach=detach,
-            limit_s=limit_s, name=name, note=note, store=store, as_json=as_json,
+            run_options.named(study, "run --fleet"), settings, allow_path, machines=machines or [], spread=spread,
+            detach=detach, limit_s=limit_s, name=name, note=note, store=store, as_json=as_json,
         )  # fmt: skip
         return
     undo_leftovers(quiet=quiet or as_json)
@@ -132,7 +136,7 @@ def run(
                 campaign = running.resumable(opened, study, conditions, **more)
         else:
             path = run_options.named(study)
-            loaded = load(path, settings)
+            loaded = load(path, settings, allow_paths=allow_path or ())
             campaign = running.create(
                 loaded, path, opened, conditions, budget_s=limit_s, name=name, note=note
             )
@@ -166,10 +170,12 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
         raise typer.Exit(ToolFailedError.exit_code)
 
 
-def _print_plan(study: str | None, settings: list[str], store: str | None, as_json: bool) -> None:
+def _print_plan(
+    study: str | None, settings: list[str], allow_path: list[str] | None, store: str | None, as_json: bool
+) -> None:
     from fslab.cli import plan
 
-    plan.plan(run_options.named(study), settings, store=store, as_json=as_json)
+    plan.plan(run_options.named(study), settings, allow_path=allow_path, store=store, as_json=as_json)
 
 
 def undo_leftovers(*, quiet: bool) -> None:

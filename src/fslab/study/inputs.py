@@ -1,13 +1,15 @@
-"""Reads the files that workloads name. Their text is part of the workload: later changes of a file have no effect.
+"""Reads the files that a study names: job files, scripts, published figures. Later changes of a file have no effect,
+because its text is part of the study.
 
-Reads only regular text files up to a size limit, once, when the study is loaded. Relative paths start at the study's
-directory.
+``InputPlace.text_of`` is the only way to such a file. A study can come from anybody, and its inputs are stored and
+published with its results. So it reads only what lies in the study's directory or below, or in directories that the
+user named; only regular text files; and only up to a size limit.
 """
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,15 +23,46 @@ from fslab.units import format_size
 MOST_BYTES = 1 << 20
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class InputPlace:
+    """The directories that inputs may lie in or below: ``base``, where relative paths start, and ``more``.
+
+    All are absolute and without links, as ``input_place`` makes them.
+    """
+
+    base: Path
+    more: tuple[Path, ...] = ()
+
+    def text_of(self, written: str | Path) -> str:
+        """Return the text of a file that a study names. FslabError, without any of the file's content, if it cannot
+        be read or may not be read."""
+        path = self.base / written
+        try:
+            path = self.base / Path(written).expanduser()
+            return texts.of_file_below(path, (self.base, *self.more), limit_bytes=MOST_BYTES)
+        except UnicodeDecodeError as error:
+            raise FslabError(f"'{path}' is not UTF-8 text") from error
+        except OSError as error:
+            raise FslabError(_why(path, error)) from error
+        except (ValueError, RuntimeError) as error:  # a NUL character; no home directory
+            raise FslabError(f"'{written}' is not the name of a file: {error}") from error
+
+
+def input_place(directory: Path, more: Iterable[str | Path] = ()) -> InputPlace:
+    """Return the place of the inputs of a study in ``directory``. ``more``: the directories that the user allowed."""
+    return InputPlace(
+        base=directory.resolve(), more=tuple(Path(each).expanduser().resolve() for each in more)
+    )
+
+
 @dataclass(kw_only=True, slots=True)
 class Inputs:
     """The texts of input files, by path as written in the study.
 
-    ``base`` is the directory where relative paths start. If it is None, no file is read and only the given ``texts``
-    are available.
+    If ``place`` is None, no file is read and only the given ``texts`` are available.
     """
 
-    base: Path | None
+    place: InputPlace | None
     texts: dict[str, str] = field(default_factory=dict)
 
     def of(self, axes: Mapping[str, Node], keys: tuple[str, ...], mistakes: Mistakes, within: Node) -> Files:
@@ -39,16 +72,17 @@ class Inputs:
             for item in axes[key].items:
                 written = str(item.plain())
                 try:
-                    found.setdefault(key, {})[written] = self._text(written)
+                    found.setdefault(key, {})[written] = self.text_of(written)
                 except FslabError as error:
                     note(mistakes, item, error.what, within)
         return found
 
-    def _text(self, written: str) -> str:
+    def text_of(self, written: str) -> str:
+        """Return the text of a file as it was when the study was read. FslabError if it cannot be read."""
         if written not in self.texts:
-            if self.base is None:
+            if self.place is None:
                 raise FslabError(f"the text of '{written}' is not known")
-            self.texts[written] = text_of(self.base / Path(written).expanduser())
+            self.texts[written] = self.place.text_of(written)
         return self.texts[written]
 
 
@@ -56,20 +90,18 @@ Files = Mapping[str, Mapping[str, str]]
 """Texts of files, by key and by path as written in the study."""
 
 
-def text_of(path: Path) -> str:
-    """Return the text of a file. Raises FslabError with the reason if it cannot be read."""
-    try:
-        if not path.is_file():
-            raise FslabError(
-                f"there is no file '{path}'" if not path.exists() else f"'{path}' is not a regular file"
-            )
-        return texts.of_file(path, limit_bytes=MOST_BYTES)
-    except UnicodeDecodeError as error:
-        raise FslabError(f"'{path}' is not UTF-8 text") from error
-    except OSError as error:
-        if error.errno == errno.EFBIG:
-            bound = format_size(MOST_BYTES)
-            raise FslabError(
-                f"'{path}' is larger than {bound}: its text is stored with the results"
-            ) from error
-        raise FslabError(f"'{path}' cannot be read: {error.strerror}") from error
+def _why(path: Path, error: OSError) -> str:
+    """Return why a file was not read, in words."""
+    if error.errno == errno.EXDEV:
+        real = "" if error.filename == str(path) else f" (it leads to {error.filename})"
+        return (
+            f"'{path}' is not in the study's directory or below{real}: copy it there, or allow its directory with "
+            "--allow-path DIR"
+        )
+    if error.errno == errno.EFBIG:
+        return f"'{path}' is larger than {format_size(MOST_BYTES)}: its text is stored with the results"
+    if error.errno == errno.ENOENT:
+        return f"there is no file '{path}'"
+    if error.errno == errno.EINVAL:
+        return f"'{path}' is not a regular file"
+    return f"'{path}' cannot be read: {error.strerror}"

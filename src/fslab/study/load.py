@@ -15,7 +15,7 @@ from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
 from fslab.study import shipped
 from fslab.study.check import check
-from fslab.study.inputs import Inputs, text_of
+from fslab.study.inputs import InputPlace, Inputs, input_place
 from fslab.study.mistakes import Mistakes
 from fslab.study.model import Study
 from fslab.study.overrides import NAMED, apply
@@ -27,43 +27,40 @@ from fslab.units import format_size
 STUDY_LIMIT_BYTES = 4 << 20
 
 
-def load(study: str | Path, overrides: Sequence[str] = ()) -> Study:
+def load(
+    study: str | Path, overrides: Sequence[str] = (), *, allow_paths: Sequence[str | Path] = ()
+) -> Study:
     """Return the study at a path, or the shipped study with an id, changed by ``--set`` overrides.
 
     A name that contains a slash or ends in ``.yaml`` or ``.yml`` is a path. Any other name is an id, or the name of a
-    file if no study has that id. Raises UsageError if neither exists, StudyError if the study has mistakes.
+    file if no study has that id. ``allow_paths``: directories in which the files that the study names may lie, besides
+    its own directory. Raises UsageError if neither exists, StudyError if the study has mistakes.
     """
     name, path = str(study), Path(study)
     looks_like_path = isinstance(study, Path) or "/" in name or path.suffix in {".yaml", ".yml"}
     if not looks_like_path and name in shipped.ids():
-        return load_text(shipped.text(name), f"{name}.yaml", overrides)
+        place = input_place(Path(), allow_paths)
+        return load_text(shipped.text(name), f"{name}.yaml", overrides, place=place)
     if not looks_like_path and not os.path.isfile(name):  # noqa: PTH113 - False also for what is too long for a name
         raise UsageError(f"no study '{name}'", hint=f"give a path, or an id: {nearest(name, shipped.ids())}")
-    return _with_figures(load_text(_read(path), name, overrides), path.parent)
-
-
-def _with_figures(study: Study, directory: Path) -> Study:
-    """Return the study with the text of its published figures, so that its claims can be judged without the file.
-
-    Leaves out a file that cannot be read: claims say so, and nothing else needs it.
-    """
-    file = study.published.figures if study.published else None
-    if file is None:
-        return study
-    try:
-        text = text_of(directory / file)
-    except FslabError:
-        return study
-    return study.model_copy(update={"files": {**study.files, file: text}})
+    place = input_place(path.parent, allow_paths)
+    # Read in the directory whose files are read later: its name can meanwhile lead to another one.
+    found = load_text(_read(path, place.base / path.name), name, overrides, place=place)
+    return _with_figures(found, place, name)
 
 
 def load_text(
-    text: str, name: str, overrides: Sequence[str] = (), files: Mapping[str, str] | None = None
+    text: str,
+    name: str,
+    overrides: Sequence[str] = (),
+    files: Mapping[str, str] | None = None,
+    *,
+    place: InputPlace | None = None,
 ) -> Study:
     """Return the study of a text, changed by ``--set`` overrides. Raises StudyError if it has mistakes.
 
-    ``name`` is shown with the lines of mistakes. Without its suffix it is the study's id; its directory is where paths
-    in the study start. ``files`` holds the texts of the named files by path; with it, no file is read.
+    ``name`` is shown with the lines of mistakes. Without its suffix it is the study's id. ``files`` holds the texts of
+    files that the study names, by path. Others are read if they are in ``place``; without it, no file is read.
     """
     mistakes = Mistakes()
     root = parse(text, name, mistakes)
@@ -71,7 +68,7 @@ def load_text(
         mistakes.raise_if_any(name)
         raise AssertionError("a text without a tree has a mistake")
     apply(root, overrides, mistakes)
-    inputs = Inputs(base=Path(name).parent if files is None else None, texts=dict(files or {}))
+    inputs = Inputs(place=place, texts=dict(files or {}))
     draft = read_study(root, mistakes, inputs)
     changed = any(re.split(r"[.=]", override, maxsplit=1)[0].strip() in NAMED for override in overrides)
     written = None if changed else (dict(draft.stacks), dict(draft.media), dict(draft.workloads))
@@ -89,9 +86,24 @@ def load_text(
     )
 
 
-def _read(path: Path) -> str:
+def _with_figures(study: Study, place: InputPlace, where: str) -> Study:
+    """Return the study with the text of its published figures, so that its claims can be judged without the file.
+
+    Leaves out a file that does not exist, such as that of a study that was copied without it: claims say so.
+    StudyError if it exists and may not be read.
+    """
+    file = study.published.figures if study.published else None
+    if file is None or not os.path.lexists(place.base / file):
+        return study
     try:
-        return texts.of_file(path, limit_bytes=STUDY_LIMIT_BYTES)
+        return study.model_copy(update={"files": {**study.files, file: place.text_of(file)}})
+    except FslabError as error:
+        raise StudyError(f"published.figures: {error.what}", where=where) from error
+
+
+def _read(path: Path, real: Path) -> str:
+    try:
+        return texts.of_file(real, limit_bytes=STUDY_LIMIT_BYTES)
     except UnicodeDecodeError as error:
         raise StudyError("is not UTF-8 text", where=str(path)) from error
     except OSError as error:

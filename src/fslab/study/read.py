@@ -36,7 +36,7 @@ class Draft:
     media: dict[str, StudyMedium] = field(default_factory=dict)
     stacks: dict[str, StudyStack] = field(default_factory=dict)
     workloads: dict[str, StudyWorkload] = field(default_factory=dict)
-    inputs: Inputs = field(default_factory=lambda: Inputs(base=None))
+    inputs: Inputs = field(default_factory=lambda: Inputs(place=None))
     stack_nodes: dict[str, Node] = field(default_factory=dict)
     medium_nodes: dict[str, Node] = field(default_factory=dict)
     workload_nodes: dict[str, Node] = field(default_factory=dict)
