@@ -4,11 +4,14 @@ They can be raised anywhere and are caught once, in ``__main__``. Any other exce
 This module starts nothing, and imports no other module of fslab.
 """
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 from enum import StrEnum
 
-NEAR = 0.6  # similarity; 1: equal names. Below 0.6, names share letters by chance ("data", "diratime": 0.5)
+# Similarity of names; 1: equal. Below that, names share letters by chance (nobh and nombcache: 0.62), and long names
+# whole words (zfs-raidz and btrfs-raid1: 0.7).
+NEAR, NEAR_LONG, LONG = 0.65, 0.75, 9
 
 
 class FailureClass(StrEnum):
@@ -213,10 +216,21 @@ class InterruptedBySignal(BaseException):
         return "interrupted\n  → finish a campaign with: fslab run --resume"
 
 
+def similar(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name of which ``name`` is most likely a misspelling; None if no name is that similar.
+
+    Names with other numbers mean other things (md-raid5, md-raid6), however similar they are.
+    """
+    numbers = re.findall(r"\d+", name)
+    names = sorted(each for each in known if re.findall(r"\d+", each) == numbers)
+    close = get_close_matches(name, names, n=1, cutoff=NEAR if len(name) < LONG else NEAR_LONG)
+    return close[0] if close else None
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return a hint for a mistyped name: the most similar known name, and all known names."""
     names = sorted(known)
-    close = get_close_matches(name, names, n=1, cutoff=NEAR)
-    meant = f"did you mean '{close[0]}'? " if close else ""
+    near = similar(name, names)
+    meant = f"did you mean '{near}'? " if near else ""
     listed = ", ".join(names) if len(names) <= 24 else f"{', '.join(names[:24])}, …"
     return f"{meant}known: {listed}"

@@ -37,10 +37,14 @@ class Registry(Generic[T]):
 
     ``kind``: the word for an entry in messages ("file system"). ``package``: the dotted name of the package whose
     modules are the entries. ``contract``: the base class of all entries. ``group``: the group of the entry points.
+    ``otherwise``: what a user can do who needs an entry that does not exist.
     """
 
-    def __init__(self, kind: str, package: str, contract: type[T], *, group: str | None = None) -> None:
+    def __init__(
+        self, kind: str, package: str, contract: type[T], *, group: str | None = None, otherwise: str = ""
+    ) -> None:
         self.kind = kind
+        self.otherwise = otherwise
         self.package = package
         self.contract = contract
         self.group = group

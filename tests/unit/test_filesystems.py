@@ -160,6 +160,32 @@ def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str)
 
 
 @pytest.mark.parametrize(
+    ("name", "options", "says"),
+    [
+        ("xfs", "noatime,nobarrier,delaylog,logbufs=8", ["removed in Linux 4.19", "removed in Linux 4.0"]),
+        ("ext4", "data=writeback,nobh,barrier=0,oldalloc", ["Linux 3.15", "Orlov"]),
+        ("btrfs", "inode_cache,recovery,compress=zstd", ["removed in Linux 5.11", "rescue=usebackuproot"]),
+        ("ext4", "nofail,x-systemd.device-timeout=5,_netdev,noatime", ["/etc/fstab"] * 3),
+        ("ext4", "compress=zstd", ["an option of btrfs"]), ("zfs", "recordsize=8k", ["properties"]),
+        ("ext4", "nodelalocc,atiem,loop", ["did you mean 'nodelalloc'", "did you mean 'atime'", "type 'loop'"]),
+    ],
+)  # fmt: skip
+def test_every_wrong_mount_option_is_reported_with_its_reason(
+    name: str, options: str, says: list[str]
+) -> None:
+    found = REGISTRY.get(name).mount_mistakes(options)
+    assert len(found) == len(says)
+    assert all(why in mistake for mistake, why in zip(found, says, strict=True)), found
+    wrong_advice = [each for each in found if "did you mean" in each and "did you mean" not in " ".join(says)]
+    assert not wrong_advice
+
+
+def test_every_wrong_mkfs_option_is_reported() -> None:
+    found = REGISTRY.get("ext4").mkfs_mistakes("-b 4096 -Q 5 --journal size=4 -M")
+    assert [mistake.split("'")[1] for mistake in found] == ["-Q", "--journal", "-M"]
+
+
+@pytest.mark.parametrize(
     ("name", "options"),
     [
         ("ext4", "-b 4096 -O ^has_journal"), ("ext4", "-b4096"), ("xfs", "-m reflink=0 -d agcount=8"),

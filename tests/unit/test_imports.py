@@ -90,7 +90,7 @@ STATS = {"units"}
 SAME_NAMES = 8
 # Maximum number of lines of a registered file. The file of a tool also contains the parser of its output.
 REGISTERED = {
-    "storage/filesystems": 120,
+    "storage/filesystems": 170,
     "storage/layouts": 120,
     "storage/media": 120,
     "workloads": 260,

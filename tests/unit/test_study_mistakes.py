@@ -178,6 +178,12 @@ def test_each_mistake_has_its_message(change: tuple[str, str], expected: str) ->
     assert expected in mistakes(changed(change))
 
 
+def test_all_wrong_options_of_a_string_are_reported_at_once() -> None:
+    options = "filesystem: xfs\n    mount_options: nobarrier,nofail\n    mkfs_options: -Z 1 -Y"
+    found = mistakes(changed(("filesystem: [ext4, xfs]", options)))
+    assert [text.split("'")[1] for text in found] == ["nobarrier", "nofail", "-Z", "-Y"]
+
+
 @pytest.mark.parametrize("value", [".inf", "-.inf", ".nan", "1e999"])
 def test_what_is_not_a_finite_number_is_said_once(value: str) -> None:
     """The store has no such numbers. A campaign with one could not be read."""

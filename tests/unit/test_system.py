@@ -19,6 +19,7 @@ from fslab.errors import (
     ToolFailedError,
     UnsafeError,
     nearest,
+    similar,
 )
 from fslab.machine import facts
 from fslab.storage import guard
@@ -159,6 +160,24 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
         for each in facts.identity_changes({**found, "memory_bytes": memory // 2}, found)
     ] == ["memory_bytes"]
     assert facts.identity_changes({**found, "kernel": "0"}, found) == [f"kernel: {found['kernel']} → 0"]
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("/dev/data/home-1", "use the name /dev/mapper/data-home--1"), ("/dev/dm-3", "/dev/mapper/NAME"),
+        ("/dev/md127", "/dev/md/NAME"), ("/dev/sda", "/dev/disk/by-id"),
+    ],
+)  # fmt: skip
+def test_an_unstable_name_s_advice_has_the_form_for_its_kind_of_device(path: str, says: str) -> None:
+    with pytest.raises(UnsafeError) as caught:
+        guard.check_name(path)
+    assert says in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("layout", ["md-raid9", "zfs-raidz", "btrfs-dup", "lvm-cache"])
+def test_another_level_of_raid_is_no_misspelling(layout: str) -> None:
+    assert similar(layout, ["btrfs-raid0", "btrfs-raid1", "lvm-stripe", "md-raid1", "md-raid5"]) is None
 
 
 def test_nearest_names() -> None:

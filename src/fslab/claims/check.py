@@ -1,7 +1,6 @@
 """Finds all mistakes of a claim, given the cells of its study. Pure; the study package adds lines and reports them."""
 
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 
 from fslab.claims import figures
 from fslab.claims.language import EACH, Condition, Gains, Monotone, Statement, Term, Varies, names_in
@@ -10,6 +9,7 @@ from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim
 from fslab.claims.scope import MEMORY, Scope, flags, measure, workload_is
 from fslab.claims.tokens import Misread
+from fslab.errors import similar
 
 Found = Iterator[tuple[tuple[str, int] | tuple[str], str]]
 
@@ -106,8 +106,7 @@ def _conditions(statement: Statement) -> Iterable[Condition]:
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> str:
     names = sorted(known)
-    near = get_close_matches(name, names, n=1, cutoff=0.6)
-    if near:
-        return f"no {what} '{name}' — did you mean '{near[0]}'?"
+    if near := similar(name, names):
+        return f"no {what} '{name}' — did you mean '{near}'?"
     listed = ", ".join(names[:24]) + (", …" if len(names) > 24 else "")
     return f"no {what} '{name}' — known: {listed}" if names else f"no {what} '{name}' — there are none"

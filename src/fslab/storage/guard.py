@@ -6,6 +6,7 @@ Only reads. Always refuses a device that is in use. Refuses a device with data, 
 import fcntl
 import itertools
 import os
+import re
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -150,7 +151,7 @@ def _block_device(path: str) -> Path:
         raise UnsafeError(
             f"no such device ({getattr(error, 'strerror', None) or error})",
             where=path,
-            hint="ls -l /dev/disk/by-id",
+            hint=f"ls -l {Path(path).parent}",
         ) from error
     if not stat.S_ISBLK(mode):
         raise UnsafeError("is not a block device", where=path, hint="use a 'loop' medium for an image file")
@@ -254,8 +255,13 @@ def _wipefs(device: Path, columns: str) -> list[str]:
 def _stable_hint(path: str) -> str:
     # realpath, not resolve: a dangling or circular link is not this device, and must not raise an error.
     real = os.path.realpath(path)
-    links = sorted(str(link) for link in Path("/dev/disk").glob("by-*/*") if os.path.realpath(link) == real)
-    links = [link for link in links if link.startswith(STABLE)]
-    if links:
-        return f"use the name {links[0]}"
-    return "use a name below /dev/disk/by-id (ls -l /dev/disk/by-id)"
+    links = [str(link) for place in STABLE for link in sorted(Path(place).glob("*"))]
+    if named := next((link for link in links if os.path.realpath(link) == real), None):
+        return f"use the name {named}"
+    volume = re.fullmatch(r"/dev/([^/]+)/([^/]+)", path)
+    if volume and volume[1] not in {"disk", "mapper", "md"}:  # LVM doubles each '-' of a name (lvm(8), NAMES)
+        return f"use the name /dev/mapper/{'-'.join(part.replace('-', '--') for part in volume.groups())}"
+    return (
+        "use a name below /dev/disk/by-id, by-path or by-partuuid; for LVM, LUKS and multipath /dev/mapper/NAME; "
+        "for an array /dev/md/NAME"
+    )

@@ -73,8 +73,8 @@ class _StackCheck:
                         None,
                         f"mkfs of {name} has no stripe options: these stacks would be identical",
                     )
-                self._options("mkfs_options", driver.check_mkfs_options)
-                self._options("mount_options", driver.check_mount_options)
+                self._options("mkfs_options", driver.mkfs_mistakes)
+                self._options("mount_options", driver.mount_mistakes)
         machines.check(self.stack, self.node, self.root, self.mistakes)
         kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
         for kind in sorted(kinds):
@@ -107,12 +107,10 @@ class _StackCheck:
             what = f"'filesystem' is missing: a '{kind}' medium is formatted — known: {known}"
             self.mistakes.add(self.node.place, self.node.path, what)
 
-    def _options(self, key: str, check_one: Callable[[str], None]) -> None:
+    def _options(self, key: str, mistakes: Callable[[str], Iterable[str]]) -> None:
         for number, variant in enumerate(getattr(self.stack, key)):
-            try:
-                check_one(variant)
-            except ValueError as error:
-                self._add(key, number, brief(str(error)))
+            for mistake in mistakes(variant):
+                self._add(key, number, brief(mistake))
 
     def _as_it_is(self, kind: str) -> None:
         for key in ("filesystem", "mkfs_options", "mount_options", "geometry"):

@@ -12,7 +12,8 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from fslab.study.mistakes import Mistakes, brief, dotted, meant, suggestion
+from fslab.errors import similar
+from fslab.study.mistakes import Mistakes, brief, dotted, suggestion
 from fslab.study.source import Node
 
 Reader = Callable[[Node], Any]
@@ -58,7 +59,7 @@ def known_fields(node: Node, known: Iterable[str], mistakes: Mistakes, within: N
         if key in names or mistakes.many:
             continue
         note(mistakes, child, f"unknown key{suggestion(key, names)}", within)
-        near = meant(key, names)
+        near = similar(key, names)
         if near is not None:
             fields.setdefault(near, child)
     return fields
@@ -163,7 +164,7 @@ def _plainly(message: str) -> str:
 
 
 def _near(value: object, known: list[str]) -> str:
-    near = meant(str(value), known)
+    near = similar(str(value), known)
     return f" — did you mean '{near}'?" if near else ""
 
 

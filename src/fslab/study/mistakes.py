@@ -6,9 +6,8 @@ This module only collects and formats. The modules that read and check decide wh
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 
-from fslab.errors import NEAR, StudyError
+from fslab.errors import StudyError, similar
 
 Path = tuple[str | int, ...]
 
@@ -84,12 +83,6 @@ def dotted(path: Path) -> str:
     return ".".join(str(part + 1 if isinstance(part, int) else part) for part in path)
 
 
-def meant(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name of which ``name`` is most likely a misspelling; None if no name is similar."""
-    close = get_close_matches(name, sorted(known), n=1, cutoff=NEAR)
-    return close[0] if close else None
-
-
 def brief(message: str) -> str:
     """Return a message of ``errors.nearest``, without a long list of known names if it suggests a similar one."""
 
@@ -103,7 +96,7 @@ def brief(message: str) -> str:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return `` — did you mean 'ext4'?``, or the known names if none is similar."""
     names = sorted(known)
-    near = meant(name, names)
+    near = similar(name, names)
     if near is not None:
         return f" — did you mean '{near}'?"
     return f" — known: {', '.join(names)}" if names else " — there are none"

@@ -11,13 +11,13 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from fslab.cell import Scalar
-from fslab.errors import FslabError
+from fslab.errors import FslabError, similar
 from fslab.registry import Registry
 from fslab.storage.layouts import Layout
 from fslab.storage.media import Medium
 from fslab.study.fields import describe, has_value, keys_of, known_fields, note
 from fslab.study.matrix import Point, count, points, values_at
-from fslab.study.mistakes import Mistakes, brief, meant, suggestion
+from fslab.study.mistakes import Mistakes, brief, suggestion
 from fslab.study.source import Node
 from fslab.units import parse_size
 from fslab.workloads import Workload
@@ -32,12 +32,15 @@ def entry_of(registry: Registry[E], key: str, node: Node, mistakes: Mistakes) ->
 
     An unknown name is noted. A missing key is not: ``read_keys`` notes it.
     """
-    near = meant(key, [name for name in node.fields if name != "extends"])
+    near = similar(key, [name for name in node.fields if name != "extends"])
     named = node.fields.get(key) or (node.fields[near] if near else None)
     if named is None or not isinstance(named.content, str):
         return None
     if named.content not in registry.names():
-        what = f"no {registry.kind} '{named.content}'{suggestion(named.content, registry.names())}"
+        known = registry.names()
+        what = f"no {registry.kind} '{named.content}'{suggestion(named.content, known)}"
+        if registry.otherwise and not similar(named.content, known):
+            what += f"; {registry.otherwise}"
         note(mistakes, named, what, node)
         return None
     return registry.get(named.content)

@@ -11,13 +11,14 @@ from typing import Any
 from pydantic import BaseModel
 
 from fslab.cell import Scalar, as_written
+from fslab.errors import similar
 from fslab.machine import tunables
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study import claims, flat, matrix, options
 from fslab.study.fields import has_value, is_mapping, keys_of, known_fields, note, read_keys
 from fslab.study.inputs import Inputs
-from fslab.study.mistakes import Mistakes, meant, suggestion
+from fslab.study.mistakes import Mistakes, suggestion
 from fslab.study.model import NAME, StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
 from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
@@ -161,7 +162,7 @@ def _workloads(node: Node, draft: Draft, mistakes: Mistakes) -> None:
 
 
 def _extends(node: Node) -> Node | None:
-    near = None if "extends" in node.fields else meant("extends", node.fields)
+    near = None if "extends" in node.fields else similar("extends", node.fields)
     return node.fields.get(near or "extends")
 
 

@@ -5,7 +5,6 @@ Values are passed to fio as they are written. Nothing here runs fio or touches a
 
 import re
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Annotated, ClassVar, Self
 
 from pydantic import (
@@ -21,7 +20,7 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fslab.cell import Scalar
-from fslab.errors import nearest
+from fslab.errors import nearest, similar
 from fslab.units import SomeSize, parse_duration, parse_size, plain_size
 from fslab.workloads import MOST_AT_ONCE, Parameters
 from fslab.workloads._fio_options import (
@@ -270,8 +269,8 @@ def objection(key: str, value: object) -> str | None:
     if key in ALIASES:
         return f"write it as '{ALIASES[key]}'"
     if key not in KNOWN:
-        close = get_close_matches(key, sorted(KNOWN), n=1)
-        advice = f"did you mean '{close[0]}'?" if close else "see fio --cmdhelp=all"
+        near = similar(key, KNOWN)
+        advice = f"did you mean '{near}'?" if near else "see fio --cmdhelp=all"
         return f"fio has no such option: {advice}"
     if key in {"mem", "buffer_pattern", "verify_pattern"} and re.search(r"[/']", str(value)):
         return "file names are not allowed here"

@@ -6,12 +6,12 @@ The file of a file system is declarative: it contains the mkfs command, the opti
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fslab.abilities import Limits
-from fslab.errors import nearest
+from fslab.errors import nearest, similar
 from fslab.registry import Registry
 from fslab.storage import Stripe
 from fslab.storage.promises import Promises
@@ -26,11 +26,28 @@ VFS_OPTIONS: Mapping[str, str] = {
     "silent": "", "loud": "", "iversion": "", "noiversion": "",
 }  # fmt: skip
 
+# Options that never reach a file system: those of fstab(5) in mount(8) and systemd.mount(5), of loop devices, of bind
+# mounts; and those that name a second device, whose contents fslab would not check.
+_NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
+    r"auto|noauto|nofail|_netdev|user|nouser|users|owner|group|sw|comment|[xX]-.*":
+        "an option of /etc/fstab for when, and by whom, it is mounted; leave it out",
+    r"ro": "a workload writes; leave it out",
+    r"loop|offset|sizelimit": "use a medium of type 'loop'",
+    r"bind|rbind|move|remount|private|shared|slave|unbindable":
+        "fslab mounts a new file system, and only once; leave it out",
+    r"device|logdev|rtdev|jdev|journal_dev|journal_path": "fslab does not allow a second device",
+}  # fmt: skip
+
 ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
 WHOLE = re.compile(r"[0-9]{1,20}")
 SIZE = re.compile(r"[0-9]{1,20}[kmgKMG]?")
 # The allowed characters of a value in the form "any". Names of character sets make the kernel load a module.
 FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
+_FORMS = {
+    "int": (WHOLE, "a whole number"),
+    "size": (SIZE, "a size such as 256k"),
+    "any": (FREE, "letters, digits and '_.:+*-'"),
+}
 # A value can directly follow its flag: -llogdev=…
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
@@ -86,7 +103,8 @@ class FileSystem(ABC):
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
-    maps a flag of mkfs to ``""`` (no value) or ``"value"``.
+    maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``removed_options`` maps an option that the kernel had, or
+    still accepts without effect, to its history: since which version, and why.
 
     ``stripe_options``: the words in mkfs options that set stripes (empty: mkfs cannot set stripes).
     ``no_stripe_options``: the options that keep mkfs from detecting stripes itself. ``aligned_min_size_bytes``: with
@@ -110,6 +128,7 @@ class FileSystem(ABC):
     kernels: ClassVar[Kernels] = Kernels()
     switches: ClassVar[Mapping[str, OptionSwitch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
+    removed_options: ClassVar[Mapping[str, str]] = {}
     mkfs_flags: ClassVar[Mapping[str, str]]
     stripe_options: ClassVar[tuple[str, ...]] = ()
     no_stripe_options: ClassVar[str] = ""
@@ -165,31 +184,60 @@ class FileSystem(ABC):
         return options
 
     def check_mkfs_options(self, options: str) -> None:
-        """Raise ValueError for an option that this mkfs does not have. Finds typing mistakes, not all errors."""
+        """Raise ValueError with all ``mkfs_mistakes``."""
+        _raise_any(self.mkfs_mistakes(options))
+
+    def check_mount_options(self, options: str) -> None:
+        """Raise ValueError with all ``mount_mistakes``."""
+        _raise_any(self.mount_mistakes(options))
+
+    def mkfs_mistakes(self, options: str) -> list[str]:
+        """Return what is wrong with mkfs options: those that this mkfs does not have, or that fslab does not allow.
+
+        Finds typing mistakes, not all errors.
+        """
         try:
             words = shlex.split(options)
         except ValueError as error:
-            raise ValueError(f"mkfs options '{options}': {error}") from error
-        index = 0
-        _refuse_ending_the_machine(self.name, " ".join(words))
-        for word in words:
-            _refuse_other_devices(self.name, word)
-        while index < len(words):
-            index += _check_flag(self.name, words[index], words[index + 1 :], self.mkfs_flags)
+            return [f"mkfs options '{options}': {error}"]
+        refused = [*_ends_the_machine(self.name, " ".join(words)), *_other_devices(self.name, words)]
+        return refused or list(_flag_mistakes(self.name, words, self.mkfs_flags))
 
-    def check_mount_options(self, options: str) -> None:
-        """Raise ValueError for a mount option that this file system does not have, or an invalid value."""
-        _refuse_ending_the_machine(self.name, options)
+    def mount_mistakes(self, options: str) -> list[str]:
+        """Return what is wrong with mount options: those that this file system does not have, and invalid values."""
+        if refused := list(_ends_the_machine(self.name, options)):
+            return refused
         known = {**VFS_OPTIONS, **self.mount_options}
+        found: list[str] = []
         for option in options.split(","):
             name, equals, value = option.strip().partition("=")
-            if name not in known:
-                raise ValueError(f"{self.name} has no mount option '{name}': {nearest(name, known)}")
-            _check_value(name, value if equals else None, known[name])
+            if name in known:
+                found += _value_mistakes(name, value if equals else None, known[name])
+            else:
+                found.append(f"{self.name} has no mount option '{name}': {self._instead_of(name, known)}")
+        return found
+
+    def _instead_of(self, name: str, known: Collection[str]) -> str:
+        """Return why a mount option is unknown, or what may be meant. An option and its opposite are not similar."""
+        if name in self.removed_options:
+            return self.removed_options[name]
+        for pattern, why in _NOT_OF_A_FILE_SYSTEM.items():
+            if re.fullmatch(pattern, name):
+                return why
+        alike = [each for each in known if each.startswith("no") == name.startswith("no")]
+        owners = [owner for owner, driver in REGISTRY if name in driver.mount_options]
+        if owners and similar(name, alike) is None:
+            return f"it is an option of {', '.join(owners)}"
+        return nearest(name, alike)
 
 
-def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
-    """Raise ValueError for options with which an error of the file system stops the whole machine.
+def _raise_any(mistakes: list[str]) -> None:
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
+
+
+def _ends_the_machine(filesystem: str, options: str) -> Iterator[str]:
+    """Yield the options with which an error of the file system stops the whole machine.
 
     This holds for all file systems, whatever they declare, and also in guests. There only the trial would be lost, but
     ``--on`` can run the same study on the host.
@@ -197,17 +245,27 @@ def _refuse_ending_the_machine(filesystem: str, options: str) -> None:
     for word in re.split(r"[^\w-]+", options.lower()):
         attached = word[2:] if word.startswith("-") else word  # -epanic
         if ENDS_THE_MACHINE.search(word) or ENDS_THE_MACHINE.search(attached):
-            raise ValueError(
-                f"'{word}' of {filesystem} can stop the whole machine: fslab does not allow it on any file system"
-            )
+            yield f"'{word}' of {filesystem} can stop the whole machine: fslab does not allow it on any file system"
 
 
-def _refuse_other_devices(filesystem: str, word: str) -> None:
-    """Raise ValueError for an external log or a second device: mkfs would overwrite it without fslab's checks."""
-    if ELSEWHERE.search(word) or "/" in word:
-        raise ValueError(
-            f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
-        )
+def _other_devices(filesystem: str, words: list[str]) -> Iterator[str]:
+    """Yield external logs and second devices: mkfs would overwrite them without fslab's checks."""
+    for word in words:
+        if ELSEWHERE.search(word) or "/" in word:
+            yield f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
+
+
+def _flag_mistakes(filesystem: str, words: list[str], known: Mapping[str, str]) -> Iterator[str]:
+    """Yield the mistakes of all flags. The words that follow an unknown flag may be its value, and are left out."""
+    index = 0
+    while index < len(words):
+        try:
+            index += _check_flag(filesystem, words[index], words[index + 1 :], known)
+        except ValueError as error:
+            yield str(error)
+            index += 1
+            while index < len(words) and not words[index].startswith("-"):
+                index += 1
 
 
 def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
@@ -229,25 +287,22 @@ def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str,
     return 2
 
 
-def _check_value(name: str, value: str | None, form: str) -> None:
+def _value_mistakes(name: str, value: str | None, form: str) -> Iterator[str]:
     optional = form.endswith("?")
     form = form.removesuffix("?")
     if value is None or value == "":
         if form and not optional:
-            raise ValueError(f"mount option '{name}' needs a value ({form})")
-        return
-    if not form:
-        raise ValueError(f"mount option '{name}' takes no value, but has '{value}'")
-    if form == "int" and not WHOLE.fullmatch(value):
-        raise ValueError(f"mount option '{name}' takes a whole number, not '{value}'")
-    if form == "size" and not SIZE.fullmatch(value):
-        raise ValueError(f"mount option '{name}' takes a size such as 256k, not '{value}'")
-    if form == "any" and not FREE.fullmatch(value):
-        raise ValueError(f"mount option '{name}' takes letters, digits and '_.:+*-', not '{value}'")
-    words: Collection[str] = form.split("|")
-    listed = value.partition(":")[0] in words and FREE.fullmatch(value)
-    if form not in {"int", "size", "any"} and not listed:
-        raise ValueError(f"mount option '{name}' cannot be '{value}': {nearest(value, words)}")
+            yield f"mount option '{name}' needs a value ({form})"
+    elif not form:
+        yield f"mount option '{name}' takes no value, but has '{value}'"
+    elif form in _FORMS:
+        pattern, takes = _FORMS[form]
+        if not pattern.fullmatch(value):
+            yield f"mount option '{name}' takes {takes}, not '{value}'"
+    else:
+        words = form.split("|")
+        if not (value.partition(":")[0] in words and FREE.fullmatch(value)):
+            yield f"mount option '{name}' cannot be '{value}': {nearest(value, words)}"
 
 
 REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem, group="fslab.filesystems")

@@ -24,8 +24,8 @@ MKE2FS_FLAGS: Mapping[str, str] = {
 EXT2_MOUNT_OPTIONS: Mapping[str, str] = {
     "acl": "", "noacl": "", "user_xattr": "", "nouser_xattr": "", "bsddf": "", "minixdf": "", "grpid": "",
     "nogrpid": "", "bsdgroups": "", "sysvgroups": "", "errors": "continue|remount-ro",
-    "resuid": "int", "resgid": "int", "sb": "int", "debug": "", "check": "none", "nocheck": "",
-    "discard": "", "nodiscard": "", "orlov": "", "oldalloc": "", "noload": "", "quota": "any?",
+    "resuid": "int", "resgid": "int", "sb": "int", "debug": "",
+    "discard": "", "nodiscard": "", "noload": "", "quota": "any?",
     "usrquota": "any?", "grpquota": "any?", "noquota": "", "barrier": "0|1?", "nobarrier": "",
 }  # fmt: skip
 
@@ -43,6 +43,20 @@ EXT4_MOUNT_OPTIONS: Mapping[str, str] = {
     "i_version": "", "lazytime": "", "nombcache": "", "mb_optimize_scan": "0|1?", "prefetch_block_bitmaps": "",
     "no_prefetch_block_bitmaps": "", "dax": "always|never|inode?", "prjquota": "any?", "fc_debug_force": "",
 }  # fmt: skip
+
+# fs/ext4/super.c, Opt_removed: "Ignoring removed %s option". Linux 3.15 ignores all of them already.
+_IGNORED = "without effect in ext4 (Linux 3.15 and newer ignore it)"
+REMOVED_OPTIONS: Mapping[str, str] = {
+    **dict.fromkeys(("bh", "nobh"), f"{_IGNORED}: it chose between ways of caching blocks"),
+    **dict.fromkeys(("orlov", "oldalloc"), f"{_IGNORED}: the Orlov allocator is always used"),
+    **dict.fromkeys(
+        ("mblk_io_submit", "nomblk_io_submit"), f"{_IGNORED}: blocks are always written together"
+    ),
+    **dict.fromkeys(("check", "nocheck"), f"{_IGNORED}: bitmaps are not checked at a mount"),
+    **dict.fromkeys(("reservation", "noreservation"), f"{_IGNORED}: ext4 preallocates instead"),
+    "journal": f"{_IGNORED}: it was for journals of ext3 in an old format",
+    **dict.fromkeys(("extents", "noextents"), "it is a feature: mkfs_options '-O ^extents'"),
+}
 
 # Promises for a power cut. fs/ext4/ext4.h: s_feature_compat in the superblock, which is at byte 1024.
 FEATURE_COMPAT, HAS_JOURNAL = 1024 + 0x5C, 0x4
@@ -82,6 +96,7 @@ class ExtFileSystem(FileSystem):
     min_size_bytes = 16 << 20
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
+    removed_options = REMOVED_OPTIONS
     stripe_options = ("stride", "stripe_width", "stripe-width")
     no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs uses what the device reports (libblkid)
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)

@@ -40,6 +40,31 @@ class Btrfs(FileSystem):
         "user_subvol_rm_allowed": "",
     }  # fmt: skip
 
+    # btrfs(5), "DEPRECATED MOUNT OPTIONS", and fs/btrfs/super.c.
+    removed_options = {
+        **dict.fromkeys(
+            ("inode_cache", "noinode_cache"),
+            "removed in Linux 5.11: btrfs does not reuse inode numbers any more",
+        ),
+        **dict.fromkeys(
+            ("recovery", "usebackuproot"),
+            "replaced by 'rescue=usebackuproot' in Linux 5.9; a new file system needs neither",
+        ),
+        **dict.fromkeys(
+            ("nologreplay", "norecovery"),
+            "replaced by 'rescue=nologreplay' in Linux 5.9, which needs a read-only mount",
+        ),
+        **dict.fromkeys(
+            ("check_int", "check_int_data", "check_int_print_mask"),
+            "a debugging aid that kernels of distributions lack, removed in Linux 6.7",
+        ),
+        "alloc_start": "a debugging aid, without effect since Linux 4.13",
+        "subvolrootid": "without effect since Linux 3.2; 'subvolid' replaced it",
+        **dict.fromkeys(
+            ("subvol", "subvolid"), "a new btrfs has only its top-level subvolume, which is mounted"
+        ),
+    }
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]

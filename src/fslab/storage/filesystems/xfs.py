@@ -36,6 +36,23 @@ class Xfs(FileSystem):
         "lifetime": "", "nolifetime": "", "max_atomic_write": "size",
     }  # fmt: skip
 
+    # Documentation/admin-guide/xfs.rst, "Removed Mount Options".
+    removed_options = {
+        **dict.fromkeys(
+            ("barrier", "nobarrier"),
+            "removed in Linux 4.19: XFS always flushes the cache of a disk that has a volatile one",
+        ),
+        **dict.fromkeys(
+            ("delaylog", "nodelaylog"), "removed in Linux 4.0: XFS always uses delayed logging (since 2.6.39)"
+        ),
+        "ihashsize": "removed in Linux 4.0: the kernel sizes its cache of inodes itself",
+        "irixsgid": "removed in Linux 4.0: it is the sysctl fs.xfs.irix_sgid_inherit",
+        **dict.fromkeys(
+            ("osyncisdsync", "osyncisosync"),
+            "removed in Linux 4.0: O_SYNC and O_DSYNC are what POSIX defines",
+        ),
+    }
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]

@@ -26,6 +26,11 @@ class Zfs(FileSystem):
     )
     mkfs_flags = {"-o": "value", "-O": "value"}
     mount_options = {}
+    # zfsprops(7)
+    removed_options = dict.fromkeys(
+        ("atime", "compress", "compression", "dedup", "logbias", "recordsize", "sync", "xattr"),
+        "ZFS has properties instead of mount options (zfs set)",
+    )
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
         """Return ``zpool create`` without a cache file, so that the pool is not imported at boot. It never discards."""

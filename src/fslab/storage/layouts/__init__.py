@@ -142,4 +142,8 @@ def volume_name(campaign: str) -> str:
     return f"fslab-{hashlib.blake2b(campaign.encode(), digest_size=8).hexdigest()}"
 
 
-REGISTRY: Registry[Layout[Any]] = Registry("layout", __name__, Layout, group="fslab.layouts")
+REGISTRY: Registry[Layout[Any]] = Registry(
+    "layout", __name__, Layout, group="fslab.layouts",
+    otherwise="create any other one yourself and name its device: medium {type: device, path: /dev/mapper/NAME}, or "
+    "/dev/md/NAME",
+)  # fmt: skip
