@@ -1,35 +1,36 @@
 """Plug-ins: entries that installed packages add by entry points (``fslab.filesystems``, ``fslab.workloads``, …).
 
 To find them, only metadata is read. Their code runs with the rights of fslab, mostly root. Therefore nothing is loaded
-that another user can write to.
+that another user can write to: neither the metadata that names it, nor its source, nor compiled files beside it.
 """
 
 import os
-import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.machinery import ModuleSpec
-from importlib.metadata import EntryPoint, distributions
-from importlib.util import find_spec
+from importlib.metadata import Distribution, EntryPoint, distributions
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
 from fslab.errors import PluginError
+from fslab.system import path_owners
 
 SWITCH = "FSLAB_PLUGINS"
 PREFIX = "fslab."
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plugin:
-    """One entry point of an installed package. ``distribution``: the name of the package."""
+    """One entry point of an installed package. ``distribution``: the name of the package. ``metadata``: the files or
+    directories that contain its metadata."""
 
     group: str
     name: str
     distribution: str
     version: str
     entry_point: EntryPoint = field(repr=False)
+    metadata: tuple[Path, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.distribution} {self.version}"
@@ -37,7 +38,7 @@ class Plugin:
     def load(self) -> Any:
         """Return the module or class that the entry point names. Raises PluginError if this fails or is unsafe."""
         try:
-            _check_files(self.entry_point.module)
+            _check_files((*self.metadata, *_code_of(self.entry_point.module)))
             return self.entry_point.load()
         except PluginError:
             raise
@@ -76,51 +77,58 @@ def _installed() -> dict[str, tuple[Plugin, ...]]:
         for entry in entries:
             plugin = Plugin(
                 group=entry.group, name=entry.name, distribution=distribution.name,
-                version=distribution.version, entry_point=entry,
+                version=distribution.version, entry_point=entry, metadata=_metadata_of(distribution),
             )  # fmt: skip
             found.setdefault(entry.group, []).append(plugin)
     return {group: tuple(sorted(each, key=lambda plugin: plugin.name)) for group, each in found.items()}
 
 
-def _check_files(module: str) -> None:
-    """Raise PluginError if another user can write to the package of ``module``, or to a directory above it."""
+def _check_files(files: Iterable[Path]) -> None:
+    """Raise PluginError if another user can change one of these files, or exchange it or what leads to it."""
+    # Including the owner of fslab's files, who can change fslab anyway.
+    owners = {0, os.geteuid(), Path(__file__).stat().st_uid}
+    ways: dict[Path, str | None] = {}
+    for file in files:
+        if file.parent not in ways:
+            ways[file.parent] = path_owners.stranger_on_the_way(file.parent, owners, sticky=False)
+        why = ways[file.parent]
+        if why is None and os.path.lexists(file):
+            check = path_owners.stranger_on_the_way if file.is_symlink() else path_owners.stranger
+            why = check(file, owners)
+        if why:
+            raise PluginError(
+                f"plug-in not loaded: {why}", where=str(file),
+                hint=f"chmod go-w {file}, setfacl -b; it must belong to root or to you: chown",
+            )  # fmt: skip
+
+
+def _metadata_of(distribution: Distribution) -> tuple[Path, ...]:
+    place = getattr(distribution, "_path", None)  # PathDistribution: what is on sys.path and in no archive
+    if not isinstance(place, Path):
+        return ()
+    return (place, place / "entry_points.txt", place / "METADATA") if place.is_dir() else (place,)
+
+
+def _code_of(module: str) -> Iterator[Path]:
+    """Yield the files and directories from which Python can load the package of ``module``, and its compiled files."""
     spec = find_spec(module.partition(".")[0])
-    for path in _files_of(spec) if spec is not None else ():
-        if why := _unsafe(path, inner=True):
-            raise PluginError(f"plug-in not loaded: {why}", where=str(path), hint=_made_safe(path))
-        for above in path.resolve().parents:
-            if why := _unsafe(above, inner=False):
-                raise PluginError(f"plug-in not loaded: {why}", where=str(above), hint=_made_safe(above))
+    if spec is None:
+        return
+    roots = spec.submodule_search_locations
+    for path in _below(map(Path, roots)) if roots else map(Path, [spec.origin] if spec.origin else []):
+        yield path
+        if path.suffix == ".py":
+            compiled = Path(cache_from_source(str(path)))  # elsewhere with PYTHONPYCACHEPREFIX
+            yield from (compiled.parent, compiled)
 
 
-def _made_safe(path: Path) -> str:
-    return f"chmod go-w {path}; it must belong to root or to you: chown"
-
-
-def _files_of(spec: ModuleSpec) -> list[Path]:
-    """Return the file of a module, or all directories and files of a package."""
-    if not spec.submodule_search_locations:
-        return [Path(spec.origin)] if spec.origin else []
-    roots = [Path(place) for place in spec.submodule_search_locations]
-    return [*roots, *(Path(top) / name for root in roots for top, names, files in os.walk(root)
-                      for name in (*names, *files))]  # fmt: skip
-
-
-def _unsafe(path: Path, *, inner: bool) -> str | None:
-    """Return why other users could change what is loaded from ``path``; None if they cannot.
-
-    ``inner``: the path is part of the package. Above the package, a sticky directory such as /tmp is harmless.
-    """
-    found = path.stat()
-    own = {
-        0,
-        os.geteuid(),
-        Path(__file__).stat().st_uid,
-    }  # including the owner of fslab's files, who can change fslab anyway
-    if found.st_uid not in own:
-        return f"it belongs to user {found.st_uid}"
-    if found.st_mode & stat.S_ISVTX and not inner:
-        return None
-    private = found.st_gid in {0, found.st_uid}  # a group with the user as its only member
-    writable = found.st_mode & (stat.S_IWOTH if private else _OTHERS_WRITE)
-    return "other users can write to it" if writable else None
+def _below(roots: Iterable[Path]) -> Iterator[Path]:
+    """Yield everything below these directories. Follows links, each directory once."""
+    seen: set[str] = set()
+    for root in roots:
+        for top, names, files in os.walk(root, followlinks=True):
+            if (real := os.path.realpath(top)) in seen:
+                names.clear()
+                continue
+            seen.add(real)
+            yield from (Path(top), *(Path(top) / name for name in (*names, *files)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import struct
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -69,6 +70,51 @@ def test_where_others_can_write_only_with_the_sticky_bit(above: bool, directory:
     assert f"other users can write to {place}" in refused(directory)
     place.chmod(0o1777)
     path_owners.check_closed(directory)
+
+
+def acl(place: Path, *entries: tuple[int, int, int]) -> None:
+    """Set a POSIX ACL: the entries of every file, and these. They are tag, permissions and id, sorted by tag."""
+    nobody = 0xFFFFFFFF
+    every = [(0x01, 7, nobody), (0x04, 5, nobody), (0x20, 5, nobody)]
+    packed = [struct.pack("<HHI", *each) for each in sorted([*every, *entries])]
+    os.setxattr(place, "system.posix_acl_access", struct.pack("<I", 2) + b"".join(packed))
+
+
+@pytest.mark.parametrize("above", [False, True])
+@pytest.mark.parametrize(
+    ("entry", "mask", "said"),
+    [
+        ((0x02, 7, NOBODY), 7, f"its ACL allows user {NOBODY}"),
+        ((0x08, 7, USERS), 7, f"its ACL allows group {USERS}"),
+        ((0x02, 7, NOBODY), 5, None),  # the mask decides
+        ((0x02, 5, NOBODY), 7, None),
+        ((0x02, 7, 0), 7, None),
+    ],
+)
+def test_an_acl_decides_who_can_write(
+    above: bool, entry: tuple[int, int, int], mask: int, said: str | None, directory: Path
+) -> None:
+    """The mode shows only the mask of an ACL, as the rights of the group."""
+    acl(directory.parent if above else directory, entry, (0x10, mask, 0xFFFFFFFF))
+    if said is None:
+        path_owners.check_closed(directory)
+    else:
+        assert said in refused(directory)
+
+
+def test_each_link_on_the_way_counts(directory: Path) -> None:
+    """Another user's directory in which a link lies decides where the path leads, although both ends are root's."""
+    theirs = directory.parent / "theirs"
+    theirs.mkdir()
+    (theirs / "link").symlink_to(directory)
+    (directory.parent / "first").symlink_to("theirs/link")
+    path_owners.check_closed(directory.parent / "first")
+    os.chown(theirs, NOBODY, -1)
+    assert f"{theirs} belongs to user {NOBODY}" in refused(directory.parent / "first")
+    os.chown(theirs, 0, -1)
+    theirs.chmod(0o1777)
+    os.chown(theirs / "link", NOBODY, -1, follow_symlinks=False)
+    assert f"the link {theirs / 'link'} belongs to user {NOBODY}" in refused(directory.parent / "first")
 
 
 def test_a_group_with_others_in_it_is_others(directory: Path) -> None:

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.tools.test_path_owners import acl
 
 from fslab.errors import ToolMissingError
 from fslab.system import proc, search_path, tools
@@ -59,6 +60,14 @@ def test_nor_is_one_that_others_can_write_to(directory: Path, monkeypatch: pytes
     assert not found(monkeypatch, link)
     with pytest.raises(ToolMissingError, match="is not used: other users can write to that directory"):
         tools.require(Tool(program=NAME, package=None))
+
+
+def test_nor_one_that_an_acl_opens(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    directory.chmod(0o775)
+    assert found(monkeypatch, directory)
+    acl(directory, (0x02, 7, NOBODY), (0x10, 7, 0xFFFFFFFF))
+    search_path.trusted.cache_clear()
+    assert not found(monkeypatch, directory)
 
 
 def test_nor_one_below_a_directory_that_others_can_write_to(

@@ -31,7 +31,7 @@ EXPORTED = {"Observer", "__version__", "clean", "load", "open_store", "shipped_s
 ALLOWED: dict[str, set[str]] = {
     "errors": set(),
     "units": set(),
-    "plugins": {"errors"},
+    "plugins": {"errors", "system"},
     "registry": {"errors", "plugins"},
     "cell": {"names"},
     "names": set(),

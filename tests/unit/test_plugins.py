@@ -6,6 +6,7 @@ import os
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from importlib.util import cache_from_source
 from pathlib import Path
 
 import pytest
@@ -141,7 +142,7 @@ def test_what_others_can_write_is_not_loaded(install: Install, place: str) -> No
     module = install()
     unsafe = module if place == "module" else module.parent
     unsafe.chmod(unsafe.stat().st_mode | 0o002)
-    with pytest.raises(PluginError, match=f"(?s){unsafe}: plug-in not loaded: other users can write"):
+    with pytest.raises(PluginError, match=f"plug-in not loaded: other users can write to {unsafe}"):
         registry().get("horse")
     assert "stable" not in sys.modules
     unsafe.chmod(unsafe.stat().st_mode & ~0o002)
@@ -152,7 +153,7 @@ def test_what_others_can_write_is_not_loaded(install: Install, place: str) -> No
 def test_what_belongs_to_somebody_else_is_not_loaded(install: Install) -> None:
     module = install()
     os.chown(module, 65534, 65534)
-    with pytest.raises(PluginError, match="it belongs to user 65534"):
+    with pytest.raises(PluginError, match="belongs to user 65534"):
         registry().get("horse")
 
 
@@ -167,6 +168,59 @@ def test_a_package_is_checked_with_all_its_files(install: Install) -> None:
     helper.chmod(0o666)
     with pytest.raises(PluginError, match=r"helper\.py: plug-in not loaded"):
         registry().get("horse")
+
+
+def test_compiled_files_beside_a_module_are_checked(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Python runs a compiled file whose header fits the source, without a look at the source."""
+    module = install()
+    compiled = Path(cache_from_source(str(module)))
+    compiled.parent.mkdir(mode=0o777)
+    compiled.parent.chmod(0o777)
+    with pytest.raises(PluginError, match=f"other users can write to {compiled.parent}"):
+        registry().get("horse")
+    compiled.parent.chmod(0o755)
+    compiled.touch()
+    compiled.chmod(0o666)
+    with pytest.raises(PluginError, match=f"other users can write to {compiled}"):
+        registry().get("horse")
+    (elsewhere := tmp_path / "elsewhere").mkdir()
+    elsewhere.chmod(0o1777)
+    monkeypatch.setattr(sys, "pycache_prefix", str(elsewhere))
+    with pytest.raises(PluginError, match=f"other users can write to {elsewhere}"):
+        registry().get("horse")
+    assert "stable" not in sys.modules
+
+
+def test_a_linked_part_of_a_package_is_checked(install: Install, tmp_path: Path) -> None:
+    module = install()
+    package = module.with_suffix("")
+    package.mkdir()
+    module.rename(package / "__init__.py")
+    (linked := tmp_path / "linked/part").mkdir(parents=True)
+    (package / "part").symlink_to(linked)
+    (package / "again").symlink_to(package)  # a loop
+    assert registry().get("horse").says() == "neigh"
+    sys.modules.pop("stable")
+    (linked / "helper.py").touch()
+    (linked / "helper.py").chmod(0o666)
+    with pytest.raises(PluginError, match=r"other users can write to \S+/part/helper\.py"):
+        registry().get("horse")
+    (linked / "helper.py").chmod(0o644)
+    linked.parent.chmod(0o777)
+    with pytest.raises(PluginError, match=f"other users can write to {linked.parent}"):
+        registry().get("horse")
+
+
+@pytest.mark.parametrize("name", ["entry_points.txt", ""])
+def test_what_names_a_module_is_checked(install: Install, name: str) -> None:
+    """Importing a module runs it, whoever wrote it: another user's entry point may not choose one."""
+    file = next(install().parent.glob("*.dist-info")) / name
+    file.chmod(file.stat().st_mode | 0o002)
+    with pytest.raises(PluginError, match=f"other users can write to {file}"):
+        registry().get("horse")
+    assert "stable" not in sys.modules
 
 
 @pytest.mark.parametrize("value", ["off", "OFF", "0"])

@@ -5,7 +5,6 @@ another user owns or can write to would run with the rights of the user of fslab
 """
 
 import os
-import stat
 import sys
 from functools import cache
 from pathlib import Path
@@ -42,28 +41,15 @@ def refused() -> tuple[str, ...]:
 def trusted(path: str) -> tuple[str, ...]:
     """Return the entries that are absolute, belong to the system or to the user, as do all directories above them, and
     are not writable for others. Under sudo, directories of its caller count as the user's."""
-    owners = path_owners.trusted()
-    return tuple(entry for entry in path.split(":") if _is_trusted(entry, owners))
+    return tuple(entry for entry in path.split(":") if _is_trusted(entry))
 
 
-def _is_trusted(entry: str, owners: set[int]) -> bool:
+def _is_trusted(entry: str) -> bool:
     if not os.path.isabs(entry):  # noqa: PTH117 - a text that is no path is not absolute
         return False
     try:
-        for name in {entry, os.path.realpath(entry)}:
-            place = Path(name)
-            if not _is_closed(place, owners) or not all(
-                _is_closed(above, owners, sticky=True) for above in place.parents
-            ):
-                return False
+        # One that does not exist might be created by another user.
+        place = Path(entry)
+        return place.is_dir() and not path_owners.stranger_on_the_way(place, sticky=False, groups=True)
     except (OSError, ValueError):
-        return False  # it does not exist: another user might create it
-    return True
-
-
-def _is_closed(directory: Path, owners: set[int], *, sticky: bool = False) -> bool:
-    """Return whether others cannot create files there or, with ``sticky``, cannot replace any."""
-    about = directory.stat()
-    if about.st_uid not in owners or not stat.S_ISDIR(about.st_mode):
         return False
-    return not about.st_mode & stat.S_IWOTH or (sticky and bool(about.st_mode & stat.S_ISVTX))

@@ -39,16 +39,16 @@ class Directory(media.Medium[DirectoryOptions]):
             raise UsageError(
                 "is not writable for you", where=options.path, hint="choose a directory that you can write to"
             )
-        path_owners.check_closed(path.resolve())
+        path_owners.check_closed(path)
 
     def provide(self, options: DirectoryOptions, workspace: Workspace, slot: str, undo: ExitStack) -> Path:
         """Return a new directory inside the given one. It is removed when the trial ends.
 
         UnsafeError if root must not write there.
         """
-        directory = Path(options.path).expanduser().resolve()
+        directory = Path(options.path).expanduser()
         path_owners.check_closed(directory)
-        path = directory / f"fslab-{workspace.campaign}-{slot}"
+        path = directory.resolve() / f"fslab-{workspace.campaign}-{slot}"
         if os.path.lexists(path):
             raise UnsafeError("exists already; fslab does not touch it", where=str(path))
         entry = workspace.journal.will_create("tree", str(path))

@@ -78,8 +78,8 @@ class Loop(_model.ImageMedium[LoopOptions]):
         if options.path is None:
             workspace.images.mkdir(parents=True, exist_ok=True, mode=0o700)
             return workspace.images
-        directory = Path(options.path).expanduser().resolve()
+        directory = Path(options.path).expanduser()
         if not directory.is_dir():
             raise UsageError("is not a directory", where=str(directory), hint="create it, or remove 'path'")
         path_owners.check_closed(directory)
-        return directory
+        return directory.resolve()
