@@ -198,11 +198,34 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
     assert other.exit_code() is None
 
 
-def test_usage_is_that_of_the_process() -> None:
-    done = proc.run([PYTHON, "-c", "x = bytearray(100_000_000); [i for i in range(2_000_000)]"])
+def test_usage_is_that_of_the_process_and_its_memory_not_that_of_fslab() -> None:
+    """This process is larger than what it starts: the kernel's ru_maxrss would be this process's."""
+    ours = bytearray(b"x") * 200_000_000
+    code = "x = bytearray(b'x') * 50_000_000; [i for i in range(2_000_000)]"
+    done = proc.run([PYTHON, "-c", code], accounted=True)
+    assert len(ours) == 200_000_000
     assert done.usage.user_s > 0.01
-    assert done.usage.max_rss_bytes > 100_000_000
+    assert done.usage.max_rss_bytes is not None
+    assert 50_000_000 < done.usage.max_rss_bytes < 150_000_000
     assert done.duration_s >= 0.01
+    small = proc.run(["true"], accounted=True).usage.max_rss_bytes
+    assert small is not None
+    assert small < 8_000_000
+    assert proc.run(["true"]).usage.max_rss_bytes is None
+
+
+@pytest.mark.parametrize("accounted", [True, False])
+def test_an_accounted_program_ends_and_fails_as_any_other(tmp_path: Path, accounted: bool) -> None:
+    assert proc.run(["sh", "-c", "exit 3"], accounted=accounted, check=False).returncode == 3
+    assert proc.run(["sh", "-c", "kill -9 $$"], accounted=accounted, check=False).returncode == -9
+    with pytest.raises(ToolMissingError, match="'no-such-program' is not installed"):
+        proc.run(["no-such-program"], accounted=accounted)
+    with pytest.raises(ToolFailedError, match="cannot be run: Permission denied"):
+        proc.run(["/etc/passwd"], accounted=accounted)
+    script = "trap 'echo ended > ended; exit' TERM; while :; do sleep 0.01; done"
+    with pytest.raises(ToolTimeoutError):  # the program gets SIGTERM, and the time to end by itself
+        proc.run(["sh", "-c", script], cwd=tmp_path, accounted=accounted, timeout_s=0.3)
+    assert (tmp_path / "ended").exists()
 
 
 def test_our_own_handlers_are_not_installed_by_importing() -> None:

@@ -179,7 +179,9 @@ def _measure(trial: _Trial, ready: _Ready) -> None:
     watch.snapshot(SnapshotMoment.BEFORE)
     limit_s, look = cell.time_limit_s, up.look
     workspace.tell_host(run_speed.TOOL_BEGINS)
-    done = workspace.run("run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look)
+    done = workspace.run(
+        "run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look, accounted=True
+    )
     workspace.tell_host(run_speed.TOOL_ENDS)
     watch.snapshot(SnapshotMoment.END)
     output = tool_output.output(done, commands, ready.reports)

@@ -140,14 +140,16 @@ class Workspace:
         failure: type[ToolFailedError] = ToolFailedError,
         check: bool = True,
         watch: Callable[[], None] | None = None,
+        accounted: bool = False,
     ) -> proc.Completed:
         """Run a command, marked with the campaign, and record it for the provenance.
 
-        ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError).
+        ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError). ``accounted``: as for ``proc.run``.
         """
         done = proc.run(
-            argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign}, watch=watch
-        )
+            argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign}, watch=watch,
+            accounted=accounted,
+        )  # fmt: skip
         self.commands.append(
             Command(stage=stage, argv=tuple(argv), duration_s=done.duration_s, exit_code=done.returncode)
         )

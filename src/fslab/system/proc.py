@@ -8,11 +8,12 @@ import contextlib
 import logging
 import os
 import shlex
+import shutil
 import signal
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,9 @@ from fslab.system import ending, oom, search_path, signals
 log = logging.getLogger("fslab.proc")
 
 MARK = "FSLAB_CAMPAIGN"
+ACCOUNTED = (
+    "fslab-accounted"  # its source, engine/cli/src/accounted.rs, says why and in which form it reports
+)
 DEFAULT_TIMEOUT_S = 120.0
 STDERR_LINES = 8
 END_DEADLINE_S = 20.0  # freeing the memory of a large guest takes seconds
@@ -33,13 +37,31 @@ LOOK_EVERY_S = 0.05
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Usage:
-    """Resources of a process and its waited-for children, from wait4(2): CPU seconds, peak memory."""
+    """Resources of a process and its waited-for children, from wait4(2): CPU seconds, peak memory.
+
+    ``max_rss_bytes``: of the largest of these processes, at least the 2 MiB of ``ACCOUNTED``. None if the process was
+    not ``accounted``: the kernel's figure then includes the memory of fslab, from which the process was forked.
+    """
 
     user_s: float
     system_s: float
-    max_rss_bytes: int
+    max_rss_bytes: int | None
     voluntary_switches: int
     involuntary_switches: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class User:
+    """A user that a process runs as. ``groups``: the ids of all groups, the user's own first."""
+
+    name: str
+    uid: int
+    groups: tuple[int, ...]
+    home: str
+
+    def environment(self) -> dict[str, str]:
+        """Return what login(1) sets."""
+        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,6 +97,8 @@ def run(
     env: Mapping[str, str] | None = None,
     failure: type[ToolFailedError] = ToolFailedError,
     watch: Callable[[], None] | None = None,
+    accounted: bool = False,
+    user: User | None = None,
 ) -> Completed:
     """Run a command to its end and return its output, its duration and its resource usage.
 
@@ -82,17 +106,32 @@ def run(
     disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ``failure`` if it cannot
     be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
     it. ``watch`` is called every ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
+    ``accounted``: measure the memory and the duration of the command alone. ``user``: it runs as this user.
     """
     line = shell_line(argv)
     log.info("+ %s", line)
     # Memory files instead of pipes: the tool never waits for fslab, and no reader thread is needed.
-    out, err = (os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC) for name in ("stdout", "stderr"))
+    out, err, report = (
+        os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC) for name in ("stdout", "stderr", "usage")
+    )
     child: subprocess.Popen[bytes] | None = None
     try:
         started = time.monotonic()
         # A signal between the start and the assignment would leave a process that is never ended.
         with signals.shielded(), oom.expendable():
-            child = _popen(argv, failure, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd, env=env)
+            how: dict[str, Any] = {
+                "stdin": subprocess.DEVNULL,
+                "stdout": out,
+                "stderr": err,
+                "cwd": cwd,
+                "env": env,
+            }
+            if accounted and (own := shutil.which(ACCOUNTED, path=environment()["PATH"])):
+                child = _popen(
+                    [own, str(report), _user_text(user), *argv], failure, pass_fds=(report,), **how
+                )
+            else:
+                child = _popen(argv, failure, **how, **_user_arguments(user))
         usage = _wait(child, timeout_s, line, (out, err), watch)
         duration_s = time.monotonic() - started
         _check_length((out, err), line)
@@ -100,13 +139,14 @@ def run(
             argv=tuple(argv), returncode=child.returncode, stdout=_contents(out), stderr=_contents(err),
             duration_s=duration_s, usage=usage,
         )  # fmt: skip
+        done = _of_program(done, _contents(report), failure)
     finally:
         if child is not None and child.returncode is None:
             ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
             if child.poll() is None:
                 child.returncode = -signal.SIGKILL
-        os.close(out)
-        os.close(err)
+        for descriptor in (out, err, report):
+            os.close(descriptor)
     if check and done.returncode != 0:
         raise failed(done, failure)
     return done
@@ -242,6 +282,43 @@ def _check_length(captured: Sequence[int], line: str) -> None:
             raise ToolOutputError(f"printed more than {OUTPUT_LIMIT_BYTES >> 20} MiB, ended", where=line)
 
 
+def _of_program(done: Completed, report: str, failure: type[ToolFailedError]) -> Completed:
+    """Return what ``ACCOUNTED`` reports of the program that it ran; ``done`` if there is no report.
+
+    ``failure`` or ToolMissingError if it could not start the program.
+    """
+    if not report:
+        return done
+    if report.startswith("errno "):
+        number = int(report.split()[1])
+        raise _cannot_start(OSError(number, os.strerror(number)), done.argv, failure)
+    status, duration_ns, user_us, system_us, max_rss_kib, voluntary, involuntary = map(int, report.split())
+    usage = Usage(
+        user_s=user_us / 1e6, system_s=system_us / 1e6, max_rss_bytes=max_rss_kib << 10,
+        voluntary_switches=voluntary, involuntary_switches=involuntary,
+    )  # fmt: skip
+    return replace(
+        done, returncode=os.waitstatus_to_exitcode(status), duration_s=duration_ns / 1e9, usage=usage
+    )
+
+
+def _user_text(user: User | None) -> str:
+    return f"{user.uid}:{','.join(map(str, user.groups))}" if user else "-"
+
+
+def _user_arguments(user: User | None) -> dict[str, Any]:
+    return {"user": user.uid, "group": user.groups[0], "extra_groups": user.groups} if user else {}
+
+
+def _cannot_start(
+    error: OSError, argv: Sequence[str], failure: type[ToolFailedError], place: str = ""
+) -> ToolFailedError | ToolMissingError:
+    """Return the error for a process that cannot be started. ``place``: the directory, if that is the reason."""
+    if isinstance(error, FileNotFoundError) and not place:
+        return ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor")
+    return failure(f"cannot be run{place}: {error.strerror}", where=shell_line(argv))
+
+
 def _popen(
     argv: Sequence[str], failure: type[ToolFailedError], *, env: Mapping[str, str] | None, **how: Any
 ) -> subprocess.Popen[bytes]:
@@ -251,9 +328,7 @@ def _popen(
     except OSError as error:
         # subprocess names the directory in the error if the directory is the reason.
         place = f" in {how['cwd']}" if how["cwd"] is not None and error.filename == how["cwd"] else ""
-        if isinstance(error, FileNotFoundError) and not place:
-            raise ToolMissingError(f"'{argv[0]}' is not installed", hint="fslab doctor") from error
-        raise failure(f"cannot be run{place}: {error.strerror}", where=shell_line(argv)) from error
+        raise _cannot_start(error, argv, failure, place) from error
     except ValueError as error:  # an argument contains a NUL character
         raise failure(f"cannot be run: {error}", where=shell_line(argv)) from error
 
@@ -277,6 +352,6 @@ def _wait(
             _, status, resources = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
     return Usage(
-        user_s=resources.ru_utime, system_s=resources.ru_stime, max_rss_bytes=resources.ru_maxrss * 1024,
+        user_s=resources.ru_utime, system_s=resources.ru_stime, max_rss_bytes=None,
         voluntary_switches=resources.ru_nvcsw, involuntary_switches=resources.ru_nivcsw,
     )  # fmt: skip

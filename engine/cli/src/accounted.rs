@@ -1,0 +1,92 @@
+//! `fslab-accounted FD USER PROGRAM …`: run a program as the child of this small process, and write what it used to
+//! the descriptor FD. For fslab only, which is not small: `ru_maxrss` of a process includes the memory of the process
+//! that it was forked from (exec keeps the maximum: `setmax_mm_hiwater_rss` in Linux's fs/exec.c).
+//!
+//! One line is written: `STATUS DURATION_NS USER_US SYSTEM_US MAXRSS_KIB VOLUNTARY INVOLUNTARY`, with the status of
+//! wait(2), or `errno NUMBER` if the program cannot be started. USER is `UID:GID,GID,…` with the user's own group first,
+//! or `-`: the user stays.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::fd::{FromRawFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+extern "C" fn ignore(_signal: libc::c_int) {}
+
+fn main() -> ExitCode {
+    match accounted(std::env::args_os().skip(1)) {
+        Some(true) => ExitCode::SUCCESS,
+        Some(false) => ExitCode::FAILURE,
+        None => ExitCode::from(2),
+    }
+}
+
+/// Run the program of a command line. Return whether its report could be written; None if the line is not valid.
+fn accounted(mut arguments: impl Iterator<Item = OsString>) -> Option<bool> {
+    let report: RawFd = arguments.next()?.to_str()?.parse().ok()?;
+    let user = arguments.next()?.to_str()?.to_owned();
+    let mut command = Command::new(arguments.next()?);
+    command.args(arguments);
+    if user != "-" {
+        become_user(&mut command, &user)?;
+    }
+    stay_until_the_end(report);
+    let line = match run(&mut command) {
+        Ok(line) => line,
+        Err(error) => format!("errno {}", error.raw_os_error().unwrap_or(libc::EINVAL)),
+    };
+    // SAFETY: fslab made the descriptor for this process, and nothing else here uses it.
+    let mut file = unsafe { std::fs::File::from_raw_fd(report) };
+    Some(file.write_all(line.as_bytes()).is_ok())
+}
+
+/// Let the program run as another user, with all groups. `CommandExt::uid` would drop the supplementary groups.
+fn become_user(command: &mut Command, user: &str) -> Option<()> {
+    let (uid, groups) = user.split_once(':')?;
+    let uid: libc::uid_t = uid.parse().ok()?;
+    let groups: Vec<libc::gid_t> = groups.split(',').map(|each| each.parse().ok()).collect::<Option<_>>()?;
+    let own = *groups.first()?;
+    let change = move || {
+        // SAFETY: the three are async-signal-safe, and the list is valid for the call.
+        let failed = unsafe {
+            libc::setgroups(groups.len(), groups.as_ptr()) != 0 || libc::setgid(own) != 0 || libc::setuid(uid) != 0
+        };
+        if failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+    };
+    // SAFETY: between fork and exec, the closure only makes these three system calls.
+    unsafe { command.pre_exec(change) };
+    Some(())
+}
+
+/// Do not end before the program does when its process group gets a signal, and hide the report from the program.
+/// Handlers, not `SIG_IGN`: exec resets them, so that the program starts with the defaults.
+fn stay_until_the_end(report: RawFd) {
+    for signal in [libc::SIGTERM, libc::SIGINT, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: the handler does nothing, which is async-signal-safe.
+        unsafe { libc::signal(signal, ignore as extern "C" fn(libc::c_int) as libc::sighandler_t) };
+    }
+    // SAFETY: fcntl(2) accesses no memory.
+    unsafe { libc::fcntl(report, libc::F_SETFD, libc::FD_CLOEXEC) };
+}
+
+fn run(command: &mut Command) -> std::io::Result<String> {
+    let start = Instant::now();
+    let pid = libc::pid_t::try_from(command.spawn()?.id()).map_err(std::io::Error::other)?;
+    let mut status = 0;
+    // SAFETY: an all-zero rusage is valid.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: both pointers are valid for the call.
+    while unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } < 0 {
+        let error = std::io::Error::last_os_error();
+        if error.kind() != std::io::ErrorKind::Interrupted {
+            return Err(error);
+        }
+    }
+    let duration_ns = start.elapsed().as_nanos();
+    let us = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
+    let (user, system) = (us(usage.ru_utime), us(usage.ru_stime));
+    let switches = format!("{} {}", usage.ru_nvcsw, usage.ru_nivcsw);
+    Ok(format!("{status} {duration_ns} {user} {system} {} {switches}", usage.ru_maxrss))
+}
