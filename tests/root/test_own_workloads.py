@@ -73,6 +73,27 @@ def test_a_file_of_a_command_is_its_stored_text(workspace: Workspace) -> None:
     assert known(found)["seed"] == 7
 
 
+def test_a_server_that_refuses_root_runs_as_the_user_of_the_study(workspace: Workspace) -> None:
+    """PostgreSQL's server: its data, its socket and its clients below directories that only root may enter."""
+    script = (
+        "ulimit -n; id -un; echo $HOME; "
+        "pg_ctl -D $1/data -w -l $1/log -o \"-k $1 -c listen_addresses=''\" start >/dev/null && "
+        "pgbench -h $1 -i -q postgres && pgbench -h $1 -T 1 postgres; pg_ctl -D $1/data stop"
+    )
+    found = run(workspace, "command", {
+        "user": "postgres",
+        "limits.nofile": 1000,
+        "file": "s.sh",
+        "file_text": script,
+        "prepare": "initdb -D {directory}/data --no-sync",
+        "run": "sh {file} {directory}",
+        "metrics.tps.pattern": r"tps = ([0-9.]+) \(without",
+    })  # fmt: skip
+    assert found.error is None, found.raw
+    assert known(found)["tps"] > 0
+    assert found.raw["stdout"].splitlines()[:3] == ["1000", "postgres", "/var/lib/postgresql"]
+
+
 def test_a_command_that_fails_fails_its_trial(workspace: Workspace) -> None:
     found = run(workspace, "command", {"run": "sh -c 'echo why >&2; exit 3'"})
     assert found.status is Status.FAILED

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from fslab import workloads
 from fslab.api import agreement
+from fslab.cell import WorkloadSpec
 from fslab.cli import consent
 from fslab.errors import NoSpaceError, StudyError, ToolOutputError, UsageError
 from fslab.plan.expand import expand
@@ -70,7 +72,7 @@ def test_metrics_are_read_from_what_it_prints() -> None:
     parameters = parsed(**raw)
     declared = {metric.name: (metric.unit, metric.better) for metric in COMMAND.metrics(parameters)}
     assert declared == {
-        "time": (Unit.SECONDS, Direction.LOWER),
+        "time": (Unit.SECONDS, Direction.NEITHER),
         "rate": (Unit.BYTES_PER_SECOND, Direction.HIGHER),
         "wait": (Unit.SECONDS, Direction.LOWER),
     }
@@ -82,10 +84,32 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         COMMAND.read(parameters, ToolOutput(stdout="", stderr="cp: No space left on device", duration_s=1))
 
 
+def test_the_time_ranks_only_where_it_is_the_answer() -> None:
+    """pgbench -T 10 takes ten seconds on any stack."""
+    declared = {"metrics.tps.pattern": "tps = ([0-9.]+)"}
+    assert COMMAND.headline(parsed(run="x")) == ("time",)
+    assert COMMAND.metrics(parsed(run="x"))[0].better is Direction.LOWER
+    assert COMMAND.headline(parsed(run="x", **declared)) == ("tps",)
+    asked = parsed(run="x", rank_time=True, **declared)
+    assert COMMAND.headline(asked) == ("tps", "time")
+    assert COMMAND.metrics(asked)[1].better is Direction.LOWER
+
+
+def test_a_plan_and_the_question_show_the_user_and_the_limits() -> None:
+    raw = written("run: initdb, user: postgres, limits: {nofile: 65536, memlock: unlimited}")
+    spec = WorkloadSpec(name="w", tool="command", parameters=raw)
+    (argv,) = workloads.parsed(spec).own_commands(JOB)
+    limits = ("prlimit", "--nofile=65536", "--memlock=unlimited", "--")
+    assert argv == (*limits, "runuser", "-u", "postgres", "--", "initdb")
+
+
 @pytest.mark.parametrize(
     ("raw", "what"),
     [
         ({}, "Field required"),
+        ({"run": "x", "user": "a b"}, "is the name of a user"),
+        ({"run": "x", "limits.files": 3}, "unknown limit 'files'"),
+        ({"run": "x", "limits.nofile": "many"}, "not a number, 'unlimited' or SOFT:HARD"),
         ({"run": "a 'b"}, "quote is not closed"),
         ({"run": "a\nb"}, "must be one command"),
         ({"run": ""}, "must be one command"),

@@ -1,15 +1,13 @@
-//! `fslab-accounted FD USER PROGRAM …`: run a program as the child of this small process, and write what it used to
+//! `fslab-accounted FD PROGRAM …`: run a program as the child of this small process, and write what it used to
 //! the descriptor FD. For fslab only, which is not small: `ru_maxrss` of a process includes the memory of the process
 //! that it was forked from (exec keeps the maximum: `setmax_mm_hiwater_rss` in Linux's fs/exec.c).
 //!
 //! One line is written: `STATUS DURATION_NS USER_US SYSTEM_US MAXRSS_KIB VOLUNTARY INVOLUNTARY`, with the status of
-//! wait(2), or `errno NUMBER` if the program cannot be started. USER is `UID:GID,GID,…` with the user's own group first,
-//! or `-`: the user stays.
+//! wait(2), or `errno NUMBER` if the program cannot be started.
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::os::fd::{FromRawFd, RawFd};
-use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
@@ -26,12 +24,8 @@ fn main() -> ExitCode {
 /// Run the program of a command line. Return whether its report could be written; None if the line is not valid.
 fn accounted(mut arguments: impl Iterator<Item = OsString>) -> Option<bool> {
     let report: RawFd = arguments.next()?.to_str()?.parse().ok()?;
-    let user = arguments.next()?.to_str()?.to_owned();
     let mut command = Command::new(arguments.next()?);
     command.args(arguments);
-    if user != "-" {
-        become_user(&mut command, &user)?;
-    }
     stay_until_the_end(report);
     let line = match run(&mut command) {
         Ok(line) => line,
@@ -40,24 +34,6 @@ fn accounted(mut arguments: impl Iterator<Item = OsString>) -> Option<bool> {
     // SAFETY: fslab made the descriptor for this process, and nothing else here uses it.
     let mut file = unsafe { std::fs::File::from_raw_fd(report) };
     Some(file.write_all(line.as_bytes()).is_ok())
-}
-
-/// Let the program run as another user, with all groups. `CommandExt::uid` would drop the supplementary groups.
-fn become_user(command: &mut Command, user: &str) -> Option<()> {
-    let (uid, groups) = user.split_once(':')?;
-    let uid: libc::uid_t = uid.parse().ok()?;
-    let groups: Vec<libc::gid_t> = groups.split(',').map(|each| each.parse().ok()).collect::<Option<_>>()?;
-    let own = *groups.first()?;
-    let change = move || {
-        // SAFETY: the three are async-signal-safe, and the list is valid for the call.
-        let failed = unsafe {
-            libc::setgroups(groups.len(), groups.as_ptr()) != 0 || libc::setgid(own) != 0 || libc::setuid(uid) != 0
-        };
-        if failed { Err(std::io::Error::last_os_error()) } else { Ok(()) }
-    };
-    // SAFETY: between fork and exec, the closure only makes these three system calls.
-    unsafe { command.pre_exec(change) };
-    Some(())
 }
 
 /// Do not end before the program does when its process group gets a signal, and hide the report from the program.

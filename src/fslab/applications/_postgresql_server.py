@@ -15,14 +15,12 @@ from pathlib import Path
 
 from fslab.applications import Settings
 from fslab.errors import FslabError, ToolFailedError, ToolMissingError, ToolTimeoutError
-from fslab.system import proc
+from fslab.system import proc, users
 from fslab.system.tools import Tool, require
 
 LIMIT_S = 60.0
-NOBODY = 65534
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
-_SETPRIV = Tool(program="setpriv", package="util-linux")
 # Shared memory in the cluster's own directory: what /dev/shm has would outlive a server that is killed. No program and
 # no library that the cluster's own files name: recordings can come from other machines.
 _OWN = {
@@ -42,7 +40,7 @@ class DamagedError(ToolFailedError):
 def initialise(directory: Path) -> None:
     """Create a cluster with checksums."""
     if os.geteuid() == 0:
-        os.chown(directory, NOBODY, NOBODY)
+        os.chown(directory, users.NOBODY, users.NOBODY)
     words = (
         "--auth=trust",
         "--encoding=UTF8",
@@ -108,16 +106,8 @@ def _beside(program: str) -> str:
 
 
 def _unprivileged(*argv: str) -> list[str]:
-    """Return a command that runs as the user nobody if fslab runs as root, because PostgreSQL refuses to run as root.
-
-    It keeps the right to pass through root's directories (CAP_DAC_READ_SEARCH), and gets no others.
-    """
-    if os.geteuid() != 0:
-        return list(argv)
-    rights = ("--bounding-set=-all,+dac_read_search", "--inh-caps=-all,+dac_read_search")
-    more = ("--ambient-caps=-all,+dac_read_search", "--no-new-privs")
-    identity = (f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
-    return [require(_SETPRIV), *identity, *rights, *more, "--", *argv]
+    """Return a command that runs as the user nobody if fslab runs as root: PostgreSQL refuses to run as root."""
+    return list(argv) if os.geteuid() != 0 else users.unprivileged(argv)
 
 
 def _failure(said: str, child: proc.Child, directory: Path) -> FslabError:

@@ -33,10 +33,10 @@ from fslab.machine import tuning
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, Value
 from fslab.storage import Workspace, stack, tool_scratch
-from fslab.system import proc, tools, trees, untrusted_files
+from fslab.system import proc, tools, trees, untrusted_files, users
 from fslab.system.signals import Teardown
 from fslab.validity.trial import judge
-from fslab.workloads import Commands, Job, Reading
+from fslab.workloads import Commands, Job, Reading, RunsAs
 
 ABORT = (UnsafeError, BusyError, NeedsRootError)
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -123,11 +123,13 @@ class _Trial:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Ready:
-    """What a run needs. ``reports``: a descriptor of the directory where the tool writes its report files."""
+    """What a run needs. ``reports``: a descriptor of the directory where the tool writes its report files. ``command``:
+    turns a command line of the workload into the one that is run."""
 
     workload: workloads.ParsedWorkload[Any]
     up: stack.Stack
     commands: Commands
+    command: Callable[[tuple[str, ...]], list[str]]
     reports: int
     memory: page_cache.RunMemory
 
@@ -152,20 +154,38 @@ def _set_up(trial: _Trial) -> _Ready:
     cold = cell.cache is Cache.COLD
     job = Job(directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced)
     commands = workload.commands(job)
-    _prepare_files(trial, up, commands, scratch)
+    command = _owned(up.work, workload.runs_as())
+    _prepare_files(trial, up, commands, scratch, command)
     _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = trial.keeper(files=True)
     state.caches_dropped = page_cache.prepare(cell.cache, up, workload.tools(), keep)
-    return _Ready(workload=workload, up=up, commands=commands, reports=reports, memory=memory)
+    return _Ready(
+        workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory
+    )
 
 
-def _prepare_files(trial: _Trial, up: stack.Stack, commands: Commands, scratch: Path) -> None:
+def _owned(directory: Path, runs_as: RunsAs) -> Callable[[tuple[str, ...]], list[str]]:
+    """Give the workload's directory to the user that its commands run as. Return what makes them run so."""
+    limits = [tools.require(users.PRLIMIT), *runs_as.limits] if runs_as.limits else []
+    if runs_as.user is None:
+        return lambda argv: [*limits, *argv]
+    user = users.account(runs_as.user)
+    os.chown(directory, user.pw_uid, user.pw_gid)
+    return lambda argv: [*limits, *users.as_account(user, argv)]
+
+
+def _prepare_files(
+    trial: _Trial, up: stack.Stack, commands: Commands, scratch: Path,
+    command: Callable[[tuple[str, ...]], list[str]],
+) -> None:  # fmt: skip
     _write_inputs(commands.inputs, scratch)
     if trial.prepared is not None and trial.prepared.has_files:
         _write_inputs(trial.prepared.reports, scratch)
         return
     for argv in commands.prepare:
-        trial.workspace.run("prepare", argv, cwd=up.work, timeout_s=trial.cell.time_limit_s, watch=up.look)
+        trial.workspace.run(
+            "prepare", command(argv), cwd=up.work, timeout_s=trial.cell.time_limit_s, watch=up.look
+        )
 
 
 def _measure(trial: _Trial, ready: _Ready) -> None:
@@ -180,7 +200,13 @@ def _measure(trial: _Trial, ready: _Ready) -> None:
     limit_s, look = cell.time_limit_s, up.look
     workspace.tell_host(run_speed.TOOL_BEGINS)
     done = workspace.run(
-        "run", commands.run, cwd=up.work, timeout_s=limit_s, check=False, watch=look, accounted=True
+        "run",
+        ready.command(commands.run),
+        cwd=up.work,
+        timeout_s=limit_s,
+        check=False,
+        watch=look,
+        accounted=True,
     )
     workspace.tell_host(run_speed.TOOL_ENDS)
     watch.snapshot(SnapshotMoment.END)
@@ -208,7 +234,7 @@ def _measure(trial: _Trial, ready: _Ready) -> None:
         if remount:
             up.mount()
         for argv in commands.cleanup:
-            workspace.run("cleanup", argv, cwd=up.work, timeout_s=cell.time_limit_s)
+            workspace.run("cleanup", ready.command(argv), cwd=up.work, timeout_s=cell.time_limit_s)
 
 
 def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:

@@ -1,5 +1,6 @@
 """Whether a cell can be measured: its workload's needs, its file system's declared limits, and its stack here."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from fslab.cell import Cell, MachineSpec, StackSpec
@@ -9,6 +10,7 @@ from fslab.machine.kinds import Need
 from fslab.storage import Workspace
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.system import users
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -32,12 +34,25 @@ def check_cell(cell: Cell) -> None:
 def _unfit(cell: Cell) -> UnsupportedError | None:
     why = why_not(cell)
     if why is None:
-        return None
+        return _user_missing(cell)
     return UnsupportedError(
         f"not possible: {why}",
         where=f"{cell.workload.name} on {cell.stack.name}",
         hint="remove this file system from the study, or this workload from its 'workloads'",
     )
+
+
+def _user_missing(cell: Cell) -> UnsupportedError | None:
+    name = parsed(cell.workload).runs_as().user
+    if name is None:
+        return None
+    try:
+        users.account(name)
+    except UnsupportedError as error:
+        return error
+    if cell.stack.machine.type == "host" and os.geteuid() != 0:
+        return UnsupportedError(f"only root can run commands as user '{name}'", hint="run it with sudo")
+    return None
 
 
 Reasons = Mapping[str, FslabError]

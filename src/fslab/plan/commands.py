@@ -80,9 +80,10 @@ def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
 def _workload(cell: Cell, paths: Paths, directory: Path, seed: int) -> tuple[PlannedCommand, ...]:
     scratch = tool_scratch(paths.runtime)
     job = Job(directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD)
-    commands = parsed(cell.workload).commands(job)
+    workload = parsed(cell.workload)
+    commands, shown = workload.commands(job), workload.runs_as().shown
     return (
-        *(PlannedCommand(stage=Stage.PREPARE, argv=argv) for argv in commands.prepare),
-        PlannedCommand(stage=Stage.RUN, argv=commands.run),
-        *(PlannedCommand(stage=Stage.CLEANUP, argv=argv) for argv in commands.cleanup),
+        *(PlannedCommand(stage=Stage.PREPARE, argv=shown(argv)) for argv in commands.prepare),
+        PlannedCommand(stage=Stage.RUN, argv=shown(commands.run)),
+        *(PlannedCommand(stage=Stage.CLEANUP, argv=shown(argv)) for argv in commands.cleanup),
     )

@@ -51,20 +51,6 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class User:
-    """A user that a process runs as. ``groups``: the ids of all groups, the user's own first."""
-
-    name: str
-    uid: int
-    groups: tuple[int, ...]
-    home: str
-
-    def environment(self) -> dict[str, str]:
-        """Return what login(1) sets."""
-        return {"HOME": self.home, "USER": self.name, "LOGNAME": self.name}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Completed:
     """A process that has ended. ``returncode`` is negative for a signal, as in subprocess."""
 
@@ -98,7 +84,6 @@ def run(
     failure: type[ToolFailedError] = ToolFailedError,
     watch: Callable[[], None] | None = None,
     accounted: bool = False,
-    user: User | None = None,
 ) -> Completed:
     """Run a command to its end and return its output, its duration and its resource usage.
 
@@ -106,7 +91,7 @@ def run(
     disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ``failure`` if it cannot
     be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
     it. ``watch`` is called every ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
-    ``accounted``: measure the memory and the duration of the command alone. ``user``: it runs as this user.
+    ``accounted``: measure the memory and the duration of the command alone.
     """
     line = shell_line(argv)
     log.info("+ %s", line)
@@ -127,11 +112,9 @@ def run(
                 "env": env,
             }
             if accounted and (own := shutil.which(ACCOUNTED, path=environment()["PATH"])):
-                child = _popen(
-                    [own, str(report), _user_text(user), *argv], failure, pass_fds=(report,), **how
-                )
+                child = _popen([own, str(report), *argv], failure, pass_fds=(report,), **how)
             else:
-                child = _popen(argv, failure, **how, **_user_arguments(user))
+                child = _popen(argv, failure, **how)
         usage = _wait(child, timeout_s, line, (out, err), watch)
         duration_s = time.monotonic() - started
         _check_length((out, err), line)
@@ -300,14 +283,6 @@ def _of_program(done: Completed, report: str, failure: type[ToolFailedError]) ->
     return replace(
         done, returncode=os.waitstatus_to_exitcode(status), duration_s=duration_ns / 1e9, usage=usage
     )
-
-
-def _user_text(user: User | None) -> str:
-    return f"{user.uid}:{','.join(map(str, user.groups))}" if user else "-"
-
-
-def _user_arguments(user: User | None) -> dict[str, Any]:
-    return {"user": user.uid, "group": user.groups[0], "extra_groups": user.groups} if user else {}
 
 
 def _cannot_start(

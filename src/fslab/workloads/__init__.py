@@ -26,6 +26,7 @@ from fslab.system.tools import Tool
 from fslab.workloads._run import Commands as Commands
 from fslab.workloads._run import Job as Job
 from fslab.workloads._run import Reading as Reading
+from fslab.workloads._run import RunsAs as RunsAs
 from fslab.workloads._run import ToolOutput as ToolOutput
 from fslab.workloads._traits import Switchable as Switchable
 from fslab.workloads._traits import Traits as Traits
@@ -138,6 +139,10 @@ class Workload(ABC, Generic[P]):
         """Return the command lines that the study defines. They run with all rights of fslab's user."""
         return ()
 
+    def runs_as(self, parameters: P) -> RunsAs:  # noqa: ARG002
+        """Return the user and the resource limits of all commands, if the study sets them. Pure."""
+        return RunsAs()
+
     def traits(self, parameters: P) -> Traits:  # noqa: ARG002
         """Return what the workload does, as far as the parameters determine it. Pure."""
         return Traits()
@@ -207,7 +212,12 @@ class ParsedWorkload(Generic[P]):
         return self.tool.commands(self.parameters, job)
 
     def own_commands(self, job: Job) -> tuple[tuple[str, ...], ...]:
-        return self.tool.own_commands(self.parameters, job)
+        """Return the study's own command lines, as root would type them."""
+        shown = self.runs_as().shown
+        return tuple(shown(argv) for argv in self.tool.own_commands(self.parameters, job))
+
+    def runs_as(self) -> RunsAs:
+        return self.tool.runs_as(self.parameters)
 
     def read(self, output: ToolOutput) -> Reading:
         """Parse the tool's output. ToolOutputError if that fails, NoSpaceError if stderr shows that reason."""

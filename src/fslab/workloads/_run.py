@@ -25,6 +25,20 @@ class Job:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class RunsAs:
+    """The user that all commands of a workload run as (None: fslab's own), who owns ``Job.directory`` then, and options
+    of prlimit(1) for resource limits."""
+
+    user: str | None = None
+    limits: tuple[str, ...] = ()
+
+    def shown(self, argv: tuple[str, ...]) -> tuple[str, ...]:
+        """Return a command that has the same effect in a shell of root's."""
+        user = ("runuser", "-u", self.user, "--") if self.user else ()
+        return (*(("prlimit", *self.limits, "--") if self.limits else ()), *user, *argv)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Commands:
     """The commands to run: ``prepare`` outside the measured time, ``run`` measured, ``cleanup`` afterwards.
 

@@ -30,6 +30,7 @@ from fslab.workloads import (
     Parameters,
     ParsedWorkload,
     Reading,
+    RunsAs,
     ToolOutput,
     Workload,
     parsed,
@@ -214,7 +215,10 @@ def _mistakes(keys: Mapping[str, Scalar], runtime: str | None) -> Iterator[InitE
             yield _mistake((f"parts.{name}.tool",), f"unknown tool '{tool}': {nearest(tool, known)}")
             continue
         try:
-            parsed(WorkloadSpec(name="part", tool=tool, parameters=raw))
+            part = parsed(WorkloadSpec(name="part", tool=tool, parameters=raw))
+            if part.runs_as() != RunsAs():
+                why = f"part '{name}': 'user' and 'limits' are not supported in a part"
+                yield _mistake((f"parts.{name}.tool",), why)
         except ValidationError as error:
             for found in error.errors():
                 key = ".".join(str(step) for step in found["loc"])

@@ -1,0 +1,189 @@
+"""The parameters of the workload ``command``: command lines, the metrics that are read from their output, the user and
+the resource limits that they run with. Pure."""
+
+import re
+from math import isfinite
+from typing import Any, ClassVar, Self
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from fslab.cell import Scalar, as_written
+from fslab.errors import nearest
+from fslab.record import Metric
+from fslab.units import Direction, Size, Unit, parse_duration
+from fslab.workloads import Parameters
+from fslab.workloads._command_lines import split
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_METRIC_KEYS = frozenset({"pattern", "unit", "better", "factor"})
+_LIMITS = frozenset(
+    {"as", "core", "cpu", "data", "fsize", "memlock", "nofile", "nproc", "rtprio", "stack"}
+)  # prlimit(1)
+_LIMIT = re.compile(r"(unlimited|\d+)(:(unlimited|\d+))?")
+_USER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}")
+
+
+class CommandParameters(Parameters):
+    """A command is a list of words, or a text that is split into words as a shell would. No shell runs it; to use one,
+    write `sh -c '…'`. `prepare` and `cleanup` may hold several commands, one on each line or as a list of lists. Each
+    command runs in an empty directory on the file system under test. Every process that a command starts must end
+    before the command ends. In each word, `{directory}` stands for that directory, `{file}` for the copy of `file`,
+    and `{seed}` for a number that differs from block to block.
+
+    The commands run with the rights of the user who runs fslab, usually root, and without any restriction; with `user`
+    as that user, for servers that refuse to run as root: the directory belongs to the user, `HOME`, `USER` and
+    `LOGNAME` are set, and the user can read all files. `limits` sets resource limits by their names in prlimit(1):
+    `limits: {nofile: 65536, memlock: unlimited}`. `fslab plan` shows the commands. `fslab run` asks for confirmation on
+    a terminal; without a terminal it requires `--allow-commands`.
+
+    `metrics` says how figures are read from the output:
+    `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher, factor: 1000}}`. `pattern` is a regular
+    expression with one group, the number. Its last match in stdout is used; if stdout has none, its last match in
+    stderr. The number times `factor` (default: 1) is the figure in `unit` (B/s, IOPS, files/s, ops/s, ns, s, B, %,
+    count (default), ratio). `better` is `higher` (default), `lower` or `neither`. The stacks are ranked by these
+    metrics, and by the time of the command only if there are none, or with `rank_time`: a command that runs for a fixed
+    time always takes that long.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
+    file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+    command_keys: ClassVar[frozenset[str]] = frozenset({"prepare", "run", "cleanup"})
+    nested_keys: ClassVar[frozenset[str]] = frozenset({"metrics", "limits"})
+
+    run: str = Field(description="the command that is timed")
+    prepare: str = Field("", description="commands that run before it, not timed")
+    cleanup: str = Field(
+        "", description="commands that run after it, not timed, if the file system is used for another trial"
+    )
+    file: str | None = Field(
+        None,
+        description="a text file, relative to the study, such as a script; its text is stored with the results",
+    )
+    file_text: str | None = None
+    user: str | None = Field(
+        None, description="the user of this machine that all commands run as; only root can do this"
+    )
+    rank_time: bool = Field(
+        False, description="rank the stacks by the time of the command too, although there are metrics"
+    )
+    sync: bool = Field(False, description="run `sync -f` after it, in the measured time")
+    space: Size = Field("1g", description="space that it needs on the file system")
+    takes: str = Field("10s", description="estimated duration of prepare and run, for the plan")
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """The resource limits as options of prlimit(1)."""
+        found = {key.removeprefix("limits."): value for key, value in (self.model_extra or {}).items()}
+        return tuple(f"--{name}={value}" for name, value in found.items() if "." not in name)
+
+    @property
+    def declared(self) -> tuple[Metric, ...]:
+        return tuple(
+            Metric(
+                name=name,
+                unit=Unit(str(self._of(name, "unit") or "count")),
+                better=Direction(str(self._of(name, "better") or "higher")),
+            )
+            for name in self._names()
+        )
+
+    def pattern(self, name: str) -> re.Pattern[str]:
+        return re.compile(str(self._of(name, "pattern")), re.MULTILINE)
+
+    def factor(self, name: str) -> float:
+        factor = self._of(name, "factor")
+        return float(1 if factor is None else factor)
+
+    def _of(self, name: str, key: str) -> Scalar | None:
+        return (self.model_extra or {}).get(f"metrics.{name}.{key}")
+
+    def _mistake(self, name: str) -> str | None:
+        for key, known in (("unit", Unit), ("better", Direction)):
+            value = self._of(name, key)
+            if value and value not in list(known):
+                return f"unknown {key} '{value}': {nearest(str(value), known)}"
+        if not self._is_number(name):
+            return f"'factor' is '{as_written(self._of(name, 'factor'))}', not a number"
+        try:
+            self.pattern(name)
+        except re.error as error:
+            return f"'pattern' is not a regular expression: {error}"
+        return None
+
+    def _is_number(self, name: str) -> bool:
+        """Return whether the factor is a finite number."""
+        try:
+            return isfinite(self.factor(name)) and not isinstance(self._of(name, "factor"), bool)
+        except (ValueError, OverflowError):
+            return False
+
+    def _names(self) -> tuple[str, ...]:
+        keys = (key.split(".") for key in self.model_extra or {})
+        return tuple(dict.fromkeys(parts[1] for parts in keys if parts[0] == "metrics"))
+
+    @field_validator("run", "prepare", "cleanup")
+    @classmethod
+    def _splits(cls, value: str) -> str:
+        split(value)
+        return value
+
+    @field_validator("user")
+    @classmethod
+    def _named(cls, value: str | None) -> str | None:
+        if value is not None and not _USER.fullmatch(value):
+            raise ValueError("'user' is the name of a user of this machine, such as postgres")
+        return value
+
+    @field_validator("takes")
+    @classmethod
+    def _some_time(cls, value: str) -> str:
+        parse_duration(value)
+        return value
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, data: Any) -> Any:
+        for key in data:
+            parts = str(key).split(".")
+            if key in cls.model_fields:
+                continue
+            if parts[0] == "limits":
+                _check_limit(parts[1:], data[key])
+                continue
+            if parts[0] != "metrics":
+                raise ValueError(
+                    f"unknown key '{key}'; known: {', '.join(cls.model_fields)}, limits, metrics"
+                )
+            if len(parts) != 3 or parts[2] not in _METRIC_KEYS or not _NAME.fullmatch(parts[1]):
+                raise ValueError(
+                    f"'{key}' is not metrics.NAME.KEY; NAME: small letters, digits and _; "
+                    f"KEY: {', '.join(sorted(_METRIC_KEYS))}"
+                )
+        return data
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if len(split(self.run)) != 1:
+            raise ValueError("'run' must be one command; for several, write sh -c '…'")
+        if ("{file}" in self.run + self.prepare + self.cleanup) != (self.file is not None):
+            raise ValueError("'file' needs {file} in a command, and {file} needs 'file'")
+        for name in self._names():
+            if name == "time":
+                raise ValueError(
+                    "the metric 'time' exists already, as the time of the command: choose another name"
+                )
+            if mistake := self._mistake(name):
+                raise ValueError(f"metric '{name}': {mistake}")
+            groups = self.pattern(name).groups if self._of(name, "pattern") is not None else None
+            if groups != 1:
+                raise ValueError(f"metric '{name}' needs a 'pattern' with one group for the number")
+        return self
+
+
+def _check_limit(parts: list[str], value: object) -> None:
+    name = ".".join(parts)
+    if name not in _LIMITS:
+        raise ValueError(f"unknown limit '{name}': {nearest(name, _LIMITS)}")
+    if not _LIMIT.fullmatch(str(value)):
+        raise ValueError(f"limits.{name} is '{as_written(value)}', not a number, 'unlimited' or SOFT:HARD")
