@@ -1,6 +1,7 @@
 //! The contents of the disk: pages of 4 KiB, allocated at their first write, shared among threads.
 //!
-//! Memory use is close to what was written: a page costs 4 KiB, 4 B in a table of 16 pages, and a share of that table's
+//! A page of zeros is a hole, and takes no memory: a file system below a layout that cannot pass on a command to write
+//! zeros (md) writes them as data, in gigabytes. Memory use is close to what was written otherwise: a page costs 4 KiB, 4 B in a table of 16 pages, and a share of that table's
 //! entry. The worst case is one page in each table: 4 % more.
 
 use std::collections::HashMap;
@@ -145,6 +146,12 @@ impl Memory {
     }
 }
 
+/// Return whether all bytes are zero. At most one page.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    static ZEROS: [u8; PAGE] = [0; PAGE];
+    bytes == &ZEROS[..bytes.len()] // as memcmp(3): compared by the longest words of the CPU
+}
+
 /// Split a range by page: page, offset in the page, range in the buffer.
 fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
     let mut done = 0;
@@ -176,13 +183,21 @@ impl Store for Memory {
     fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full> {
         for (page, inner, part) in pieces(offset, data.len()) {
             let mut shard = self.writing(page);
-            let slot = if let Some(slot) = shard.slot(page) {
-                slot
-            } else {
-                self.reserve()?;
-                shard.make(page)
+            let bytes = &data[part];
+            let slot = match shard.slot(page) {
+                None if is_zero(bytes) => continue,
+                Some(_) if bytes.len() == PAGE && is_zero(bytes) => {
+                    shard.drop_page(page);
+                    self.pages.fetch_sub(1, Ordering::Relaxed);
+                    continue;
+                }
+                Some(slot) => slot,
+                None => {
+                    self.reserve()?;
+                    shard.make(page)
+                }
             };
-            shard.page_mut(slot)[inner..inner + part.len()].copy_from_slice(&data[part]);
+            shard.page_mut(slot)[inner..inner + bytes.len()].copy_from_slice(bytes);
         }
         Ok(())
     }
@@ -265,6 +280,21 @@ mod tests {
         assert_eq!(store.occupied(), 4096);
         store.punch(SPAN_BYTES - 4096, 1 << 60).expect("memory");
         assert_eq!(store.occupied(), 0);
+    }
+
+    #[test]
+    fn zeros_take_no_memory() {
+        let store = Memory::new(2 * 4096);
+        store.write(512, &vec![0; 1 << 20]).expect("no memory is needed");
+        assert_eq!(store.occupied(), 0);
+        store.write(4096, &[7; 2 * 4096]).expect("room for two");
+        assert_eq!(store.write(0, &[1]), Err(Full));
+        store.write(4000, &[0; 4096 + 96 + 1]).expect("room");
+        assert_eq!(store.occupied(), 4096, "one page is all zeros again");
+        let mut buffer = [3; 3];
+        store.read(2 * 4096 - 1, &mut buffer).expect("memory");
+        assert_eq!(buffer, [0, 0, 7]);
+        store.write(0, &[1]).expect("room again");
     }
 
     #[test]

@@ -7,8 +7,9 @@ use std::io;
 use fslab_disk_model::drive::{Drive, Event, Op, Request};
 use fslab_disk_model::fault::Fate;
 use fslab_disk_model::log::{FAILED, FAULT, IGNORED, NO_DATA, Record};
+use fslab_disk_model::store::is_zero;
 use fslab_disk_model::volatile::Volatile;
-use fslab_disk_model::{Nanos, SECTOR};
+use fslab_disk_model::{Nanos, PAGE, SECTOR};
 use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 
@@ -146,8 +147,14 @@ impl Core {
         pending.error = match request.op {
             Op::Read => None,
             Op::Write => {
-                let saved =
-                    self.volatile.before_write(&*device.store, request.id, request.sector, request.sectors);
+                let (store, id) = (&*device.store, request.id);
+                let (sector, sectors) = (request.sector, request.sectors);
+                // Zeros over holes change nothing, unless a fault flips one of their bits.
+                let saved = if pending.fate.flip.is_none() && data.chunks(PAGE).all(is_zero) {
+                    self.volatile.before_zeros(store, id, sector, sectors)
+                } else {
+                    self.volatile.before_write(store, id, sector, sectors)
+                };
                 pending.data = self.recorder.as_mut().map_or(NO_DATA, |recorder| recorder.keep(data));
                 saved.err().map(|_| libc::EIO).or_else(|| device.put(pending.offset, &pending.fate, data))
             }
