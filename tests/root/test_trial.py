@@ -72,6 +72,26 @@ def test_provenance_has_the_exact_commands_in_order(workspace: Workspace) -> Non
     assert record.raw["fio.json"].startswith("{")
 
 
+@pytest.mark.parametrize(
+    ("filesystem", "options", "failure", "says"),
+    [
+        ("ext4", {"mount_options": "journal_async_commit,data=ordered"}, "mount",
+         "can't mount with journal_async_commit in data=ordered mode"),
+        ("xfs", {"mkfs_options": "-l size=2m"}, "mkfs", "log size 512 blocks too small, minimum size is"),
+    ],
+)  # fmt: skip
+def test_a_failed_mkfs_or_mount_says_why(
+    workspace: Workspace, filesystem: str, options: dict[str, str], failure: str, says: str
+) -> None:
+    record = run(workspace, cell(filesystem=filesystem, stack=options))
+    assert record.status_text == f"failed:{failure}"
+    assert record.error is not None
+    assert says in record.error
+    assert "dmesg" not in record.error
+    logged = record.provenance.observed["kernel_log"]
+    assert any(says in line for line in logged) == (failure == "mount"), logged
+
+
 def test_memory_is_held_between_buffered_runs_where_free_memory_goes_to_a_host(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

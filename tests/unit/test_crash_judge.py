@@ -14,6 +14,7 @@ from fslab.crash.judge import Judge
 from fslab.crash.positions import Positions
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
+from fslab.crash.trial import Tally
 from fslab.storage.filesystems import REGISTRY
 
 STATE = State(cut=1, fate="kept")
@@ -69,6 +70,9 @@ def test_only_what_comes_again_is_found(
     outcome = judge(tmp_path, Examiner(*each), builder).after(STATE)
     assert [finding.kind for finding in outcome.findings] == found
     assert (builder.made, outcome.unrepeated) == (len(each), unrepeated)
+    tally = Tally()
+    tally.add(outcome)
+    assert tally.damaged == bool(found), "damage that only one look finds is none"
     assert not list(tmp_path.iterdir())
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes import ProbeFinding, SnapshotMoment, Target, Work
 from fslab.probes.kernel_log import KernelLog
 from fslab.record import Severity, ValidityWarning
+from fslab.storage.filesystems import others_in_log
+from fslab.system import kernel_log
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import judge
@@ -31,25 +33,30 @@ def log(first: int, last: int) -> str:
     return "".join(f"{line}\n" for line in LOG.splitlines() if first <= number(line) <= last)
 
 
-def snapshot(path: Path, text: str, devices: tuple[str, ...] = ("loop0",)) -> Snapshot:
-    path.write_text(text)
-    return KernelLog().snapshot(Target(devices=devices, filesystem="ext4", directory=Path("/mnt/x")))
-
-
 @pytest.fixture(autouse=True)
 def own_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(KernelLog, "source", tmp_path / "kmsg")
+    monkeypatch.setattr(kernel_log, "KMSG", tmp_path / "kmsg")
 
 
 def found(
-    tmp_path: Path, before: str, after: str, devices: tuple[str, ...] = ("loop0",)
+    tmp_path: Path,
+    before: str,
+    after: str,
+    devices: tuple[str, ...] = ("loop0",),
+    *,
+    below: tuple[str, ...] = (),
+    others: tuple[str, ...] = (),
 ) -> tuple[ValidityWarning, ...]:
     """Return the warnings that the rules give for the lines logged between the snapshots."""
-    taken = {
-        SnapshotMoment.BEFORE: snapshot(tmp_path / "kmsg", before, devices),
-        SnapshotMoment.FLUSHED: snapshot(tmp_path / "kmsg", before + after, devices),
-    }
-    finding = REGISTRY.get("kernel-log").derive(taken, WORK)
+    probe, taken = KernelLog(), {}
+    target = Target(
+        devices=devices, filesystem="ext4", directory=Path("/mnt/x"), below=below, others_in_log=others
+    )
+    for moment, text in ((SnapshotMoment.BEFORE, before), (SnapshotMoment.FLUSHED, after)):
+        with (tmp_path / "kmsg").open("a") as file:
+            file.write(text)
+        taken[moment] = probe.snapshot(target)
+    finding = probe.derive(taken, WORK)
     return judge(TrialFacts(work=WorkFacts(), cold=True, texts=finding.texts, devices=devices))
 
 
@@ -102,17 +109,38 @@ def test_errors_that_name_no_file_system(tmp_path: Path, text: str) -> None:
     assert lines(warning) == [text]
 
 
-@pytest.mark.parametrize("devices", [("loop5",), ()])
-def test_another_loop_device_is_a_doubt_only(tmp_path: Path, devices: tuple[str, ...]) -> None:
-    """An error of a loop device that does not belong to the trial is a warning only. A trial on tmpfs has no device."""
-    (warning,) = found(tmp_path, log(1000, 1008), log(1009, 1009), devices)
-    assert warning.severity is Severity.DOUBT
+@pytest.mark.parametrize("devices", [("loop5",), ("loop00",), ("sda1", "dm-0"), ()])
+def test_errors_of_another_device_are_not_this_trial_s(tmp_path: Path, devices: tuple[str, ...]) -> None:
+    """A trial on tmpfs has no device."""
+    assert found(tmp_path, log(1000, 1008), log(1009, 1055), devices) == ()
 
 
-def test_a_disk_that_is_not_ours_may_lie_under_our_image(tmp_path: Path) -> None:
+def test_errors_of_another_file_system_that_had_the_device_are_not_this_trial_s(tmp_path: Path) -> None:
+    text = (
+        "3,1100,1,-;BTRFS error (device loop3): bdev /dev/loop3 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0\n"
+    )
+    own, others = others_in_log("btrfs"), others_in_log("xfs")
+    assert found(tmp_path, "", text, ("loop3",), others=others) == ()
+    assert len(found(tmp_path, "", text, ("loop3",), others=own)) == 1
+
+
+def test_an_error_of_the_disk_under_our_image_is_this_trial_s(tmp_path: Path) -> None:
     text = "3,1100,1,-;I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n"
-    (warning,) = found(tmp_path, log(1000, 1001), text)
+    (warning,) = found(tmp_path, log(1000, 1001), text, below=("sda1", "sda"))
     assert warning.severity is Severity.INVALID
+    assert found(tmp_path, log(1000, 1001), text, below=("sdb",)) == ()
+
+
+def test_a_command_s_reasons_are_the_kernel_s_errors_about_its_devices() -> None:
+    records = (
+        b"6,1,1,-;loop4: detected capacity change from 0 to 1048576\n"
+        b"3,2,1,-;ext4: Unknown parameter 'noacl'\n3,3,1,-;EXT4-fs (loop3): no journal found\n"
+        b"3,4,1,-;EXT4-fs (loop4): Filesystem with casefold feature cannot be mounted without CONFIG_UNICODE\n"
+    )
+    assert kernel_log.reasons(kernel_log.parse(records), ["mount", "-o", "noacl", "/dev/loop4", "/mnt"]) == [
+        "ext4: Unknown parameter 'noacl'",
+        "EXT4-fs (loop4): Filesystem with casefold feature cannot be mounted without CONFIG_UNICODE",
+    ]
 
 
 def test_warnings_and_errors_are_told_apart(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from fslab.machine import facts
 from fslab.storage import guard
 from fslab.store.database import translated
 from fslab.system import loops, mounts, proc, signals, sysfs, tools
+from fslab.system.said import said
 
 # Recorded on Linux 6.18: the root file system, tmpfs at a path with a space and a backslash, btrfs on a loop device.
 MOUNTINFO = r"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -116,6 +117,28 @@ def test_a_failed_command_says_how_it_ended_what_it_said_and_how_to_paste_it() -
     assert "signal 9" in str(proc.failed(finished(-9)))
     assert isinstance(proc.failed(finished(1, stdout="No space left on device")), NoSpaceError)
     assert "only on stdout" in str(proc.failed(finished(1, stdout="only on stdout")))
+
+
+XFS_LOG = (
+    "log size 1280 blocks too small, minimum size is 1368 blocks\nUsage: mkfs.xfs\n" + "[-b size=num]\n" * 26
+)
+
+
+@pytest.mark.parametrize(
+    ("printed", "says"),
+    [
+        (XFS_LOG, "log size 1280 blocks too small, minimum size is 1368 blocks"),  # mkfs.xfs 6.1
+        ("a\n\n  b  \nc\n", "a | b | c"),
+        ("Usage: x\n-a\n", "Usage: x | -a"),
+        ("".join(f"line {number}\n" for number in range(20)) + "ERROR: why\n" + "more\n" * 10,
+         "line 0 | line 1 | line 2 | … | ERROR: why | … | more | more | more | more | more"),
+    ],
+)  # fmt: skip
+def test_the_sentence_that_says_why_is_not_cut(printed: str, says: str) -> None:
+    assert said("", printed) == says
+    assert str(proc.failed(finished(1, printed), reasons=["XFS (loop0): why"])).startswith(
+        f"/sbin/mkfs.x 'a b': mkfs.x exited 1: the kernel logged: XFS (loop0): why; it printed: {says}"
+    )
 
 
 def test_children_get_a_fixed_locale_and_nothing_else_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:

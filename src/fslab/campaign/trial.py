@@ -62,7 +62,7 @@ def run_trial(
     workspace.commands.clear()
     state, failure = TrialState(traced=traced), None
     try:
-        with Teardown() as undo:
+        with Teardown() as undo, state.kernel_log_kept(workspace):
             trial = _Trial(
                 cell=cell, key=key, workspace=workspace, machine=machine, prepared=prepared, undo=undo,
                 state=state,

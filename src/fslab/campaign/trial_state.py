@@ -1,17 +1,23 @@
 """The results of a running trial so far, and the facts by which it is judged."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from fslab.campaign import disks
 from fslab.campaign.watch import Findings
 from fslab.cell import Cache, Cell
+from fslab.errors import FslabError
 from fslab.record import ValidityWarning, Value
+from fslab.storage import Workspace
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.stack import Stack
+from fslab.system.kernel_log import KernelMessages, about
 from fslab.validity.facts import TrialFacts
 from fslab.workloads import Reading
+
+KEPT_LINES = 100
 
 
 @dataclass(kw_only=True, slots=True)
@@ -27,6 +33,18 @@ class TrialState:
     observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
+
+    @contextmanager
+    def kernel_log_kept(self, workspace: Workspace) -> Iterator[None]:
+        """If the trial fails, keep what the kernel logged meanwhile about the devices that its commands name."""
+        log = KernelMessages()
+        try:
+            yield
+        except (FslabError, OSError):
+            words = {word for command in workspace.commands for word in command.argv}
+            texts = [message.text for message in about(log.messages(), words)]
+            self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
+            raise
 
     def facts(
         self, cell: Cell, machine: Mapping[str, Any], up: Stack, reading: Reading, findings: Findings

@@ -11,7 +11,9 @@ from fslab.errors import ToolOutputError
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
+from fslab.storage.filesystems import others_in_log
 from fslab.storage.stack import Stack
+from fslab.system import kernel_log
 from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
 from fslab.validity.facts import ProbeFailure
@@ -43,6 +45,14 @@ class Watch:
     failures: list[ProbeFailure] = field(default_factory=list)
     tracer: Tracer | None = None
     trace: Trace | None = None
+    below: tuple[str, ...] = ()
+    others_in_log: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Find out what does not change during the trial, so that no snapshot takes time for it."""
+        self.below = kernel_log.below(self.stack.devices)
+        driver = self.stack.driver
+        self.others_in_log = others_in_log(driver.mount_type if driver else self.stack.filesystem)
 
     def close(self) -> None:
         """Stop tracing, and leave the kernel as it was. Can be called twice."""
@@ -54,7 +64,7 @@ class Watch:
         volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
         return Target(
             devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume,
-            thorough=self.traced,
+            below=self.below, others_in_log=self.others_in_log, thorough=self.traced,
         )  # fmt: skip
 
     def snapshot(self, moment: SnapshotMoment) -> None:

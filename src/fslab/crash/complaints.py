@@ -1,22 +1,24 @@
 """Kernel messages about a file system while it is mounted and read."""
 
-import re
+from collections.abc import Sequence
 
-from fslab.probes.kernel_log import KernelLog
+from fslab.storage.filesystems import others_in_log
+from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.validity.trial.kernel_error import SERIOUS
 
 
 class Complaints:
     """Reads each line once, because earlier lines may be about another file system on the same loop device."""
 
-    def __init__(self) -> None:
-        self._log = KernelLog()
+    def __init__(self, mount_type: str) -> None:
+        self._log, self._others = KernelMessages(), others_in_log(mount_type)
 
-    def lines(self) -> list[str]:
-        """Return the lines logged since the previous call; none if the kernel log may not be read."""
-        text = (self._log.snapshot(None).get("log") or b"").decode("utf-8", "replace")  # type: ignore[arg-type]
-        return [line.partition(";")[2] for line in text.splitlines()]
+    def reasons(self) -> list[str]:
+        """Return the errors and warnings since the previous call, except those about other file systems."""
+        new = self._log.messages()
+        return [text for level, text in new if level <= WARNING and not text.startswith(self._others)]
 
-    def serious(self, device: str) -> list[str]:
-        """Return the new lines that name ``device`` (such as ``loop0``) and report an error."""
-        return [line for line in self.lines() if re.search(rf"\b{device}\b", line) and SERIOUS.search(line)]
+    def serious(self, devices: Sequence[str]) -> list[str]:
+        """Return the new lines about ``devices`` (such as ``loop0``) that report an error."""
+        texts = [text for _, text in self._log.messages() if SERIOUS.search(text)]
+        return [text for text in texts if belongs(text, devices, (), self._others)]

@@ -19,6 +19,7 @@ from fslab.errors import MountError, UnsupportedError
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.promises import Promises
 from fslab.system import mounts, proc
+from fslab.system.said import said
 
 CLONE_NEWNS = 0x00020000
 LIMIT_S = 120.0
@@ -116,7 +117,8 @@ class Examiner:
     """Examines images one after the other."""
 
     def __init__(self, tested: Subject, source: Source[Any], target: Path) -> None:
-        self._subject, self._source, self.target, self._kernel = tested, source, target, Complaints()
+        self._subject, self._source, self.target = tested, source, target
+        self._kernel = Complaints(tested.driver.mount_type)
 
     def examine(self, image: Path, numbers: Iterable[int], *, cut_repair: bool = False) -> Examined:
         """Mount the image, read the directories of these runs, unmount and check it; repair it where needed.
@@ -144,7 +146,7 @@ class Examiner:
                 )
         finally:
             mounts.unmount(self.target)
-        if said := self._kernel.serious(device):
+        if said := self._kernel.serious([device]):
             seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES])))
         if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
             self._check(image, seen)
@@ -155,11 +157,11 @@ class Examiner:
     def _mount(self, image: Path) -> float | None:
         options = self._subject.driver.copy_mount_options(f"{self._subject.options},loop")
         argv = self._subject.driver.mount_argv(options, str(image), str(self.target))
-        self._kernel.lines()
+        self._kernel.reasons()
         done = proc.run(argv, check=False, timeout_s=LIMIT_S)
         if done.returncode == 0:
             return done.duration_s
-        self._last_error = " ".join([*done.stderr.split("\n"), *self._kernel.lines()[-_LINES:]]).strip()
+        self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], said(done.stderr)])
         return None
 
     def _repair(self, image: Path, seen: Examined, *, found: bool = False) -> float:

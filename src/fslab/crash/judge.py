@@ -114,7 +114,9 @@ class Judge:
         twice = self._once(builder, state, name, cut, runs, cut_repair=cut_repair)
         known = {finding.sort for finding in once.findings}
         found = [finding for finding in twice.findings if finding.sort in known]
-        return replace(twice, findings=found, unrepeated=len(found) < len(once.findings))
+        damage = [finding for finding in twice.seen.findings if finding.sort in known]
+        seen = replace(twice.seen, findings=damage)
+        return replace(twice, seen=seen, findings=found, unrepeated=len(found) < len(once.findings))
 
     def _once(
         self, builder: Builder, state: State, name: str, cut: int, runs: list[int], *, cut_repair: bool

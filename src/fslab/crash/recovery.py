@@ -16,7 +16,7 @@ from fslab.crash import contents, recording
 from fslab.crash.complaints import Complaints
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError
-from fslab.system import disk, mounts, proc
+from fslab.system import disk, kernel_log, mounts, proc
 
 PER_DIRECTORY = 1000
 LIMIT_S = 6 * 3600.0  # for the repair of a large hard disk; the trial has its own limit
@@ -67,8 +67,8 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
     mounts.unmount(target, deadline_s=recording.IN_USE_S)
     _mount(device, target, tested)
     _cut(server, directory, load)
-    found, before, kernel = Recovery(), _transferred(server), Complaints()
-    kernel.lines()
+    found, before, kernel = Recovery(), _transferred(server), Complaints(tested.driver.mount_type)
+    kernel.reasons()
     found.recovery_ns = _repair(device, tested, found) + _mount(device, target, tested)
     found.read_bytes, found.written_bytes = (
         after - was for after, was in zip(_transferred(server), before, strict=True)
@@ -78,7 +78,7 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
         mounts.unmount(target)
         found.check_ns = _check(device, tested, found)
         _mount(device, target, tested)
-    if found.damaged is None and (said := kernel.serious(Path(device).name)):
+    if found.damaged is None and (said := kernel.serious([Path(device).name])):
         found.damaged = f"the kernel logged: {said[0]}"
     return {"version": FORMAT, "filesystem": tested.driver.name, "files": load.files, **asdict(found)}
 
@@ -172,7 +172,7 @@ def _check(device: str, tested: Subject, found: Recovery) -> int:
 
 def _mount(device: str, target: Path, tested: Subject) -> int:
     argv = tested.driver.mount_argv(tested.options, device, str(target))
-    return int(proc.run(argv, failure=MountError, timeout_s=LIMIT_S).duration_s * 1e9)
+    return int(kernel_log.run(argv, failure=MountError, timeout_s=LIMIT_S).duration_s * 1e9)
 
 
 def _transferred(server: Path) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, disk, mounts, proc, sparse
+from fslab.system import block_log, disk, kernel_log, mounts, sparse
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -100,7 +100,7 @@ class Ground:
 
     def mount(self) -> None:
         argv = self.tested.driver.mount_argv(self.tested.options, self.device, str(self._target))
-        proc.run(argv, failure=MountError, timeout_s=LIMIT_S)
+        kernel_log.run(argv, failure=MountError, timeout_s=LIMIT_S)
 
     def requests(self, operation: str, work: Callable[[], object]) -> list[Range]:
         """Return the ranges of the disk that ``work`` reads or writes (``operation``), and what they hold."""

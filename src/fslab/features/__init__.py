@@ -16,6 +16,7 @@ from typing import ClassVar
 from fslab.cell import Frozen
 from fslab.registry import Registry
 from fslab.system import proc
+from fslab.system.said import said
 
 
 class Support(StrEnum):
@@ -94,10 +95,10 @@ def unknown(why: str) -> FeatureFinding:
 
 def not_resized(done: proc.Completed) -> FeatureFinding:
     """Return why a command did not change the size of a file system: unknown if it was not permitted."""
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()
-    if any("ermission denied" in line or "not permitted" in line for line in said):
-        return unknown(f"needs CAP_SYS_RESOURCE: {said[-1]}")
-    return no(f"{done.argv[0]}: {said[-1] if said else 'nothing changed'}")
+    told = said(done.stderr, done.stdout)
+    if "ermission denied" in told or "not permitted" in told:
+        return unknown(f"needs CAP_SYS_RESOURCE: {told}")
+    return no(f"{done.argv[0]}: {told or 'nothing changed'}")
 
 
 class FeatureGroup(StrEnum):

@@ -33,13 +33,16 @@ class SnapshotMoment(StrEnum):
 class Target:
     """What a probe observes: the block devices under the file system (kernel names such as ``loop3``), its mount type
     and its mount point. ``volume`` is the kernel name of the device that the file system was made on, which is the
-    layout's device if there is one. ``thorough``: a snapshot may take more than a few milliseconds. ``sys`` and
+    layout's device if there is one. ``below``: the devices on which these lie. ``others_in_log``: how the kernel's
+    messages about other file systems begin. ``thorough``: a snapshot may take more than a few milliseconds. ``sys`` and
     ``proc`` are the mount points of sysfs and procfs."""
 
     devices: tuple[str, ...]
     filesystem: str | None
     directory: Path
     volume: str | None = None
+    below: tuple[str, ...] = ()
+    others_in_log: tuple[str, ...] = ()
     thorough: bool = False
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from fslab.errors import ToolFailedError
 from fslab.record import Command
-from fslab.system import mounts, proc
+from fslab.system import kernel_log, mounts, proc
 from fslab.system.warm_memory import WarmMemory
 
 
@@ -144,8 +144,10 @@ class Workspace:
     ) -> proc.Completed:
         """Run a command, marked with the campaign, and record it for the provenance.
 
-        ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError). ``accounted``: as for ``proc.run``.
+        ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError), with the kernel's messages about it.
+        ``accounted``: as for ``proc.run``.
         """
+        log = kernel_log.KernelMessages()
         done = proc.run(
             argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign}, watch=watch,
             accounted=accounted,
@@ -154,7 +156,7 @@ class Workspace:
             Command(stage=stage, argv=tuple(argv), duration_s=done.duration_s, exit_code=done.returncode)
         )
         if check and done.returncode != 0:
-            raise proc.failed(done, failure)
+            raise proc.failed(done, failure, kernel_log.reasons(log.messages(), argv))
         return done
 
     def will_mount(self, target: Path, undo: ExitStack) -> None:

@@ -230,7 +230,7 @@ def _on_directory(spec: StackSpec, workspace: Workspace, provided: StackDevice |
     if isinstance(provided, StackDevice):
         raise TypeError(f"{spec.medium.type} says that it is not formatted but provides a device")
     mount = mounts.containing(provided)
-    watched = (name,) if (name := _device_under(mount)) else ()
+    watched = (name,) if (name := mounts.device_under(mount)) else ()
     place: dict[str, Any] = {"mount_options": mount.options}
     if name:
         place |= sysfs.geometry_of((sysfs.SYS / "class/block" / name).resolve())
@@ -242,15 +242,3 @@ def _on_directory(spec: StackSpec, workspace: Workspace, provided: StackDevice |
         watched=watched,
         place=place,
     )
-
-
-def _device_under(mount: mounts.Mount) -> str | None:
-    """Return the kernel name of a mount's device, or None.
-
-    The device number of a btrfs mount belongs to no block device, so the mount's source is used.
-    """
-    block = sysfs.SYS / "dev/block" / mount.device
-    if block.exists():
-        return block.resolve().name
-    source = Path(mount.source)
-    return source.resolve().name if source.is_block_device() else None

@@ -67,6 +67,31 @@ def containing(path: Path) -> Mount:
     return max(reversed(inside), key=lambda mount: len(mount.target.parts))
 
 
+def device_under(mount: Mount) -> str | None:
+    """Return the kernel name of a mount's device, or None.
+
+    The device number of a btrfs mount belongs to no block device, so the mount's source is used.
+    """
+    block = sysfs.SYS / "dev/block" / mount.device
+    if block.exists():
+        return block.resolve().name
+    source = Path(mount.source)
+    return source.resolve().name if source.is_block_device() else None
+
+
+def lower_devices(name: str) -> list[str]:
+    """Return the devices directly below a block device: the disk of a partition, the parts of a volume, and the device
+    under the file system that the image of a loop device lies on."""
+    block = (sysfs.SYS / "class/block" / name).resolve()
+    found = [each.name for each in sorted(block.glob("slaves/*"))]
+    if (block / "partition").exists():
+        found.append(block.parent.name)
+    if backing := sysfs.text(block / "loop/backing_file"):
+        device = device_under(containing(Path(backing)))
+        found += [device] if device else []
+    return found
+
+
 def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
     """Unmount ``target`` if it is mounted; wait while it is busy, MountError at the deadline. Can be called twice."""
     ends = time.monotonic() + deadline_s

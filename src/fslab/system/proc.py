@@ -19,6 +19,7 @@ from typing import Any
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
 from fslab.system import ending, oom, search_path, signals
+from fslab.system.said import said
 
 log = logging.getLogger("fslab.proc")
 
@@ -27,7 +28,7 @@ ACCOUNTED = (
     "fslab-accounted"  # its source, engine/cli/src/accounted.rs, says why and in which form it reports
 )
 DEFAULT_TIMEOUT_S = 120.0
-STDERR_LINES = 8
+_SEE_LOG = "dmesg(1) may have more information"  # mount(8), after a list of all that may be the reason
 END_DEADLINE_S = 20.0  # freeing the memory of a large guest takes seconds
 GROUP_DEADLINE_S = 2.0
 OUTPUT_LIMIT_BYTES = 64 << 20  # of one stream; the longest output of a tool is some KiB
@@ -213,14 +214,16 @@ def start(
 
 
 def failed(
-    done: Completed, failure: type[ToolFailedError] = ToolFailedError
+    done: Completed, failure: type[ToolFailedError] = ToolFailedError, reasons: Sequence[str] = ()
 ) -> ToolFailedError | NoSpaceError:
-    """Return the error for a non-zero exit, with the end of the tool's output."""
-    said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-STDERR_LINES:]
+    """Return the error for a non-zero exit, with the tool's output. ``reasons``: what the kernel logged meanwhile."""
     ended = f"was ended by signal {-done.returncode}" if done.returncode < 0 else f"exited {done.returncode}"
     what = f"{Path(done.argv[0]).name} {ended}"
-    if said:
-        what += ": " + " | ".join(line.strip() for line in said)
+    if reasons:
+        what += f": the kernel logged: {' | '.join(reasons)}"
+    told = said(done.stderr, done.stdout)
+    if told and not (reasons and _SEE_LOG in told):
+        what += f"{'; it printed' if reasons else ''}: {told}"
     where = shell_line(done.argv)
     if any("No space left on device" in text for text in (done.stderr, done.stdout)):
         return NoSpaceError(

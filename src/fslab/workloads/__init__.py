@@ -22,6 +22,7 @@ from fslab.errors import FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.scaling import Changes
+from fslab.system.said import said
 from fslab.system.tools import Tool
 from fslab.workloads._run import Commands as Commands
 from fslab.workloads._run import Job as Job
@@ -230,9 +231,9 @@ class ParsedWorkload(Generic[P]):
             return self.tool.read(self.parameters, output)
         except NONSENSE as error:
             log.debug("%s", self.tool.name, exc_info=True)
-            said = f"; it printed: {tail}" if (tail := output.stderr.strip()[-200:]) else ""
+            printed = f"; it printed: {told}" if (told := said(output.stderr)) else ""
             why = f"{type(error).__name__}: {str(error)[:200]}"
-            what = f"{self.tool.name}'s output is not as documented ({why}){said}"
+            what = f"{self.tool.name}'s output is not as documented ({why}){printed}"
             raise ToolOutputError(what) from error
 
     def windows(self, values: Mapping[str, float | None], run_s: float) -> Mapping[str, tuple[float, float]]:

@@ -3,6 +3,7 @@
 import re
 
 from fslab.errors import ToolOutputError
+from fslab.system.said import said
 from fslab.workloads import ToolOutput
 
 FORMAT = "1.98"
@@ -14,8 +15,8 @@ def fields(output: ToolOutput) -> list[str]:
     lines = output.stdout.strip().splitlines()
     fields = lines[-1].split(",") if lines else []
     if len(fields) != _FIELDS or fields[0] != FORMAT:
-        said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
-        raise ToolOutputError(f"bonnie++ printed no CSV line of format {FORMAT}; it printed: {said}")
+        told = said(output.stderr, output.stdout) or "nothing"
+        raise ToolOutputError(f"bonnie++ printed no CSV line of format {FORMAT}; it printed: {told}")
     return fields
 
 

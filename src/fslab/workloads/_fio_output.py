@@ -9,6 +9,7 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.system.said import said
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
@@ -43,7 +44,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         _ = jobs[0]
     except (ValueError, LookupError, TypeError) as problem:
         raise ToolOutputError(
-            f"fio wrote no JSON document with a job; it wrote: {text.strip()[-200:] or 'nothing'}",
+            f"fio wrote no JSON document with a job; it wrote: {said(text) or 'nothing'}",
             where="fio.json",
         ) from problem
     for error in filter(None, errors):

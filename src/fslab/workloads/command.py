@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
+from fslab.system.said import said
 from fslab.system.tools import Tool
 from fslab.system.users import PRLIMIT, SETPRIV
 from fslab.units import Direction, Unit, parse_duration, parse_size
@@ -96,8 +97,8 @@ def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> flo
     pattern = parameters.pattern(name)
     found = pattern.findall(output.stdout) or pattern.findall(output.stderr)
     if not found:
-        said = (output.stdout.strip() or output.stderr.strip())[-200:] or "nothing"
-        raise ToolOutputError(f"metric '{name}': no match of '{pattern.pattern}' in the output: {said}")
+        told = said(output.stdout, output.stderr) or "nothing"
+        raise ToolOutputError(f"metric '{name}': no match of '{pattern.pattern}' in the output: {told}")
     try:
         return float(found[-1].replace(",", "")) * parameters.factor(name)
     except ValueError as error:

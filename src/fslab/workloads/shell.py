@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from fslab import scaling
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
+from fslab.system.said import said
 from fslab.system.tools import Tool
 from fslab.units import Size, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
@@ -115,8 +116,8 @@ class Shell(Workload[ShellParameters]):
     def read(self, parameters: ShellParameters, output: ToolOutput) -> Reading:
         """Parse the number of iterations. ToolOutputError if it is not the number of files."""
         if output.stdout.strip() != str(parameters.files):
-            said = output.stderr.strip()[-200:] or output.stdout.strip()[-200:] or "nothing"
-            raise ToolOutputError(f"the shell loop ended early; it printed: {said}")
+            told = said(output.stderr, output.stdout) or "nothing"
+            raise ToolOutputError(f"the shell loop ended early; it printed: {told}")
         moved = parameters.files * parameters.size_bytes
         changes = parameters.operation not in _READS
         return Reading(

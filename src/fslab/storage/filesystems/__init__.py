@@ -106,6 +106,8 @@ class FileSystem(ABC):
     maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``removed_options`` maps an option that the kernel had, or
     still accepts without effect, to its history: since which version, and why.
 
+    ``log_prefixes``: how the kernel's messages about it begin.
+
     ``stripe_options``: the words in mkfs options that set stripes (empty: mkfs cannot set stripes).
     ``no_stripe_options``: the options that keep mkfs from detecting stripes itself. ``aligned_min_size_bytes``: with
     stripe options, mkfs refuses smaller devices.
@@ -126,6 +128,7 @@ class FileSystem(ABC):
     repair_needs_replay: ClassVar[bool] = False
     repaired_statuses: ClassVar[frozenset[int]] = frozenset({0})
     kernels: ClassVar[Kernels] = Kernels()
+    log_prefixes: ClassVar[tuple[str, ...]] = ()
     switches: ClassVar[Mapping[str, OptionSwitch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
     removed_options: ClassVar[Mapping[str, str]] = {}
@@ -306,3 +309,10 @@ def _value_mistakes(name: str, value: str | None, form: str) -> Iterator[str]:
 
 
 REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem, group="fslab.filesystems")
+
+
+def others_in_log(mount_type: str | None) -> tuple[str, ...]:
+    """Return how messages about all other file systems begin in the kernel's log."""
+    drivers = [driver for _, driver in REGISTRY]
+    own = {prefix for each in drivers if each.mount_type == mount_type for prefix in each.log_prefixes}
+    return tuple(sorted({prefix for each in drivers for prefix in each.log_prefixes} - own))

@@ -93,6 +93,7 @@ class ExtFileSystem(FileSystem):
     repaired_statuses = frozenset({0, 1})  # e2fsck(8): 1 if errors were corrected
 
     tools: ClassVar[tuple[Tool, ...]] = ()
+    log_prefixes = ("EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "ext4", "ext3", "ext2")
     min_size_bytes = 16 << 20
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS

@@ -24,6 +24,7 @@ class Bcachefs(FileSystem):
     mount_type = "bcachefs"
     mount_flags = ("-i",)  # mount.bcachefs(8) would search all disks and can ask for a passphrase
     kernels = Kernels(since=(6, 7), last=(6, 17))
+    log_prefixes = ("bcachefs",)
     min_size_bytes = 64 << 20
     mkfs_flags = {
         **{f"--{name}": "value" for name in VALUES}, "--encrypted": "", "--no_passphrase": "", "-L": "value",

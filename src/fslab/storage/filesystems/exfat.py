@@ -15,6 +15,7 @@ class Exfat(FileSystem):
     mount_type = "exfat"
     mount_flags = ("-i",)  # a helper named mount.exfat would mount it through FUSE
     kernels = Kernels(since=(5, 7))
+    log_prefixes = ("exFAT-fs", "exfat")
     min_size_bytes = 8 << 20
     limits = Limits(lacks={**_foreign.FAT_LACKS, Ability.FALLOCATE: "it has no unwritten clusters"})
     mkfs_flags = {

@@ -14,6 +14,7 @@ class F2fs(FileSystem):
     tools = (Tool(program="mkfs.f2fs", package="f2fs-tools", version_argv=("-V",)),)
     mount_type = "f2fs"  # no grow_argv: resize.f2fs 1.15 resizes unmounted file systems only
     kernels = Kernels(since=(3, 8))
+    log_prefixes = ("F2FS-fs", "f2fs")
     min_size_bytes = 64 << 20  # mkfs.f2fs 1.15 refuses 48 MiB
     limits = Limits(
         lacks={Ability.REFLINK: "no two files share blocks"},

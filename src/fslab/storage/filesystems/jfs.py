@@ -13,6 +13,7 @@ class Jfs(FileSystem):
     summary = "journalled metadata, extents; from AIX"
     tools = (Tool(program="mkfs.jfs", package="jfsutils", version_argv=("-V",)),)
     mount_type = "jfs"
+    log_prefixes = ("JFS", "jfs")
     min_size_bytes = 16 << 20  # "Partition must be at least 16 megabytes"
     limits = Limits(
         lacks={

@@ -19,6 +19,7 @@ class Nilfs2(FileSystem):
     tools = (Tool(program="mkfs.nilfs2", package="nilfs-tools", version_argv=("-V",)),)
     mount_type = "nilfs2"
     mount_flags = ("-i",)  # mount.nilfs2(8) would start the cleaner
+    log_prefixes = ("NILFS", "nilfs2")
     min_size_bytes = 134_221_824  # the minimum that mkfs.nilfs2 2.2.9 reports for its default segments
     limits = Limits(
         lacks={

@@ -14,6 +14,7 @@ class Ntfs3(FileSystem):
     tools = (Tool(program="mkfs.ntfs", package="ntfs-3g", version_argv=("--version",)),)
     mount_type = "ntfs3"
     kernels = Kernels(since=(5, 15))
+    log_prefixes = ("ntfs3",)
     min_size_bytes = 8 << 20
     limits = Limits(lacks={Ability.REFLINK: "no two files share clusters"})
     mkfs_flags = {

@@ -14,6 +14,7 @@ class Reiserfs(FileSystem):
     tools = (Tool(program="mkreiserfs", package="reiserfsprogs", version_argv=("-V",)),)
     mount_type = "reiserfs"
     kernels = Kernels(last=(6, 12))
+    log_prefixes = ("REISERFS", "ReiserFS", "reiserfs")
     min_size_bytes = 33 << 20  # the journal alone has 8193 blocks; mkreiserfs refuses 32 MiB
     limits = Limits(
         lacks={

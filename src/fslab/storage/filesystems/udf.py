@@ -13,6 +13,7 @@ class Udf(FileSystem):
     summary = "the file system of DVDs, here on a disk; no journal"
     tools = (Tool(program="mkudffs", package="udftools", version_argv=("--help",)),)
     mount_type = "udf"
+    log_prefixes = ("UDF-fs", "udf")
     min_size_bytes = 8 << 20
     limits = Limits(
         lacks={

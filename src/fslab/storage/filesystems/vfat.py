@@ -13,6 +13,7 @@ class Vfat(FileSystem):
     summary = "FAT32 with long names: no journal, no owners, files below 4 GiB"
     tools = (Tool(program="mkfs.vfat", package="dosfstools", version_argv=("--help",)),)
     mount_type = "vfat"
+    log_prefixes = ("FAT-fs", "vfat")
     min_size_bytes = 40 << 20  # FAT32 has at least 65525 clusters of 512 bytes, and two tables that list them
     limits = Limits(lacks=_foreign.FAT_LACKS, largest_file_bytes=(4 << 30) - 1)
     mkfs_flags = {

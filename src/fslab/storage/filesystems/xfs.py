@@ -16,6 +16,7 @@ class Xfs(FileSystem):
     tools = (Tool(program="mkfs.xfs", package="xfsprogs", version_argv=("-V",)),)
     mount_type = "xfs"
     repair_needs_replay = True
+    log_prefixes = ("XFS", "xfs")
     min_size_bytes = 300 << 20  # mkfs.xfs(8): refuses smaller devices since xfsprogs 5.19
     switches = {"quotas": OptionSwitch(mount="uquota")}
     stripe_options = ("su", "sw", "sunit", "swidth", "noalign")

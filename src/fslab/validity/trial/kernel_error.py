@@ -20,12 +20,11 @@ SERIOUS = re.compile(
 DOUBTFUL = re.compile(
     r"EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock)"
 )
-_LOOP = re.compile(r"\bloop\d+\b")
 _LINES_SHOWN = 20
 
 
 class KernelError(TrialRule):
-    """An error makes the trial invalid. A kernel warning, or an error of another program's loop device, is a doubt.
+    """An error makes the trial invalid, a kernel warning is a doubt. Lines about other devices are no facts of a trial.
 
     If the tool mounts other damaged file systems, only lines about the devices under test count. If it makes the disk
     under test fail, lines about this disk do not count.
@@ -42,10 +41,8 @@ class KernelError(TrialRule):
             lines = tuple(line for line in lines if _names(line, facts.devices))
         if facts.work.disk_fails:
             lines = tuple(line for line in lines if not _names(line, facts.devices))
-        errors = [line for line in lines if SERIOUS.search(line) and not _elsewhere(line, facts.devices)]
-        doubts = [
-            line for line in lines if line not in errors and (SERIOUS.search(line) or DOUBTFUL.search(line))
-        ]
+        errors = [line for line in lines if SERIOUS.search(line)]
+        doubts = [line for line in lines if line not in errors and DOUBTFUL.search(line)]
         for severity, found in ((Severity.INVALID, errors), (Severity.DOUBT, doubts)):
             if found:
                 more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
@@ -57,8 +54,3 @@ class KernelError(TrialRule):
 
 def _names(line: str, devices: tuple[str, ...]) -> bool:
     return any(re.search(rf"\b{name}\b", line) for name in devices)
-
-
-def _elsewhere(line: str, devices: tuple[str, ...]) -> bool:
-    named = set(_LOOP.findall(line))
-    return bool(named) and not named & set(devices)
