@@ -83,6 +83,10 @@ class EntryOptions(Finite):
     """The base class of the keys of a medium, a layout or a tool. ``true`` and ``false`` are not the numbers 1 and 0:
     who writes them takes the key for a switch."""
 
+    def value_of(self, key: str) -> object:
+        """Return the value of a key, also the default of one that is not set."""
+        return getattr(self, key.replace("-", "_"))
+
     @field_validator("*", mode="before")
     @classmethod
     def _no_switch_for_a_number(cls, value: object, info: ValidationInfo) -> object:

@@ -104,9 +104,7 @@ def test_a_job_file_has_figures_of_each_job(workspace: Workspace) -> None:
     figures = known(run(workspace, "fio", {"file": "jobs.fio", "file_text": JOBS}))
     assert figures["reader_read_iops"] > 0
     assert figures["writer_write_clat_p99"] > 0
-    total = figures["reader_read_bandwidth"] * 1.0
-    assert figures["total_read_bandwidth"] <= total * 1.05
-    assert figures["total_write_iops"] > 0
+    assert not [name for name in figures if name.startswith("total")], "no two jobs share a direction"
 
 
 def test_a_job_file_that_fio_refuses_fails_before_the_run(workspace: Workspace) -> None:

@@ -13,7 +13,9 @@ from fslab.plan.plan import make_plan
 from fslab.study import shipped
 from fslab.study.load import load, load_text
 from fslab.study.model import Study
+from fslab.workloads import Job, parsed
 
+JOB = Job(directory=Path("/d"), scratch=Path("/s"), seed=1)
 TEXT = """\
 title: t
 scale: 0.05
@@ -57,11 +59,30 @@ def test_media_shrink_but_hold_their_file_systems_and_files() -> None:
     assert ("media.d", "2g") not in floors
 
 
-def test_a_disk_is_never_too_small_for_the_files_on_it() -> None:
+def test_a_disk_holds_the_files_on_it_and_never_grows() -> None:
     # 1.5 × 8 GiB of files + 96 MiB for the file system + 8 MiB for the layout.
-    text = TEXT.replace("size: 40g", "size: 9g")
-    found = study("workloads.timed.size=8g", text=text)
-    assert found.media["d"].options["size"] == ("12392m",)
+    assert study("workloads.timed.size=8g").media["d"].options["size"] == ("12392m",)
+    found = study("workloads.timed.size=8g", text=TEXT.replace("size: 40g", "size: 9g"))
+    assert found.media["d"].options["size"] == ("9g",)
+
+
+def test_a_job_file_is_scaled_and_what_cannot_be_scaled_is_named() -> None:
+    text = TEXT.replace(
+        "  few:", "  job: {tool: fio, file: j.fio}\n  run: {tool: command, run: sync}\n  few:"
+    )
+    files = {"j.fio": "[a]\nsize=1g\nruntime=40\n[b]\nsize=1g\nrw=write\n"}
+    scaled = load_text(text.replace("[sweep, timed]", "[job, run]"), "s.yaml", (), files)
+    (job,) = [cell for cell in expand(scaled) if cell.workload.name == "job" and cell.stack.name == "ext4"]
+    found = parsed(job.workload)
+    assert found.space_bytes() == 2 * (51 << 20)
+    assert "size=51m\nruntime=2s" in found.commands(JOB).inputs["jobs.fio"]
+    assert ("workloads.job", "scale", "1.0", "0.05") in {
+        (each.entry, each.key, each.written, each.used) for each in scaled.scaled
+    }
+    assert any(
+        cost.endswith("can change: run")
+        for cost in make_plan(scaled, images=Path("/i"), runtime=Path("/r")).costs
+    )
 
 
 def test_what_the_command_line_sets_stays_as_it_is() -> None:

@@ -1,15 +1,19 @@
-"""Tests of fio job files: which jobs are read from them, and which options are refused."""
+"""Tests of fio job files: which jobs are read from them, when these run, and what is refused and how."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests import fio_jobs
 
-from fslab.workloads import REGISTRY, Job
-from fslab.workloads._fio_file_parameters import jobs_of
+from fslab.errors import StudyError
+from fslab.study.load import load_text
+from fslab.workloads import REGISTRY, Job, ToolOutput
 
 FIO = REGISTRY.get("fio").of({"file": "x.fio"})
 JOB = Job(directory=Path("/mnt/a:b"), scratch=Path("/s"), seed=7)
@@ -29,35 +33,107 @@ rw=write
 numjobs=2
 stonewall
 """
+REMEDY = re.compile(
+    r"delete|give '|write |rename|paste|correct|split|did you mean|add a section|describe|name the files|set "
+    r"|is not a whole number|must be at most|must be plain|not allowed here"
+)
 
 
-def parsed(text: str) -> Any:
-    return FIO.parse_parameters({"file": "x.fio", "file_text": text})
+def parsed(text: str, **beside: Any) -> Any:
+    return FIO.parse_parameters({"file": "x.fio", "file_text": text, **beside})
+
+
+def refused(text: str, **beside: Any) -> list[str]:
+    with pytest.raises(ValidationError) as caught:
+        parsed(text, **beside)
+    return [found["msg"] for found in caught.value.errors()]
+
+
+@pytest.mark.parametrize("file", fio_jobs.FILES, ids=lambda file: file.stem)
+def test_a_job_file_as_people_write_it_runs_or_is_refused_with_a_remedy_for_each_line(file: Path) -> None:
+    shape = fio_jobs.shape(file)
+    if not shape.refused:
+        assert fio_jobs.workload(file).space_bytes() > 0
+        return
+    with pytest.raises(StudyError) as caught:
+        fio_jobs.loaded(shape.study)
+    said = re.findall(rf": {re.escape(file.name)}:(\d+): (.*)$", caught.value.what, re.MULTILINE)
+    assert [line for line, _ in said] == shape.refused
+    assert not [what for _, what in said if not REMEDY.search(what)]
+
+
+def test_the_corpus_has_many_shapes() -> None:
+    assert len(fio_jobs.FILES) >= 40
 
 
 def test_the_jobs_of_a_file() -> None:
-    reader, writer = jobs_of(TWO)
-    assert (reader.label, reader.phase, reader.directions, reader.random, reader.direct) == (
-        "reader_1", 0, ("read",), True, True,
+    reader, writer = parsed(TWO).jobs
+    assert (reader.label, reader.directions, reader.random, reader.direct) == (
+        "reader_1", ("read",), True, True,
     )  # fmt: skip
-    assert (writer.label, writer.phase, writer.directions, writer.bytes) == (
-        "writer",
-        1,
-        ("write",),
-        128 << 20,
-    )
+    assert (writer.label, writer.directions, writer.bytes) == ("writer", ("write",), 128 << 20)
     assert reader.options["bs"] == "4k"
     assert FIO.space_bytes(parsed(TWO)) == 192 << 20
+    assert FIO.traits(parsed(TWO)).parallel == 2
     assert FIO.expected_s(parsed(TWO)) > 4
 
 
-def test_metrics_by_job_and_in_total() -> None:
-    names = [metric.name for metric in FIO.metrics(parsed(TWO))]
-    assert {"reader_1_read_iops", "writer_write_clat_p99", "total_read_iops", "total_write_bandwidth"} <= set(
-        names
-    )
-    assert FIO.headline(parsed(TWO)) == ("total_read_bandwidth", "total_write_bandwidth")
+def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
+    text = "[global]\nsize=1m\n[a]\nrw=randread\n[b]\nrw=randread\n[w]\nrw=write\n[x]\nstonewall\nrw=read\n"
+    parameters = parsed(text)
+    names = {metric.name for metric in FIO.metrics(parameters)}
+    assert {"a_read_iops", "w_write_clat_p99", "phase_1_read_iops", "x_read_bandwidth"} <= names
+    assert not any(name.startswith("total") for name in names)
+    assert FIO.headline(parameters) == ("phase_1_read_iops", "w_write_bandwidth", "x_read_bandwidth")
+    assert FIO.headline(parsed(text.partition("[x]")[0])) == ("total_read_iops", "w_write_bandwidth")
     assert FIO.headline(parsed("[a]\nrw=randread\nsize=1m\n")) == ("read_iops",)
+
+
+def report(*, read: tuple[int, int] = (0, 0), write: tuple[int, int] = (0, 0), **more: Any) -> dict[str, Any]:
+    """Return fio's report of a job: in each direction the bytes, and the run time in ms."""
+    directions = {
+        name: {"io_bytes": moved, "runtime": ms, "total_ios": moved // 4096, "iops": 1.0, "bw_bytes": 1}
+        for name, (moved, ms) in (("read", read), ("write", write))
+    }
+    return {**directions, "error": 0, "usr_cpu": 1, "sys_cpu": 1, **more}
+
+
+def reading(text: str, *reports: dict[str, Any]) -> Any:
+    document = json.dumps({"jobs": reports})
+    output = ToolOutput(stdout="", stderr="", files={"fio.json": document}, duration_s=9)
+    return FIO.read(parsed(text), output)
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize("order", ["stonewall", "wait_for=a", "startdelay=2", "wait_for_previous=1"])
+def test_jobs_that_do_not_start_together_have_no_sum_and_their_times_add_up(order: str) -> None:
+    text = f"[global]\nsize=64m\nrw=write\n[a]\n[b]\n{order}\n"
+    found = reading(text, report(write=(64 * MIB, 2000)), report(write=(64 * MIB, 2000)))
+    assert not any(name.startswith(("total", "phase")) for name in found.metrics)
+    assert found.measured_s == 4.0
+
+
+def test_a_sum_has_the_time_of_its_own_direction_and_phase() -> None:
+    text = "[global]\nsize=8m\n[a]\nrw=read\n[b]\nrw=read\n[slow]\nrw=write\n[later]\nstonewall\nrw=write\n"
+    jobs = (
+        report(read=(8 * MIB, 1000)), report(read=(8 * MIB, 500)), report(write=(8 * MIB, 10_000)),
+        report(write=(8 * MIB, 4000)),
+    )  # fmt: skip
+    found = reading(text, *jobs)
+    assert found.metrics["total_read_bandwidth"] == 16 * MIB
+    assert found.measured_s == 14.0
+    begun = reading(
+        text, *(job | {"job_start": start} for job, start in zip(jobs, (0, 800, 0, 10_000), strict=True))
+    )
+    assert begun.metrics["total_read_bandwidth"] == pytest.approx(16 * MIB / 1.3), (
+        "fio says when each job began"
+    )
+    apart = reading(
+        text, *(job | {"job_start": start} for job, start in zip(jobs, (0, 1100, 0, 10_000), strict=True))
+    )
+    assert apart.metrics["total_read_bandwidth"] is None, "they did not run together"
 
 
 def test_fio_gets_what_was_understood_and_the_directory() -> None:
@@ -71,31 +147,110 @@ def test_fio_gets_what_was_understood_and_the_directory() -> None:
     assert "create_only=1" in commands.inputs["layout.fio"]
 
 
+def test_lines_that_only_place_files_or_write_logs_are_replaced_with_one_notice() -> None:
+    text = (
+        "[global]\nname=x\ndirectory=/srv\nfilename=/dev/sdb:data\nwrite_bw_log=l\nbuffered=0\nsize=1m\n[a]\n"
+    )
+    parameters = parsed(text, log_avg_msec=500)
+    (notice,) = FIO.notices(parameters)
+    assert notice == (
+        "x.fio: left out: name, directory, write_bw_log; /dev/sdb is the file dev_sdb on the file system under test"
+    )
+    (job,) = parameters.jobs
+    assert dict(job.options) == {"filename": "dev_sdb:data", "direct": "1", "size": "1m"}
+    assert FIO.notices(parsed(TWO)) == ()
+
+
+def test_keys_beside_the_file_take_the_place_of_its_own_and_variables_are_filled_in() -> None:
+    text = "[global]\nsize=100%\nbs=${BS}\n[a]\nrw=read\nruntime=1h\n[b]\nrw=$MODE\n"
+    variables = {"variables.BS": "64k", "variables.MODE": "write"}
+    parameters = parsed(text, size="1GiB", runtime="10s", **variables)
+    assert [(job.options["size"], job.options["runtime"]) for job in parameters.jobs] == [("1g", "10s")] * 2
+    assert [(job.mode, job.options["bs"]) for job in parameters.jobs] == [("read", "64k"), ("write", "64k")]
+    assert refused(text, **variables) == [
+        "x.fio:2: size: 100% is a share of a device, and files have none: give 'size' in bytes beside 'file'"
+    ]
+    assert "'${BS}' is not set: write 'variables: {BS: …}' beside 'file'" in refused(text, size="1g")[0]
+    for value in ("4k\nexec_prerun=reboot", "4k;x", "`reboot`", "$HOME"):
+        assert refused(text, size="1g", **{**variables, "variables.BS": value})
+        assert refused(text, size="1g", description=value, **variables)
+    assert "may not run commands" in refused(text, size="1g", exec_prerun="reboot", **variables)[0]
+
+
+def test_included_files_keep_their_names_and_lines() -> None:
+    file = fio_jobs.DIRECTORY / "include-beside.fio"
+    text = fio_jobs.workload(file).parameters.file_text
+    seq, rand = parsed(text).jobs
+    assert (seq.options["ioengine"], rand.options["iodepth"], rand.mode) == ("libaio", "8", "randread")
+    assert "[rand]" in text
+    wrong = text.replace("iodepth=8", "iodepht=8")
+    assert [what.partition(" iod")[0] for what in refused(wrong)] == ["common/depth.inc:1:"]
+    assert [what.partition(" rwx")[0] for what in refused(text.replace("[rand]", "rwx=1\n[rand]"))] == [
+        "x.fio:7:"
+    ]
+    loop = {"a.fio": "include b.fio\n", "b.fio": "include a.fio\n"}
+    study = fio_jobs.shape(file).study.replace("include-beside.fio", "a.fio")
+    with pytest.raises(StudyError, match=r"nested more than 10 deep"):
+        load_text(study, "s.yaml", (), loop)
+    with pytest.raises(StudyError, match=r"longer than 1 MiB"):
+        load_text(study, "s.yaml", (), {"a.fio": "include b.fio\n" * 1000, "b.fio": "#" * 10_000})
+
+
+@pytest.mark.parametrize(
+    ("jobs", "space_mib", "files"),
+    [
+        ("[a]\nfilename=f\n[b]\nfilename=f\nstonewall\n", 8, 1),
+        ("[a]\nfilename=f:g\nnumjobs=4\n", 8, 2),
+        ("[a]\nnumjobs=2\nnrfiles=4\n", 16, 8),
+        ("[a]\n[a]\n", 8, 1),
+        ("[a]\nfilename=f\nnumjobs=4\noffset_increment=8m\n", 32, 1),
+        ("[a]\nfilename_format=f.$filenum\nnumjobs=4\nnrfiles=2\n", 8, 2),
+        ("[a]\nfilename_format=f.$jobnum\nnumjobs=4\n[b]\nfilename_format=f.$jobnum\nnumjobs=2\n", 32, 4),
+        ("[a]\nfilesize=1m-3m\nnrfiles=5\n", 15, 5),
+        ("[a]\noffset=50%\n[b]\noffset=2m\n", 18, 2),
+    ],
+)
+def test_a_file_that_jobs_share_needs_its_space_once(jobs: str, space_mib: int, files: int) -> None:
+    parameters = parsed(f"[global]\nsize=8m\n{jobs}")
+    assert FIO.space_bytes(parameters) == space_mib * MIB
+    assert FIO.traits(parameters).files == files
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        "filename=/etc/passwd", "filename=../x", "filename=a:/dev/sda", "filename=-", "directory=/", "opendir=/etc",
+        "filename=..", "filename=a::b", "filename=-", "opendir=/etc",
         "exec_prerun=reboot", "exec_postrun=reboot", "ioengine=external:/x.so", "ioengine=net", "ioengine=libblkio",
-        "read_iolog=x", "write_bw_log=x", "write_iolog=x", "merge_blktrace_file=x", "cgroup=x", "uid=0",
+        "read_iolog=x", "merge_blktrace_file=x", "cgroup=x", "uid=0",
         "filename=${HOME}", "bs=$ncpus", "bs=$pagesize';reboot;'", "description=`reboot`", "mem=mmaphuge:/x",
         "buffer_pattern='x'", "fill_device=1", "include other.fio", "include\tother.fio", "rw=trim", "rw=randtrim",
-        "  exec_prerun = reboot", "EXEC_PRERUN=reboot", "filename_format=../x", "bs=4k\rexec_prerun=x",
+        "  exec_prerun = reboot", "EXEC_PRERUN=reboot", "filename_format=$x", "bs=4k\rexec_prerun=x",
         "bs=4k\x0bexec_prerun=reboot", "bs=4k\u2028exec_prerun=reboot", "[../x]", "[/x]", "[a] exec_prerun=x", "[.x]",
         "numjobs=5000", "numjobs=4k", "iodepth=1000000000", "verify_async=100000", "nrfiles=1m", "numjobs=\u0663",
         "numjobs=", "verify_pattern=/x", "ioscheduler=none", "aux-path=/", "zonemode=zbd", "size=20%", "kb_base=1000",
+        "bs=fourk", "runtime=soon", "wait_for=x",
     ],
 )  # fmt: skip
-def test_what_reaches_outside_is_refused(line: str) -> None:
-    with pytest.raises(ValidationError):
-        parsed(f"[a]\nsize=1m\n{line}\n")
+def test_what_reaches_outside_is_refused_with_a_remedy(line: str) -> None:
+    said = refused(f"[a]\nsize=1m\n{line}\n")
+    assert not [what for what in said if not REMEDY.search(what)]
+
+
+@pytest.mark.parametrize(
+    "line", ["filename=/etc/passwd", "filename=../x", "filename_format=../x", r"filename=\\.\x"]
+)
+def test_names_of_files_stay_below_the_directory(line: str) -> None:
+    (job,) = parsed(f"[a]\nsize=1m\n{line}\n").jobs
+    name = job.options.get("filename") or job.options["filename_format"]
+    assert name
+    assert not set(name) & set("/\\")
 
 
 @pytest.mark.parametrize(
     "text", ["", "rw=read\n", "[global]\nbs=4k\n", "[a]\nrw=read\n", "[a]\nsize=1m\nbsx=4k\n"]
 )
 def test_what_is_no_job_file_is_refused(text: str) -> None:
-    with pytest.raises(ValidationError):
-        parsed(text)
+    assert refused(text)
 
 
 def test_a_number_that_fslab_cannot_read_is_left_to_fio() -> None:
@@ -113,9 +268,11 @@ def test_whether_what_a_job_writes_is_flushed(line: str, flushed: bool) -> None:
 
 
 def test_no_two_jobs_have_the_same_label() -> None:
-    text = "[global]\nsize=1m\n" + "".join(f"[{name}]\n" for name in ("a_3", "a", "a", "total", "A_4", "a 4"))
+    text = "[global]\nsize=1m\n" + "".join(
+        f"[{name}]\n" for name in ("a_3", "a", "a", "total", "A_4", "phase 2")
+    )
     parameters = parsed(text)
-    assert [job.label for job in parameters.jobs] == ["a_3", "a", "a_4", "total_4", "a_4_5", "a_4_6"]
+    assert [job.label for job in parameters.jobs] == ["a_3", "a", "a_4", "total_4", "a_4_5", "phase_2_6"]
     names = [metric.name for metric in FIO.metrics(parameters)]
     assert len(names) == len(set(names))
 
@@ -128,14 +285,3 @@ def test_no_two_jobs_have_the_same_label() -> None:
 )  # fmt: skip
 def test_request_sizes_may_be_empty(bs: str, sizes: tuple[int, ...]) -> None:
     assert FIO.traits(parsed(f"[a]\nrw=rw\nsize=1m\nbs={bs}\n")).request_bytes == sizes
-
-
-def test_a_request_size_that_fslab_cannot_read_is_a_mistake_in_the_study() -> None:
-    """Traits are asked for while a trial runs: there it would end the campaign."""
-    with pytest.raises(ValidationError, match="fourk"):
-        parsed("[a]\nrw=read\nsize=1m\nbs=fourk\n")
-
-
-def test_other_keys_have_no_place_beside_a_file() -> None:
-    with pytest.raises(ValidationError, match="rw"):
-        FIO.parse_parameters({"file": "x.fio", "file_text": TWO, "rw": "read"})

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from fslab.workloads import REGISTRY, Job
-from fslab.workloads._fio_options import ALIASES, KNOWN, REFUSED
+from fslab.workloads._fio_options import ALIASES, KNOWN, LEFT_OUT, ORDER, REFUSED
 from fslab.workloads._fio_parameters import FioParameters
 
 FIO = REGISTRY.get("fio")
@@ -104,7 +104,9 @@ def test_a_typo_gets_a_suggestion() -> None:
 
 
 def test_an_unknown_option_far_from_all_others_points_to_fio() -> None:
-    assert mistakes(**LEAST, xyzzy=1) == {"xyzzy": "fio has no such option: see fio --cmdhelp=all"}
+    assert mistakes(**LEAST, xyzzy=1) == {
+        "xyzzy": "fio has no such option: delete it, or see fio --cmdhelp=all"
+    }
 
 
 def test_all_mistakes_are_found_at_once() -> None:
@@ -116,9 +118,15 @@ def test_missing_keys_are_found_with_wrong_ones() -> None:
     assert set(mistakes(iodept=3)) == {"rw", "size", "iodept"}
 
 
-@pytest.mark.parametrize("key", ["filename", "directory", "opendir", "output", "read_iolog", "include"])
+@pytest.mark.parametrize("key", ["opendir", "read_iolog", "aux-path", "verify_state_load", "create_only"])
 def test_keys_that_reach_outside_are_refused(key: str) -> None:
     assert "not allowed: " in mistakes(**LEAST, **{key: "x"})[key]
+
+
+@pytest.mark.parametrize("name", ["/dev/sda", "..", "a:../b", "-", ""])
+def test_names_of_files_have_no_directory(name: str) -> None:
+    assert "must be plain file names" in mistakes(**LEAST, filename=name)["filename"]
+    assert FIO.space_bytes(FIO.parse_parameters({**LEAST, "filename": "a", "numjobs": 4})) == 1 << 30
 
 
 @pytest.mark.parametrize("key", ["exec_prerun", "exec_postrun", "trigger"])
@@ -126,9 +134,37 @@ def test_keys_that_run_commands_are_refused(key: str) -> None:
     assert "may not run commands" in mistakes(**LEAST, **{key: "reboot"})[key]
 
 
-@pytest.mark.parametrize("key", ["write_bw_log", "ioscheduler", "cgroup", "uid", "gid", "client", "randseed"])
+@pytest.mark.parametrize(
+    "key", ["ioscheduler", "cgroup", "uid", "gid", "client", "stonewall", "scale", "variables.A"]
+)
 def test_keys_that_fslab_owns_are_refused(key: str) -> None:
     assert key in mistakes(**LEAST, **{key: "1"})
+
+
+def test_keys_that_place_files_or_write_logs_are_left_out_with_a_notice() -> None:
+    parameters = FIO.parse_parameters(
+        {**LEAST, "directory": "/srv", "write_bw_log": "x", "group_reporting": True}
+    )
+    job = Job(directory=Path("/d"), scratch=Path("/s"), seed=1)
+    assert not [word for word in FIO.commands(parameters, job).run if "srv" in word or word.endswith("=x")]
+    assert FIO.notices(parameters) == ("left out: directory, write_bw_log, group_reporting",)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("ramp_time", "2"), ("filesize", "1m"), ("randrepeat", "1"), ("randseed", "5"), ("invalidate", "0"),
+     ("pre_read", "1"), ("ss", None), ("filename", "data"), ("steadystate", "iops:5%")],
+)  # fmt: skip
+def test_a_job_and_a_job_file_have_the_same_options(key: str, value: str | None) -> None:
+    if value is None:
+        assert mistakes(**LEAST, **{key: "x"}) == {key: f"write it as '{ALIASES[key]}'"}
+        return
+    alone = FIO.parse_parameters({**LEAST, key: value})
+    file = {"file": "x.fio", "file_text": f"[a]\nsize=1g\n{key}={value}\n"}
+    form = FIO.of(file)
+    job = Job(directory=Path("/d"), scratch=Path("/s"), seed=1)
+    assert f"--{key}={value}" in FIO.commands(alone, job).run
+    assert f"{key}={value}" in form.commands(form.parse_parameters(file), job).inputs["jobs.fio"]
 
 
 def test_file_names_hidden_in_values_are_refused() -> None:
@@ -202,5 +238,6 @@ def test_fsync_needs_writes() -> None:
 def test_lists_of_names_do_not_contradict_each_other() -> None:
     assert not KNOWN & set(REFUSED)
     assert not KNOWN & set(ALIASES)
-    assert set(ALIASES.values()) <= KNOWN
-    assert set(FioParameters.model_fields) - {"file"} <= KNOWN
+    assert not (LEFT_OUT | ORDER) & (KNOWN | set(REFUSED) | set(ALIASES))
+    assert set(ALIASES.values()) <= KNOWN | ORDER
+    assert set(FioParameters.model_fields) - {"file", "scale"} <= KNOWN

@@ -15,6 +15,7 @@ from fslab.campaign.observer import Observer
 from fslab.campaign.traced import trace
 from fslab.cell import Cell
 from fslab.errors import UsageError
+from fslab.plan.plan import notices
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study.load import load
@@ -89,6 +90,8 @@ def create(
     """Store a new campaign of a study that was read from ``path``. Its budget is in its settings, as ``budget_s``."""
     campaign = launch.of_study(study, path, budget_s=budget_s, name=name, note=note, tell=conditions.tell)
     launch.create(campaign, store, conditions)
+    for line in notices(campaign.cells):
+        conditions.tell(f"note: {line}")
     return campaign
 
 

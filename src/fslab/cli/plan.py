@@ -82,7 +82,7 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
         screen.print(line, soft_wrap=True, markup=False)
     for place, needed in made.space.items():
         screen.print(f"space: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
-    for line in _shared(made):
+    for line in (*_shared(made), *(f"[bold]note[/bold]: {escape(text)}" for text in made.notices)):
         screen.print(line, soft_wrap=True)
     if made.devices:
         screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)

@@ -60,9 +60,9 @@ class Plan(Frozen):
 
     ``expected_s``: a rough duration. ``expected_most_s``: that of the maximum number of trials, if trials are repeated
     to a precision. ``budget_s``: None without a limit. ``scaled``: the study's amounts that ``scale`` changed.
-    ``costs``: warnings of what the scaling loses. ``shared`` maps the id of a cell that begins with the same file
-    system or files as others to their group: in each block, one of the group makes them, and the others begin with a
-    copy.
+    ``costs``: warnings of what the scaling loses. ``notices``: what workloads do otherwise than the study says.
+    ``shared`` maps the id of a cell that begins with the same file system or files as others to their group: in each
+    block, one of the group makes them, and the others begin with a copy.
     """
 
     study: str
@@ -84,4 +84,5 @@ class Plan(Frozen):
     scale: float = 1.0
     scaled: tuple[Scaled, ...] = ()
     costs: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     shared: dict[str, Shared] = Field(default_factory=dict)

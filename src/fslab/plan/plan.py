@@ -1,6 +1,6 @@
 """Makes the plan of a study. Pure: touches no device, starts no process, reads neither /sys nor the clock."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from fslab.cell import Cell, StackSpec
@@ -71,9 +71,16 @@ def make_plan(
         budget_s=study.limit_s,
         scale=study.scale,
         scaled=study.scaled,
-        costs=scale_warnings(cells, study.scaled, memory_bytes),
+        costs=scale_warnings(cells, study.scaled, memory_bytes, factor=study.scale),
+        notices=notices(cells),
         shared=groups(cells),
     )
+
+
+def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
+    """Return what workloads do otherwise than the study says, such as options of a job file that are left out."""
+    told = (f"{cell.workload.name}: {each}" for cell in cells for each in parsed(cell.workload).notices())
+    return tuple(dict.fromkeys(told))
 
 
 def trial_s(cell: Cell) -> float:

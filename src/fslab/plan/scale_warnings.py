@@ -19,18 +19,28 @@ _NAMES = 4
 
 
 def scale_warnings(
-    cells: Sequence[Cell], scaled: Sequence[Scaled], memory_bytes: int | None
+    cells: Sequence[Cell], scaled: Sequence[Scaled], memory_bytes: int | None, *, factor: float
 ) -> tuple[str, ...]:
-    """Return one sentence for each kind of loss; none if nothing was scaled. ``memory_bytes``: None if unknown."""
-    if not scaled:
-        return ()
+    """Return one sentence for each kind of loss; none if nothing was scaled. ``memory_bytes``: None if unknown.
+    ``factor``: the study's scale."""
     workloads = list({cell.workload.name: cell.workload for cell in cells}.values())
+    unscaled = tuple(_unscaled(workloads, scaled)) if factor != 1 else ()
+    if not scaled:
+        return unscaled
     return (
+        *unscaled,
         *_too_short(workloads),
         *_in_memory(cells, memory_bytes),
         *_small_volumes(cells),
         *_floors(scaled),
     )
+
+
+def _unscaled(workloads: Iterable[WorkloadSpec], scaled: Sequence[Scaled]) -> Iterator[str]:
+    entries = {each.entry for each in scaled}
+    names = dict.fromkeys(spec.name.partition("[")[0] for spec in workloads)
+    if left := [name for name in names if f"workloads.{name}" not in entries]:
+        yield f"not scaled, as no amount of work that the study sets can change: {first_of(left, _NAMES)}"
 
 
 def _too_short(workloads: Iterable[WorkloadSpec]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import errno
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from fslab import texts
 from fslab.errors import FslabError
@@ -19,6 +20,7 @@ from fslab.study.fields import note
 from fslab.study.mistakes import Mistakes
 from fslab.study.source import Node
 from fslab.units import format_size
+from fslab.workloads import Workload
 
 MOST_BYTES = 1 << 20
 
@@ -65,14 +67,18 @@ class Inputs:
     place: InputPlace | None
     texts: dict[str, str] = field(default_factory=dict)
 
-    def of(self, axes: Mapping[str, Node], keys: tuple[str, ...], mistakes: Mistakes, within: Node) -> Files:
-        """Return the text of each file that these keys name; note each file that cannot be read."""
+    def of(self, axes: Mapping[str, Node], tool: Workload[Any], mistakes: Mistakes, within: Node) -> Files:
+        """Return the text of each file that keys of the tool name, with the files that it includes; note each file that
+        cannot be read."""
         found: dict[str, dict[str, str]] = {}
-        for key in keys:
+        plain = {key: node.plain() for key, node in axes.items()}
+        for key in tool.files_of(axes):
+            reader = tool.reader_of(key, plain)
             for item in axes[key].items:
                 written = str(item.plain())
                 try:
-                    found.setdefault(key, {})[written] = self.text_of(written)
+                    text = reader.with_includes(written, self.text_of(written), self.text_of)
+                    found.setdefault(key, {})[written] = text
                 except FslabError as error:
                     note(mistakes, item, error.what, within)
         return found

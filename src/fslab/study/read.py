@@ -206,7 +206,7 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
     axes = options.read_axes(fields, own, mistakes, node)
     if entry is None or "tool" not in values:
         return
-    files = draft.inputs.of(axes, entry.files_of(axes), mistakes, node)
+    files = draft.inputs.of(axes, entry, mistakes, node)
 
     def parse(raw: Mapping[str, Scalar]) -> BaseModel:
         parsed: BaseModel = entry.of(raw).parse_parameters(matrix.with_texts(raw, files))

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from fslab import scaling
-from fslab.cell import Scalar, as_written
+from fslab.cell import EntryOptions, Scalar, as_written
 from fslab.errors import FslabError
 from fslab.scaling import Changes, Scaled, ScaledAmount
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -106,13 +106,13 @@ class _Scaler:
 
     def _workload_at(
         self, entry: Workload[Any], files: Files, factor: float, point: Mapping[str, Scalar]
-    ) -> tuple[BaseModel, Changes]:
+    ) -> tuple[EntryOptions, Changes]:
         parameters = _parsed(entry, files, point)
         return parameters, entry.of(point).scaled(parameters, factor)
 
     def _medium_at(
         self, entry: Medium[Any], least_bytes: int, factor: float, point: Mapping[str, Scalar]
-    ) -> tuple[BaseModel, Changes]:
+    ) -> tuple[EntryOptions, Changes]:
         options = entry.parse_options(point)
         written = parse_size(str(getattr(options, "size", "0")))
         least_bytes = max(least_bytes, min(written, LEAST_VOLUME_BYTES))
@@ -122,7 +122,7 @@ class _Scaler:
         self,
         entry: str,
         axes: Axes,
-        change: Callable[[Mapping[str, Scalar]], tuple[BaseModel, Changes]],
+        change: Callable[[Mapping[str, Scalar]], tuple[EntryOptions, Changes]],
         kept: frozenset[str],
         factor: float,
     ) -> dict[str, tuple[Scalar, ...]]:
@@ -193,7 +193,7 @@ class _Scaler:
         return int(_OWN_SHARE * needed) + _OWN_BYTES
 
 
-def _parsed(entry: Workload[Any], files: Files, point: Mapping[str, Scalar]) -> BaseModel:
+def _parsed(entry: Workload[Any], files: Files, point: Mapping[str, Scalar]) -> EntryOptions:
     return entry.of(point).parse_parameters(matrix.with_texts(point, files))  # type: ignore[no-any-return]
 
 
@@ -214,7 +214,7 @@ def _from_command_line(node: Node) -> frozenset[str]:
     return frozenset(key for key, child in node.fields.items() if child.place.rank)
 
 
-def _written(model: BaseModel, key: str) -> Scalar:
+def _written(model: EntryOptions, key: str) -> Scalar:
     """Return the default of a key that the study does not set."""
-    value = getattr(model, key.replace("-", "_"))
+    value = model.value_of(key)
     return value if isinstance(value, Scalar) else str(value)

@@ -7,7 +7,7 @@ print them) and parses their output. Contract: prepare → run → cleanup.
 import json
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -152,6 +152,19 @@ class Workload(ABC, Generic[P]):
         """Return what the workload requires of the file system under test; by default nothing special. Pure."""
         return Needs()
 
+    def notices(self, parameters: P) -> tuple[str, ...]:  # noqa: ARG002
+        """Return what the workload does otherwise than the parameters say, one sentence each, for ``fslab plan``."""
+        return ()
+
+    def with_includes(self, name: str, text: str, read: Callable[[str], str]) -> str:  # noqa: ARG002
+        """Return the text of the user's file ``name``, with the files that it includes in their places. ``read``
+        returns the text of a file by its path, written as ``name`` is. Raises FslabError."""
+        return text
+
+    def reader_of(self, key: str, keys: Mapping[str, Any]) -> "Workload[Any]":  # noqa: ARG002
+        """Return the workload that reads the file named by ``key``, one of the ``keys`` of this one."""
+        return self
+
     def scaled(self, parameters: P, factor: float) -> Changes:  # noqa: ARG002
         """Return the keys that change for ``factor`` times as much work: file sizes, counts and run times.
 
@@ -235,6 +248,9 @@ class ParsedWorkload(Generic[P]):
             why = f"{type(error).__name__}: {str(error)[:200]}"
             what = f"{self.tool.name}'s output is not as documented ({why}){printed}"
             raise ToolOutputError(what) from error
+
+    def notices(self) -> tuple[str, ...]:
+        return self.tool.notices(self.parameters)
 
     def windows(self, values: Mapping[str, float | None], run_s: float) -> Mapping[str, tuple[float, float]]:
         return self.tool.windows(self.parameters, values, run_s)

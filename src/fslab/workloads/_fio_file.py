@@ -1,31 +1,42 @@
 """fio with a job file: the results of each job of the file, and their total. Starts no process."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_time
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_amounts, _fio_phases, _fio_time
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
 from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
+from fslab.workloads._fio_places import FileSet, all_files
 from fslab.workloads._traits import Traits
 
 JOBS = "jobs.fio"
 LAYOUT = "layout.fio"
 _GUESSED_BYTES_PER_S = 200e6
 _STARTUP_S = 0.5
-_TOTALS = ("iops", "bandwidth")
 
 Reports = Sequence[Mapping[str, Any]]
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobsTogether:
+    """Jobs that run together in one direction, by their places in the file. ``label``: prefix of their sum."""
+
+    label: str
+    direction: str
+    places: tuple[int, ...]
+
+
 class FioFile(Workload[FioFileParameters]):
-    """Runs the jobs as the file defines, in parallel or one after the other (``stonewall``), each as its own group."""
+    """Runs the jobs in the order that the file defines, each as its own group of fio."""
 
     name = "fio"
     summary = "fio with a job file"
@@ -33,25 +44,34 @@ class FioFile(Workload[FioFileParameters]):
     Parameters = FioFileParameters
 
     def metrics(self, parameters: FioFileParameters) -> tuple[Metric, ...]:
-        """Return the metrics of each job, with its name as a prefix, and the totals if there are several jobs."""
+        """Return the metrics of each job, with its name as a prefix, and the sums of jobs that run together."""
         jobs = parameters.jobs
         found = [
             metric.model_copy(update={"name": _named(job, metric.name)})
             for job in jobs
             for metric in (*_declared(job), *_cpu())
         ]
-        for direction in _directions(jobs) if len(jobs) > 1 else ():
-            found.append(Metric(name=f"total_{direction}_iops", unit=Unit.IOPS))
-            found.append(Metric(name=f"total_{direction}_bandwidth", unit=Unit.BYTES_PER_SECOND))
+        for group in _sums(jobs):
+            found.append(Metric(name=f"{group.label}_{group.direction}_iops", unit=Unit.IOPS))
+            found.append(
+                Metric(name=f"{group.label}_{group.direction}_bandwidth", unit=Unit.BYTES_PER_SECOND)
+            )
         first = self.headline(parameters)
         return tuple(sorted(found, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: FioFileParameters) -> tuple[str, ...]:
-        """Return IOPS if all jobs are random, else bandwidth: of the only job, or of all jobs together."""
-        jobs = parameters.jobs
-        rate = "iops" if all(job.random for job in jobs) else "bandwidth"
-        total = "total_" if len(jobs) > 1 else ""
-        return tuple(f"{total}{direction}_{rate}" for direction in _directions(jobs))
+        """Return IOPS of random jobs, bandwidth of others: the sum of jobs that run together, else each job's own."""
+        jobs, sums = parameters.jobs, _sums(parameters.jobs)
+        names = []
+        for index, job in enumerate(jobs):
+            for direction in job.directions:
+                group = next((g for g in sums if g.direction == direction and index in g.places), None)
+                together = [jobs[place] for place in group.places] if group else [job]
+                rate = "iops" if all(each.random for each in together) else "bandwidth"
+                names.append(
+                    f"{group.label}_{direction}_{rate}" if group else _named(job, f"{direction}_{rate}")
+                )
+        return tuple(dict.fromkeys(names))
 
     def commands(self, parameters: FioFileParameters, job: Job) -> Commands:
         """Return the commands: fio's own check of the file, the layout of files that are read, then the jobs."""
@@ -86,14 +106,31 @@ class FioFile(Workload[FioFileParameters]):
             writes=any("write" in job.directions for job in jobs),
             direct=all(job.direct for job in jobs),
             request_bytes=tuple(sorted({size for job in jobs for size in job.request_bytes})),
-            parallel=sum(job.number("numjobs", 1) for job in jobs),
-            working_set_bytes=sum(job.bytes for job in jobs),
-            files=sum(job.number("nrfiles", 1) * job.number("numjobs", 1) for job in jobs),
+            parallel=_parallel(jobs),
+            working_set_bytes=_files(jobs).bytes,
+            files=_files(jobs).count,
         )
 
+    def notices(self, parameters: FioFileParameters) -> tuple[str, ...]:
+        """Return what of the file fslab does not pass on to fio."""
+        found = parameters.read
+        parts = [f"left out: {', '.join(found.left_out)}"] if found.left_out else []
+        parts += [
+            f"{name} is the file {used} on the file system under test"
+            for name, used in found.replaced.items()
+        ]
+        return (f"{parameters.file}: {'; '.join(parts)}",) if parts else ()
+
+    def scaled(self, parameters: FioFileParameters, factor: float) -> scaling.Changes:
+        """Scale the sizes and times of the file by its ``scale``, and those that are given beside it."""
+        given = parameters.given
+        amounts = _fio_amounts.scaled({**parameters.jobs[0].options, **given}, factor)
+        found = {key: change for key, change in amounts.items() if key in given}
+        return {"scale": scaling.number(parameters.scale, factor), **found}
+
     def space_bytes(self, parameters: FioFileParameters) -> int:
-        """Return the size of the files of all jobs. A file that several jobs share counts for each of them."""
-        return sum(job.bytes for job in parameters.jobs)
+        """Return the size of the files of all jobs. A file that several jobs share counts once."""
+        return _files(parameters.jobs).bytes
 
     def memory_bytes(self, parameters: FioFileParameters) -> int:
         """Return the memory of all jobs. fio allocates that of later jobs while earlier ones run."""
@@ -105,22 +142,21 @@ class FioFile(Workload[FioFileParameters]):
         )
 
     def expected_s(self, parameters: FioFileParameters) -> float:
-        """Return the duration of the layout, plus that of the longest job of each phase."""
+        """Return the duration of the layout, plus the time until the last job has ended."""
         jobs = parameters.jobs
-        phases: dict[int, float] = {}
-        for job in jobs:
-            phases[job.phase] = max(phases.get(job.phase, 0.0), _work_s(job))
-        layout_s = sum(job.bytes for job in jobs if "read" in job.directions) / _GUESSED_BYTES_PER_S
-        return _STARTUP_S + layout_s + sum(phases.values())
+        read = [job for job in jobs if "read" in job.directions]
+        spans = _fio_phases.spans([job.start for job in jobs], [_work_s(job) for job in jobs])
+        return _STARTUP_S + _files(read).bytes / _GUESSED_BYTES_PER_S + max(end for _, end in spans)
 
 
 def _work_s(job: FileJob) -> float:
-    if job.runtime_s is not None and "time_based" in job.options:
-        return job.runtime_s
+    if job.timed and job.runtime_s is not None:
+        return job.runtime_s + _fio_time.ramp_s(job.options)
     jobs = job.number("numjobs", 1)
     moving_s = jobs * _fio_time.moved_bytes(job.options, job.bytes // jobs) / _GUESSED_BYTES_PER_S
     work_s = max(moving_s, _fio_time.held_back_s(job.options, job.bytes // jobs))
-    return work_s if job.runtime_s is None else min(work_s, job.runtime_s)
+    work_s = work_s if job.runtime_s is None else min(work_s, job.runtime_s)
+    return work_s + _fio_time.ramp_s(job.options)
 
 
 def _named(job: FileJob, name: str) -> str:
@@ -138,9 +174,31 @@ def _cpu() -> list[Metric]:
     ]
 
 
-def _directions(jobs: Sequence[FileJob]) -> tuple[str, ...]:
-    used = {direction for job in jobs for direction in job.directions}
-    return tuple(direction for direction in ("read", "write") if direction in used)
+def _sums(jobs: Sequence[FileJob]) -> list[JobsTogether]:
+    """Return the groups of two or more jobs that run together in one direction, in the order of their phases."""
+    phases = _fio_phases.phases([job.start for job in jobs])
+    found = []
+    for direction in ("read", "write"):
+        of = {place: phases[place] for place, job in enumerate(jobs) if direction in job.directions}
+        for phase in dict.fromkeys(of.values()):
+            places = tuple(place for place, each in of.items() if each == phase)
+            label = "total" if len(places) == len(of) else f"phase_{phase}"
+            found.append(JobsTogether(label=label, direction=direction, places=places))
+    return [group for group in found if len(group.places) > 1]
+
+
+def _files(jobs: Sequence[FileJob]) -> FileSet:
+    return all_files((job.name, job.options) for job in jobs)
+
+
+def _parallel(jobs: Sequence[FileJob]) -> int:
+    """Return the largest number of processes between two barriers (``stonewall``)."""
+    found = [0]
+    for job in jobs:
+        if job.start.walled:
+            found.append(0)
+        found[-1] += job.number("numjobs", 1)
+    return max(found)
 
 
 def _text(parameters: FioFileParameters, job: Job, *more: str) -> str:
@@ -157,7 +215,6 @@ def _text(parameters: FioFileParameters, job: Job, *more: str) -> str:
 def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
     metrics: dict[str, float | None] = {}
     percentiles: dict[str, Mapping[float, float]] = {}
-    phases: dict[int, float] = {}
     for job, report in zip(jobs, reports, strict=True):
         own: dict[str, float | None] = {}
         for direction in job.directions:
@@ -166,24 +223,35 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         own |= {"cpu_user": float(report["usr_cpu"]), "cpu_system": float(report["sys_cpu"])}
         metrics |= {_named(job, name): value for name, value in own.items()}
         percentiles |= {_named(job, name): each for name, each in latencies(report).items()}
-        seconds = max(float(report[direction]["runtime"]) for direction in job.directions) / 1000
-        phases[job.phase] = max(phases.get(job.phase, 0.0), seconds)
-    measured_s = sum(phases.values())
-    for direction in _directions(jobs) if len(jobs) > 1 else ():
-        counts = (sum(int(report[direction][key]) for report in reports) for key in ("total_ios", "io_bytes"))
-        for name, count in zip(_TOTALS, counts, strict=True):
-            metrics[f"total_{direction}_{name}"] = count / measured_s if measured_s else None
-    whole = not any(
-        "ramp_time" in job.options for job in jobs
-    )  # fio does not report the bytes of the ramp time
+    for group in _sums(jobs):
+        metrics |= _sum(group, jobs, reports)
+    whole = not any(_fio_time.unreported(job.options) for job in jobs)
     writing = [job for job in jobs if "write" in job.directions]
     return Reading(
         metrics=metrics,
         latencies=percentiles,
         read_bytes=sum(int(report["read"]["io_bytes"]) for report in reports) if whole else None,
         written_bytes=sum(int(report["write"]["io_bytes"]) for report in reports) if whole else None,
-        measured_s=measured_s,
+        measured_s=_fio_phases.covered_s(_spans(jobs, reports, ("read", "write"))),
         direct=all(job.direct for job in jobs),
-        working_set_bytes=sum(job.bytes for job in jobs),
+        working_set_bytes=_files(jobs).bytes,
         flushed=all(job.flushed for job in writing) if writing else None,
+        zeros=any(job.zeros for job in jobs),
     )
+
+
+def _spans(jobs: Sequence[FileJob], reports: Reports, directions: Sequence[str]) -> list[tuple[float, float]]:
+    """Return start and end of each job in seconds, by the run times of these directions."""
+    durations = [max(float(report[name]["runtime"]) for name in directions) / 1000 for report in reports]
+    return _fio_phases.reported_spans([job.start for job in jobs], reports, durations)
+
+
+def _sum(group: JobsTogether, jobs: Sequence[FileJob], reports: Reports) -> dict[str, float | None]:
+    """Return what the jobs transferred, by the time from the first start to the last end in this direction."""
+    spans = _spans(jobs, reports, (group.direction,))
+    seconds = _fio_phases.together_s([spans[place] for place in group.places])
+    found = {}
+    for name, key in (("iops", "total_ios"), ("bandwidth", "io_bytes")):
+        count = sum(int(reports[place][group.direction][key]) for place in group.places)
+        found[f"{group.label}_{group.direction}_{name}"] = count / seconds if seconds else None
+    return found

@@ -1,4 +1,4 @@
-"""Splits a job file of fio into jobs, and rejects what would reach outside the test directory. Pure.
+"""Parameters of a job file of fio: its jobs, with what the study gives beside the file. Pure.
 
 fio gets a new file that is made from the result, so that fslab and fio cannot read a line differently.
 """
@@ -6,44 +6,41 @@ fio gets a new file that is made from the result, so that fslab and fio cannot r
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from itertools import chain, count
-from typing import ClassVar
+from typing import ClassVar, Self
 
-from pydantic import Field, field_validator
+from pydantic import ConfigDict, Field, ModelWrapValidatorHandler, ValidationError, model_validator
 
+from fslab.cell import Scalar
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
-from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, SYNC_ENGINES, writes_through
-from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, objection
-
-_SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
-_GLOBAL = "global"
-MOST_JOBS = 32
-# Options that fslab sets for a single job, but that a job file may set itself.
-_OWN = frozenset(
-    {"filename", "stonewall", "wait_for", "filesize", "ramp_time", "invalidate", "pre_read", "randseed", "randrepeat",
-     "allrandrepeat", "unique_filename"}
-)  # fmt: skip
-_OURS = frozenset({"group_reporting", "new_group"})  # fslab always makes one group for each job
+from fslab.workloads._fio_amounts import scaled
+from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, JobSection, read_jobs
+from fslab.workloads._fio_options import LEFT_OUT, writes_through, writes_zeros
+from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, VARIABLES, mistake, objection, spelled
+from fslab.workloads._fio_phases import Start, start_of
+from fslab.workloads._fio_places import number
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileJob:
     """One job with all options that apply to it, by fio's names. None: an option without a value.
 
-    ``label``: prefix of its metrics, empty for the only job. ``phase``: how many of the jobs up to this one waited for
-    all jobs before them (``stonewall``).
+    ``label``: prefix of its metrics, empty for the only job.
     """
 
     name: str
     label: str
-    phase: int
     options: Mapping[str, str | None]
 
     def number(self, key: str, default: int) -> int:
         """Return the value of an option that is a whole number; 1 for an option without a value."""
-        value = self.options.get(key, "1" if key in self.options else None)
-        return default if value is None or not value.isdecimal() else int(value)
+        return number(self.options, key, default)
+
+    @property
+    def start(self) -> Start:
+        return start_of(self.name, self.options)
 
     @property
     def mode(self) -> str:
@@ -74,13 +71,21 @@ class FileJob:
 
     @property
     def direct(self) -> bool:
-        return bool(self.number("direct", 0)) or self.options.get("buffered") == "0"
+        return bool(self.number("direct", 0))
+
+    @property
+    def zeros(self) -> bool:
+        return "write" in self.directions and writes_zeros(self.options)
 
     @property
     def request_bytes(self) -> tuple[int, ...]:
         """Sizes of reads and of writes. An empty one, as in ``,8k``, is fio's default. A third is for trims."""
         sizes = (self.options.get("bs") or "").split(",")[:2]
         return tuple(parse_size(size) if size else DEFAULT_REQUEST_BYTES for size in sizes)
+
+    @property
+    def timed(self) -> bool:
+        return self.runtime_s is not None and self.options.get("time_based", "0") != "0"
 
     @property
     def runtime_s(self) -> float | None:
@@ -90,7 +95,7 @@ class FileJob:
 
     @property
     def bytes(self) -> int:
-        """Maximum size of all its files together."""
+        """How much its processes transfer in one pass over their files."""
         one = self.options.get("size")
         if one is None:
             files = (self.options.get("filesize") or "").rpartition("-")[2]
@@ -99,97 +104,80 @@ class FileJob:
 
 
 class FioFileParameters(Parameters):
-    """A job file instead of options."""
+    """A job file, and options that take the place of those of all its jobs."""
 
+    model_config = ConfigDict(frozen=True, extra="allow")
+    __pydantic_extra__: dict[str, Scalar]
     file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+    nested_keys: ClassVar[frozenset[str]] = frozenset({"variables"})
 
     file: str = Field(description="a job file")
     file_text: str
+    scale: float = Field(default=1.0, gt=0, le=1000)
 
     @property
+    def given(self) -> dict[str, str]:
+        """The options beside the file, in fio's spelling."""
+        return {
+            key: spelled(value)
+            for key, value in (self.model_extra or {}).items()
+            if not key.startswith(VARIABLES) and key not in LEFT_OUT
+        }
+
+    @property
+    def read(self) -> JobFile:
+        """What the file contains."""
+        extra = self.model_extra or {}
+        variables = tuple(
+            (key.removeprefix(VARIABLES), spelled(value))
+            for key, value in extra.items()
+            if key.startswith(VARIABLES)
+        )
+        return _read(self.file, self.file_text, frozenset(self.given), variables)
+
+    @cached_property
     def jobs(self) -> tuple[FileJob, ...]:
-        return jobs_of(self.file_text)
+        return tuple(_labelled(self.read.sections, self.scale, self.given))
 
-    @field_validator("file_text")
+    @model_validator(mode="wrap")
     @classmethod
-    def _understood(cls, value: str) -> str:
-        for job in jobs_of(value):
-            try:
-                _ = job.bytes, job.runtime_s
-            except ValueError as error:
-                raise ValueError(f"job '{job.name}' must give its 'size' in bytes: {error}") from error
-        return value
+    def _check_together(cls, data: object, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Report all that is refused at once."""
+        checked = handler(data)
+        extra = {key: value for key, value in (checked.model_extra or {}).items() if key not in LEFT_OUT}
+        wrong = {
+            key: why
+            for key, value in extra.items()
+            if not key.startswith(VARIABLES) and (why := _refusal_beside(key, spelled(value)))
+        }
+        mistakes = [mistake(key, extra[key], why) for key, why in wrong.items()]
+        mistakes += [mistake("file", checked.file, why) for why in checked.read.refused]
+        if mistakes:
+            raise ValidationError.from_exception_data(cls.__name__, mistakes)
+        return checked
 
 
-def jobs_of(text: str) -> tuple[FileJob, ...]:
-    """Return the jobs of a file. ValueError, with the line, for anything that is not understood or not allowed."""
-    common: dict[str, str | None] = {}
-    found: list[tuple[str, dict[str, str | None]]] = []
-    options: dict[str, str | None] | None = None
-    for number, line in _lines(text):
-        if line.startswith("["):
-            section = _SECTION.fullmatch(line)
-            if section is None:
-                raise ValueError(
-                    f"line {number}: '{line}' is not a section name that fslab accepts, such as [job]"
-                )
-            options = common if section[1] == _GLOBAL else dict(common)
-            if section[1] != _GLOBAL:
-                found.append((section[1], options))
-            continue
-        if options is None:
-            raise ValueError(f"line {number}: '{line}' comes before the first section")
-        key, value = _option(number, line)
-        if key not in _OURS:
-            options[key] = value
-    if not 1 <= len(found) <= MOST_JOBS:
-        raise ValueError(f"the file has {len(found)} jobs; 1 to {MOST_JOBS} are possible")
-    return tuple(_labelled(found))
+@lru_cache(maxsize=256)
+def _read(file: str, text: str, given: frozenset[str], variables: tuple[tuple[str, str], ...]) -> JobFile:
+    return read_jobs(file, text, given=given, variables=dict(variables))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.rstrip("\r").replace("\t", " ").isprintable():
-            raise ValueError(f"line {number}: control characters are not allowed")
-        if "include " in line[:8]:
-            raise ValueError(f"line {number}: a job file may not include another file")
-        kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
-        if kept:
-            yield number, kept
-
-
-def _option(number: int, line: str) -> tuple[str, str | None]:
-    key, equals, value = (part.strip(" \t") for part in line.partition("="))
-    key = ALIASES.get(key, key) if key != "buffered" else key
-    why = _refusal(key, value) if key not in _OURS else None
-    if why:
-        raise ValueError(f"line {number}: {key}: {why}")
-    return key, value if equals else None
-
-
-def _refusal(key: str, value: str) -> str | None:
-    if re.search(r"[$`\\]", value):
-        return "fslab does not accept $, ` and \\: fio would expand the value"
-    if key == "filename":
-        names = value.split(":")
-        outside = any(not name or "/" in name or name in {".", "..", "-"} for name in names)
-        return "must be plain file names, without '/'" if outside else None
-    if key == "ioengine" and value not in SYNC_ENGINES | ASYNC_ENGINES:
-        known = ", ".join(sorted(SYNC_ENGINES | ASYNC_ENGINES))
-        return f"fslab does not support the I/O engine '{value}'; supported: {known}"
-    if key == "rw" and "trim" in value:
-        return "fio trims block devices only, not files"
-    if key in _OWN or key == "buffered":
-        return None
+def _refusal_beside(key: str, value: str) -> str | None:
+    if "\n" in value or re.search(r"[$`\\;#]", value):
+        return "$, `, \\, ; and # are not allowed"
     return objection(key, value)
 
 
-def _labelled(found: list[tuple[str, dict[str, str | None]]]) -> Iterator[FileJob]:
-    phase, used = 0, {"total"}
-    for index, (name, options) in enumerate(found):
-        phase += "stonewall" in options and index > 0
-        label = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or "job"
+def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]) -> Iterator[FileJob]:
+    used = {"total", *(f"phase_{number}" for number in range(1, MOST_JOBS + 1))}
+    for index, section in enumerate(sections):
+        label = re.sub(r"[^a-z0-9]+", "_", section.name.lower()).strip("_") or "job"
         numbered = (f"{label}_{number}" for number in count(index + 1))
         label = next(each for each in chain((label,), numbered) if each not in used)
         used.add(label)
-        yield FileJob(name=name, label=label if len(found) > 1 else "", phase=phase, options=options)
+        changed = {} if scale == 1 else {k: str(v.value) for k, v in scaled(section.options, scale).items()}
+        yield FileJob(
+            name=section.name,
+            label=label if len(sections) > 1 else "",
+            options={**section.options, **changed, **given},
+        )

@@ -13,7 +13,8 @@ from fslab.cell import Scalar
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_time
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_amounts, _fio_time
+from fslab.workloads._fio_options import LEFT_OUT, writes_zeros
 from fslab.workloads._fio_output import (
     PERCENTILES,
     RATE_MS,
@@ -40,7 +41,6 @@ _LAYOUT_BYTES_PER_S = 300e6
 _GUESSED_BYTES_PER_S = 1e9
 _GUESSED_IOPS = 20e3
 _STARTUP_S = 0.5
-_LEAST_BYTES = 4 << 20
 
 
 class FioJob(Workload[FioParameters]):
@@ -123,14 +123,8 @@ class FioJob(Workload[FioParameters]):
         )
 
     def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
-        """Scale its files, to at least 16 full queues, and its run time, to at least one second."""
-        block = max(parse_size(part) for part in parameters.bs.split(","))
-        files = int(parameters.others.get("nrfiles", "1"))
-        least = max(_LEAST_BYTES, 16 * block * parameters.iodepth, files * block)
-        found = {"size": scaling.size(parameters.size, factor, least_bytes=least, unit_bytes=block)}
-        if parameters.runtime is not None and parameters.runtime_s:
-            found["runtime"] = scaling.duration(parameters.runtime, factor)
-        return found
+        """Scale its amounts of work that the study sets."""
+        return _fio_amounts.scaled(parameters.options, factor)
 
     def traits(self, parameters: FioParameters) -> Traits:
         """Return the traits, without the effects of options that fslab does not interpret."""
@@ -148,10 +142,15 @@ class FioJob(Workload[FioParameters]):
             request_bytes=tuple(parse_size(part) for part in parameters.bs.split(",")),
             parallel=parameters.numjobs,
             working_set_bytes=parameters.total_bytes,
-            files=parameters.numjobs * int(parameters.others.get("nrfiles", "1")),
+            files=parameters.files,
             syncs_per_write=1 / every if every else None,
             switches=switches,
         )
+
+    def notices(self, parameters: FioParameters) -> tuple[str, ...]:
+        """Return the keys that fslab does not pass on to fio."""
+        left_out = [key for key in parameters.model_extra or {} if key in LEFT_OUT]
+        return (f"left out: {', '.join(left_out)}",) if left_out else ()
 
     def space_bytes(self, parameters: FioParameters) -> int:
         return parameters.total_bytes
@@ -164,12 +163,13 @@ class FioJob(Workload[FioParameters]):
         """Return the duration of the layout, plus the run time or an estimate of it."""
         layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
         if parameters.timed and parameters.runtime_s is not None:
-            return _STARTUP_S + layout_s + parameters.runtime_s
+            return _STARTUP_S + layout_s + parameters.runtime_s + _fio_time.ramp_s(parameters.others)
         options, size_bytes = {**parameters.others, "bs": parameters.bs}, parse_size(parameters.size)
         rate = min(_GUESSED_BYTES_PER_S, _fio_time.block_bytes(options) * _GUESSED_IOPS)
         moving_s = parameters.numjobs * _fio_time.moved_bytes(options, size_bytes) / rate
         run_s = max(moving_s, _fio_time.held_back_s(options, size_bytes))
-        return _STARTUP_S + layout_s + min(run_s, parameters.runtime_s or run_s)
+        work_s = min(run_s, parameters.runtime_s or run_s)
+        return _STARTUP_S + layout_s + work_s + _fio_time.ramp_s(parameters.others)
 
 
 def _reading(
@@ -177,18 +177,21 @@ def _reading(
 ) -> Reading:
     written = int(job["write"]["io_bytes"])
     once = parameters.writes and not (parameters.in_place or parameters.random)
+    whole = not _fio_time.unreported(parameters.others)
+    timed = parameters.timed and "steadystate" not in parameters.others
     rate = rate_over_time(rates)
     return Reading(
         metrics=metrics,
         latencies=latencies(job),
-        read_bytes=int(job["read"]["io_bytes"]),
-        written_bytes=written,
+        read_bytes=int(job["read"]["io_bytes"]) if whole else None,
+        written_bytes=written if whole else None,
         measured_s=measured_s(job, parameters),
-        asked_s=parameters.runtime_s if parameters.timed else None,
+        asked_s=parameters.runtime_s if timed else None,
         direct=parameters.direct,
         working_set_bytes=parameters.total_bytes,
         flushed=parameters.flushed if parameters.writes else None,
-        passes=written / parameters.total_bytes if once else None,
+        passes=written / parameters.total_bytes if once and whole else None,
+        zeros=parameters.writes and writes_zeros(parameters.others),
         depth=depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
@@ -251,8 +254,8 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
         "end_fsync": 1 if parameters.final_fsync else None,
         "invalidate": None if job.cold else 0,
         **parameters.others,
-        "randrepeat": 0,
-        # fio takes the seed modulo 2^32. It prints nothing at all if it cannot parse the seed.
-        "randseed": job.seed % (1 << 32),
     }
+    options.setdefault("randrepeat", 0)
+    # fio takes the seed modulo 2^32. It prints nothing at all if it cannot parse the seed.
+    options.setdefault("randseed", job.seed % (1 << 32))
     return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))

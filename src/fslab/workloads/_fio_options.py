@@ -4,25 +4,30 @@ The names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and 
 3.41. If the installed fio is too old for an option, fio itself reports an error.
 """
 
+from collections.abc import Mapping
+
 KNOWN = frozenset(
     """
     allow_file_create atomic ba bs bs_is_seq_rand bs_unaligned bssplit bsrange buffer_compress_chunk
     buffer_compress_percentage buffer_pattern clocksource cmdprio cmdprio_bssplit cmdprio_class
-    cmdprio_percentage continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync
+    allrandrepeat cmdprio_percentage continue_on_error cpumask cpus_allowed cpus_allowed_policy create_fsync
     create_on_open create_serialize dedupe_global dedupe_mode dedupe_percentage
     dedupe_working_set_percentage description direct disable_bw_measurement disable_clat disable_lat
     disable_slat disk_util do_verify end_fsync error_dump exitall exitall_on_error exit_what
-    experimental_verify fadvise_hint fallocate fdatasync file_append file_service_type fixedbufs
+    experimental_verify fadvise_hint fallocate fdatasync file_append file_service_type filename filename_format
+    filesize fixedbufs
     flow flow_id flow_sleep force_async fsync fsync_on_close gtod_cpu gtod_reduce hipri hipri_percentage
-    hugepage-size ignore_error io_size io_submit_mode iodepth iodepth_batch
+    hugepage-size ignore_error invalidate io_size io_submit_mode iodepth iodepth_batch
     iodepth_batch_complete_max iodepth_batch_complete_min iodepth_low ioengine latency_percentile
-    latency_run latency_target latency_window lockfile loops max_latency mem new_group nice
+    latency_run latency_target latency_window lockfile loops max_latency mem nice
     nonvectored norandommap nowait nrfiles number_ios numa_cpu_nodes numa_mem_policy numjobs offset
-    offset_align offset_increment openfiles overwrite percentage_random prio prioclass
+    offset_align offset_increment openfiles overwrite percentage_random pre_read prio prioclass ramp_size ramp_time
+    randrepeat randseed
     random_distribution random_generator rate rate_cycle rate_ignore_thinktime
     rate_iops rate_iops_min rate_min rate_process refill_buffers registerfiles runtime rw rw_sequencer
     rwmixread rwmixwrite scramble_buffers serialize_overlap significant_figures size softrandommap
-    sqthread_poll sqthread_poll_cpu startdelay sync sync_file_range thinktime thinktime_blocks
+    sqthread_poll sqthread_poll_cpu startdelay steadystate steadystate_check_interval
+    steadystate_duration steadystate_ramp_time sync sync_file_range thinktime thinktime_blocks
     thinktime_blocks_type thinktime_iotime thinktime_spin thp thread time_based trim_backlog
     trim_backlog_batch trim_percentage trim_verify_zero uncached unlink unlink_each_loop userspace_reap
     verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
@@ -48,61 +53,79 @@ ALIASES = {
     "ratecycle": "rate_cycle",
     "ratemin": "rate_min",
     "readwrite": "rw",
+    "ss": "steadystate",
+    "ss_dur": "steadystate_duration",
+    "ss_interval": "steadystate_check_interval",
+    "ss_ramp": "steadystate_ramp_time",
+    "wait_for_previous": "stonewall",
     "timeout": "runtime",
 }
 
-_PLACE = "fslab sets the directory and the file names itself"
-_SEED = "fslab sets the seed itself, so that all cells of a block use the same offsets"
-_COMMAND = "a workload may not run commands of its own"
-_LOG = "fslab stores fio's JSON document only, not its logs"
-_READING = "it changes the document that fslab reads"
-_MACHINE = "set machine settings under 'tuning' of the study; fslab restores them afterwards"
-_PINNED = (
-    "locked memory can make the kernel kill other processes; to test with less memory, use 'guest_memory'"
+_COMMAND = (
+    "a workload may not run commands of its own: delete the line ('cache: cold' of the study drops caches)"
 )
-_REPLAY = "a trace names its own files, outside the test directory"
-_ONE_JOB = "a workload is one job; write several workloads, or use a job file ('file')"
-_UNITS = "it changes the meaning of k and m; fslab reads sizes as powers of 1024"
-_REMOTE = "fio runs on the machine on which fslab runs; compare machines with 'fslab fleet'"
-_IDENTITY = "fio runs as the user who started fslab"
-_CACHE = "set the state of the page cache with 'cache' of the study: cold or warm"
-_WINDOW = "fslab counts device I/O during the whole run, and fio would report only a part of it"
-_SPACE = "set the size of the files with 'size', and the bytes to transfer with 'io_size'"
-_ZONED = "zones exist on raw devices only, not in files"
+_OF_COMMAND_LINE = "it is an option of fio's command line: delete the line"
+_CREATE = "fslab itself makes the files before the run: delete the line, or the job if that is all it does"
+_MACHINE = (
+    "delete the line; set machine settings under 'tuning' of the study, which fslab restores afterwards"
+)
+_PINNED = (
+    "locked memory can make the kernel kill other processes: delete the line; to test with less memory, use "
+    "'guest_memory' of the study"
+)
+_REPLAY = "a trace names its own files, outside the test directory: describe the work with rw, bs and size"
+_UNITS = "it changes the meaning of k and m: delete the line, and write sizes in powers of 1024"
+_REMOTE = "fio runs on the machine on which fslab runs: delete the line; compare machines with 'fslab fleet'"
+_IDENTITY = "fio runs as the user who started fslab: delete the line"
+_SPACE = "delete the line, and give the size of the files with 'size', the bytes to transfer with 'io_size'"
+_ZONED = "zones exist on raw devices only, not in files: delete the line"
+_OF_ENGINE = "it belongs to an I/O engine that fslab does not support: delete the line"
+_OTHER_FILES = "it opens files that are not part of the test: name the files with 'filename' or 'nrfiles'"
 
+# What cannot be passed to fio → why, and what to do.
 REFUSED = {
     name: reason
     for reason, names in {
-        _PLACE: "name filename directory filename_format unique_filename opendir aux-path"
-        " allow_mounted_write",
-        _SEED: "randseed randrepeat allrandrepeat",
         _COMMAND: "exec_prerun exec_postrun trigger trigger-file trigger-timeout trigger-remote profile",
-        _LOG: "write_bw_log write_lat_log write_iops_log write_hist_log write_iolog per_job_logs bwavgtime"
-        " iopsavgtime log_entries log_avg_msec log_hist_msec log_hist_coarseness log_max_value log_offset"
-        " log_prio log_compression log_compression_cpus log_store_compressed log_unix_epoch"
-        " log_alternate_epoch log_alternate_epoch_clock_id log_window_value log_issue_time bandwidth-log"
-        " inflate-log verify_state_save verify_state_load",
-        _READING: "output output-format minimal append-terse terse-version status-interval eta eta-interval"
-        " eta-newline group_reporting percentile_list clat_percentiles lat_percentiles slat_percentiles"
-        " unified_rw_reporting stats block_error_percentiles debug showcmd parse-only idle-prof",
+        _OF_COMMAND_LINE: "section parse-only showcmd debug",
+        _CREATE: "create_only",
         _PINNED: "lockmem",
         _MACHINE: "ioscheduler cgroup cgroup_weight cgroup_nodelete",
         _REPLAY: "read_iolog read_iolog_chunked replay_no_stall replay_redirect replay_scale replay_align"
         " replay_time_scale replay_skip merge_blktrace_file merge_blktrace_scalars merge_blktrace_iters"
         " merge-blktrace-only",
-        _ONE_JOB: "stonewall wait_for include section create_only",
-        _UNITS: "kb_base unit_base",
+        _UNITS: "kb_base",
         _REMOTE: "client server remote-config daemonize",
         _IDENTITY: "uid gid",
         _ZONED: "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones"
-        " job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency cmd_type",
-        _CACHE: "invalidate pre_read",
-        _WINDOW: "ramp_time ramp_size steadystate steadystate_check_interval steadystate_duration"
-        " steadystate_ramp_time ss ss_dur ss_ramp",
-        _SPACE: "fill_device fill_fs filesize",
+        " job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency",
+        _SPACE: "fill_device fill_fs",
+        _OF_ENGINE: "arguments bindname blocking brick busy_poll chunk_size clientname clustername cmd_type cpuchunks"
+        " cpuload cpumode cuda_io donorname exit_on_io_done gpu_dev_ids grace_time hostname hosts http_host http_mode"
+        " http_pass http_s3_key http_s3_keyid http_s3_region http_swift_auth_token http_user http_verbose https"
+        " inplace interface listen mss namenode nodelay object_class pingpong pool port program protocol rbdname"
+        " readfua single_instance skip_bad svc_id touch_objects ttl uri verb volume window_size writefua",
+        _OTHER_FILES: "opendir aux-path verify_state_load",
     }.items()
     for name in names.split()
 }
+
+# What orders the jobs of a file: it has no meaning for a single job.
+ORDER = frozenset({"stonewall", "wait_for"})
+
+# Places of files, logs, and what fio prints: fslab sets these itself. They are left out.
+LEFT_OUT = frozenset(
+    """
+    name directory unique_filename allow_mounted_write group_reporting new_group stats unit_base
+    write_bw_log write_lat_log write_iops_log write_hist_log write_iolog per_job_logs bwavgtime iopsavgtime
+    log_entries log_avg_msec log_hist_msec log_hist_coarseness log_max_value log_offset log_prio log_compression
+    log_compression_cpus log_store_compressed log_unix_epoch log_alternate_epoch log_alternate_epoch_clock_id
+    log_window_value log_issue_time bandwidth-log inflate-log verify_state_save
+    output output-format minimal append-terse terse-version status-interval eta eta-interval eta-newline
+    percentile_list clat_percentiles lat_percentiles slat_percentiles unified_rw_reporting
+    block_error_percentiles idle-prof
+    """.split()  # noqa: SIM905
+)
 
 # Synchronous engines have one request in flight: fio ignores iodepth with them.
 SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
@@ -114,3 +137,8 @@ METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", 
 def writes_through(sync: str | None, engine: str | None) -> bool:
     """Return whether option ``sync`` makes each write reach the device. It has no effect on mmap."""
     return sync in _SYNCED and engine != "mmap"
+
+
+def writes_zeros(options: Mapping[str, str | None]) -> bool:
+    """Return whether everything that the job writes is zeros."""
+    return options.get("zero_buffers", "0") != "0" and "buffer_pattern" not in options

@@ -27,11 +27,14 @@ from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
     KNOWN,
+    LEFT_OUT,
     METADATA_ENGINES,
+    ORDER,
     REFUSED,
     SYNC_ENGINES,
     writes_through,
 )
+from fslab.workloads._fio_places import all_files
 
 _WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")
@@ -39,6 +42,7 @@ AT_ONCE = frozenset(
     {"numjobs", "iodepth", "verify_async"}
 )  # processes, and the requests in flight and threads of each
 COUNTS = AT_ONCE | {"nrfiles"}
+VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
@@ -47,11 +51,18 @@ Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 class FioParameters(Parameters):
     """Job options by fio's own names. Options that are not in the table are passed to fio unchanged.
 
-    With `file: job.fio`, a job file of fio runs unchanged, and no other key may be given. The metrics of each job have
-    its name as a prefix (`reader_read_iops`). Several jobs also have a total (`total_read_iops`); jobs separated by
-    `stonewall` run one after the other, and their times add up. fslab stores the text of the file with the results and
-    runs that text, even if the file changes later. Options that would reach outside the test directory, run commands
-    or write logs are errors; the message names the line.
+    With `file: job.fio`, the jobs of a job file run, in the order that the file sets. Other keys take the place of the
+    file's own in all its jobs: `size: 1g` and `runtime: 60s` suit a file that was written for a whole disk. `variables`
+    gives the values of `${NAME}` in the file: `variables: {BS: [4k, 64k]}`. Files that it includes lie beside or below
+    it. fslab stores the text with the results and runs that text, even if the file changes later.
+
+    Each job has its own metrics, with its name as a prefix (`reader_read_iops`). Jobs that start together also have a
+    sum: `total_read_iops`, or `phase_2_read_iops` if jobs of other phases read too. It is what they transferred between
+    the first start and the last end. A job after `stonewall`, `wait_for` or another `startdelay` is another phase.
+
+    fslab sets the directory, logs and output of fio itself: it leaves out such lines, and `fslab plan` lists them.
+    `filename=/dev/sdb` becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach
+    outside the test directory are errors, all reported at once, each with its line.
 
     A time is a whole number with a unit: fio 3.33 silently reads ``runtime=1.5`` as 1 s.
     """
@@ -59,8 +70,14 @@ class FioParameters(Parameters):
     model_config = ConfigDict(frozen=True, extra="allow")
     __pydantic_extra__: dict[str, Scalar]
     file_keys: ClassVar[frozenset[str]] = frozenset({"file"})
+    nested_keys: ClassVar[frozenset[str]] = frozenset({"variables"})
 
-    file: str | None = Field(None, description="a job file, relative to the study, instead of all other keys")
+    file: str | None = Field(
+        None, description="a job file, relative to the study; other keys are then optional"
+    )
+    scale: float | None = Field(
+        None, description="only with 'file': factor for the sizes and times of its jobs, such as 0.1"
+    )
     rw: str = Field(description="read, write, randread, randwrite, rw or randrw")
     size: SomeSize = Field(
         description="size per job, such as 1g: that of its file, or of its nrfiles files together"
@@ -167,7 +184,13 @@ class FioParameters(Parameters):
 
     @property
     def total_bytes(self) -> int:
-        return parse_size(self.size) * self.numjobs
+        """Size of all its files. Those that its processes share (``filename``) count once."""
+        return all_files([("fslab", self.options)]).bytes
+
+    @property
+    def files(self) -> int:
+        """Number of all its files."""
+        return all_files([("fslab", self.options)]).count
 
     @property
     def runtime_s(self) -> float | None:
@@ -176,7 +199,14 @@ class FioParameters(Parameters):
     @property
     def others(self) -> dict[str, str]:
         """The options that fslab does not interpret, in fio's spelling."""
-        return {key: _spelled(value) for key, value in (self.model_extra or {}).items()}
+        return {key: spelled(value) for key, value in (self.model_extra or {}).items() if key not in LEFT_OUT}
+
+    @property
+    def options(self) -> dict[str, str | None]:
+        """The options that determine its files and amounts of work, by fio's names."""
+        own: dict[str, str | None] = {"size": self.size, "bs": self.bs, "iodepth": str(self.iodepth)}
+        own |= {"numjobs": str(self.numjobs), "runtime": self.runtime}
+        return {**self.others, **own}
 
     @field_validator("rw")
     @classmethod
@@ -221,7 +251,9 @@ class FioParameters(Parameters):
         """Report all mistakes at once: invalid values, unknown and refused names, contradictions."""
         if not isinstance(data, dict):
             return handler(data)
-        objections = {str(key): objection(str(key), value) for key, value in data.items()}
+        objections = {
+            str(key): _needs_file(str(key)) or objection(str(key), value) for key, value in data.items()
+        }
         checked, mistakes = None, []
         try:
             checked = handler(data)
@@ -229,7 +261,7 @@ class FioParameters(Parameters):
             mistakes = [_again(found) for found in error.errors()]
         else:
             objections |= checked._contradictions()
-        mistakes += [_mistake(key, data.get(key), why) for key, why in objections.items() if why]
+        mistakes += [mistake(key, data.get(key), why) for key, why in objections.items() if why]
         if mistakes or checked is None:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return checked
@@ -252,7 +284,7 @@ class FioParameters(Parameters):
         return found
 
 
-def _spelled(value: Scalar) -> str:
+def spelled(value: Scalar) -> str:
     """Return the value in fio's spelling: fio reads ``4KiB`` as 4,000 bytes.
 
     A bare ``10m`` may be minutes and is not changed.
@@ -262,19 +294,36 @@ def _spelled(value: Scalar) -> str:
     return plain_size(value) if _WITH_BYTES.fullmatch(str(value)) else str(value)
 
 
+def _needs_file(key: str) -> str | None:
+    return "has no effect without 'file'" if key == "scale" or key.startswith(VARIABLES) else None
+
+
 def objection(key: str, value: object) -> str | None:
-    """Return why an option cannot be passed to fio; None if it can."""
+    """Return why an option cannot be passed to fio, and what to do; None if it can, or if it is left out."""
     if key in REFUSED:
         return f"not allowed: {REFUSED[key]}"
+    if key in LEFT_OUT | {"scale", "file", "file_text"}:
+        return None
+    if key in ORDER:
+        return "orders the jobs of a job file: use 'file', or several workloads"
     if key in ALIASES:
         return f"write it as '{ALIASES[key]}'"
     if key not in KNOWN:
         near = similar(key, KNOWN)
-        advice = f"did you mean '{near}'?" if near else "see fio --cmdhelp=all"
+        advice = f"did you mean '{near}'?" if near else "delete it, or see fio --cmdhelp=all"
         return f"fio has no such option: {advice}"
-    if key in {"mem", "buffer_pattern", "verify_pattern"} and re.search(r"[/']", str(value)):
+    if key == "filename" and any(_reaches_outside(name) for name in str(value).split(":")):
+        return "must be plain file names, without '/': the files are on the file system under test"
+    if key in _NO_PATHS and re.search(r"[/']", str(value)):
         return "file names are not allowed here"
     return _uncounted(key, str(value)) if key in COUNTS else None
+
+
+_NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
+
+
+def _reaches_outside(name: str) -> bool:
+    return not name or "/" in name or name in {".", "..", "-"}
 
 
 def _uncounted(key: str, value: str) -> str | None:
@@ -286,7 +335,7 @@ def _uncounted(key: str, value: str) -> str | None:
     return None
 
 
-def _mistake(key: str, value: object, why: str) -> InitErrorDetails:
+def mistake(key: str, value: object, why: str) -> InitErrorDetails:
     return {"type": PydanticCustomError("value_error", "{why}", {"why": why}), "loc": (key,), "input": value}
 
 

@@ -39,6 +39,16 @@ def held_back_s(options: Options, size_bytes: int) -> float:
     return _seconds(options, "startdelay", unit="s") + max(paces)
 
 
+def ramp_s(options: Options) -> float:
+    """Return how long a job runs before fio measures, in seconds."""
+    return _seconds(options, "ramp_time", unit="s")
+
+
+def unreported(options: Options) -> bool:
+    """Return whether fio leaves out some of the bytes that the job transfers: those of the ramp time."""
+    return not {"ramp_time", "ramp_size"}.isdisjoint(options)
+
+
 def _number(options: Options, key: str) -> int | None:
     """Return the first of several values; None if it is missing, or fslab cannot parse it (fio may accept it)."""
     written = (options.get(key) or "").partition(",")[0]

@@ -70,6 +70,10 @@ class MixedParameters(Parameters):
             found[name] = parsed(WorkloadSpec(name=name, tool=tool, parameters=raw))
         return found
 
+    def value_of(self, key: str) -> object:
+        _, name, inner = key.split(".", 2)
+        return self.parts[name].parameters.value_of(inner)
+
     @model_validator(mode="wrap")
     @classmethod
     def _checked(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
@@ -101,6 +105,14 @@ class Mixed(Workload[MixedParameters]):
 
     def headline(self, parameters: MixedParameters) -> tuple[str, ...]:
         return tuple(f"{name}_{part.headline()[0]}" for name, part in parameters.parts.items())
+
+    def reader_of(self, key: str, keys: Mapping[str, Any]) -> Workload[Any]:
+        """Return the workload of the part."""
+        tool = keys.get(f"{key.rpartition('.')[0]}.tool")
+        return REGISTRY.get(tool) if tool in REGISTRY.names() else self
+
+    def notices(self, parameters: MixedParameters) -> tuple[str, ...]:
+        return tuple(f"{name}: {each}" for name, part in parameters.parts.items() for each in part.notices())
 
     def commands(self, parameters: MixedParameters, job: Job) -> Commands:
         """Return each part's commands in its directory. The measured commands run together."""
@@ -145,12 +157,11 @@ class Mixed(Workload[MixedParameters]):
         )
 
     def scaled(self, parameters: MixedParameters, factor: float) -> scaling.Changes:
-        """Return the changes of all parts, limited to keys that the study sets."""
+        """Return the changes of all parts."""
         return {
             f"parts.{name}.{key}": change
             for name, part in parameters.parts.items()
             for key, change in part.tool.scaled(part.parameters, factor).items()
-            if f"parts.{name}.{key}" in (parameters.model_extra or {})
         }
 
     def traits(self, parameters: MixedParameters) -> Traits:

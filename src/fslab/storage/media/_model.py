@@ -16,7 +16,7 @@ from fslab.errors import UnsupportedError
 from fslab.storage import Growth, Workspace, images, media
 from fslab.storage.media import _copies, _loop
 from fslab.system.throttle import Limit
-from fslab.units import Size, SomeSize, parse_size, shown_size
+from fslab.units import Size, SomeSize, parse_size
 
 
 class Model(StrEnum):
@@ -92,10 +92,14 @@ class ImageMedium(media.Medium[P]):
     image = True
 
     def scaled(self, options: P, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Scale ``size`` and ``room`` to whole MiB, at least ``least_bytes``, even if the study's value is smaller."""
+        """Scale ``size`` and ``room`` to whole MiB, at least ``least_bytes``. A smaller value of the study stays: what
+        the study says that a medium has is never exceeded."""
         least = -(-least_bytes // _MIB) * _MIB
         written = {"size": options.size, **({"room": options.room} if options.room else {})}
-        return {key: _scaled(text, factor, least) for key, text in written.items()}
+        return {
+            key: scaling.size(text, factor, least_bytes=least, unit_bytes=_MIB)
+            for key, text in written.items()
+        }
 
     def copyable(self, options: P) -> bool:
         """Return whether it is sparse: of a sparse image, only what is written to it needs to be copied."""
@@ -142,10 +146,3 @@ class ImageMedium(media.Medium[P]):
                 "'model', 'iops' and 'bandwidth' of a medium work in a guest only", where="medium",
                 hint="run it with --on uml or --on qemu, or remove them",
             )  # fmt: skip
-
-
-def _scaled(text: str, factor: float, least_bytes: int) -> scaling.ScaledAmount:
-    found = scaling.size(text, factor, unit_bytes=_MIB)
-    if parse_size(str(found.value)) >= least_bytes:
-        return found
-    return scaling.ScaledAmount(value=shown_size(least_bytes), share=least_bytes / parse_size(text))

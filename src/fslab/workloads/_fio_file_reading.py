@@ -1,0 +1,253 @@
+"""Reads the text of a job file of fio: its sections, and everything in it that cannot run, each with its line. Pure.
+
+Files that it includes are pasted into the text when the study is loaded (``with_includes``), between two comments that
+keep their names and lines.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from fslab.errors import FslabError
+from fslab.units import parse_duration, parse_size
+from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, LEFT_OUT, ORDER, SYNC_ENGINES
+from fslab.workloads._fio_parameters import objection
+
+MOST_JOBS = 32
+_MOST_NESTED = 10
+_MOST_CHARACTERS = 1 << 20
+_FROM, _END = ";; fslab: from ", ";; fslab: end"
+_SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
+_INCLUDE = re.compile(r"\s*include[ \t]+(\S.*?)\s*")
+_VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
+# The keywords of ``filename_format`` that fio replaces.
+_KEYWORDS = frozenset({"jobname", "jobnum", "filenum", "clientuid"})
+_FILE_NAMES = frozenset({"filename", "filename_format"})
+_GLOBAL = "global"
+
+Options = dict[str, str | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JobSection:
+    """A job: its name, where it begins, and all options that apply to it, by fio's names. None: without a value."""
+
+    name: str
+    place: str
+    options: Options
+
+
+@dataclass(kw_only=True, slots=True)
+class JobFile:
+    """What a job file contains.
+
+    ``refused``: what cannot run, each with file, line, reason and remedy. ``left_out``: the options that fslab does not
+    pass on, because it sets the places of files and reads the results itself. ``replaced``: names of files with
+    directories, and the names used instead.
+    """
+
+    sections: list[JobSection] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    left_out: dict[str, None] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
+
+
+def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int = 0) -> str:
+    """Return the text with the files that it includes in their places. ``read`` returns the text of a file by its path
+    from the directory of the job file. Raises FslabError, with file and line, for a file that cannot be included."""
+    lines: list[str] = []
+    characters = 0
+    for number, line in enumerate(text.split("\n"), start=1):
+        found = _INCLUDE.fullmatch(re.split("[;#]", line, maxsplit=1)[0])
+        new = [line] if found is None else _included(f"{name}:{number}", name, found[1], read, _nested)
+        lines += new
+        characters += sum(len(each) + 1 for each in new)
+        if characters > _MOST_CHARACTERS:
+            raise FslabError(f"{name}: with the files that it includes, it is longer than 1 MiB")
+    return "\n".join(lines)
+
+
+def _included(place: str, name: str, written: str, read: Callable[[str], str], nested: int) -> list[str]:
+    if nested == _MOST_NESTED:
+        raise FslabError(f"{place}: includes are nested more than {_MOST_NESTED} deep")
+    path = str(PurePosixPath(name).parent / written)
+    try:
+        inner = read(path)
+    except FslabError as error:
+        what = f"include {written}: {error.what}; put the file there, or paste its lines"
+        raise FslabError(f"{place}: {what}") from error
+    return [f"{_FROM}{path}", with_includes(path, inner, read, nested + 1), _END]
+
+
+def read_jobs(name: str, text: str, *, given: frozenset[str], variables: Mapping[str, str]) -> JobFile:
+    """Return what the file contains. Options that are ``given`` beside the file are not read from it."""
+    reader = _Reader(given=given, variables=variables)
+    for place, line in _lines(name, text):
+        reader.read(place, line)
+    found = reader.found
+    if not found.sections and not found.refused:
+        found.refused.append(f"{name}: has no job: add a section, such as [job]")
+    if len(found.sections) > MOST_JOBS:
+        found.refused.append(
+            f"{name}: has {len(found.sections)} jobs, at most {MOST_JOBS} are possible: split it"
+        )
+    found.refused += [
+        why for index, _ in enumerate(found.sections) for why in _of_job(found.sections, index, given)
+    ]
+    found.refused.sort(key=_by_line)
+    return found
+
+
+def _by_line(refused: str) -> tuple[str, int]:
+    place = re.match(r"(.*?):(\d+): ", refused)
+    return (place[1], int(place[2])) if place else ("", 0)
+
+
+def _lines(name: str, text: str) -> Iterator[tuple[str, str]]:
+    """Yield each line, without comments, with its place. A marker of an included file has no place."""
+    within = [(name, 0)]
+    for line in text.split("\n"):
+        if line.startswith(_FROM):
+            within.append((line.removeprefix(_FROM), 0))
+            yield "", _FROM
+            continue
+        if line == _END and len(within) > 1:
+            within.pop()
+            within[-1] = (within[-1][0], within[-1][1] + 1)
+            yield "", _END
+            continue
+        file, number = within[-1] = (within[-1][0], within[-1][1] + 1)
+        kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
+        if kept:
+            yield f"{file}:{number}", kept
+
+
+@dataclass(kw_only=True, slots=True)
+class _Reader:
+    given: frozenset[str]
+    variables: Mapping[str, str]
+    found: JobFile = field(default_factory=JobFile)
+    common: Options = field(default_factory=dict)
+    options: Options | None = None
+    outer: list[Options | None] = field(default_factory=list)
+
+    def read(self, place: str, line: str) -> None:
+        """Read one line."""
+        if not place:
+            # After an included file, fio goes on in the section that was open before it.
+            if line == _FROM:
+                self.outer.append(self.options)
+            else:
+                self.options = self.outer.pop()
+        elif not line.replace("\t", " ").isprintable():
+            self._refuse(place, "control characters are not allowed: delete them")
+        elif line.startswith("["):
+            self._section(place, line)
+        elif self.options is None:
+            self._refuse(place, f"'{line}' comes before the first section: write [global] above it")
+        else:
+            self._option(place, line, self.options)
+
+    def _refuse(self, place: str, what: str) -> None:
+        self.found.refused.append(f"{place}: {what}")
+
+    def _section(self, place: str, line: str) -> None:
+        section = _SECTION.fullmatch(line)
+        if section is None:
+            what = f"'{line}' is not the name of a job: rename it, without / $ ` \\ [ ], and not with a dot in front"
+            self._refuse(place, what)
+            self.options = dict(self.common)
+            return
+        self.options = self.common if section[1] == _GLOBAL else dict(self.common)
+        if section[1] != _GLOBAL:
+            self.found.sections.append(JobSection(name=section[1], place=place, options=self.options))
+
+    def _option(self, place: str, line: str, options: Options) -> None:
+        if _INCLUDE.fullmatch(line):
+            self._refuse(place, f"'{line}': the text of this file is missing: paste its lines")
+            return
+        key, equals, value = (part.strip(" \t") for part in line.partition("="))
+        if key == "buffered":
+            key, equals, value = "direct", "=", {"0": "1", "": "0"}.get(value, "0")
+        key = ALIASES.get(key, key)
+        if key in self.given:
+            return
+        if key in LEFT_OUT:
+            self.found.left_out[key] = None
+            return
+        value, why = _filled_in(key, value, self.variables)
+        if key in _FILE_NAMES and why is None:
+            value = self._file_names(value)
+        why = why or _refusal(key, value)
+        if why is not None:
+            self._refuse(place, f"{key}: {why}")
+        options[key] = value if equals else None
+
+    def _file_names(self, value: str) -> str:
+        """Return names of files without directories: /dev/sdb becomes the file dev_sdb."""
+        names = re.split(r"(?<!\\):", value)
+        plain = [re.sub(r"\\:|[/\\]+", "_", name.strip().lstrip("/\\")) for name in names]
+        for name, used in zip(names, plain, strict=True):
+            if name != used:
+                self.found.replaced[name] = used
+        return ":".join(plain)
+
+
+def _filled_in(key: str, value: str, variables: Mapping[str, str]) -> tuple[str, str | None]:
+    """Return the value with its variables replaced, and why it cannot be used."""
+    missing: list[str] = []
+
+    def replaced(match: re.Match[str]) -> str:
+        name = match[1] or match[2]
+        if name in variables:
+            return variables[name]
+        if not (key == "filename_format" and match[2] in _KEYWORDS):
+            missing.append(name)
+        return match[0]
+
+    found = _VARIABLE.sub(replaced, value)
+    if missing:
+        names = ", ".join(f"{name}: …" for name in dict.fromkeys(missing))
+        return value, f"'{value}' is not set: write 'variables: {{{names}}}' beside 'file' in the study"
+    bare = found if key != "filename_format" else _VARIABLE.sub("", found)
+    if not found.isprintable() or re.search(r"[$`;#]" if key in _FILE_NAMES else r"[$`\\;#]", bare):
+        return found, "$, ` and \\ are not allowed, because fio would expand them: write the value itself"
+    return found, None
+
+
+def _refusal(key: str, value: str) -> str | None:
+    """Return why an option cannot be passed to fio, and what to do; None if it can."""
+    if key == "ioengine" and value not in SYNC_ENGINES | ASYNC_ENGINES:
+        known = ", ".join(sorted(SYNC_ENGINES | ASYNC_ENGINES))
+        what = f"fslab does not support the I/O engine '{value}'"
+        return f"{what}: give another one as 'ioengine' beside 'file', or delete the job; supported: {known}"
+    if key == "rw" and "trim" in value:
+        return "fio trims block devices only, not files: delete the job, or give 'rw' beside 'file'"
+    if key in ORDER:
+        return None
+    return objection(key, value) or _unreadable(key, value)
+
+
+def _unreadable(key: str, value: str) -> str | None:
+    """Return why fslab cannot parse an amount that it has to know."""
+    sizes = {"size": [value], "filesize": value.split("-"), "bs": [each for each in value.split(",") if each]}
+    try:
+        for size in sizes.get(key, ()):
+            parse_size(size)
+        if key == "runtime":
+            parse_duration(value)
+    except ValueError as error:
+        if "%" in value:
+            return f"{value} is a share of a device, and files have none: give '{key}' in bytes beside 'file'"
+        return f"{error}: correct it, or give '{key}' beside 'file'"
+    return None
+
+
+def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> Iterator[str]:
+    section = sections[index]
+    if not {"size", "filesize"} & (section.options.keys() | given):
+        yield f"{section.place}: job '{section.name}' has no size: give 'size' beside 'file' in the study, such as 1g"
+    awaited = section.options.get("wait_for")
+    if awaited is not None and awaited not in {other.name for other in sections[:index]}:
+        yield f"{section.place}: wait_for: no job '{awaited}' before '{section.name}': correct the name"

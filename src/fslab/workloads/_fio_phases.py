@@ -1,0 +1,89 @@
+"""The order in which fio starts the jobs of a file (run_threads in its backend.c), and which run together. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fslab.units import parse_duration
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Start:
+    """What a job waits for.
+
+    ``walled``: the end of all jobs before it, which also holds the jobs after it (``stonewall``). ``after``: the end of
+    the job with this name (``wait_for``). ``delay_s``: this time from fio's own start; None if fio draws it at random.
+    """
+
+    name: str
+    walled: bool = False
+    after: str | None = None
+    delay_s: float | None = 0.0
+
+
+def start_of(name: str, options: Mapping[str, str | None]) -> Start:
+    """Return what the options of a job say about its start."""
+    walled = "stonewall" in options and options["stonewall"] != "0"
+    return Start(
+        name=name, walled=walled, after=options.get("wait_for"), delay_s=_delay_s(options.get("startdelay"))
+    )
+
+
+def phases(starts: Sequence[Start]) -> tuple[int, ...]:
+    """Return a number for each job, counted from 1. Jobs with the same number start at the same time."""
+    known: dict[tuple[object, ...], int] = {}
+    walls, found = 0, []
+    for index, start in enumerate(starts):
+        walls += start.walled and index > 0
+        key = (walls, start.after, start.delay_s, index if start.delay_s is None else None)
+        found.append(known.setdefault(key, len(known) + 1))
+    return tuple(found)
+
+
+def spans(starts: Sequence[Start], durations_s: Sequence[float]) -> list[tuple[float, float]]:
+    """Return start and end of each job, in seconds from fio's own start."""
+    found: list[tuple[float, float]] = []
+    wall = 0.0
+    for index, (start, duration) in enumerate(zip(starts, durations_s, strict=True)):
+        if start.walled and index:
+            wall = max(wall, *(end for _, end in found))
+        after = [end for other, (_, end) in zip(starts, found, strict=False) if other.name == start.after]
+        begin = max(wall, start.delay_s or 0.0, *after)
+        found.append((begin, begin + duration))
+    return found
+
+
+def reported_spans(
+    starts: Sequence[Start], reports: Sequence[Mapping[str, Any]], durations_s: Sequence[float]
+) -> list[tuple[float, float]]:
+    """Return start and end of each job in seconds: as fio 3.35 and newer report them, else in the order of starts."""
+    if not all("job_start" in report for report in reports):
+        return spans(starts, durations_s)
+    begins = [float(report["job_start"]) / 1000 for report in reports]
+    return [(begin, begin + seconds) for begin, seconds in zip(begins, durations_s, strict=True)]
+
+
+def covered_s(found: Iterable[tuple[float, float]]) -> float:
+    """Return the time in which at least one job ran."""
+    total, last = 0.0, float("-inf")
+    for begin, end in sorted(found):
+        total += max(end - max(begin, last), 0.0)
+        last = max(last, end)
+    return total
+
+
+def together_s(found: Sequence[tuple[float, float]]) -> float | None:
+    """Return the time from the first start to the last end; None if at no time all of the jobs ran."""
+    first, last = min(begin for begin, _ in found), max(end for _, end in found)
+    if max(begin for begin, _ in found) >= min(end for _, end in found):
+        return None
+    return last - first
+
+
+def _delay_s(written: str | None) -> float | None:
+    if written is None:
+        return 0.0
+    try:
+        return parse_duration(written)
+    except ValueError:
+        return None

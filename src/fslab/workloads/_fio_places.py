@@ -1,0 +1,90 @@
+"""Which files a fio job uses, and their sizes. Pure.
+
+fio names a file after its job, process and number, unless ``filename`` or ``filename_format`` is set. Jobs and
+processes with the same file name share the file. A file ends at ``offset`` plus its share of ``size`` (setup_files in
+fio's filesetup.c).
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fslab.units import parse_size
+
+Options = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileSet:
+    """A group of files of one job: how many, and their size together."""
+
+    count: int
+    bytes: int
+
+
+def all_files(jobs: Iterable[tuple[str, Options]]) -> FileSet:
+    """Return the files of all jobs (name and options). Files that several jobs share count once, with their largest
+    size. ValueError for a size that fslab cannot parse."""
+    found: dict[tuple[str, ...], FileSet] = {}
+    for name, options in jobs:
+        for key, files in _files(name, options):
+            known = found.get(key, files)
+            found[key] = FileSet(count=max(known.count, files.count), bytes=max(known.bytes, files.bytes))
+    return FileSet(
+        count=sum(each.count for each in found.values()), bytes=sum(each.bytes for each in found.values())
+    )
+
+
+def _files(name: str, options: Options) -> Iterable[tuple[tuple[str, ...], FileSet]]:
+    processes, written = number(options, "numjobs", 1), options.get("filename")
+    names = written.split(":") if written else []
+    count = len(names) or number(options, "nrfiles", 1)
+    size = _size_of_one(options, count)
+    offset, step = _bytes(options, "offset"), _bytes(options, "offset_increment")
+    if names:
+        end = size + offset + step * (processes - 1)
+        return [((each,), FileSet(count=1, bytes=end)) for each in names]
+    own = _own(name, options.get("filename_format"))
+    if own.shared:
+        return [
+            (
+                (own.name, "shared"),
+                FileSet(count=count, bytes=count * (size + offset + step * (processes - 1))),
+            )
+        ]
+    steps = step * processes * (processes - 1) // 2
+    total = count * (processes * (size + offset) + steps)
+    return [((own.name, ""), FileSet(count=count * processes, bytes=total))]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Own:
+    name: str
+    shared: bool  # by all processes of a job
+
+
+def _own(job: str, form: str | None) -> _Own:
+    if form is None:
+        return _Own(name=job, shared=False)
+    return _Own(name=form.replace("$jobname", job), shared="$jobnum" not in form)
+
+
+def _size_of_one(options: Options, files: int) -> int:
+    """Return the size of one file: of a range of sizes the largest, else its share of ``size``."""
+    each = options.get("filesize")
+    if each is not None:
+        return parse_size(each.rpartition("-")[2])
+    return -(-parse_size(options.get("size") or "") // files)
+
+
+def number(options: Options, key: str, default: int) -> int:
+    """Return the value of an option that is a whole number; 1 for an option without a value."""
+    value = options.get(key, "1" if key in options else None)
+    return default if value is None or not value.isdecimal() else int(value)
+
+
+def _bytes(options: Options, key: str) -> int:
+    """Return a size; 0 if fslab cannot parse it. A percentage refers to the file and does not enlarge it."""
+    try:
+        return parse_size(options.get(key) or "0")
+    except ValueError:
+        return 0
