@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from tests.disk_server import BINARY
 
+from fslab.errors import StudyError
 from fslab.storage.media import REGISTRY, _disk, _faults, _profiles
+from fslab.study.load import load_text
 from fslab.system import proc
 
 VIRTUAL = REGISTRY.get("virtual")
@@ -115,3 +117,24 @@ def test_a_write_cache_is_scaled_with_the_files_that_it_holds() -> None:
     ]
     assert ("--cache-bytes", str(32 << 20)) in pairwise(_disk.argv(found, Path("disk-1")))
     assert "--cache-bytes" not in _disk.argv(options(profile="hdd-7200"), Path("disk-1"))
+
+
+@pytest.mark.parametrize(
+    ("filesystem", "memory", "fits"),
+    [("ext4", "1g", False), ("ext4", "1040m", True), ("jfs", "1040m", False), ("jfs", "1200m", True)],
+)
+def test_files_that_do_not_fit_into_the_memory_beside_what_mkfs_writes_are_refused(
+    filesystem: str, memory: str, fits: bool
+) -> None:
+    text = f"""
+title: t
+on: uml
+media: {{d: {{type: virtual, profile: hdd-7200, size: 200g, memory: {memory}}}}}
+stacks: {{s: {{medium: d, filesystem: {filesystem}}}}}
+workloads: {{w: {{tool: fio, rw: write, size: 1g}}}}
+"""
+    if fits:
+        load_text(text, "s.yaml")
+        return
+    with pytest.raises(StudyError, match=r"'w' needs 1 GiB, mkfs writes .* give it more 'memory'"):
+        load_text(text, "s.yaml")

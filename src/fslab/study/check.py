@@ -210,11 +210,12 @@ class _Use:
         size_bytes = parsed.usable_bytes(planned.size_bytes)
         if self.stack.filesystem is not None:
             self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
-        if planned.holds_bytes is not None:
-            size_bytes = min(size_bytes, parsed.usable_bytes(planned.holds_bytes))
+        held_bytes = size_bytes
+        if planned.holds_bytes is not None and planned.holds_bytes < planned.size_bytes:
+            held_bytes = min(size_bytes, parsed.usable_bytes(planned.holds_bytes))
         for name, workload in workloads.items():
             for spec in matrix.workload_specs(name, workload):
-                self._check_space(name, spec, size_bytes)
+                self._check_space(name, spec, size_bytes, held_bytes)
 
     def _check_together(self) -> None:
         try:
@@ -235,12 +236,20 @@ class _Use:
             needed = f"{driver.name} needs at least {format_size(least_bytes)}{told}"
             self._add("filesystem", f"{needed}, {self._room(size_bytes)}")
 
-    def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int) -> None:
+    def _check_space(self, name: str, spec: WorkloadSpec, size_bytes: int, held_bytes: int) -> None:
+        """Check the space for files: on the file system, and in the less that its medium holds, beside what mkfs
+        writes."""
         needed_bytes = parsed(spec).space_bytes()
-        if needed_bytes > size_bytes:
-            node = self.root.at(("workloads", name))
-            what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
-            self.mistakes.add(node.place, node.path, what)
+        what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
+        if needed_bytes <= size_bytes:
+            filesystem = self.stack.filesystem
+            made_bytes = FILESYSTEMS.get(filesystem).made.data(size_bytes) if filesystem else 0
+            if held_bytes == size_bytes or needed_bytes + made_bytes <= held_bytes:
+                return
+            files = f"'{spec.name}' needs {format_size(needed_bytes)}, mkfs writes {format_size(made_bytes)}"
+            what = f"{files}, {self._room(held_bytes)}: give it more '{self.planned.holds_key}'"
+        node = self.root.at(("workloads", name))
+        self.mistakes.add(node.place, node.path, what)
 
     def _room(self, size_bytes: int) -> str:
         layout = "" if self.stack.layout == "single" else f" with layout '{self.stack.layout}'"

@@ -51,6 +51,8 @@ _FORMS = {
 # A value can directly follow its flag: -llogdev=…
 ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
+TIB = 1 << 40
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernels:
@@ -91,6 +93,27 @@ class OptionSwitch:
         return (("mkfs", self.mkfs), ("mount -o", self.mount))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Made:
+    """What mkfs writes, measured with Debian 12's versions on sparse files of 16 GiB to 4 TiB, rounded up: bytes that
+    are not all zeros, in pages of 4 KiB, and zeros (inode tables, a journal). ``…_tib_bytes``: for each TiB of size.
+    ``most_zero_bytes``: for a file system of any size.
+    """
+
+    data_bytes: int = 2 << 20
+    data_tib_bytes: int = 0
+    zero_tib_bytes: int = 0
+    most_zero_bytes: int = 1 << 60
+
+    def data(self, size_bytes: int) -> int:
+        """Return the bytes that are not zeros."""
+        return self.data_bytes + self.data_tib_bytes * size_bytes // TIB
+
+    def zeros(self, size_bytes: int) -> int:
+        """Return the bytes that are zeros."""
+        return min(self.zero_tib_bytes * size_bytes // TIB, self.most_zero_bytes)
+
+
 class FileSystem(ABC):
     """A file system. The registry sets ``name`` from the file's name.
 
@@ -100,6 +123,8 @@ class FileSystem(ABC):
     build it (None: it does). ``mount_flags``: ``-i`` where mount(8) must not call a helper. ``kernels``: the Linux
     versions that have it. ``switches``: the options that enable features which ``fslab features`` finds missing by
     default.
+
+    ``made``: what its mkfs writes.
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
@@ -123,6 +148,7 @@ class FileSystem(ABC):
     mount_flags: ClassVar[tuple[str, ...]] = ()
     min_size_bytes: ClassVar[int]
     fair_size_bytes: ClassVar[int | None] = None
+    made: ClassVar[Made] = Made()
     limits: ClassVar[Limits] = Limits()
     refusal: ClassVar[str | None] = None
     repair_needs_replay: ClassVar[bool] = False

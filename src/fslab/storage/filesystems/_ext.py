@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, OptionSwitch
+from fslab.storage.filesystems import FileSystem, Made, OptionSwitch
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
@@ -95,6 +95,8 @@ class ExtFileSystem(FileSystem):
     tools: ClassVar[tuple[Tool, ...]] = ()
     log_prefixes = ("EXT4-fs", "EXT3-fs", "EXT2-fs", "JBD2", "ext4", "ext3", "ext2")
     min_size_bytes = 16 << 20
+    # An inode of 256 bytes for each 16 KiB, and a journal of at most 1 GiB.
+    made = Made(data_bytes=6 << 20, data_tib_bytes=72 << 20, zero_tib_bytes=17 << 30)
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     removed_options = REMOVED_OPTIONS

@@ -3,7 +3,7 @@
 import shlex
 
 from fslab.abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, OptionSwitch
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
 from fslab.system.tools import Tool
 
 
@@ -15,6 +15,7 @@ class F2fs(FileSystem):
     mount_type = "f2fs"  # no grow_argv: resize.f2fs 1.15 resizes unmounted file systems only
     kernels = Kernels(since=(3, 8))
     log_prefixes = ("F2FS-fs", "f2fs")
+    made = Made(data_bytes=64 << 20, zero_tib_bytes=120 << 20)
     min_size_bytes = 64 << 20  # mkfs.f2fs 1.15 refuses 48 MiB
     limits = Limits(
         lacks={Ability.REFLINK: "no two files share blocks"},

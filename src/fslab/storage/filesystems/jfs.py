@@ -3,7 +3,7 @@
 import shlex
 
 from fslab.abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, Made
 from fslab.system.tools import Tool
 
 
@@ -14,6 +14,7 @@ class Jfs(FileSystem):
     tools = (Tool(program="mkfs.jfs", package="jfsutils", version_argv=("-V",)),)
     mount_type = "jfs"
     log_prefixes = ("JFS", "jfs")
+    made = Made(data_bytes=66 << 20, data_tib_bytes=192 << 20)
     min_size_bytes = 16 << 20  # "Partition must be at least 16 megabytes"
     limits = Limits(
         lacks={

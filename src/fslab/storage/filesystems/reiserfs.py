@@ -3,7 +3,7 @@
 import shlex
 
 from fslab.abilities import Ability, Limits
-from fslab.storage.filesystems import FileSystem, Kernels, OptionSwitch
+from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
 from fslab.system.tools import Tool
 
 
@@ -15,6 +15,7 @@ class Reiserfs(FileSystem):
     mount_type = "reiserfs"
     kernels = Kernels(last=(6, 12))
     log_prefixes = ("REISERFS", "ReiserFS", "reiserfs")
+    made = Made(data_tib_bytes=33 << 20)  # bitmaps; zeros: its journal of 32 MiB
     min_size_bytes = 33 << 20  # the journal alone has 8193 blocks; mkreiserfs refuses 32 MiB
     limits = Limits(
         lacks={

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection
 
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, OptionSwitch
+from fslab.storage.filesystems import FileSystem, Made, OptionSwitch
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
@@ -17,6 +17,7 @@ class Xfs(FileSystem):
     mount_type = "xfs"
     repair_needs_replay = True
     log_prefixes = ("XFS", "xfs")
+    made = Made(zero_tib_bytes=512 << 20, most_zero_bytes=2 << 30)  # the log: 1/2048, at most 2 GiB
     min_size_bytes = 300 << 20  # mkfs.xfs(8): refuses smaller devices since xfsprogs 5.19
     switches = {"quotas": OptionSwitch(mount="uquota")}
     stripe_options = ("su", "sw", "sunit", "swidth", "noalign")

@@ -33,12 +33,14 @@ class MediumPlan:
 
     ``device``: the path, or a placeholder such as ``/dev/loopN``, in printed commands. ``space`` maps a place (a
     directory, or ``memory``) to the bytes needed there. ``wipes``: devices whose content is lost, in the order in which
-    a layout uses them. ``holds_bytes``: how much can be written to it, if less than its size.
+    a layout uses them. ``holds_bytes``: how much can be written to it, if less than its size; ``holds_key``: the option
+    that sets this.
     """
 
     device: str
     size_bytes: int | None
     holds_bytes: int | None = None
+    holds_key: str = "room"
     commands: tuple[tuple[str, tuple[str, ...]], ...] = ()
     space: Mapping[str, int]
     wipes: tuple[str, ...] = ()

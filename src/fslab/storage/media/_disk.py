@@ -209,8 +209,10 @@ def check_room(server: disk.Server, options: VirtualOptions) -> None:
     """Raise NoSpaceError if the memory for the disk's contents was full. File systems report this as I/O errors."""
     if server.runs and server.ask("statistics")["no_space"]:
         raise NoSpaceError(
-            f"the virtual disk's memory is full ({format_size(parse_size(options.memory))})",
-            where="medium", hint="give the medium more 'memory', or the workload smaller files",
+            f"the virtual disk's memory is full ({format_size(parse_size(options.memory))}): it holds every block that "
+            "is not all zeros: files, what mkfs and the layout write, and the file system's journal",
+            where="medium",
+            hint="give the medium more 'memory', the workload smaller files, or mkfs a smaller journal",
         )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ class Virtual(media.Medium[VirtualOptions]):
             device="/dev/loopN",
             size_bytes=parse_size(options.size),
             holds_bytes=parse_size(options.memory),
+            holds_key="memory",
             commands=tuple(("attach", argv) for argv in _disk.planned(options)),
             space={images.MEMORY: _disk.memory_bytes(options)},
         )
