@@ -196,7 +196,7 @@ class RegressionError(FslabError):
 
 
 class InconclusiveError(FslabError):
-    """A comparison could not have detected the difference that the exit code is to report (--fail-if-unsure)."""
+    """A comparison could not have detected the difference that the exit code is to report (--fail-if-…)."""
 
     exit_code = 11
 

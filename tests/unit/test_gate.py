@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from datetime import timedelta
 from math import exp
@@ -61,6 +62,39 @@ class TestGate:
         # With two comparisons, 2 / C(2n, n) must be at most 0.025: n = 5 (2 / 252).
         assert verdict.needed == 5
 
+    def noisy(self, spread: float, *, slower: float | None, different: bool = False) -> gate.GateVerdict:
+        figures = [100 * (1 + spread * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
+        one = cell(workload="noisy")
+        found = compared(trials(one, figures), trials(one, figures, "b"))
+        return gate.judge(found, slower=slower, different=different)
+
+    def test_a_gate_that_would_miss_a_doubling_is_unsure_and_says_so_in_one_line(self) -> None:
+        for limits in ({"slower": 0.05}, {"slower": None, "different": True}):
+            verdict = self.noisy(0.6, **limits)  # type: ignore[arg-type]
+            assert self.counts(verdict) == (0, 0, 1)
+            told = re.fullmatch(
+                r"UNSURE: 1 of 1 figures; only differences above (\d+) % could be seen; about (\d+) trials each are "
+                "needed",
+                gate.gate_words(verdict),
+            )
+            assert told is not None
+            assert int(told[1]) > 100
+            assert int(told[2]) > 6
+        sure = self.noisy(0.001, slower=0.05)
+        assert gate.gate_words(sure) == "PASSED: 1 of 1 figures; a slowdown of 5.0 % is ruled out"
+        assert self.counts(self.noisy(0.001, slower=None, different=True)) == (0, 1, 0)
+
+    def test_about_as_many_trials_as_it_says_are_enough(self) -> None:
+        """An interval narrows with the square root of the number of trials."""
+        few = self.noisy(0.1, slower=0.05)
+        assert few.needed is not None
+        figures = [100 * (1 + 0.1 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)] * (few.needed // 6 + 1)
+        one = cell(workload="noisy")
+        many = gate.judge(
+            compared(trials(one, figures), trials(one, figures, "b")), slower=0.05, different=False
+        )
+        assert self.counts(many) == (0, 1, 0)
+
     def test_what_worked_and_now_fails_is_no_pass(self) -> None:
         whole, broken, invalid = (cell(workload=name) for name in ("whole", "broken", "invalid"))
         good = [*trials(whole, around(100)), *trials(broken, around(100)), *trials(invalid, around(100))]
@@ -76,7 +110,7 @@ class TestGate:
         verdict = gate.judge(compared(good, b), slower=0.05, different=False)
         assert [line.workload for line in verdict.fails] == ["broken"]
         assert [line.workload for line in verdict.unsure] == ["invalid"]  # invalid trials are not failures
-        assert gate.failed_words(verdict, 0.05) == (
+        assert gate.failed_words(verdict) == (
             "1 of 3 comparisons are slower by 5.0 % or more, or failed in B: "
             "broken on ext4, write_iops: failed in B"
         )
@@ -131,7 +165,7 @@ class TestCommand:
     def run(self, store: str, a: str | None = None, b: str | None = None, **more: Any) -> None:
         given: dict[str, Any] = {
             "stack": None, "kernel": None, "metric": ["write_iops"], "differing": None, "force": False, "slower": None,
-            "different": False, "unsure": False, "as_json": True,
+            "different": False, "unsure_ok": False, "as_json": True,
         }  # fmt: skip
         compare(a, b, **{**given, "store": store, **more})
 
@@ -145,9 +179,12 @@ class TestCommand:
         # The second campaign is 10 % slower than the first, and the third is equal to the second.
         with pytest.raises(RegressionError, match="1 of 1 comparisons differ"):
             self.run(store, "20261120", "20261121", different=True)
+        with pytest.raises(InconclusiveError, match=r"a slowdown of 0\.10? % is neither"):
+            self.run(store, "last~1", "last", slower="0.1%", force=True)
+        self.run(store, "last~1", "last", slower="0.1%", force=True, unsure_ok=True)
         self.run(store, "last~1", "last", different=True, force=True)
         with pytest.raises(UsageError, match="needs --fail-if-slower"):
-            self.run(store, unsure=True)
+            self.run(store, unsure_ok=True)
         assert (NotComparableError.exit_code, RegressionError.exit_code, InconclusiveError.exit_code) == (
             9,
             10,

@@ -28,12 +28,12 @@ Examples:
 
 \b
 Exit codes:
-   0  compared; no condition of --fail-if-… is met
+   0  compared; what --fail-if-… tests is ruled out (with --unsure-ok: or unsure)
    2  invalid options, or no matching results
    7  no such campaign, or no such export
    9  conditions differ that --differing does not allow: nothing was compared
   10  the condition of --fail-if-slower or --fail-if-different is met, or B fails where A did not
-  11  --fail-if-unsure: some comparisons are inconclusive
+  11  unsure: what --fail-if-… tests is neither shown nor ruled out
 """
 
 
@@ -47,7 +47,7 @@ def compare(
     force: options.ForceOption = False,
     slower: options.SlowerOption = None,
     different: options.DifferentOption = False,
-    unsure: options.UnsureOption = False,
+    unsure_ok: options.UnsureOkOption = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -62,15 +62,16 @@ def compare(
 
     For continuous integration: --fail-if-slower 5% fails if a slowdown is significant among all comparisons and
     measured to be 5 % or more, or if a cell that worked in A fails in B. If trials are too few or too noisy to rule
-    out 5 %, it passes with a message; with --fail-if-unsure it fails.
+    out 5 %, it is unsure, which has an exit code of its own. The first line says FAILED, UNSURE or PASSED, and why.
+    --fail-if-different is unsure if a difference of 20 % could be missed.
     """
     from fslab.api import comparisons
 
     limit = None if slower is None else fraction(slower)
-    if unsure and limit is None and not different:
+    if unsure_ok and limit is None and not different:
         raise UsageError(
             "needs --fail-if-slower or --fail-if-different",
-            where="--fail-if-unsure",
+            where="--unsure-ok",
             hint="add --fail-if-slower 5% or --fail-if-different",
         )
     found = comparisons.compare(
@@ -92,9 +93,11 @@ def compare(
     else:
         from fslab.report import campaign_comparison_terminal
 
+        if judged is not None:
+            say(comparisons.gate_words(judged))
         campaign_comparison_terminal.show(found, console())
     if judged is not None:
-        _exit(judged, None if different else limit, unsure=unsure)
+        _exit(judged, unsure_ok=unsure_ok)
 
 
 def fraction(text: str) -> float:
@@ -123,21 +126,11 @@ def _refuse(found: CampaignComparison) -> None:
         )  # fmt: skip
 
 
-def _exit(judged: GateVerdict, limit: float | None, *, unsure: bool) -> None:
-    """Raise the error with the gate's exit code, or print which comparisons are inconclusive."""
+def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:
+    """Raise the error with the gate's exit code."""
     from fslab.api import comparisons
 
-    hint = (
-        f"{judged.needed} {judged.unsure[0].sampled} of each could decide it"
-        if judged.needed
-        else "more trials narrow the intervals"
-    )
-    words = comparisons.unsure_words(judged, limit) if judged.unsure else ""
     if judged.fails:
-        if words:
-            say(words, err=True)
-        raise RegressionError(comparisons.failed_words(judged, limit))
-    if judged.unsure and unsure:
-        raise InconclusiveError(words, hint=hint)
-    if judged.unsure:
-        say(f"{words}\n  → {hint}", err=True)
+        raise RegressionError(comparisons.failed_words(judged))
+    if judged.unsure and not unsure_ok:
+        raise InconclusiveError(comparisons.unsure_words(judged), hint=comparisons.remedy(judged))

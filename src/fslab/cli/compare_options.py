@@ -61,11 +61,11 @@ SlowerOption = Annotated[
 DifferentOption = Annotated[
     bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure differs significantly.")
 ]
-UnsureOption = Annotated[
+UnsureOkOption = Annotated[
     bool,
     typer.Option(
-        "--fail-if-unsure",
-        help="Exit with 11 if trials are too few or too noisy to rule out what --fail-if-slower or "
+        "--unsure-ok",
+        help="Exit with 0, not 11, if trials are too few or too noisy to rule out what --fail-if-slower or "
         "--fail-if-different tests.",
     ),
 ]
