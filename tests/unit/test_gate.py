@@ -70,7 +70,7 @@ class TestGate:
 
     def test_a_gate_that_would_miss_a_doubling_is_unsure_and_says_so_in_one_line(self) -> None:
         for limits in ({"slower": 0.05}, {"slower": None, "different": True}):
-            verdict = self.noisy(0.6, **limits)  # type: ignore[arg-type]
+            verdict = self.noisy(0.6, **limits)
             assert self.counts(verdict) == (0, 0, 1)
             told = re.fullmatch(
                 r"UNSURE: 1 of 1 figures; only differences above (\d+) % could be seen; about (\d+) trials each are "
