@@ -5,6 +5,7 @@ A store, an export, a journal's directory or a guest may be untrusted. This modu
 
 import hashlib
 import re
+import unicodedata
 from pathlib import PurePath
 from typing import Annotated
 
@@ -15,6 +16,8 @@ _ONE_WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,127}")
 _NOT_IN_A_FILE_NAME = re.compile(r"[/\x00-\x1f\x7f\\\ud800-\udfff]|^[.-]")
 # The last ones change the direction of the text that follows: a command could look like another one.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_GAP = re.compile(" {20,}")
+_BLANK = "\u115f\u1160\u2800\u3164\uffa0"  # letters and symbols that look like a blank
 LONGEST_FILE_NAME = 160  # bytes; with an extension well below the 255 of most file systems
 
 
@@ -54,6 +57,22 @@ def file_name(text: str) -> str:
 def shown(text: str) -> str:
     """Return the text with blanks for characters that a terminal obeys: control characters except tab and newline."""
     return _CONTROL.sub(" ", text)
+
+
+def visible(text: str) -> str:
+    """Return the text with an escape for each character that cannot be seen, that hides others or that a terminal
+    obeys, and with the number of blanks in place of a long gap: what is shown for consent must be what is executed."""
+    seen = "".join(each if _is_visible(each) else each.encode("unicode_escape").decode() for each in text)
+    return _GAP.sub(lambda found: f" [{len(found[0])} blanks] ", seen)
+
+
+def columns_of(character: str) -> int:
+    """Return how many columns a visible character takes on a terminal."""
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _is_visible(character: str) -> bool:
+    return character == " " or (unicodedata.category(character)[0] in "LNPS" and character not in _BLANK)
 
 
 def obeyed(text: str) -> str | None:

@@ -83,7 +83,7 @@ def test_a_study_with_commands_is_refused_and_others_are_observed(tmp_path: Path
             seen.append(record)
 
     with api.open_store(tmp_path / "store.sqlite") as store:
-        with pytest.raises(UsageError, match="runs its own commands"):
+        with pytest.raises(UsageError, match="brings programs that were not allowed"):
             api.run(study, store)
         assert not store.campaigns(), "nothing was stored"
         results = api.run(study, store, allow_commands=True, observer=Seen(), name="mine")

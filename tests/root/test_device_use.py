@@ -277,7 +277,7 @@ workloads: {write: {tool: fio, rw: write, size: 1m}}
 
 
 def conditions(path: str) -> launch.RunConditions:
-    return launch.RunConditions(agree=lambda _: None, wipe=frozenset({path}))
+    return launch.RunConditions(wipe=frozenset({path}))
 
 
 def test_a_lock_of_somebody_else_leaves_nothing_stored(

@@ -64,7 +64,7 @@ def created(store: Store, directory: Path) -> Campaign:
     (directory / "study.yaml").write_text(json.dumps(study))
     path = directory / "study.yaml"
     found = launch.of_study(load.load(path), str(path))
-    launch.create(found, store, launch.RunConditions(agree=lambda _: None))
+    launch.create(found, store, launch.RunConditions())
     return found
 
 

@@ -62,7 +62,7 @@ def test_a_study_that_another_machine_has_finished_is_run_here(
         raise UsageError("a new campaign")
 
     monkeypatch.setattr(unattended, "create", created)
-    terms = launch.RunConditions(agree=lambda _: None)
+    terms = launch.RunConditions()
     taken: list[Campaign] = []
     failed = unattended.run_each(
         ["quick"], store, terms, watched=lambda: nullcontext(Observer()), then=taken.append

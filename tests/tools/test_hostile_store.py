@@ -42,7 +42,7 @@ class Altered:
         self.store = directory / "store.sqlite"
         study = load.load_text(STUDY.format(path=directory), "study")
         with Store.open(str(self.store)) as store:
-            launch.create(launch.of_study(study, "study"), store, launch.RunConditions(agree=lambda _: None))
+            launch.create(launch.of_study(study, "study"), store, launch.RunConditions())
 
     def execute(self, statement: str, *values: object) -> None:
         with closing(sqlite3.connect(self.store)) as database, database:

@@ -12,7 +12,7 @@ from fslab.campaign.launch import RunConditions
 from fslab.errors import InterruptedBySignal, UsageError
 
 NO_STORE: Any = None
-TERMS = RunConditions(agree=lambda _: None)
+TERMS = RunConditions()
 
 
 def run(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> tuple[list[str], list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from pydantic import ValidationError
 
 from fslab import workloads
 from fslab.api import agreement
-from fslab.cell import WorkloadSpec
+from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import consent
 from fslab.errors import NoSpaceError, StudyError, ToolOutputError, UsageError
 from fslab.plan.expand import expand
@@ -153,13 +154,17 @@ def test_a_list_of_whole_commands_is_not_taken_for_words() -> None:
         written("run: x, prepare: [mkdir a, mkdir b]")
 
 
+def shown(cells: Sequence[Cell]) -> list[str]:
+    return [each.what for each in agreement.executed(cells)]
+
+
 def test_a_study_with_commands_needs_consent(capsys: pytest.CaptureFixture[str]) -> None:
     cells = expand(load_text(STUDY % "run: [rm, -rf, '{directory}/x'], prepare: touch x", "s.yaml"))
-    assert agreement.own_commands(cells) == ["touch x", "rm -rf DIRECTORY/x"]
+    assert shown(cells) == ["touch x", "rm -rf DIRECTORY/x"]
     with pytest.raises(UsageError, match="not allowed"):
-        consent.check(cells, allowed=False)
+        consent.of_user().require(cells)
     assert "rm -rf DIRECTORY/x" in capsys.readouterr().err
-    consent.check(cells, allowed=True)
+    consent.of_user(allowed=True).require(cells)
 
 
 def test_also_within_a_mix() -> None:
@@ -167,16 +172,16 @@ def test_also_within_a_mix() -> None:
     cells = expand(
         load_text((STUDY % f"parts: {parts}").replace("tool: command, parts", "tool: mixed, parts"), "s")
     )
-    assert agreement.own_commands(cells) == ["touch x"]
+    assert shown(cells) == ["touch x"]
     quiet = expand(load_text(STUDY.replace("command, %s", "fio, rw: read, size: 1m"), "s"))
-    consent.check(quiet, allowed=False)
+    consent.of_user().require(quiet)
 
 
 def test_all_commands_are_shown_also_where_a_store_by_hand_gives_them_one_name() -> None:
     (harmless,) = expand(load_text(STUDY % "run: touch x", "s.yaml"))
     (other,) = expand(load_text(STUDY % "run: rm -rf /", "s.yaml"))
     assert harmless.workload.name == other.workload.name
-    assert agreement.own_commands([other, harmless]) == ["rm -rf /", "touch x"]
+    assert shown([other, harmless]) == ["rm -rf /", "touch x"]
 
 
 def test_a_command_cannot_hide_itself_from_who_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,7 +194,7 @@ def test_a_command_cannot_hide_itself_from_who_is_asked(capsys: pytest.CaptureFi
         harmless.model_copy(update={"workload": harmless.workload.model_copy(update={"parameters": hidden})})
     ]
     with pytest.raises(UsageError, match="not allowed"):
-        consent.check(cells, allowed=False)
+        consent.of_user().require(cells)
     said = capsys.readouterr().err
     assert "rm x" in said
     assert not {"\x1b", "\u202e"} & set(said)

@@ -10,6 +10,7 @@ from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import usable_value
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import launch, liveness
+from fslab.campaign.consent import Consent
 from fslab.campaign.launch import check_stored
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
@@ -108,13 +109,11 @@ def make(
     )
 
 
-def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[str]) -> None:
+def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[str], consent: Consent) -> None:
     """Store and run the campaign of an ablation, in interleaved blocks. It can be resumed."""
 
     feasibility.check_named(campaign.cells, wipe)
-    conditions = launch.RunConditions(
-        agree=lambda _: None, wipe=wipe
-    )  # the user agreed to its commands before
+    conditions = launch.RunConditions(consent=consent, wipe=wipe)
     launch.create(campaign, store, conditions)
     launch.run(campaign, store, observer, conditions, new=True)
 

@@ -1,36 +1,17 @@
-"""What the user must agree to before a campaign runs: the study's own commands, and what the campaign overwrites."""
+"""What the user must agree to before a campaign runs: what it executes of the study's own, and what it overwrites."""
 
-import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
 from fslab import feasibility, names
+from fslab.campaign.consent import Consent, Executed, Kind, executed, refuse
 from fslab.cell import Cell
 from fslab.errors import FslabError
-from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.inputs import InputPlace
 from fslab.system import paths
-from fslab.workloads import Job, parsed
 
-
-def own_commands(cells: Iterable[Cell]) -> list[str]:
-    """Return the study's own command lines, without duplicates. DIRECTORY and FILES are placeholders for paths."""
-    cells = list(cells)
-    machines = (cell.stack.machine for cell in cells)
-    booted = (shlex.join(argv) for each in machines for argv in MACHINES.get(each.type).own_commands(each))
-    return list(dict.fromkeys([*commands_of_workloads(cells), *booted]))
-
-
-def commands_of_workloads(cells: Iterable[Cell]) -> list[str]:
-    """Return the command lines of the workloads, without the kernels that guests boot."""
-    job = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
-    found: dict[str, None] = {}
-    for cell in cells:  # not by workload name: in a manipulated store, two workloads may have one name
-        feasibility.check_plugins(cell)
-        for argv in parsed(cell.workload).own_commands(job):
-            found[shlex.join(argv)] = None
-    return list(found)
+__all__ = ["Consent", "Executed", "Kind", "changed_files", "executed", "places", "refuse"]
 
 
 def places(cells: Iterable[Cell]) -> list[str]:

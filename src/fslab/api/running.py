@@ -4,17 +4,15 @@
 show progress or ask the user in between. ``run_traced`` runs trials again with tracing, for explanations.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection
 from pathlib import Path
 
-from fslab.api.agreement import changed_files, own_commands, places
+from fslab.api.agreement import Consent, changed_files, places
 from fslab.api.results import CampaignResults, ResultStore
 from fslab.campaign import cleanup, launch
 from fslab.campaign.launch import RunConditions
 from fslab.campaign.observer import Observer
 from fslab.campaign.traced import trace
-from fslab.cell import Cell
-from fslab.errors import UsageError
 from fslab.plan.plan import notices
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
@@ -40,12 +38,13 @@ def run(
     """Run a study on this machine and return its results; blocks until the campaign ends. Most media need root.
 
     Each trial is stored in ``store`` immediately. ``budget_s``: start no trial after this number of seconds. ``wipe``:
-    devices that may be overwritten although they contain data. ``allow_commands``: run the study's own commands;
-    without it, a study with such commands is refused. ``observer`` is called before and after each trial.
+    devices that may be overwritten although they contain data. ``allow_commands``: run the study's own commands,
+    kernels and modules; without it, a study with such programs is refused. ``observer`` is called before and after
+    each trial.
     """
     cleanup.clean_all()
     loaded = study if isinstance(study, Study) else load(study)
-    conditions = _conditions(wipe, allow_commands=allow_commands)
+    conditions = RunConditions(consent=_consent(allow_commands), wipe=frozenset(wipe))
     path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
     made = create(loaded, path, store.store, conditions, budget_s=budget_s, name=name, note=note)
     launch.run(made, store.store, observer or Observer(), conditions, new=True)
@@ -71,7 +70,7 @@ def resume(
     another machine or kernel than before.
     """
     cleanup.clean_all()
-    conditions = _conditions(wipe, allow_commands=allow_commands)
+    conditions = RunConditions(consent=_consent(allow_commands), wipe=frozenset(wipe))
     found = resumable(store.store, campaign, conditions, trials=trials, max_trials=max_trials)
     launch.run(found, store.store, observer or Observer(), conditions, budget_s=budget_s, new=False)
     return store.campaign(found.id)
@@ -115,13 +114,5 @@ def resumable(
     return campaign
 
 
-def _conditions(wipe: Collection[str], *, allow_commands: bool) -> RunConditions:
-    def refuse(cells: Sequence[Cell]) -> None:
-        if lines := own_commands(cells):
-            raise UsageError(
-                f"the study runs its own commands: {'; '.join(lines[:3])}", where="tool: command",
-                hint="read them; if you trust them: allow_commands=True",
-            )  # fmt: skip
-
-    agree: Callable[[Sequence[Cell]], object] = (lambda _: None) if allow_commands else refuse
-    return RunConditions(agree=agree, wipe=frozenset(wipe))
+def _consent(allowed: bool) -> Consent:
+    return Consent(ask=lambda _: None) if allowed else Consent()

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from fslab.analysis.cost import spent_s
+from fslab.api.agreement import Consent
 from fslab.api.running import create
 from fslab.campaign import launch, liveness
 from fslab.campaign.observer import Observer
-from fslab.cell import Cell
 from fslab.errors import FslabError
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -26,11 +26,9 @@ Watched = Callable[[], AbstractContextManager[Observer]]
 _OVER = {CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT}
 
 
-def conditions(
-    agree: Callable[[Sequence[Cell]], object], tell: Callable[[str], None]
-) -> launch.RunConditions:
+def conditions(consent: Consent, tell: Callable[[str], None]) -> launch.RunConditions:
     """Return the conditions for unattended runs: no device that contains data may be overwritten."""
-    return launch.RunConditions(agree=agree, tell=tell)
+    return launch.RunConditions(consent=consent, tell=tell)
 
 
 def run_each(

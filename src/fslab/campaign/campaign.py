@@ -17,6 +17,7 @@ from fslab.analysis.interim import InterimResult
 from fslab.analysis.usability import GIVE_UP_AFTER, is_failed, is_invalid
 from fslab.campaign import machine_lock, unstored_trial
 from fslab.campaign import workspace as workspaces
+from fslab.campaign.consent import Consent
 from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
@@ -75,14 +76,18 @@ def run_campaign(
     *,
     budget_s: float | None,
     wipe: frozenset[str] = frozenset(),
+    consent: Consent | None = None,
 ) -> CampaignStatus:
     """Run the remaining trials of a stored campaign and return its status.
+
+    ``consent``: to what the campaign brings and is executed; None: to nothing.
 
     If the campaign plans more trials than the store has (``Campaign.extended``), the new plan is stored once nothing
     else can refuse the run. Raises before anything is created if a stack cannot be built safely. An interruption sets
     the stored status to ``interrupted`` and undoes everything; the trial in flight is not stored.
     """
     check_same_machine(campaign)
+    (consent or Consent()).require(campaign.cells)
     # None until we hold the campaign's lock: before that, another process may run it and set its status.
     status: CampaignStatus | None = None
     reasons = feasibility.check(campaign.id, campaign.cells, wipe, observer.note)

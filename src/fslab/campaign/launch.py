@@ -5,13 +5,14 @@ Must not use the terminal. Nothing is stored before all earlier steps succeed, s
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import claims_budget, liveness
+from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of
@@ -34,11 +35,11 @@ from fslab.workloads import parsed
 class RunConditions:
     """The conditions under which a campaign may run.
 
-    ``agree`` gets the cells and raises if the user does not allow their commands. ``wipe``: the devices that the user
-    named for wiping. ``tell`` receives a line before each long step.
+    ``consent``: to what the study brings and is executed. ``wipe``: the devices that the user named for wiping.
+    ``tell`` receives a line before each long step.
     """
 
-    agree: Callable[[Sequence[Cell]], object]
+    consent: Consent = field(default_factory=Consent)
     wipe: frozenset[str] = frozenset()
     tell: Callable[[str], None] = print_nothing
 
@@ -204,7 +205,9 @@ def run(
     """
     limit_s = campaign.settings.get("budget_s") if budget_s is None else budget_s
     try:
-        return campaigns.run_campaign(campaign, store, observer, budget_s=limit_s, wipe=conditions.wipe)
+        return campaigns.run_campaign(
+            campaign, store, observer, budget_s=limit_s, wipe=conditions.wipe, consent=conditions.consent
+        )
     except (BusyError, UnsafeError):
         if new and not store.count(campaign.id):
             store.delete_campaign(campaign.id)
@@ -213,4 +216,4 @@ def run(
 
 def _admit(campaign: Campaign, conditions: RunConditions) -> None:
     feasibility.check(campaign.id, campaign.cells, conditions.wipe, conditions.tell)
-    conditions.agree(campaign.cells)
+    conditions.consent.require(campaign.cells)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fslab import feasibility
 from fslab.campaign import machine_lock
 from fslab.campaign import workspace as workspaces
+from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
@@ -27,14 +28,16 @@ def trace(
     observer: Observer,
     *,
     wipe: frozenset[str] = frozenset(),
+    consent: Consent | None = None,
     note: Callable[[str], object] = print_nothing,
 ) -> Iterator[TrialRecord]:
     """Run each cell once with tracing and the seed of the first block; store each record, then yield it.
 
     UnsupportedError for a cell that is measured in a guest: only the host's kernel is traced. UnsupportedError or
-    NeedsRootError if tracing is not possible: the trials would give no new information. ``note`` gets a message when
-    the store is unavailable.
+    NeedsRootError if tracing is not possible: the trials would give no new information. ``consent``: to what the cells
+    bring and is executed; None: to nothing. ``note`` gets a message when the store is unavailable.
     """
+    (consent or Consent()).require(cells)
     _check_tracing()
     for cell in cells:
         if cell.stack.machine.type != "host":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,9 @@ from fslab.cli.run_options import given
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fslab.api.agreement import Consent
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
     from fslab.store.campaign import Campaign
@@ -103,16 +107,15 @@ def explain(
             _print(found, opened, as_json=as_json)
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
+        agreed = consent.of_user(allowed=allow_commands)
         if trace or ablate:
-            _check(found, everything, opened, allowed=allow_commands)
+            _check(found, everything, opened, agreed)
         if trace:
-            _trace(found, everything, opened, frozenset(wipe or []))
+            _trace(found, everything, opened, frozenset(wipe or []), agreed)
             everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
         if ablate:
-            chosen = frozenset(wipe or [])
-            _ablate(
-                found, everything, opened, only or [], trials, chosen, first=a is not None, as_json=as_json
-            )
+            run = partial(_measured, opened, frozenset(wipe or []), agreed)
+            _ablate(found, everything, opened, only or [], trials, run, first=a is not None, as_json=as_json)
         elif as_json:
             print_json(
                 {
@@ -127,7 +130,7 @@ def explain(
             causes.show_ranked(everything, found.id)
 
 
-def _check(campaign: Campaign, everything: list[Evidence], store: Store, *, allowed: bool) -> None:
+def _check(campaign: Campaign, everything: list[Evidence], store: Store, agreed: Consent) -> None:
     """Check a stored campaign whose trials shall run again. Print what it would write to; ask before commands run."""
     from fslab.api import ablation, agreement
 
@@ -135,17 +138,19 @@ def _check(campaign: Campaign, everything: list[Evidence], store: Store, *, allo
     cells = [seen.cell for seen in everything]
     for line in agreement.places(cells):
         say(line, err=True)
-    consent.check(cells, allowed=allowed)
+    agreed.require(cells)
 
 
-def _trace(campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str]) -> None:
+def _trace(
+    campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str], agreed: Consent
+) -> None:
     from fslab.api import running
     from fslab.cli.progress import Lines
 
     screen = console(stderr=True)
     shown = Lines(screen)
     for record in running.run_traced(
-        campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, note=shown.note
+        campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, consent=agreed, note=shown.note
     ):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
         told = f"traced: {what}" if record.error is None else f"tracing failed: {what}: {record.error}"
@@ -158,22 +163,18 @@ def _ablate(
     store: Store,
     only: list[str],
     trials: int | None,
-    wipe: frozenset[str],
+    run: Callable[[Campaign], tuple[Campaign, Attribution | None]],
     *,
     first: bool,
     as_json: bool,
 ) -> None:
     """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together, once."""
     from fslab.api import ablation as ablate
-    from fslab.cli import live
 
     slow, fast, metric = ablate.ordered(everything, first=first)
 
     def measured(names: list[str]) -> tuple[Campaign, Attribution | None]:
-        made = ablate.make(campaign, slow, fast, metric, names, trials)
-        with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
-            ablate.run(made, store, shown, wipe)
-        return store.campaign(made.id), ablate.read(store.campaign(made.id), store)[1]
+        return run(ablate.make(campaign, slow, fast, metric, names, trials))
 
     made, found = measured(only)
     together = [] if found is None or found.complete else ablate.strongest(found)
@@ -182,6 +183,18 @@ def _ablate(
             _print(made, store, as_json=False)
         made, _ = measured(together)
     _print(made, store, as_json=as_json)
+
+
+def _measured(
+    store: Store, wipe: frozenset[str], agreed: Consent, made: Campaign
+) -> tuple[Campaign, Attribution | None]:
+    """Run the campaign of an ablation. Return it, and the attribution of its trials."""
+    from fslab.api import ablation as ablate
+    from fslab.cli import live
+
+    with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
+        ablate.run(made, store, shown, wipe, agreed)
+    return store.campaign(made.id), ablate.read(store.campaign(made.id), store)[1]
 
 
 def _print(campaign: Campaign, store: Store, *, as_json: bool) -> None:

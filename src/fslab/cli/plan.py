@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -96,6 +97,7 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
         share = f"{cells} of {counted(len(made.cells), 'cell')}"
         screen.print(f"[bold yellow]not possible[/bold yellow] ({share}): {escape(reason)}", soft_wrap=True)
     _show_scale(made, screen)
+    _show_executed(made, screen)
     if commands:
         for cell in made.cells:
             _show_cell(cell, made, screen)
@@ -104,6 +106,15 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | Non
             f"exact commands of each cell: fslab plan {made.study} --commands", style="dim", markup=False
         )
     screen.print("nothing was changed")
+
+
+def _show_executed(made: Plan, screen: Console) -> None:
+    from fslab.api import agreement
+    from fslab.cli import consent
+
+    if found := agreement.executed(made.cells):
+        for line in consent.lines(found, sys.maxsize):
+            screen.print(line, soft_wrap=True, markup=False)
 
 
 def _shared(made: Plan) -> Iterator[str]:

@@ -134,9 +134,8 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
         return live.shown(console(stderr=True), quiet=False, silent=False)
 
     undo_leftovers(quiet=False)
-    agree = partial(consent.check, allowed=False)
     return made, unattended.run_each(
-        names, store, unattended.conditions(agree, partial(say, err=True)), watched, then
+        names, store, unattended.conditions(consent.of_user(), partial(say, err=True)), watched, then
     )
 
 

@@ -128,8 +128,10 @@ def run(
     from fslab.api.study_campaigns import naming
     from fslab.cli import live
 
-    agree = partial(consent.check, allowed=allow_commands, typed=consent.typed(kernel))
-    conditions = running.RunConditions(agree=agree, wipe=frozenset(wipe or []), tell=partial(say, err=True))
+    agreed = consent.of_user(allowed=allow_commands, kernel=kernel, modules=modules)
+    conditions = running.RunConditions(
+        consent=agreed, wipe=frozenset(wipe or []), tell=partial(say, err=True)
+    )
     with Store.open(store, create=not resume) as opened:
         if resume:
             with naming(study or "last"):

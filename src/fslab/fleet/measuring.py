@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from fslab.campaign import cleanup, launch
+from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.cell import Frozen
 from fslab.claims.pending import cells_of
@@ -48,7 +49,6 @@ def measure(request: MeasuringRequest) -> None:
     """Run the remaining trials of the assignment's campaign. Raises the same errors as ``fslab run``."""
     allowed = request.settings.allow
     assigned = request.assignment.study
-    agree = partial(permission.check, allowed)
     with Store.open(request.store) as store:
         name = request.assignment.campaign
         known = store.has(name)
@@ -56,11 +56,13 @@ def measure(request: MeasuringRequest) -> None:
         campaign = (
             launch.check_stored(store.campaign(name), store) if known else _new(request.assignment, study)
         )
-        agree(campaign.cells)
+        permission.check(allowed, campaign.cells)
         cleanup.clean_all()
         wipe = [device for cell in campaign.cells for device in _devices(cell.stack.medium.options)]
         conditions = launch.RunConditions(
-            agree=agree, wipe=frozenset(wipe if allowed.wipe else ()), tell=_NotePrinter().note
+            consent=Consent(ask=partial(permission.check_executed, allowed)),
+            wipe=frozenset(wipe if allowed.wipe else ()),
+            tell=_NotePrinter().note,
         )
         if known:
             launch.check_resumable(campaign, store, conditions)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from fslab.api import agreement
+from fslab.campaign.consent import Executed, Kind, executed
 from fslab.cell import Cell, MachineSpec, MediumSpec
 from fslab.errors import UnsafeError
 from fslab.fleet.worker_settings import Allowed
@@ -24,7 +24,16 @@ TEXTS = frozenset({"file", "file_text", "description"})
 def check(allowed: Allowed, cells: Sequence[Cell]) -> None:
     """Raise UnsafeError if something is not allowed. The message lists up to five refusals, each with the key of
     ``worker.toml`` that would allow it."""
-    refused = dict.fromkeys(_refused(allowed, cells))
+    _raise_any(_refused(allowed, cells))
+
+
+def check_executed(allowed: Allowed, found: Sequence[Executed]) -> None:
+    """Raise UnsafeError like ``check`` if something may not be executed."""
+    _raise_any(why for each in found for why in _of_executed(allowed, each))
+
+
+def _raise_any(found: Iterable[str]) -> None:
+    refused = dict.fromkeys(found)
     if refused:
         raise UnsafeError(
             f"this machine does not allow the study: {'; '.join(list(refused)[:5])}", where="worker.toml",
@@ -48,9 +57,8 @@ def _refused(allowed: Allowed, cells: Sequence[Cell]) -> Iterator[str]:
         for value in (*values, *cell.stack.layout_options.values()):
             if _is_path(value) and not _below(str(value), allowed.directories):
                 yield f"{shown(str(value))} (directories)"
-    if not allowed.commands:
-        for line in agreement.commands_of_workloads(cells):
-            yield f"the command '{shown(line)}' (commands = true)"
+    for each in executed(cells):
+        yield from _of_executed(allowed, each)
 
 
 def _of_medium(allowed: Allowed, cell: Cell) -> Iterator[str]:
@@ -82,9 +90,14 @@ def _paths_of(medium: MediumSpec) -> Iterator[str]:
 def _of_machine(allowed: Allowed, machine: MachineSpec) -> Iterator[str]:
     if machine.type != MachineSpec().type and not allowed.guests:
         yield "virtual machines (guests = true)"
-    for path in (machine.kernel, machine.modules):
-        if path is not None and path not in allowed.kernels:
-            yield f"to boot {shown(path)} (kernels)"
+
+
+def _of_executed(allowed: Allowed, each: Executed) -> Iterator[str]:
+    if each.kind in {Kind.COMMAND, Kind.SCRIPT}:
+        if not allowed.commands:
+            yield f"the {each.kind} '{shown(each.what)}' (commands = true)"
+    elif each.what not in allowed.kernels:
+        yield f"to boot {shown(each.what)} (kernels)"
 
 
 def _is_path(value: Any) -> bool:

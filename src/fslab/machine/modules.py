@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from fslab.system import sysfs
+from fslab.system import untrusted_files
 
 ROOT = Path("/lib/modules")
+_MOST_BYTES = 64 << 20  # the lists of a distribution's kernel have about 2 MB
 SUFFIXES = (".ko", ".ko.xz", ".ko.gz", ".ko.zst")
 
 
@@ -29,19 +30,27 @@ class Kernel:
 @cache
 def read(directory: Path) -> Kernel:
     """Return the kernel of a modules directory. The directory's name is the release."""
-    builtin = (sysfs.text(directory / "modules.builtin.modinfo") or "").split("\0")
+    builtin = _text(directory / "modules.builtin.modinfo").split("\0")
     aliases = [line.partition(".alias=")[2] for line in builtin]
-    for line in (sysfs.text(directory / "modules.alias") or "").splitlines():
+    for line in _text(directory / "modules.alias").splitlines():
         word, _, rest = line.partition(" ")
         if word == "alias":
             aliases.append(rest.split(" ")[0])
-    listed = (sysfs.text(directory / "modules.builtin") or "").splitlines()
-    listed += [line.partition(":")[0] for line in (sysfs.text(directory / "modules.dep") or "").splitlines()]
+    listed = _text(directory / "modules.builtin").splitlines()
+    listed += [line.partition(":")[0] for line in _text(directory / "modules.dep").splitlines()]
     return Kernel(
         release=directory.name,
         filesystems=frozenset(alias.removeprefix("fs-") for alias in aliases if alias.startswith("fs-")),
         modules=frozenset(name_of(path) for path in listed if path),
     )
+
+
+def _text(path: Path) -> str:
+    """Return the text of a list; empty without one, and for what is no list: a study can name the directory."""
+    try:
+        return untrusted_files.read(path, limit_bytes=_MOST_BYTES).decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def newest(root: Path) -> Path | None:

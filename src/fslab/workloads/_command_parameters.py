@@ -33,8 +33,8 @@ class CommandParameters(Parameters):
     The commands run with the rights of the user who runs fslab, usually root, and without any restriction; with `user`
     as that user, for servers that refuse to run as root: the directory belongs to the user, `HOME`, `USER` and
     `LOGNAME` are set, and the user can read all files. `limits` sets resource limits by their names in prlimit(1):
-    `limits: {nofile: 65536, memlock: unlimited}`. `fslab plan` shows the commands. `fslab run` asks for confirmation on
-    a terminal; without a terminal it requires `--allow-commands`.
+    `limits: {nofile: 65536, memlock: unlimited}`. `fslab plan` shows the commands and the text of `file`. `fslab run`
+    asks for confirmation on a terminal; without a terminal it requires `--allow-commands`.
 
     `metrics` says how figures are read from the output:
     `metrics: {rate: {pattern: "rate: ([0-9.]+)", unit: ops/s, better: higher, factor: 1000}}`. `pattern` is a regular

@@ -73,10 +73,6 @@ class Machine(ABC):
     def boot(self, boot: Boot) -> Guest:
         """Boot a guest and return it when it accepts requests. GuestError, ToolMissingError, NoSpaceError."""
 
-    def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:  # noqa: ARG002
-        """Return the programs named by the study that run on the host, unconfined and with the user's access. Pure."""
-        return ()
-
     @abstractmethod
     def plan(self, spec: MachineSpec) -> tuple[str, ...]:
         """Return the command that boots it, with placeholders in capitals. Pure."""

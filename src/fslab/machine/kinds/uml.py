@@ -133,10 +133,6 @@ class Uml(kinds.Machine):
         """Raise NoSpaceError if no memory file system has space for the file with the guest's memory."""
         memory.directory(parse_size(spec.memory or kinds.DEFAULT_MEMORY))
 
-    def own_commands(self, spec: MachineSpec) -> tuple[tuple[str, ...], ...]:
-        """Return the kernel, if the study names one: it runs as a program of the user, with the user's access."""
-        return ((spec.kernel,),) if spec.kernel is not None else ()
-
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         directory = _modules(spec)
         return modules.read(directory) if directory else None

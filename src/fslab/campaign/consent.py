@@ -1,0 +1,91 @@
+"""Consent to what a study brings and fslab executes: commands with their scripts, and kernels and modules of guests.
+
+``executed`` is the only list of it, and ``Consent.require`` the only gate. ``campaign.run_campaign`` and
+``traced.trace``, through which every trial of a study starts, pass it, wherever the campaign came from: a study, a
+store, a fleet, an ablation. Must not use the terminal.
+"""
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from fslab import feasibility, names
+from fslab.cell import Cell
+from fslab.errors import UsageError
+from fslab.workloads import Job, parsed, text_key
+
+# Placeholders for paths that are known only when a trial runs.
+_JOB = Job(directory=Path("DIRECTORY"), scratch=Path("FILES"), seed=1)
+
+
+class Kind(StrEnum):
+    """What is executed. All run with the rights of fslab's user: a kernel of User-Mode Linux with its modules is a
+    process of the host, and QEMU shows the host's files to its guest."""
+
+    COMMAND = "command"
+    SCRIPT = "script"
+    KERNEL = "kernel of a guest"
+    MODULES = "kernel modules of a guest"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Executed:
+    """Something that a study brings and that is executed. ``what``: a command line, or a path as the study writes it.
+    ``text``: of a script."""
+
+    kind: Kind
+    what: str
+    text: str | None = None
+
+
+def executed(cells: Iterable[Cell]) -> tuple[Executed, ...]:
+    """Return everything that these cells bring and that is executed, each once."""
+    # Not by name: in a manipulated store, two workloads may have one name.
+    return tuple(dict.fromkeys(each for cell in cells for each in (*_of_workload(cell), *_of_machine(cell))))
+
+
+def refuse(found: Sequence[Executed]) -> None:
+    """Raise UsageError that these are not allowed."""
+    told = "; ".join(f"{each.kind}: {names.visible(each.what)[:200]}" for each in found[:3])
+    raise UsageError(
+        f"the study brings programs that were not allowed ({told})", where="tool: command, kernel, modules",
+        hint="read them (fslab plan); if you trust them: --allow-commands, or allow_commands=True",
+    )  # fmt: skip
+
+
+@dataclass(kw_only=True, slots=True)
+class Consent:
+    """What the user allows to be executed: ``given``, and what ``ask`` does not refuse by raising an error.
+
+    By default nothing is allowed.
+    """
+
+    ask: Callable[[Sequence[Executed]], object] = refuse
+    given: set[Executed] = field(default_factory=set)
+
+    def require(self, cells: Iterable[Cell]) -> None:
+        """Return if everything that the cells bring and that is executed is allowed. Asks for each once."""
+        found = [each for each in executed(cells) if each not in self.given]
+        if found:
+            self.ask(found)
+            self.given.update(found)
+
+
+def _of_workload(cell: Cell) -> Iterator[Executed]:
+    feasibility.check_plugins(cell)
+    workload = parsed(cell.workload)
+    commands = workload.own_commands(_JOB)
+    for argv in commands:
+        yield Executed(kind=Kind.COMMAND, what=shlex.join(argv))
+    parameters = cell.workload.parameters
+    for key in workload.tool.files_of(parameters) if commands else ():
+        yield Executed(kind=Kind.SCRIPT, what=str(parameters[key]), text=str(parameters.get(text_key(key))))
+
+
+def _of_machine(cell: Cell) -> Iterator[Executed]:
+    machine = cell.stack.machine
+    for kind, path in ((Kind.KERNEL, machine.kernel), (Kind.MODULES, machine.modules)):
+        if path is not None:
+            yield Executed(kind=kind, what=path)
