@@ -47,6 +47,7 @@ class Case:
     unlike: float = 0.0
     odd: bool = False
     both: bool = False
+    blocks: tuple[int, ...] = (3, 5, 8)
 
 
 def normal(random: np.random.Generator, cells: int, blocks: int) -> Floats:
@@ -92,6 +93,16 @@ CASES = (
         workloads=8,
         unlike=0.7,
     ),
+    *(
+        Case(
+            name=f"{count} workloads of 3 cells, one stack 6 times as noisy",
+            draw=louder(lambda _: 1, 6),
+            cells=3,
+            workloads=count,
+            blocks=(3, 4, 5, 6, 8),
+        )
+        for count in (3, 8)
+    ),
     Case(name="half of the cells 4 times as noisy", draw=louder(lambda cells: cells // 2, 4)),
     Case(name="one of 20 cells 5 times as noisy, all pairs", draw=louder(lambda _: 1, 5)),
     Case(name="the same, its own pairs", draw=louder(lambda _: 1, 5), odd=True),
@@ -114,8 +125,9 @@ def row(case: Case, blocks: int, groups: int) -> list[str]:
         assert prior is not None
         pairs = [pair for pair in combinations(range(case.cells), 2) if not case.odd or 0 in pair]
         pairs = pairs[:1] if case.both else pairs
-        chosen = random.permutation(len(pairs))[:PAIRS]
-        samples = np.array([drawn[0][pairs[each][0]] - drawn[0][pairs[each][1]] for each in chosen])
+        differences = [cells[one] - cells[other] for cells in drawn for one, other in pairs]
+        chosen = random.permutation(len(differences))[:PAIRS]
+        samples = np.array([differences[each] for each in chosen])
         own = samples.var(axis=1, ddof=1)
         both = ((own, np.full(len(own), blocks - 1.0)), moderated(own, blocks - 1, prior.times(2)))
         for way, (variances, freedom) in enumerate(both):
@@ -136,7 +148,7 @@ def tables(groups: int) -> str:
         "data", "blocks", *(f"false at {100 * level:g} %" for level in LEVELS),
         *(f"width at {100 - 100 * level:g} %" for level in LEVELS),
     ]  # fmt: skip
-    rows = [row(case, blocks, groups) for case in CASES for blocks in (3, 5, 8)]
+    rows = [row(case, blocks, groups) for case in CASES for blocks in case.blocks]
     about = (
         f"Cells without a difference, {groups} campaigns of each kind. *False*: comparisons that show a difference, "
         "in %, without / with the noise of other cells. *Width*: of the interval, with it ÷ without."

@@ -13,6 +13,7 @@ from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord, Value
+from fslab.stats.goal import Goal
 from fslab.stopping import StoppingRule, Until
 from fslab.units import Direction, Unit
 
@@ -206,6 +207,30 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     settled = {frozenset(stacks[cell] for cell in each.cells) for each in asked if each.settled}
     assert len(settled) == 5  # if only these six were corrected for, all would be settled
     assert settled <= held
+
+
+def test_a_difference_that_needs_independent_trials_after_the_correction_is_not_settled() -> None:
+    """Five differences with t = 6 and 4 degrees of freedom: p is 0.004, and 0.026 if trials were correlated (t/√3).
+
+    Of one comparison that is enough; of three (Holm: 3 · 0.026) it is not, so that trials go on.
+    """
+    logs = (-0.02, -0.01, 0.0, 0.01, 0.02)  # standard error 0.00707
+    ext4, xfs, btrfs = CELLS
+    values = {
+        ext4.id: [exp(6 * 0.00707 + log) for log in logs],
+        xfs.id: [1.0] * 5,
+        btrfs.id: [exp(-log) for log in logs],
+    }
+    records = [record(cell, block, values[cell.id][block]) for block in range(5) for cell in CELLS]
+    for cells, settled in ((CELLS[:2], True), (CELLS, False)):
+        group = next(groups(cells, [each for each in records if each.cell in cells]))
+        row = row_pairs(samples_of(group, metrics_of(group)[0]), Direction.HIGHER, coverage=0.95, looks=None)
+        pair = next(each for each in row.pairs if {each.a, each.b} == {ext4.stack_id, xfs.stack_id})
+        assert row.holds(pair)
+        assert row.rests_on_independence(pair) is not settled
+        assert [done for each, done in row.settled(goal=Goal.DECIDED, precision=0.001) if each is pair] == [
+            settled
+        ]
 
 
 def test_a_block_keeps_its_order_when_cells_drop_out() -> None:

@@ -7,16 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fslab.stats.differences import (
-    Floats,
-    Located,
-    asymmetric,
-    autocorrelation,
-    locate,
-    p_values,
-    signed_rank_interval,
-    widening,
-)
+from fslab.stats.autocorrelation import autocorrelation, widening
+from fslab.stats.differences import Floats, Located, asymmetric, locate, p_values, signed_rank_interval
+from fslab.stats.noise_prior import CommonCorrelation
 from fslab.stats.paired import takes_ranks
 
 ROUNDS = 3000
@@ -82,6 +75,18 @@ def test_widening_by_hand() -> None:
 def test_fewer_than_twenty_blocks_are_widened_for_what_is_beyond_chance_only() -> None:
     assert (widening(series(0.0, 15)) > 1).mean() < 0.05
     assert (widening(series(0.7, 15)) > 1).mean() > 0.3
+
+
+def test_what_all_cells_show_together_counts() -> None:
+    """Also for few blocks, and for a series that by chance does not show it itself."""
+    strong, none = CommonCorrelation(lag1=0.5, values=100), CommonCorrelation(lag1=0.0, values=100)
+    smooth, rough = series(0.9, 20, rounds=50), np.array([[1.0, -1.0] * 10])
+    expected = np.sqrt((1.5 + 1.15 * np.sqrt(0.75 / 100)) / (0.5 - 1.15 * np.sqrt(0.75 / 100)))
+    assert widening(rough, strong)[0] == pytest.approx(expected)
+    assert widening(rough[:, :10], strong)[0] == pytest.approx(expected)
+    assert widening(rough[:, :10], CommonCorrelation(lag1=0.4, values=20))[0] == 1  # within its error
+    assert (widening(smooth, none) == widening(smooth)).mean() > 0.9  # clearly above what the others show
+    assert (widening(series(0.0, 20), none) > 1).mean() < 0.6 * (widening(series(0.0, 20)) > 1).mean()
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.3, 0.5])

@@ -75,7 +75,7 @@ def test_equal_noise_is_found_in_spite_of_common_changes() -> None:
     prior = fit([group(random, np.full(40, 0.03), 4)])
     assert prior is not None
     assert prior.variance == pytest.approx(0.03**2, rel=0.25)
-    assert prior.freedom > 15
+    assert prior.freedom > 6
     assert prior.most == 39 * 3
 
 
@@ -141,6 +141,49 @@ def test_equal_cells_seldom_differ(spread: float, most: float) -> None:
             wrong += found.differs is True
             count += 1
     assert wrong / count < most
+
+
+@pytest.mark.parametrize("blocks", [3, 5, 8])
+def test_one_of_three_stacks_with_more_noise_makes_no_false_differences(blocks: int) -> None:
+    """In each of eight workloads, one stack is six times as noisy as the two others."""
+    random = np.random.default_rng(6)
+    p_values: list[float] = []
+    for _ in range(150):
+        workloads = [group(random, np.array([6.0, 1.0, 1.0]), blocks) for _ in range(8)]
+        prior = fit(workloads)
+        assert prior is not None
+        pairs = [pair for cells in workloads[::4] for pair in combinations(map(powers, cells), 2)]
+        p_values += [compare_blocks(a, b, prior=prior.times(2)).p_value or 0.0 for a, b in pairs]
+    assert (np.array(p_values) < 0.05).mean() < 0.06
+    assert (np.array(p_values) < 0.01).mean() < 0.015
+
+
+def test_a_row_of_trials_that_resemble_the_ones_before_shows_no_difference() -> None:
+    """Six equal cells, 20 blocks, autocorrelation 0.5, Holm's correction over 15 comparisons."""
+    random, false, rows = np.random.default_rng(7), 0, 120
+    for _ in range(rows):
+        noise = random.normal(size=(6, 20))
+        for block in range(1, 20):
+            noise[:, block] = 0.5 * noise[:, block - 1] + np.sqrt(0.75) * noise[:, block]
+        cells = [dict(enumerate(map(float, cell))) for cell in noise]
+        prior = fit([cells])
+        assert prior is not None
+        found = [
+            compare_blocks(powers(a), powers(b), prior=prior.times(2)) for a, b in combinations(cells, 2)
+        ]
+        false += min(one.p_value or 0.0 for one in found) * len(found) < 0.05
+    assert false / rows < 0.07
+
+
+def test_too_few_pairs_show_autocorrelation_but_no_variance() -> None:
+    random = np.random.default_rng(8)
+    prior = fit([group(random, np.ones(3), 12)])
+    assert prior is not None
+    assert (prior.freedom, prior.correlation is not None) == (0, True)
+    values = powers(dict(enumerate(random.normal(size=4))))
+    ones = dict.fromkeys(values, 1.0)
+    assert compare_blocks(values, ones, prior=prior) == compare_blocks(values, ones)
+    assert fit([group(random, np.ones(3), 9)]) is None
 
 
 def powers(values: dict[int, float]) -> dict[int, float]:

@@ -44,6 +44,7 @@ class Sample:
 class Pair:
     """The ratio ``a`` ÷ ``b`` (stack ids). ``p_family``: p-value after Holm's correction over all pairs of the row.
 
+    ``p_family_if_correlated``: the same if trials resembled the ones before, and there are too few blocks to know it.
     ``at_same_speed``: the compared values are those at the same CPU speed.
     """
 
@@ -51,6 +52,7 @@ class Pair:
     b: str
     estimate: RatioEstimate
     p_family: float | None
+    p_family_if_correlated: float | None = None
     at_same_speed: bool = False
 
 
@@ -100,6 +102,20 @@ class RowPairs:
         known = pair.p_family is not None and pair.p_family <= 1 - self.coverage
         return known and pair.estimate.differs is True
 
+    def rests_on_independence(self, pair: Pair) -> bool:
+        """Return whether the difference would not be significant if successive trials were correlated.
+
+        Its significance is that of the difference alone or, if it holds together with the others, that after Holm's
+        correction. False with enough blocks to estimate the autocorrelation.
+        """
+        estimate, correlated = pair.estimate, pair.p_family_if_correlated
+        if estimate.p_if_correlated is not None and correlated is not None and self.holds(pair):
+            return correlated > 1 - self.coverage or estimate.rests_on_independence
+        return estimate.rests_on_independence
+
+    def _is_firm(self, pair: Pair) -> bool:
+        return self.holds(pair) and not self.rests_on_independence(pair)
+
     def winner(self, pair: Pair) -> str | None:
         """Return the stack of the pair that is significantly better; None if neither is."""
         if self.better is Direction.NEITHER or pair.estimate.is_larger is None or not self.holds(pair):
@@ -125,7 +141,7 @@ class RowPairs:
         """
         leader = None if len(self.samples) <= ALL_MATTER else self.leader
         return [
-            (pair, is_settled(pair.estimate, self.holds(pair), goal=goal, precision=precision))
+            (pair, is_settled(pair.estimate, self._is_firm(pair), goal=goal, precision=precision))
             for pair in (self.of(leader.stack) if leader else self.pairs)
         ]
 
@@ -168,17 +184,25 @@ def row_pairs(
             estimate = _estimate(one, other, coverage, looks, counts=counts, basis=own)
             found.append((one.stack, other.stack, estimate, own.corrected() is not None))
     # Pairs without a test are not part of the family.
-    tested = [estimate.p_value for _, _, estimate, _ in found if estimate.p_value is not None]
-    adjusted = iter(holm(tested))
+    estimates = [estimate for _, _, estimate, _ in found]
+    alone = _in_family([estimate.p_value for estimate in estimates])
+    correlated = _in_family(
+        [each.p_value if each.p_if_correlated is None else each.p_if_correlated for each in estimates]
+    )
     pairs = tuple(
         Pair(
-            a=a, b=b, estimate=estimate, at_same_speed=at_same_speed,
-            p_family=None if estimate.p_value is None else next(adjusted),
+            a=a, b=b, estimate=estimate, at_same_speed=at_same_speed, p_family=p_family, p_family_if_correlated=wider
         )
-        for a, b, estimate, at_same_speed in found
+        for (a, b, estimate, at_same_speed), p_family, wider in zip(found, alone, correlated, strict=True)
     )  # fmt: skip
     levels = _levels(present, basis)
     return RowPairs(samples=present, levels=levels, pairs=pairs, better=better, coverage=coverage)
+
+
+def _in_family(p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values after Holm's correction over those that exist."""
+    adjusted = iter(holm([each for each in p_values if each is not None]))
+    return [None if each is None else next(adjusted) for each in p_values]
 
 
 def _levels(samples: Sequence[Sample], basis: BasisOf) -> dict[str, float]:

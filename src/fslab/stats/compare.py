@@ -16,6 +16,7 @@ from fslab.stats.interval import Interval
 
 # With fewer blocks, estimates of an autocorrelation of 0.5 and of 0 are too similar to distinguish the two.
 INDEPENDENCE_LEAST = 20
+CORRELATED = sqrt(3)  # how much wider an interval must be for an autocorrelation of 0.5
 
 
 class ComparisonMethod(StrEnum):
@@ -41,6 +42,7 @@ class RatioEstimate:
     by which the interval is wider because trials are correlated with the ones before them. ``more``, ``more_interval``:
     instead of a ratio, the difference a − b of counts, on average of the blocks (:mod:`fslab.stats.counts`).
     ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderation`).
+    ``p_if_correlated``: of paired samples, the p-value of :attr:`interval_if_correlated`.
     """
 
     n_a: int
@@ -56,6 +58,7 @@ class RatioEstimate:
     more: float | None = None
     more_interval: Interval | None = None
     borrowed: float = 0.0
+    p_if_correlated: float | None = None
 
     @property
     def half_width(self) -> float | None:
@@ -81,7 +84,7 @@ class RatioEstimate:
     def rests_on_independence(self) -> bool:
         """Whether it differs, but would not if successive trials were correlated, and this is unknown.
 
-        20 blocks are needed to know it. An autocorrelation of 0.5 makes intervals √3 times as wide.
+        20 blocks are needed to know it. An autocorrelation of 0.5 makes intervals √3 times as wide (``CORRELATED``).
         """
         wide = self.interval_if_correlated
         return self.differs is True and wide is not None and wide.low < 1 < wide.high
@@ -92,7 +95,7 @@ class RatioEstimate:
         if self.interval is None or self.interval.low <= 0 or self.n_a >= INDEPENDENCE_LEAST:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
-        middle, half = (low + high) / 2, max(1.0, sqrt(3) / self.widening) * (high - low) / 2
+        middle, half = (low + high) / 2, max(1.0, CORRELATED / self.widening) * (high - low) / 2
         return Interval(low=exp(middle - half), high=exp(middle + half), coverage=self.interval.coverage)
 
 

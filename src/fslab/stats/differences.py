@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtr, stdtrit
 
-from fslab.stats.compare import INDEPENDENCE_LEAST
+from fslab.stats.autocorrelation import widening
 from fslab.stats.moderation import moderated
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import lower_tails, signed_rank_cut
@@ -23,8 +23,6 @@ from fslab.stats.student import two_sided_quantile
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-_SMALLEST = 0.1
-_LARGEST = 0.85
 # A limit that about half of all normal samples exceed. Simulated with 30 blocks and 15 % of one cell's trials in a
 # second mode: false differences 41 % (signed ranks), 7 % (t), 3.5 % (this rule). Normal differences get 3 % wider
 # intervals.
@@ -58,7 +56,7 @@ def locate(samples: Floats, coverage: float, *, ranks: bool, prior: NoisePrior |
       this interval, of t's, and of t's corrected for skewness (Hall 1992). A difference is then shown only if all three
       show it, so that false differences are no more frequent than with the one of them that suits the shape.
 
-    Every interval is then widened by :func:`widening` about the centre.
+    Every interval is then widened about the centre by :func:`fslab.stats.autocorrelation.widening`.
     """
     mean, error, freedom = _moments(samples, None if ranks else prior)
     center, low, high, achieved = (
@@ -69,7 +67,7 @@ def locate(samples: Floats, coverage: float, *, ranks: bool, prior: NoisePrior |
         center[skewed], low[skewed], high[skewed] = _hull(
             samples[skewed], coverage, low[skewed], high[skewed]
         )
-    factor = widening(samples)
+    factor = widening(samples, prior.correlation if prior else None)
     return Located(
         center=center, low=center - factor * (center - low), high=center + factor * (high - center),
         asymmetric=skewed, widening=factor, coverage=achieved, error=error, freedom=freedom,
@@ -91,40 +89,6 @@ def p_values(samples: Floats, located: Located, *, ranks: bool) -> Floats:
     if skewed.any():
         found[skewed] = _hull_p(shifted[skewed], found[skewed])
     return found
-
-
-def widening(samples: Floats) -> Floats:
-    """Return the factor, at least 1, by which intervals must be wider because neighbours are correlated.
-
-    √((1 + ρ)/(1 − ρ)) is right for a mean of n values of an AR(1) series with autocorrelation ρ (effective sample size;
-    Zwiers & von Storch, J. Climate 8 (1995) 336). ρ is the upper end of its one-sided 87.5 % interval. This interval is
-    computed from the estimate at lag 1 corrected for its bias, (1 + 4ρ)/n (Marriott & Pope; Kendall, Biometrika 41
-    (1954) 390, 403). With the estimate itself instead of the upper end, false differences would have a rate of 9 %
-    instead of 5 % at ρ = 0.5 and 20 blocks. An estimate of 0.1 or less counts as 0. Below 20 blocks, only an estimate
-    above two of its standard errors counts. Simulated in docs/methods.md.
-    """
-    count = samples.shape[1]
-    factor = np.ones(len(samples))
-    if count <= 4:
-        return factor
-    rho = autocorrelation(samples)
-    limit = _SMALLEST if count >= INDEPENDENCE_LEAST else 2 * np.sqrt(count) / (count - 4)
-    upper = np.clip(rho + 1.15 * np.sqrt((1 - np.minimum(rho * rho, 1)) / count), 0, _LARGEST)
-    return np.where(rho > limit, np.sqrt((1 + upper) / (1 - upper)), factor)
-
-
-def autocorrelation(samples: Floats) -> Floats:
-    """Return the correlation of each difference with the one before, corrected for the bias of a short series.
-
-    If all differences are equal, the uncorrected correlation counts as 0.
-    """
-    count = samples.shape[1]
-    centred = samples - samples.mean(axis=1, keepdims=True)
-    spread = (centred * centred).sum(axis=1)
-    along = (centred[:, 1:] * centred[:, :-1]).sum(axis=1)
-    lag1 = np.divide(along, spread, out=np.zeros_like(spread), where=spread > 0)
-    corrected: Floats = np.minimum((count * lag1 + 1) / (count - 4), 1.0)
-    return corrected
 
 
 def asymmetric(samples: Floats) -> Flags:

@@ -5,20 +5,25 @@ side. A campaign measures the same figure on many cells, and their variances are
 estimated from the variances themselves. Their common variance then counts as additional degrees of freedom.
 
 Source: Smyth, *Stat. Appl. Genet. Mol. Biol.* 3 (2004) article 3 (moderated t); Phipson et al., *Ann. Appl. Stat.* 10
-(2016) 946 (cells whose noise is of another size keep their own variance).
+(2016) 946 (cells whose noise is of another size keep their own variance). Unlike there, the variances count as no more
+similar than the number of cells can show (``_DOUBT``), and their common value is their geometric mean. The moment
+estimates of the source fit variances that are inverse-chi-squared; with two sizes of noise among few cells, they show
+false differences in 6–8 % instead of 5 %.
 
 Pure functions. They must not know what the numbers mean. Imports numpy and scipy: import this module only where
 something is compared.
 """
 
 from collections.abc import Mapping, Sequence
-from math import inf, log
+from itertools import chain
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import digamma, fdtr, fdtrc, polygamma
+from scipy.special import chdtri, digamma, fdtr, fdtrc, polygamma
 
-from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.autocorrelation import autocorrelation
+from fslab.stats.noise_prior import CommonCorrelation, NoisePrior
 from fslab.stats.paired import PAIRS_LEAST
 
 Floats = NDArray[np.float64]
@@ -26,7 +31,15 @@ Floats = NDArray[np.float64]
 VARIANCES_LEAST = 3  # fewer independent variances do not show how similar they are
 QUIET_FREEDOM = 4  # fewer trials agree by chance, or because the figure has few digits
 QUIET_ONCE_IN = 10_000  # an error that is small beside that of any level at which comparisons are made
+CORRELATED_LEAST = 10  # blocks; the estimate of a shorter series is mostly its own bias
+_EQUAL = 1e-20
 _ROUNDS = 15
+# The scatter of the variances is taken as its upper confidence limit with this error, from a χ² with one degree of
+# freedom less than there are independent cells: three workloads of three cells do not show that variances are equal.
+_DOUBT = 0.2
+
+_Pair = tuple[Mapping[int, float], Mapping[int, float]]
+_Rounds = tuple[Sequence[Mapping[int, float]], list[list[tuple[int, int]]]]
 
 
 def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tuple[Floats, Floats]:
@@ -35,7 +48,7 @@ def moderated(variances: Floats, freedom: int, prior: NoisePrior | None) -> tupl
     A small variance counts by itself only if chance makes fewer than one in ``QUIET_ONCE_IN`` so small: a few trials
     that agree do not show that a cell has little noise. Intervals then miss the truth by at most that share more often.
     """
-    if prior is None:
+    if prior is None or prior.freedom == 0:
         return variances, np.full(len(variances), float(freedom))
     worth = min(prior.freedom, prior.most)
     ratios = variances / prior.variance
@@ -50,31 +63,78 @@ def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None
     """Return the prior of one value (not of a difference) from the cells of one workload or of several.
 
     ``workloads``: for each workload its cells, each with the logarithms of one figure by block. Cells of one workload
-    are compared in pairs, so that changes from block to block cancel. None if there are fewer than three pairs without
-    a common cell.
+    are compared in pairs, so that changes from block to block cancel. With fewer than three pairs without a common cell
+    the prior has no degree of freedom. None if the cells do not show their autocorrelation either.
     """
     usable = [[cell for cell in cells if len(cell) >= PAIRS_LEAST] for cells in workloads]
     rounds = [(cells, _rounds(len(cells))) for cells in usable if len(cells) > 1]
+    turns = [_turn(rounds, turn) for turn in range(max((len(own) for _, own in rounds), default=0))]
+    noise = _common_noise(turns, sum(len(cells) - 1 for cells, _ in rounds))
+    correlation = _common_autocorrelation(turns, sum(_blocks(cells) for cells, _ in rounds))
+    if noise is None and correlation is None:
+        return None
+    variance, freedom = noise or (1.0, 0.0)
+    return NoisePrior(
+        variance=variance, freedom=freedom, most=float(sum(_freedom(cells) for cells, _ in rounds)),
+        correlation=correlation,
+    )  # fmt: skip
+
+
+def _turn(rounds: Sequence[_Rounds], turn: int) -> list[_Pair]:
+    """Return one round of pairs of all workloads.
+
+    Each workload begins with another round: cells of one stack stand at the same place in every workload, and a round
+    that compares the same two stacks everywhere would not show that stacks differ in noise.
+    """
+    return [
+        (cells[a], cells[b])
+        for number, (cells, own) in enumerate(rounds)
+        for a, b in own[(turn + number) % len(own)]
+    ]
+
+
+def _common_noise(turns: Sequence[Sequence[_Pair]], cells: int) -> tuple[float, float] | None:
+    """Return the common variance of one value and its degrees of freedom; None with too few pairs.
+
+    ``cells``: the number of independent ones.
+    """
     logarithms: list[float] = []
-    excesses: list[float] = []
-    for turn in range(max((len(own) for _, own in rounds), default=0)):
-        pairs = [(cells[a], cells[b]) for cells, own in rounds for a, b in own[turn % len(own)]]
+    scatters: list[float] = []
+    by_chance: list[float] = []
+    for pairs in turns:
         found = [one for a, b in pairs if (one := _half_variance(a, b)) is not None]
         if len(found) < VARIANCES_LEAST:
             continue
         halves = np.array([own for _, own in found]) / 2
         values = np.log([variance for variance, _ in found]) - digamma(halves) + np.log(halves)
         logarithms.extend(values)
-        excesses.append(float(values.var(ddof=1) - polygamma(1, halves).mean()))
-    if not excesses:
+        scatters.append(float(values.var(ddof=1)))
+        by_chance.append(float(polygamma(1, halves).mean()))
+    if not scatters:
         return None
-    excess = float(np.mean(excesses))
-    freedom = 2 * _trigamma_inverse(excess) if excess > 0 else inf
-    bias = float(digamma(freedom / 2)) - log(freedom / 2) if freedom < inf else 0.0
-    return NoisePrior(
-        variance=float(np.exp(np.mean(logarithms) + bias)), freedom=freedom,
-        most=float(sum(_freedom(cells) for cells, _ in rounds)),
-    )  # fmt: skip
+    most = float(np.mean(scatters)) * (cells - 1) / float(chdtri(cells - 1, 1 - _DOUBT))
+    excess = most - float(np.mean(by_chance))
+    return float(np.exp(np.mean(logarithms))), 2 * _trigamma_inverse(excess) if excess > 0 else inf
+
+
+def _common_autocorrelation(turns: Sequence[Sequence[_Pair]], values: int) -> CommonCorrelation | None:
+    """Return the mean autocorrelation of the differences of all pairs with enough blocks; None without any.
+
+    ``values``: the number of independent ones in these blocks.
+    """
+    found: list[float] = []
+    for a, b in chain.from_iterable(turns):
+        common = sorted(a.keys() & b.keys())
+        differences = np.array([[a[block] - b[block] for block in common]])
+        if len(common) >= CORRELATED_LEAST and differences.var() > _EQUAL:
+            found.append(float(autocorrelation(differences)[0]))
+    return CommonCorrelation(lag1=float(np.mean(found)), values=values) if found else None
+
+
+def _blocks(cells: Sequence[Mapping[int, float]]) -> int:
+    """Return the number of a workload's values that show autocorrelation. One cell shows that of the blocks."""
+    each = [len(cell) for cell in cells if len(cell) >= CORRELATED_LEAST]
+    return sum(each) - max(each, default=0)
 
 
 def _freedom(cells: Sequence[Mapping[int, float]]) -> int:
@@ -90,7 +150,7 @@ def _half_variance(a: Mapping[int, float], b: Mapping[int, float]) -> tuple[floa
         return None
     differences = np.array([a[block] - b[block] for block in sorted(common)])
     variance = float(differences.var(ddof=1)) / 2
-    return (variance, len(common) - 1) if variance > 1e-20 else None
+    return (variance, len(common) - 1) if variance > _EQUAL else None
 
 
 def _rounds(count: int) -> list[list[tuple[int, int]]]:

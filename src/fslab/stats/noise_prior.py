@@ -8,19 +8,29 @@ from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CommonCorrelation:
+    """The autocorrelation ``lag1`` from block to block, estimated from so many ``values`` of all cells."""
+
+    lag1: float
+    values: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class NoisePrior:
     """The ``variance``, suggested by other cells, of a difference of logarithms in one block.
 
     It counts as ``freedom`` degrees of freedom (may be infinite). Together with a comparison's own degrees of freedom,
     these are at most ``most``, the number of all cells of the group together. The prior counts in full if at least one
     in ``among`` comparisons would have such a large variance. It counts less for a larger variance, whose cell may
-    differ from the others.
+    differ from the others. Without any degree of freedom, only ``correlation`` is known: the autocorrelation that other
+    cells suggest.
     """
 
     variance: float
     freedom: float
     most: float
     among: int = 4
+    correlation: CommonCorrelation | None = None
 
     def times(self, factor: float) -> "NoisePrior":
         """Return the prior of a difference whose variance is ``factor`` times as large."""
@@ -31,10 +41,12 @@ class NoisePrior:
         """Return the prior of the sum of independent differences; None without any."""
         if not parts:
             return None
+        known = [part.correlation for part in parts if part.correlation is not None]
         return NoisePrior(
             variance=sum(part.variance for part in parts),
             freedom=min(part.freedom for part in parts),
             most=min(part.most for part in parts),
+            correlation=max(known, key=lambda one: one.lag1, default=None),
         )
 
 

@@ -9,7 +9,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from fslab.stats.compare import ComparisonMethod, RatioEstimate, compare_ratio, invalid_samples, no_ratio
+from fslab.stats.compare import (
+    CORRELATED,
+    INDEPENDENCE_LEAST,
+    ComparisonMethod,
+    RatioEstimate,
+    compare_ratio,
+    invalid_samples,
+    no_ratio,
+)
 from fslab.stats.interval import Interval
 from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import signed_rank_cut
@@ -41,9 +49,9 @@ def compare_blocks(
       noise), because their spread is then meaningless; signed ranks are used instead as soon as they give the coverage.
     - With fewer common blocks: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
 
-    If each difference resembles the one before, the interval is wider (``widening``). Below 20 blocks this cannot be
-    estimated reliably (``rests_on_independence``). ``method``: the method that was used. ``needed``: the number of
-    common blocks that an interval requires.
+    If each difference resembles the one before, the interval is wider (``widening``); a ``prior`` also contains what
+    other cells show of that. Below 20 blocks this cannot be estimated reliably (``rests_on_independence``). ``method``:
+    the method that was used. ``needed``: the number of common blocks that an interval requires.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem is not None:
@@ -51,7 +59,7 @@ def compare_blocks(
     differences = [log(a[block]) - log(b[block]) for block in sorted(a.keys() & b.keys())]
     tied = mostly_equal(differences)
     if takes_ranks(len(differences), coverage) or (tied and signed_rank_cut(len(differences), coverage) > 0):
-        return _located(differences, coverage, ranks=True)
+        return _located(differences, coverage, ranks=True, prior=prior)
     if len(differences) >= PAIRS_LEAST and not tied:
         return _located(differences, coverage, ranks=False, prior=prior)
     unpaired = compare_ratio([*a.values()], [*b.values()], coverage=coverage)
@@ -73,6 +81,10 @@ def _located(
 
     sample = np.array([differences])
     found = locate(sample, coverage, ranks=ranks, prior=prior)
+    p_if_correlated = None
+    if len(differences) < INDEPENDENCE_LEAST:
+        wider = dataclasses.replace(found, widening=np.maximum(found.widening, CORRELATED))
+        p_if_correlated = float(p_values(sample, wider, ranks=ranks)[0])
     borrowed = float(found.freedom[0]) - (len(differences) - 1)
     plain = ComparisonMethod.MODERATED_T if borrowed > 0 else ComparisonMethod.PAIRED_T
     method = ComparisonMethod.SIGNED_RANK if ranks else plain
@@ -81,7 +93,7 @@ def _located(
         interval=Interval(low=exp(found.low[0]), high=exp(found.high[0]), coverage=found.coverage),
         p_value=float(p_values(sample, found, ranks=ranks)[0]), reason=None, needed=PAIRS_LEAST,
         method=ComparisonMethod.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
-        widening=float(found.widening[0]), borrowed=borrowed,
+        widening=float(found.widening[0]), borrowed=borrowed, p_if_correlated=p_if_correlated,
     )  # fmt: skip
 
 

@@ -132,8 +132,11 @@ def compare_at_look(
     found = (
         compare_counts(a, b, coverage=level) if counts else compare_blocks(a, b, coverage=level, prior=prior)
     )
-    p_value = None if found.p_value is None else looks.overall(found.p_value, blocks)
-    return dataclasses.replace(found, coverage=looks.coverage, p_value=p_value)
+    p_value, correlated = (
+        None if each is None else looks.overall(each, blocks)
+        for each in (found.p_value, found.p_if_correlated)
+    )
+    return dataclasses.replace(found, coverage=looks.coverage, p_value=p_value, p_if_correlated=correlated)
 
 
 @lru_cache(maxsize=256)
