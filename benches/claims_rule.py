@@ -92,8 +92,11 @@ class Course:
         return sum(verdict in CLOSED for verdict in self.verdicts)
 
 
-def drawn(rng: random.Random) -> Simulated:
-    """Return a study with random levels, costs and claims. Some of the claims are true, others are false."""
+def drawn(rng: random.Random, *, equal: bool = False) -> Simulated:
+    """Return a study with random levels, costs and claims. Some of the claims are true, others are false.
+
+    ``equal``: all stacks have the same level; the claims are as if they had not.
+    """
     medium = MediumSpec(name="m", type="ram")
     parameters = {"rw": "randwrite", "size": "64m", "runtime": "1s"}
     cells = tuple(
@@ -114,9 +117,9 @@ def drawn(rng: random.Random) -> Simulated:
             levels.append(level)
             level += rng.choice(APART)
         rng.shuffle(levels)
-        truth |= {cell.id: level for cell, level in zip(own, levels, strict=True)}
+        truth |= {cell.id: 0.0 if equal else level for cell, level in zip(own, levels, strict=True)}
         cost |= dict.fromkeys((cell.id for cell in own), rng.choice(COSTS_S))
-        level_of = {cell.stack.name: truth[cell.id] for cell in own}
+        level_of = {cell.stack.name: level for cell, level in zip(own, levels, strict=True)}
         claims += [
             Claim(id=f"{workload}{number}", says="s", that=that, on=(workload,), metric="iops", margin=MARGIN)
             for number, that in enumerate(_said(rng, level_of))
@@ -349,18 +352,25 @@ def _record(cell: Cell, block: int, value: float, duration_s: float) -> TrialRec
 
 
 def over(
-    rule: Rule, shape: Shape, spread: float, studies: int, *, longer: float = 1.0, uneven: float = 0.0
+    rule: Rule,
+    shape: Shape,
+    spread: float,
+    studies: int,
+    *,
+    longer: float = 1.0,
+    uneven: float = 0.0,
+    equal: bool = False,
 ) -> list[str]:
     """Simulate two campaigns of each study. Return the table cells of one row, in the order of ``HEAD``.
 
-    ``longer``: factor of the duration of trials. ``uneven``: see ``values_of``.
+    ``longer``: factor of the duration of trials. ``uneven``: see ``values_of``. ``equal``: see ``drawn``.
     """
     decided = false = claims = 0
     covered: list[float] = []
     waited: list[float] = []
     same: list[bool] = []
     for number in range(studies):
-        study = drawn(random.Random(number))
+        study = drawn(random.Random(number), equal=equal)
         study = replace(study, cost_s={cell: cost * longer for cell, cost in study.cost_s.items()})
         runs = [run(study, shape, spread, rule, 2 * number + again, uneven) for again in (0, 1)]
         for course in runs:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from math import exp
 
+import pytest
+
 from fslab.cell import Cell, MediumSpec, Scalar, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.build import asked_of
 from fslab.claims.evaluate import Evaluator
@@ -15,8 +17,19 @@ from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import Status, TrialRecord, Value
+from fslab.stats import compare
 from fslab.stats.sequential import Looks
 from fslab.units import Unit
+
+
+@pytest.fixture
+def known_independent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four blocks count as enough to know that trials are independent: for tests of what an interval decides.
+
+    What few blocks do to a verdict has tests of its own.
+    """
+    monkeypatch.setattr(compare, "INDEPENDENCE_LEAST", 4)
+
 
 RAM = MediumSpec(name="memory", type="ram")
 FIO = {"rw": "randwrite", "size": "64m", "runtime": "1s"}

@@ -5,12 +5,15 @@ from __future__ import annotations
 from math import exp
 
 import pytest
-from tests.unit.claimed import cell, claim, noisy, parts, steady, trials
+from tests.unit.claimed import cell, claim, known_independent, noisy, parts, steady, trials
 
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.trials import Trials
+
+__all__ = ["known_independent"]
+pytestmark = pytest.mark.usefixtures("known_independent")
 
 EXT4, XFS, BTRFS = (cell(name) for name in ("ext4", "xfs", "btrfs"))
 # Half-widths for four differences with the spread of ``claimed.NOISE``, at 95 % and 97.5 %.

@@ -51,19 +51,15 @@ class ClaimsProgress:
 
     ``open``: claims that get more trials or wait for others. ``given_up``: claims that take longer than the time that
     is left. ``at_limit``: claims whose figures are closer to their limits than the margin. ``untestable``: number of
-    claims that cannot be evaluated. ``tentative``: decided claims whose verdicts hold only if trials are independent.
-    ``firming``: the next trials are for these, because no open claim needs any. ``left_s``: rest of the budget; None
-    without a budget.
+    claims that cannot be evaluated. ``left_s``: rest of the budget; None without a budget.
     """
 
     decided: tuple[str, ...] = ()
-    tentative: tuple[str, ...] = ()
     open: tuple[str, ...] = ()
     given_up: tuple[str, ...] = ()
     at_limit: tuple[str, ...] = ()
     untestable: int = 0
     cells: frozenset[str] = frozenset()
-    firming: bool = False
     needed_s: float = 0.0
     left_s: float | None = None
 

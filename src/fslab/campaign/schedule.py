@@ -86,13 +86,13 @@ class Schedule:
         if seen.claims is not None and self.later:
             seen = replace(seen, claims=_with_waiting(seen.claims, self.waiting))
         if seen.claims is not None:
-            self._plan_for(seen.claims, looks.next_after(self.blocks), seen.needing)
+            self._plan_for(looks.next_after(self.blocks), seen.needing)
         elif seen.needing and self.blocks < self.stopping.most:
             self._plan(min(looks.next_after(self.blocks), self.stopping.most), seen.needing)
         return seen
 
-    def _plan_for(self, claims: ClaimsProgress, until: int, wanted: frozenset[str]) -> None:
-        """Plan blocks for open claims; then, once, cells that no claim is about; then blocks for tentative verdicts.
+    def _plan_for(self, until: int, wanted: frozenset[str]) -> None:
+        """Plan blocks for open claims; then, once, cells that no claim is about.
 
         Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell. Claims that
         did not begin with the campaign get a first block for themselves, before time goes to those that the first
@@ -102,7 +102,7 @@ class Schedule:
             wanted, self.later = self.later, frozenset()
             self._plan(self.blocks + 1, wanted)
             return
-        if self.idle and (claims.firming or not wanted):
+        if self.idle and not wanted:
             # With the other cells of their workloads: trials of a block are compared, so they must be close in time.
             beside = {
                 cell.id for each in self.together if any(c.id in self.idle for c in each) for cell in each

@@ -7,6 +7,7 @@ from fslab.claims import verdict as verdicts
 from fslab.claims.model import ClaimVerdict
 from fslab.claims.parts import Bounds
 from fslab.stats.compare import RatioEstimate
+from fslab.stats.interval import Interval
 
 
 def margin(bounds: Bounds, low: float, high: float) -> float | None:
@@ -35,14 +36,16 @@ def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
     return dataclasses.replace(estimate, ratio=ratio / edge, interval=shifted)
 
 
-def rests_on_independence(
-    bounds: Bounds, estimate: RatioEstimate, verdict: ClaimVerdict, margin: float
-) -> bool:
-    """Return whether an interval that allows for an autocorrelation of 0.5 would lead to another verdict.
+def firm(
+    bounds: Bounds, estimate: RatioEstimate, interval: Interval, margin: float
+) -> tuple[ClaimVerdict, ClaimVerdict | None]:
+    """Return the verdict of the estimate's ``interval``, and None; or ``open``, and the verdict that it tends to.
 
-    False for an open verdict, and if there are enough blocks to estimate the autocorrelation.
+    It only tends to a verdict that an interval for an autocorrelation of 0.5 would not give, if there are too few
+    blocks to estimate the autocorrelation.
     """
+    verdict = verdicts.of_interval(bounds, interval.low, interval.high, margin)
     wide = estimate.interval_if_correlated
-    if wide is None or verdict is ClaimVerdict.OPEN:
-        return False
-    return verdicts.of_interval(bounds, wide.low, wide.high, margin) is not verdict
+    if wide is None or verdicts.of_interval(bounds, wide.low, wide.high, margin) is verdict:
+        return verdict, None
+    return ClaimVerdict.OPEN, verdict

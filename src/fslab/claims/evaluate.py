@@ -14,13 +14,13 @@ from itertools import combinations
 from math import exp, inf, log, prod
 
 from fslab.claims import verdict as verdicts
-from fslab.claims.edges import from_edge, margin, rests_on_independence
+from fslab.claims.edges import firm, from_edge, margin
 from fslab.claims.effort import effort_of
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
 from fslab.claims.schema import MARGIN
 from fslab.claims.trials import Trials
-from fslab.claims.words import answer_words, verdict_of
+from fslab.claims.words import answer_words, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.goal import Goal, expected_needed
@@ -59,6 +59,8 @@ class Evaluator:
         effort = (
             effort_of(parts, findings, self.trials.cost_s, margin) if verdict is ClaimVerdict.OPEN else None
         )
+        tendency = verdicts.of_claim(map(tendency_of, findings), complete=not missing)
+        tends = verdict is ClaimVerdict.OPEN and tendency is not ClaimVerdict.OPEN
         reason = None
         if verdict is ClaimVerdict.OPEN:
             limited = effort is None and any(finding.at_limit for finding in findings)
@@ -66,7 +68,8 @@ class Evaluator:
         return ClaimAnswer(
             verdict=verdict, words=answer_words(verdict, findings, missing, absent="not measured here", margin=margin),
             parts=len(parts), findings=findings, direction=verdicts.of_directions(findings, only),
-            size=verdicts.of_sizes(findings, only), margin=margin, reason=reason,
+            size=verdicts.of_sizes(findings, only), margin=margin,
+            reason=OpenReason.INDEPENDENCE if tends else reason, tendency=tendency if tends else None,
             more_s=effort.seconds if effort else None,
         )  # fmt: skip
 
@@ -101,15 +104,15 @@ class Evaluator:
         bounds, interval = part.bounds, estimate.interval
         if interval is None:
             return self._without_interval(part, estimate)
-        verdict = verdicts.of_interval(bounds, interval.low, interval.high, margin)
+        verdict, tendency = firm(bounds, estimate, interval, margin)
         side = None if bounds.is_direction else bounds.side
-        near = verdicts.at_limit(bounds, interval.low, interval.high, margin)
+        near = tendency is None and verdicts.at_limit(bounds, interval.low, interval.high, margin)
         return _finding(part, estimate, verdict).model_copy(
             update={
-                "rests_on_independence": rests_on_independence(bounds, estimate, verdict, margin),
-                "direction": side and verdicts.of_interval(side, interval.low, interval.high, margin),
+                "tendency": tendency,
+                "direction": side and firm(side, estimate, interval, margin)[0],
                 "at_limit": verdict is ClaimVerdict.OPEN and near,
-                "further": self._further(bounds, estimate, margin)
+                "further": self._further(bounds, estimate, None if tendency else margin)
                 if verdict is ClaimVerdict.OPEN and not near
                 else None,
             }
@@ -123,11 +126,14 @@ class Evaluator:
         few = _finding(part, estimate, ClaimVerdict.OPEN, said)
         return few.model_copy(update={"further": max(1, estimate.needed - found), "blocks": found})
 
-    def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float) -> int | None:
-        """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit."""
+    def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float | None) -> int | None:
+        """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit.
+
+        ``margin``: None if the part is not at the limit.
+        """
         if estimate.interval is not None and estimate.interval.low <= 0:
             return estimate.n_a  # no forecast on logarithms: twice as many as there are
-        near = exp(verdicts.nearness(bounds, margin)) - 1
+        near = 0.0 if margin is None else exp(verdicts.nearness(bounds, margin)) - 1
         shifted = from_edge(bounds, estimate)
         return expected_needed(shifted, precision=near, goal=Goal.DECIDED, looks=self.looks) or None
 

@@ -38,10 +38,12 @@ FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
 class OpenReason(StrEnum):
     """The reason why a claim is open.
 
-    ``noise``: more trials decide it. ``at_limit``: the true value and the claimed limit are closer than the margin.
+    ``noise``: more trials decide it. ``independence``: it has a verdict only if successive trials are independent, and
+    there are too few blocks to know it. ``at_limit``: the true value and the claimed limit are closer than the margin.
     """
 
     NOISE = "noise"
+    INDEPENDENCE = "independence"
     AT_LIMIT = "at_limit"
 
 
@@ -52,9 +54,9 @@ class PartFinding(Frozen):
     (over all looks of a campaign); None for a printed figure. ``table``: the table of a printed figure. ``bound``: the
     range in which the value must lie. ``margin``: how far inside this range it lies, on logarithms (negative: outside).
     ``further``: about how many more blocks would decide it. ``why``: the reason why nothing is known.
-    ``rests_on_independence``: the verdict would not hold if trials were correlated with the ones before them, and there
-    are too few blocks to detect that. ``direction``: if ``bound`` is about a size beyond 1, the verdict on the side of
-    1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest.
+    ``tendency``: of an open part, the verdict that it has only if trials are not correlated with the ones before them;
+    there are too few blocks to detect that. ``direction``: if ``bound`` is about a size beyond 1, the verdict on the
+    side of 1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest.
     """
 
     what: str
@@ -71,7 +73,7 @@ class PartFinding(Frozen):
     margin: float | None = None
     further: int | None = None
     why: str | None = None
-    rests_on_independence: bool = False
+    tendency: ClaimVerdict | None = None
     direction: ClaimVerdict | None = None
     at_limit: bool = False
 
@@ -83,8 +85,9 @@ class ClaimAnswer(Frozen):
     but for which no other stack has the same values of everything that the claim leaves open.
 
     For trials only. ``direction``, ``size``: separate verdicts on the claim's directions and on its sizes (None: it has
-    none). ``margin``: the smallest difference of interest, as a share. ``reason``: why the claim is open. ``more_s``:
-    about how many seconds of trials would decide it.
+    none). ``margin``: the smallest difference of interest, as a share. ``reason``: why the claim is open.
+    ``tendency``: the verdict of an open claim if trials are independent. ``more_s``: about how many seconds of trials
+    would decide it.
     """
 
     verdict: ClaimVerdict
@@ -97,6 +100,7 @@ class ClaimAnswer(Frozen):
     size: ClaimVerdict | None = None
     margin: float | None = None
     reason: OpenReason | None = None
+    tendency: ClaimVerdict | None = None
     more_s: float | None = None
 
 

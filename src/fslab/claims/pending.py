@@ -6,7 +6,7 @@ from fslab.analysis.interim import Ask, ClaimsProgress, Question
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
-from fslab.claims.effort import Effort, effort_of
+from fslab.claims.effort import effort_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.multiplicity import ClaimParts, answers
@@ -16,7 +16,6 @@ from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import TrialRecord
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stopping import StoppingRule
 
 Answered = Mapping[str, tuple[ClaimParts, ClaimAnswer]]
@@ -27,8 +26,7 @@ def questions_of(
 ) -> Ask:
     """Return the function that evaluates all parts of all claims at each interim analysis.
 
-    Trials go to the open claims that give the most verdicts for the time (``pursue``). If no open claim can be decided
-    any more, the rest goes to verdicts that hold only if trials are independent, up to the 20 blocks that can show it.
+    Trials go to the open claims that give the most verdicts for the time (``pursue``).
     """
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
     asked = {claim.id or "": asked_of(claim, scope) for claim in claims}
@@ -71,14 +69,11 @@ def _progress(
     still_open = [name for name, verdict in verdicts.items() if verdict is ClaimVerdict.OPEN]
     at_limit = tuple(name for name in still_open if answered[name][1].reason is OpenReason.AT_LIMIT)
     decided = [name for name in verdicts if verdicts[name] not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}]
-    fragile = [name for name in decided if _is_tentative(answered[name][1])]
     plan = _plan(answered, [name for name in still_open if name not in at_limit], trials, spent, left_s)
-    firmer = plan if plan.cells else _plan(answered, fragile, trials, spent, left_s)
     return ClaimsProgress(
-        decided=tuple(decided), tentative=tuple(fragile), open=(*plan.pursued, *plan.waiting),
-        given_up=tuple(plan.given_up), at_limit=at_limit,
+        decided=tuple(decided), open=(*plan.pursued, *plan.waiting), given_up=tuple(plan.given_up), at_limit=at_limit,
         untestable=sum(verdict is ClaimVerdict.UNKNOWN for verdict in verdicts.values()),
-        cells=frozenset(firmer.cells), firming=firmer is not plan, needed_s=firmer.seconds, left_s=left_s,
+        cells=frozenset(plan.cells), needed_s=plan.seconds, left_s=left_s,
     )  # fmt: skip
 
 
@@ -87,44 +82,17 @@ def _plan(
 ) -> Pursuit:
     candidates, lost = [], []
     for name in names:
-        effort = _effort(*answered[name], trials, spent)
+        asked, answer = answered[name]
+        effort = effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin, exhausted=spent)
         if effort is None or not spent.isdisjoint(effort.blocks):
             lost.append(name)
         else:
-            findings = answered[name][1].findings
-            left = [each for each in findings if each.verdict is ClaimVerdict.OPEN]
-            left = left or [each for each in findings if each.rests_on_independence]
+            left = [each for each in answer.findings if each.verdict is ClaimVerdict.OPEN]
             blocks = min((finding.blocks or 0 for finding in left), default=0)
             candidates.append(Candidate(claim=name, effort=effort, blocks=blocks))
     found = pursue(candidates, trials.cost_s, left_s)
     found.given_up += lost
     return found
-
-
-def _effort(
-    asked: ClaimParts, answer: ClaimAnswer, trials: Trials, exhausted: frozenset[str]
-) -> Effort | None:
-    """Return the effort to a verdict; for a tentative verdict, to the blocks that can show independence of trials."""
-    if answer.verdict is ClaimVerdict.OPEN:
-        return effort_of(asked.parts, answer.findings, trials.cost_s, asked.margin, exhausted=exhausted)
-    blocks = {
-        figure.cell.id: INDEPENDENCE_LEAST - (finding.blocks or 0)
-        for part, finding in zip(asked.parts, answer.findings, strict=True)
-        if finding.rests_on_independence
-        for figure in part.figures
-    }
-    return Effort(blocks=blocks, seconds=sum(trials.cost_s(cell) * more for cell, more in blocks.items()))
-
-
-def _is_tentative(answer: ClaimAnswer) -> bool:
-    """Return whether the verdict would not hold if trials were correlated with the ones before them."""
-    of_verdict = [
-        one for one in answer.findings if one.verdict not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}
-    ]
-    failing = [one for one in of_verdict if one.verdict is not ClaimVerdict.REPLICATED]
-    if failing:
-        return all(one.rests_on_independence for one in failing)
-    return any(one.rests_on_independence for one in of_verdict)
 
 
 def _questions(name: str, asked: ClaimParts, answer: ClaimAnswer, evaluator: Evaluator) -> Iterator[Question]:

@@ -45,7 +45,7 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
         study=verdicts.study, claims=len(answers),
         replicated=of.count(ClaimVerdict.REPLICATED) + of.count(ClaimVerdict.PARTLY),
         contradicted=sum(verdict in FAILED for verdict in of),
-        noise=sum(answer.reason is OpenReason.NOISE for answer in answers),
+        noise=sum(answer.reason in {OpenReason.NOISE, OpenReason.INDEPENDENCE} for answer in answers),
         at_limit=sum(answer.reason is OpenReason.AT_LIMIT for answer in answers),
         untestable=of.count(ClaimVerdict.UNKNOWN), minutes=cost.wall_s / 60, trials=len(ran),
         impossible=len(records) - len(ran), with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)),
@@ -74,7 +74,8 @@ _INDEX = (
 
 _LEGEND = (
     "*Contradicted*: reversed (the opposite order), tie here (the difference is below the smallest of interest) or "
-    "differs (another size). *Open, noise*: more trials are needed. *Open, at the limit*: the ratio is closer to "
+    "differs (another size). *Open, noise*: more trials are needed (also where a verdict holds only if trials are "
+    "independent). *Open, at the limit*: the ratio is closer to "
     "the claimed limit than the smallest difference of interest. *Measured*: share of the trials' time that was "
     "measured; the rest is mkfs, mount and preparation. All verdicts: [claims](../claims.md#verdicts)."
 )

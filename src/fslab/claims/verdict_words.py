@@ -39,6 +39,9 @@ def reason_words(answer: ClaimAnswer) -> str:
     """Return the reason why a claim is open, and the time that its cheapest decisive part needs."""
     if answer.reason is OpenReason.AT_LIMIT:
         return f"at the limit (within {share_words(answer.margin)} of it)"
+    if answer.tendency is not None:
+        more = "" if answer.more_s is None else f" (at least {format_duration(answer.more_s)} more)"
+        return f"{VERDICT_NAMES[answer.tendency]} only if trials are independent{more}"
     if answer.more_s is None:
         return "noise (too few trials to say how many more)"
     return f"noise (at least {format_duration(answer.more_s)} more)"
@@ -123,9 +126,15 @@ def _against(claim: EvaluatedClaim) -> bool:
 
 
 def _reasons(answers: Iterable[ClaimAnswer]) -> str:
-    reasons = [answer.reason for answer in answers if answer.reason is not None]
     words = {OpenReason.NOISE: "noise", OpenReason.AT_LIMIT: "at the limit"}
-    return ", ".join(f"{reasons.count(why)} {words[why]}" for why in OpenReason if why in reasons)
+    told = Counter(
+        f"tentatively {VERDICT_NAMES[answer.tendency]}" if answer.tendency else words[answer.reason]
+        for answer in sorted(
+            answers, key=lambda answer: [*OpenReason].index(answer.reason or OpenReason.NOISE)
+        )
+        if answer.reason is not None
+    )
+    return ", ".join(f"{count} {what}" for what, count in told.items())
 
 
 def _names(ids: Sequence[str]) -> str:

@@ -60,6 +60,11 @@ def verdict_of(finding: PartFinding) -> ClaimVerdict:
     return finding.verdict
 
 
+def tendency_of(finding: PartFinding) -> ClaimVerdict:
+    """Return :func:`verdict_of`, or the verdict that an open part tends to."""
+    return finding.tendency or verdict_of(finding)
+
+
 def scope_words(compared: Sequence[str], left_out: Sequence[str]) -> str:
     """Return the stacks that the answer is about: ``; compared: ext4 defaults, xfs; left out: ext4 data=journal``."""
     told = [(name, names) for name, names in (("compared", compared), ("left out", left_out)) if names]
@@ -83,7 +88,12 @@ def finding_words(finding: PartFinding, margin: float | None = None) -> str:
 
 def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
     """Yield what the figure means for the claim."""
-    if finding.verdict is ClaimVerdict.OPEN:
+    if finding.tendency is not None:
+        sense = "" if finding.tendency is ClaimVerdict.REPLICATED else "not "
+        yield (
+            f"{sense}{finding.bound} only if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"
+        )
+    elif finding.verdict is ClaimVerdict.OPEN:
         yield f"needs {finding.bound}"
     elif verdict_of(finding) is ClaimVerdict.TIE:
         yield f"claimed {finding.bound}; the difference is below {share_words(margin)}"
@@ -93,8 +103,6 @@ def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
         yield "though in the same direction"
     if finding.further is not None and finding.further < MANY:
         yield f"about {counted(finding.further, 'more trial')}"
-    if finding.rests_on_independence:
-        yield f"assumes independent trials; a test of that needs {INDEPENDENCE_LEAST} blocks"
 
 
 def figure_words(finding: PartFinding) -> str:

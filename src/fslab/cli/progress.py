@@ -84,10 +84,6 @@ def claims_line(claims: ClaimsProgress) -> str:
     told = [f"claims: {len(claims.decided)} of {total} decided"]
     told += [f"{count} {what}" for count, what in counts if count]
     line = ", ".join(told)
-    if claims.firming:
-        line += (
-            f"; {len(claims.tentative)} of them only if trials are independent, which more trials can check"
-        )
     return line + (f"; {format_duration(claims.left_s)} left" if claims.left_s is not None else "")
 
 

@@ -8,7 +8,7 @@ from math import log, log1p, sqrt
 from typing import assert_never
 
 from fslab.stats import Reason
-from fslab.stats.compare import INDEPENDENCE_LEAST, RatioEstimate
+from fslab.stats.compare import CORRELATED, INDEPENDENCE_LEAST, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
@@ -67,6 +67,8 @@ def expected_needed(
         return two_sided_quantile(1 - coverage, min(size - 1 + estimate.borrowed, 1000)) / sqrt(size)
 
     coverage = min(estimate.interval.coverage, 1 - 1e-9)
+    if goal is Goal.DECIDED and estimate.differs:
+        half *= max(1.0, CORRELATED / estimate.widening)  # it must differ also if trials are correlated
     low, high = now, now + 1
     while high < _MOST and width(high) * half > wanted * width(now):
         low, high = high, 2 * high
@@ -74,7 +76,7 @@ def expected_needed(
         middle = (low + high) // 2
         low, high = (middle, high) if width(middle) * half > wanted * width(now) else (low, middle)
     if goal is Goal.DECIDED and estimate.differs:
-        high = INDEPENDENCE_LEAST  # it differs already; 20 blocks can show whether trials are independent
+        high = min(high, INDEPENDENCE_LEAST)  # these blocks can show whether trials are independent
     if high >= _MOST:
         return None
     return (looks.first_from(high) if looks else high) - now
