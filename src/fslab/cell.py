@@ -130,6 +130,10 @@ class StackSpec(Finite):
     ``filesystem``: None only on a ``directory`` medium, which uses the existing file system. ``mkfs_options``: as on a
     command line. ``mount_options``: as for ``mount -o``. ``plugins``: the packages that provide parts of the stack,
     with their versions; empty if all parts are built in.
+
+    ``attributes``: of the work directory, as for chattr. ``fill``: how full the file system is before the workload,
+    such as ``80%``. ``after_mount``: a command of the study, run after each mount. ``tuning``: settings of the machine,
+    in addition to the cell's.
     """
 
     name: Shown
@@ -142,6 +146,21 @@ class StackSpec(Finite):
     geometry: Geometry = Geometry.DEFAULT
     machine: MachineSpec = MachineSpec()
     plugins: dict[str, str] = {}
+    attributes: str = ""
+    fill: str = ""
+    after_mount: str = ""
+    tuning: dict[str, str] = {}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The keys beside options and layout that are set, with their values."""
+        own = {"attributes": self.attributes, "fill": self.fill, "after_mount": self.after_mount}
+        return {**{key: value for key, value in own.items() if value}, **self.tuning}
+
+    @property
+    def filled(self) -> float:
+        """The share of the file system that is in use before the workload, apart from the file system's own blocks."""
+        return int(self.fill.rstrip("%")) / 100 if self.fill else 0.0
 
     @property
     def content(self) -> StackSpec:
@@ -178,6 +197,11 @@ class Cell(Frozen):
     time_limit_s: float = Field(600.0, gt=0, allow_inf_nan=False)
     tuning: dict[str, str] = {}
     known_limits: tuple[str, ...] = ()
+
+    @property
+    def tuned(self) -> dict[str, str]:
+        """All settings of the machine during its trials. Those of the stack override those of the study."""
+        return {**self.tuning, **self.stack.tuning}
 
     @cached_property
     def id(self) -> str:

@@ -23,7 +23,7 @@ from fslab.storage import StackDevice, Workspace, stack
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
-from fslab.storage.parsed_stack import disk_slots
+from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import loops, modules, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
@@ -84,23 +84,22 @@ def signatures(found: list[StackDevice]) -> list[str]:
     return [line for each in found for line in shell("wipefs", "--noheadings", each.path).splitlines()]
 
 
-def build(
-    specs: list[dict[str, Any]], count: int, sizes: list[str], workspace: Workspace
-) -> list[dict[str, Any]]:
+def build(specs: list[dict[str, Any]], sizes: list[str], workspace: Workspace) -> list[dict[str, Any]]:
     """Test each stack, one after the other, and return what was found."""
-    return [_build(spec, count, size, workspace) for spec, size in zip(specs, sizes, strict=True)]
+    return [_build(spec, size, workspace) for spec, size in zip(specs, sizes, strict=True)]
 
 
-def _build(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+def _build(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Build a stack, write and read a file, and take the stack down. Return its facts and what is left of it."""
     wanted = StackSpec.model_validate(spec)
-    with site_with(workspace, count, size) as here:
+    with site_with(workspace, parsed_stack(wanted).disks, size) as here:
         found = list((here.attached or {}).values())
         with ExitStack() as undo:
             up = stack.build(wanted, here, undo, slot="m", make=True)
             assert up.device is not None
             (up.work / "file").write_bytes(b"x" * 1_000_000)
             up.flush()
+            up.before_run(undo)
             up.unmount()
             seen = _look(wanted.filesystem or "", up.device.path)
             up.mount()
@@ -120,10 +119,10 @@ def _look(filesystem: str, device: Path) -> dict[str, Any]:
     return {"stripes": []}
 
 
-def keep(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+def keep(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Take a stack down, build it again with its file, and take it down for good. Return what is left each time."""
     wanted = StackSpec.model_validate(spec)
-    with site_with(workspace, count, size) as here:
+    with site_with(workspace, parsed_stack(wanted).disks, size) as here:
         found = list((here.attached or {}).values())
         with ExitStack() as undo:
             up = stack.build(wanted, here, undo, slot="m", make=True, keep=True)
@@ -139,13 +138,13 @@ def keep(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> d
         }
 
 
-def between(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+def between(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Take two stacks down that later trials use again, as in a campaign that is killed between two trials. Clean.
 
     Return the kinds of what was removed, and what is left.
     """
     wanted = StackSpec.model_validate(spec)
-    with site_with(workspace, count, size) as here:
+    with site_with(workspace, parsed_stack(wanted).disks, size) as here:
         with CampaignJournal(workspace.campaign) as journal:
             for make in (True, False):
                 with ExitStack() as undo:
@@ -154,13 +153,13 @@ def between(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -
         return {"done": done, "left": left(list((here.attached or {}).values()))}
 
 
-def crash(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+def crash(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Leave a stack in place, as a killed campaign does, beside devices of others. Clean twice.
 
     Return what was removed, what is left, and whether the devices of others still work.
     """
     wanted = StackSpec.model_validate(spec)
-    with site_with(workspace, count, size) as here, _others() as (names, alive):
+    with site_with(workspace, parsed_stack(wanted).disks, size) as here, _others() as (names, alive):
         found = list((here.attached or {}).values())
         with CampaignJournal(workspace.campaign) as journal:
             journalled = replace(here, journal=journal)
@@ -214,12 +213,13 @@ def _others() -> Iterator[tuple[list[str], Any]]:
                 path.unlink(missing_ok=True)
 
 
-def dead(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+def dead(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Leave a stack in place and let its disks die, as when the server of virtual disks is killed. Clean twice.
 
     Return what was removed, and what is left.
     """
     wanted = StackSpec.model_validate(spec)
+    count = parsed_stack(wanted).disks
     with disks(count, size) as found, _mortal(found) as mortal:
         attached = dict(zip(disk_slots("m", count), mortal, strict=True))
         with CampaignJournal(workspace.campaign) as journal, ExitStack() as undo:
@@ -254,13 +254,14 @@ def _mortal(found: list[StackDevice]) -> Iterator[list[StackDevice]]:
             shell("dmsetup", "remove", "--noudevsync", "--noudevrules", name)
 
 
-def halfway(spec: dict[str, Any], count: int, size: str, workspace: Workspace) -> dict[str, Any]:
+def halfway(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
     """Let only signatures of the layout be left on the disks, without a joined device, and one of somebody else's.
 
     Clean. Return what was on the disks before and is afterwards, and what is on somebody else's.
     """
     wanted = StackSpec.model_validate(spec)
     layout, options = LAYOUTS.get(wanted.layout), dict(wanted.layout_options)
+    count = parsed_stack(wanted).disks
     with disks(count, size) as found, disks(count, size, prefix="other") as others:
         for devices, campaign in ((found, workspace.campaign), (others, "another")):
             paths = [str(disk.path) for disk in devices]

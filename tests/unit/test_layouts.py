@@ -24,6 +24,11 @@ def plan(name: str, campaign: str = "c1", **options: Any) -> LayoutPlan:
     return layout.plan(parsed, [f"/dev/x{index}" for index in range(layout.disks(parsed))], campaign)
 
 
+def on_disks(name: str, count: int) -> dict[str, Any]:
+    """Return the options of a layout on so many disks; none for one that takes a single disk."""
+    return {"disks": count} if "disks" in REGISTRY.get(name).Options.model_fields else {}
+
+
 def lines(argvs: tuple[tuple[str, ...], ...]) -> list[str]:
     """Return the command lines, without the configuration of LVM."""
     return [re.sub(r"--config .*? --yes", "--yes", " ".join(argv)) for argv in argvs]
@@ -54,11 +59,12 @@ def test_the_volume_of_any_campaign_has_a_name_that_mdadm_stores(more: str) -> N
 
 @pytest.mark.parametrize("name", JOINING)
 def test_every_device_is_used_and_left_without_a_trace(name: str) -> None:
-    made = plan(name, disks=4)
+    made = plan(name, **on_disks(name, 4))
+    used = [f"/dev/x{index}" for index in range(4 if on_disks(name, 4) else 1)]
     for argvs in (made.create, made.remove):
         words = [word for argv in argvs for word in argv]
-        assert {f"/dev/x{index}" for index in range(4)} <= set(words)
-    assert made.create[0] == ("wipefs", "--all", "--quiet", "/dev/x0", "/dev/x1", "/dev/x2", "/dev/x3")
+        assert set(used) <= set(words)
+    assert made.create[0] == ("wipefs", "--all", "--quiet", *used)
 
 
 @pytest.mark.parametrize("name", [name for name in ALL if REGISTRY.get(name).undo_kind])
@@ -167,6 +173,7 @@ def test_btrfs_gets_all_devices_at_mkfs_and_at_mount() -> None:
     [
         ("md-raid0", {"disks": 5, "chunk": "16k"}, (16 << 10, 5)),
         ("md-raid5", {"disks": 5, "chunk": "64k"}, (64 << 10, 4)),
+        ("md-raid6", {"disks": 6, "chunk": "64k"}, (64 << 10, 4)),
         ("md-raid10", {"disks": 4, "chunk": "64k"}, (64 << 10, 2)),
         ("md-raid10", {"disks": 3, "chunk": "64k"}, (64 << 10, 3)),
         ("md-raid1", {}, None), ("btrfs-raid0", {}, None), ("btrfs-raid1", {}, None), ("single", {}, None),
@@ -184,6 +191,12 @@ def test_how_data_is_spread(name: str, options: dict[str, Any], stripe: tuple[in
         ("lvm-stripe", 3, 3 * 156 * MIB),  # 1 MiB of metadata, then 39 whole extents of 4 MiB
         ("btrfs-raid0", 3, 480 * MIB),
         ("btrfs-raid1", 3, 240 * MIB),
+        ("btrfs-raid10", 4, 320 * MIB),
+        ("btrfs-raid5", 4, 480 * MIB),
+        ("btrfs-raid6", 4, 320 * MIB),
+        ("luks", None, 144 * MIB),
+        ("lvm-thin", None, 140 * MIB),  # 90 % of 39 extents
+        ("lvm-snapshot", None, 68 * MIB),  # 45 % of them
     ],
 )
 def test_room_of_disks_of_160_mib(name: str, disks: int | None, expected: int) -> None:
@@ -194,7 +207,7 @@ def test_room_of_disks_of_160_mib(name: str, disks: int | None, expected: int) -
 
 @pytest.mark.parametrize(
     ("name", "disks", "shares"),
-    [("md-raid0", 3, 3), ("md-raid1", 3, 1), ("md-raid5", 3, 2), ("md-raid10", 4, 2)],
+    [("md-raid0", 3, 3), ("md-raid1", 3, 1), ("md-raid5", 3, 2), ("md-raid6", 4, 2), ("md-raid10", 4, 2)],
 )
 def test_room_of_arrays_is_at_most_what_mdadm_gave(name: str, disks: int, shares: int) -> None:
     # With mdadm 4.2, 159 MiB of each disk of 160 MiB were usable.
@@ -210,6 +223,11 @@ def test_room_of_arrays_is_at_most_what_mdadm_gave(name: str, disks: int, shares
         ("lvm-stripe", {"chunk": "48k"}, "power of two"), ("lvm-stripe", {"chunk": "2k"}, "at least 4 KiB"),
         ("lvm-stripe", {"chunk": "8m"}, "larger than an LVM extent"), ("md-raid0", {"chunk": "0"}, "power of two"),
         ("md-raid5", {"disks": 2}, "greater than or equal to 3"),
+        ("md-raid6", {"disks": 3}, "greater than or equal to 4"),
+        ("btrfs-raid6", {"chunk": "64k"}, "not permitted"), ("lvm-thin", {"chunk": "32k"}, "power of two from 64 KiB"),
+        ("lvm-snapshot", {"chunk": "1m"}, "from 4 KiB to 512 KiB"),
+        ("lvm-snapshot", {"chunk": "4k", "thin": True}, "from 64 KiB"), ("luks", {"cipher": "/tmp/x"}, "pattern"),
+        ("luks", {"key_bits": 300}, "multiple of 8"), ("luks", {"sector_size": 520}, "should be 512"),
         ("md-raid10", {"disks": 2}, "greater than or equal to 3"),
         ("md-raid1", {"chunk": "64k"}, "not permitted"), ("btrfs-raid0", {"chunk": "64k"}, "not permitted"),
         ("md-raid1", {"bitmap": "external"}, "'none' or 'internal'"), ("single", {"disks": 2}, "not permitted"),

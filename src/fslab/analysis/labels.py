@@ -24,6 +24,7 @@ def _stack_label(stack: StackSpec, stacks: Sequence[StackSpec]) -> tuple[str, ..
         (lambda one: one.mounted_with, alike),
         (lambda one: f"mkfs {one.mkfs_options or 'defaults'}", alike),
         (lambda one: f"geometry {one.geometry}", alike),
+        (lambda one: " ".join(_settings(one.settings)) or "plain", alike),
         (_layout, stacks),
         (lambda one: f"on {one.medium.name}", stacks),
     ]

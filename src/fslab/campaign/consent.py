@@ -14,6 +14,7 @@ from pathlib import Path
 from fslab import feasibility, names
 from fslab.cell import Cell
 from fslab.errors import UsageError
+from fslab.storage import content
 from fslab.workloads import Job, parsed, text_key
 
 # Placeholders for paths that are known only when a trial runs.
@@ -43,14 +44,14 @@ class Executed:
 def executed(cells: Iterable[Cell]) -> tuple[Executed, ...]:
     """Return everything that these cells bring and that is executed, each once."""
     # Not by name: in a manipulated store, two workloads may have one name.
-    return tuple(dict.fromkeys(each for cell in cells for each in (*_of_workload(cell), *_of_machine(cell))))
+    return tuple(dict.fromkeys(each for cell in cells for each in (*_of_workload(cell), *_of_stack(cell))))
 
 
 def refuse(found: Sequence[Executed]) -> None:
     """Raise UsageError that these are not allowed."""
     told = "; ".join(f"{each.kind}: {names.visible(each.what)[:200]}" for each in found[:3])
     raise UsageError(
-        f"the study brings programs that were not allowed ({told})", where="tool: command, kernel, modules",
+        f"the study brings programs that were not allowed ({told})", where="tool: command, after_mount, kernel, modules",
         hint="read them (fslab plan); if you trust them: --allow-commands, or allow_commands=True",
     )  # fmt: skip
 
@@ -84,7 +85,10 @@ def _of_workload(cell: Cell) -> Iterator[Executed]:
         yield Executed(kind=Kind.SCRIPT, what=str(parameters[key]), text=str(parameters.get(text_key(key))))
 
 
-def _of_machine(cell: Cell) -> Iterator[Executed]:
+def _of_stack(cell: Cell) -> Iterator[Executed]:
+    if cell.stack.after_mount:
+        argv = content.command_argv(cell.stack.after_mount, str(_JOB.directory))
+        yield Executed(kind=Kind.COMMAND, what=shlex.join(argv))
     machine = cell.stack.machine
     for kind, path in ((Kind.KERNEL, machine.kernel), (Kind.MODULES, machine.modules)):
         if path is not None:

@@ -142,11 +142,11 @@ def _set_up(trial: _Trial) -> _Ready:
     feasibility.check_cell(cell)
     memory = page_cache.needed(cell)
     memory.hold(workspace.warm_memory)
-    undo.enter_context(tuning.tuned(cell.tuning, workspace.journal))
+    undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
     up = _build(trial)
     feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
-    undo.enter_context(tuning.tuned_devices(cell.tuning, up.devices, workspace.journal))
-    state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuning)}
+    undo.enter_context(tuning.tuned_devices(cell.tuned, up.devices, workspace.journal))
+    state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuned)}
     state.device |= disks.facts(cell, workspace)
     scratch = _emptied(tool_scratch(workspace.runtime))
     reports = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -159,6 +159,7 @@ def _set_up(trial: _Trial) -> _Ready:
     _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = trial.keeper(files=True)
     state.caches_dropped = page_cache.prepare(cell.cache, up, workload.tools(), keep)
+    up.before_run(undo)
     return _Ready(
         workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory
     )

@@ -64,7 +64,8 @@ class Watch:
         volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
         return Target(
             devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume,
-            below=self.below, others_in_log=self.others_in_log, thorough=self.traced,
+            below=self.below, others_in_log=self.others_in_log, empty_bytes=stack.empty_bytes,
+            thorough=self.traced,
         )  # fmt: skip
 
     def snapshot(self, moment: SnapshotMoment) -> None:

@@ -28,6 +28,7 @@ def attributes(cell: Cell) -> dict[str, Scalar | None]:
     return {
         "disks": 1,
         **cell.tuning,
+        **stack.settings,
         **stack.layout_options,
         **cell.workload.parameters,
         "workload": cell.workload.name.partition("[")[0],

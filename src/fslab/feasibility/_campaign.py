@@ -51,8 +51,8 @@ def check(
     )
     _check_plugins(cells)
     _check_wipe(cells, wipe)
-    for cell in {str(cell.tuning): cell for cell in cells}.values():
-        tuning.check(cell.tuning)
+    for cell in {str(cell.tuned): cell for cell in cells}.values():
+        tuning.check(cell.tuned)
     reasons = reasons_of(cells, workspace)
     measured = [cell for cell in cells if cell.id not in reasons]
     if not measured and reasons:

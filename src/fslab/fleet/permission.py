@@ -45,7 +45,7 @@ def _refused(allowed: Allowed, cells: Sequence[Cell]) -> Iterator[str]:
     for cell in cells:
         yield from _of_medium(allowed, cell)
         yield from _of_machine(allowed, cell.stack.machine)
-        if cell.tuning and not allowed.tuning:
+        if cell.tuned and not allowed.tuning:
             yield "settings of the kernel or of services (tuning = true)"
         options = (cell.stack.mkfs_options, cell.stack.mount_options)
         for path in (word for text in options for word in text.split() if "/" in word):

@@ -16,7 +16,14 @@ from fslab.system import memory, sysfs
 SYSCTL = Path("/proc/sys")
 CPUS = Path("/sys/devices/system/cpu")
 HUGE = Path("/sys/kernel/mm/transparent_hugepage")
-OF_DEVICES = {"io_scheduler": "scheduler", "read_ahead_kib": "read_ahead_kb"}
+# In the order in which they are set: a new scheduler resets nr_requests. Files below the directory of a block device.
+OF_DEVICES = {
+    "io_scheduler": "queue/scheduler", "nr_requests": "queue/nr_requests", "read_ahead_kib": "queue/read_ahead_kb",
+    "max_request_kib": "queue/max_sectors_kb", "wbt_lat_usec": "queue/wbt_lat_usec",
+    "rotational": "queue/rotational", "stripe_cache_size": "md/stripe_cache_size",
+}  # fmt: skip
+# Only devices with queues of their own have these, not those that pass requests on (dm, md).
+OF_QUEUES = frozenset({"nr_requests", "wbt_lat_usec"})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -57,7 +64,9 @@ def writes(name: str, value: str) -> list[Write]:
 def device_writes(name: str, value: str, queues: Sequence[Path]) -> list[Write]:
     """Return what to write for a setting of devices, given their request queues in /sys."""
     check_bounds(name, value)
-    found = [path for queue in queues if (path := queue / OF_DEVICES[name]).exists()]
+    blocks = [queue.parent for queue in queues if name not in OF_QUEUES or (queue.parent / "mq").is_dir()]
+    # A file that cannot be read belongs to a feature that is off.
+    found = [path for block in blocks if sysfs.text(path := block / OF_DEVICES[name]) is not None]
     if name == "io_scheduler":
         # Devices that only pass requests on to other devices (dm, md) have no choice of schedulers.
         found = [path for path in found if _choices(path) != ["none"]] or found
@@ -104,8 +113,7 @@ def is_setting(path: Path) -> bool:
         or (path.is_relative_to(CPUS) and path.name == "scaling_governor")
         or (
             path.is_relative_to(sysfs.SYS / "devices")
-            and path.parent.name == "queue"
-            and path.name in OF_DEVICES.values()
+            and f"{path.parent.name}/{path.name}" in OF_DEVICES.values()
         )
     )
 

@@ -80,11 +80,13 @@ def tuned_devices(
 
 def device_facts(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the facts of a device, named as in ``sysfs.geometry``, that ``tuned_devices`` changes."""
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = {
+        name: int(settings[name]) for name in OF_DEVICES if settings.get(name, "").isdecimal()
+    }
     if "io_scheduler" in settings:
         facts["scheduler"] = settings["io_scheduler"]
-    if settings.get("read_ahead_kib", "").isdecimal():
-        facts["read_ahead_kib"] = int(settings["read_ahead_kib"])
+    if "rotational" in facts:
+        facts["rotational"] = bool(facts["rotational"])
     return facts
 
 

@@ -3,6 +3,7 @@
 Names that exist only at run time are placeholders in capitals (/dev/loopN, CAMPAIGN); nothing is looked up.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from fslab.cell import Cache, Cell
 from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
-from fslab.storage import WORK, mount_point, tool_scratch
+from fslab.storage import WORK, content, mount_point, tool_scratch
+from fslab.storage.layouts import Argv, LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
@@ -33,39 +35,39 @@ def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand,
     if not MEDIA.get(cell.stack.medium.type).formatted:
         return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{cell.slot}", seed)
     boot = MACHINES.get(cell.stack.machine.type).plan(cell.stack.machine)
+    layout = parsed_stack(cell.stack).layout_plan(_devices(cell, planned, paths), "CAMPAIGN")
     return (
         *((PlannedCommand(stage=Stage.BOOT, argv=boot),) if boot else ()),
-        *_stack(cell, paths, planned),
-        *_workload(cell, paths, mount_point(paths.runtime) / WORK, seed),
-        *_detach(cell, planned, paths),
+        *_stack(cell, paths, planned, layout),
+        *_workload(cell, paths, mount_point(paths.runtime) / WORK, seed, layout.before_run),
+        *_detach(cell, layout),
     )
 
 
-def _stack(cell: Cell, paths: Paths, planned: MediumPlan) -> tuple[PlannedCommand, ...]:
+def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> tuple[PlannedCommand, ...]:
     parsed = parsed_stack(cell.stack)
     attach = [
         (stage, tuple(word.replace(SLOT, slot) for word in argv))
         for slot in parsed.slots(cell.slot)
         for stage, argv in planned.commands
     ]
-    devices = _devices(cell, planned, paths)
-    plan = parsed.layout_plan(devices, "CAMPAIGN")
     discard = parsed.medium.discards(parsed.medium_options)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
+    work = mount_point(paths.runtime) / WORK
     mount = parsed.mount_argv(plan, plan.device, str(mount_point(paths.runtime)), settled=True)
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
         *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
         PlannedCommand(stage=Stage.MKFS, argv=tuple(mkfs)),
         PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),
+        *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in content.commands(cell.stack, work)),
     )
 
 
-def _detach(cell: Cell, planned: MediumPlan, paths: Paths) -> tuple[PlannedCommand, ...]:
+def _detach(cell: Cell, plan: LayoutPlan) -> tuple[PlannedCommand, ...]:
     """Return the commands that take the layout apart after a trial, or only deactivate it if later trials use it."""
-    plan = parsed_stack(cell.stack).layout_plan(_devices(cell, planned, paths), "CAMPAIGN")
     argvs = plan.deactivate if cell.fresh.lasts else plan.remove
-    return tuple(PlannedCommand(stage=Stage.DETACH, argv=argv) for argv in argvs)
+    return tuple(PlannedCommand(stage=Stage.DETACH, argv=argv) for argv in (*plan.after_run, *argvs))
 
 
 def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
@@ -77,13 +79,16 @@ def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
     return [f"{planned.device}{index if many else ''}" for index in range(parsed.disks)]
 
 
-def _workload(cell: Cell, paths: Paths, directory: Path, seed: int) -> tuple[PlannedCommand, ...]:
+def _workload(
+    cell: Cell, paths: Paths, directory: Path, seed: int, before_run: Sequence[Argv] = ()
+) -> tuple[PlannedCommand, ...]:
     scratch = tool_scratch(paths.runtime)
     job = Job(directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD)
     workload = parsed(cell.workload)
     commands, shown = workload.commands(job), workload.runs_as().shown
     return (
         *(PlannedCommand(stage=Stage.PREPARE, argv=shown(argv)) for argv in commands.prepare),
+        *(PlannedCommand(stage=Stage.PREPARE, argv=argv) for argv in before_run),
         PlannedCommand(stage=Stage.RUN, argv=shown(commands.run)),
         *(PlannedCommand(stage=Stage.CLEANUP, argv=shown(argv)) for argv in commands.cleanup),
     )

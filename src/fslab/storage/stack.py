@@ -12,7 +12,7 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, UnsupportedError
-from fslab.storage import WORK, Growth, StackDevice, Workspace, images, mount_point
+from fslab.storage import WORK, Growth, StackDevice, Workspace, content, images, mount_point
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
@@ -30,7 +30,8 @@ class Stack:
     ``work``: the workload's own directory on it. ``device``, and the layout's ``plan``, are None on a ``directory``
     medium. ``watched``: kernel names of the disks under it, as far as known. These are the parts and not the joined
     device, so that nothing is counted twice, and copies and parity are counted. ``place``: the facts of the file system
-    that an existing directory lies on. ``growths``: of its disks.
+    that an existing directory lies on. ``growths``: of its disks. ``empty_bytes``: what is in use without files of
+    the workload; None if there are some.
     """
 
     workspace: Workspace
@@ -46,6 +47,7 @@ class Stack:
     place: dict[str, Any] = field(default_factory=dict)
     buffered: bool = False
     growths: tuple[Growth, ...] = ()
+    empty_bytes: int | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -93,6 +95,14 @@ class Stack:
         return check_left
 
     def mount(self) -> None:
+        """Mount it, and run the study's own command for after a mount."""
+        self._mount()
+        if self.spec.after_mount:
+            self.work.mkdir(mode=0o700, exist_ok=True)
+            argv = content.command_argv(self.spec.after_mount, str(self.work))
+            self.workspace.run("prepare", argv, cwd=self.work)
+
+    def _mount(self) -> None:
         if self.plan and self.device and self.target:
             command = partial(
                 parsed_stack(self.spec).mount_argv, self.plan, str(self.device.path), str(self.target)
@@ -106,6 +116,15 @@ class Stack:
                 else:
                     return
             self.workspace.run("mount", plain, failure=MountError)
+
+    def before_run(self, undo: ExitStack) -> None:
+        """Do what the layout does when the files of the trial are there, such as a snapshot. ``undo`` removes it."""
+        if self.plan is None:
+            return
+        for argv in self.plan.after_run:
+            undo.callback(self.workspace.run, "detach", argv, check=False)
+        for argv in self.plan.before_run:
+            self.workspace.run("prepare", argv)
 
     def unmount(self) -> bool:
         """Unmount it and keep the device, so that nothing stays cached. Returns False if fslab did not mount it."""
@@ -213,6 +232,13 @@ def _mounted(
     stack.mount()
     stack.device = replace(device, facts={**device.facts, "stripes_in_use": _stripes(target)})
     stack.work.mkdir(mode=0o700, exist_ok=True)
+    if spec.attributes:
+        shown = content.set_attributes(spec.attributes, stack.work, workspace)
+        stack.device = replace(stack.device, facts={**stack.device.facts, "attributes": shown})
+    if spec.filled:
+        content.fill(spec.filled, target)
+    if not any(stack.work.iterdir()):
+        stack.empty_bytes = content.usage(target)[1]
     return stack
 
 

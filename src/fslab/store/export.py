@@ -128,6 +128,7 @@ def _stack_object(trial: TrialRecord) -> Object:
         "mount_options": stack.mount_options,
         "geometry": stack.geometry.value,
         "machine": stack.machine.type,
+        "settings": stack.settings,
     }
 
 

@@ -6,9 +6,11 @@ Pure: the registered entries only compute what they would do. No device is opene
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
 from fslab.cell import Fresh, Geometry, StackSpec, WorkloadSpec
+from fslab.storage import content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -57,7 +59,15 @@ class _StackCheck:
     def run(self) -> None:
         self._references("medium", self.stack.medium, "media")
         self._references("workloads", self.stack.workloads or (), "workloads")
-        for key in ("medium", "filesystem", "mkfs_options", "mount_options", "geometry", "workloads"):
+        for key in (
+            "medium",
+            "filesystem",
+            "mkfs_options",
+            "mount_options",
+            "geometry",
+            "workloads",
+            *matrix.SETTINGS,
+        ):
             self._twice(key, getattr(self.stack, key) or ())
         self._twice("layout", [layout.model_dump_json() for layout in self.stack.layout])
         for number, name in enumerate(self.stack.filesystem):
@@ -75,6 +85,9 @@ class _StackCheck:
                     )
                 self._options("mkfs_options", driver.mkfs_mistakes)
                 self._options("mount_options", driver.mount_mistakes)
+        self._options("attributes", content.attribute_mistakes)
+        self._options("fill", content.fill_mistakes)
+        self._options("after_mount", content.command_mistakes)
         machines.check(self.stack, self.node, self.root, self.mistakes)
         kinds = {self.draft.media[name].type for name in self.stack.medium if name in self.draft.media}
         for kind in sorted(kinds):
@@ -113,7 +126,7 @@ class _StackCheck:
                 self._add(key, number, brief(mistake))
 
     def _as_it_is(self, kind: str) -> None:
-        for key in ("filesystem", "mkfs_options", "mount_options", "geometry"):
+        for key in ("filesystem", "mkfs_options", "mount_options", "geometry", *matrix.SETTINGS):
             if key in self.node.fields:
                 self._add(
                     key, None, f"has no effect: a '{kind}' medium is never formatted or mounted; leave it out"
@@ -163,10 +176,11 @@ def _check_known_limits(root: Node, mistakes: Mistakes) -> None:
 
 
 def _size(stack: StudyStack, media: dict[str, StudyMedium]) -> int:
+    further = prod(len(getattr(stack, key)) for key in matrix.SETTINGS) * matrix.count(stack.tuning)
     mediums = sum(matrix.count(media[name].options) for name in stack.medium)
     layouts = sum(matrix.count(layout.options) for layout in stack.layout)
     variants = len(stack.filesystem or (None,)) * len(stack.mkfs_options) * len(stack.mount_options)
-    return mediums * layouts * variants * len(stack.geometry) * len(matrix.machines(stack))
+    return mediums * layouts * variants * len(stack.geometry) * len(matrix.machines(stack)) * further
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,6 +224,7 @@ class _Use:
         size_bytes = parsed.usable_bytes(planned.size_bytes)
         if self.stack.filesystem is not None:
             self._check_smallest(FILESYSTEMS.get(self.stack.filesystem), size_bytes)
+        size_bytes = int(size_bytes * (1 - self.stack.filled))
         held_bytes = size_bytes
         if planned.holds_bytes is not None and planned.holds_bytes < planned.size_bytes:
             held_bytes = min(size_bytes, parsed.usable_bytes(planned.holds_bytes))

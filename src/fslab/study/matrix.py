@@ -1,7 +1,7 @@
 """Expands lists to combinations: pure functions on names and values, without registry, file or device.
 
-The first key written varies slowest (in a stack: machine, file system, mkfs, mount, geometry, layout, medium). The
-names of the results contain only what varies.
+The first key written varies slowest (in a stack: machine, file system, mkfs, mount, geometry, layout, medium,
+attributes, filling, command after mount, tuning). The names of the results contain only what varies.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
+from typing import Any
 
 from fslab.cell import MachineSpec, MediumSpec, Scalar, StackSpec, WorkloadSpec, as_written
 from fslab.names import short_word
@@ -18,6 +19,7 @@ from fslab.workloads import text_key
 Axes = Mapping[str, Sequence[Scalar]]
 Point = dict[str, int]
 
+SETTINGS = ("attributes", "fill", "after_mount")  # keys of a stack, beside its tuning
 UNSAFE = re.compile(r"[^A-Za-z0-9_+-]")
 
 
@@ -116,9 +118,10 @@ def _combinations(
         stack.geometry,
         layouts,
         mediums,
+        _settings(stack),
     )
-    for place, filesystem, mkfs_options, mount_options, geometry, joined, medium in combinations:
-        (machine, machine_words), (layout, options, layout_word) = place, joined
+    for place, filesystem, mkfs_options, mount_options, geometry, joined, medium, further in combinations:
+        (machine, machine_words), (layout, options, layout_word), (settings, word) = place, joined, further
         words = (
             filesystem if len(filesystems) > 1 else None,
             (mkfs_options or "mkfs-defaults") if len(stack.mkfs_options) > 1 else None,
@@ -126,13 +129,29 @@ def _combinations(
             f"geometry={geometry}" if len(stack.geometry) > 1 else None,
             layout_word,
             medium.name if len(mediums) > 1 else None,
+            word,
             *machine_words,
         )
         spec = StackSpec(
             name="", medium=medium, layout=layout, layout_options=options, filesystem=filesystem,
             mkfs_options=mkfs_options, mount_options=mount_options, geometry=geometry, machine=machine,
+            **settings,
         )  # fmt: skip
         yield spec, tuple(word for word in words if word)
+
+
+def _settings(stack: StudyStack) -> list[tuple[dict[str, Any], str]]:
+    """Return the combinations of attributes, filling, command after mount and tuning, each with the word for what
+    varies."""
+    own: dict[str, Sequence[Scalar]] = {key: getattr(stack, key) for key in SETTINGS}
+    axes = {**own, **stack.tuning}
+    found = []
+    for point in points(axes):
+        values = {key: str(value) for key, value in values_at(axes, point).items()}
+        tuning = {key: values[key] for key in stack.tuning}
+        word = ",".join(f"{key}={values[key] or 'none'}" for key in axes if len(axes[key]) > 1)
+        found.append(({**{key: values[key] for key in SETTINGS}, "tuning": tuning}, word))
+    return found
 
 
 def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:

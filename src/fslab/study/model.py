@@ -35,9 +35,19 @@ def _tuning(value: object) -> object:
     return {key: as_written(item) for key, item in value.items()}
 
 
+def _tunings(value: object) -> object:
+    if not isinstance(value, dict):
+        raise ValueError("is not a mapping such as {io_scheduler: [none, bfq]}")  # noqa: TRY004 - for pydantic
+    listed = {key: item if isinstance(item, list | tuple) else [item] for key, item in value.items()}
+    if empty := [key for key, items in listed.items() if not items]:
+        raise ValueError(f"'{empty[0]}' has no value")
+    return {key: tuple(map(as_written, items)) for key, items in listed.items()}
+
+
 _NAMED = "mapping of names"
 _REFERENCES = "name, mapping or list"
 _SETTING = {"type": ["string", "number", "boolean"]}
+_SETTINGS = {"anyOf": [_SETTING, {"type": "array", "items": _SETTING, "minItems": 1}]}
 
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
@@ -62,6 +72,20 @@ Tuning = Annotated[
             "title": "mapping",
             "type": "object",
             "properties": dict.fromkeys(tunables.NAMES, _SETTING),
+            "additionalProperties": False,
+        }
+    ),
+]
+
+
+StackTuning = Annotated[
+    dict[str, tuple[str, ...]],
+    BeforeValidator(_tunings),
+    WithJsonSchema(
+        {
+            "title": "mapping",
+            "type": "object",
+            "properties": dict.fromkeys(tunables.NAMES, _SETTINGS),
             "additionalProperties": False,
         }
     ),
@@ -113,6 +137,28 @@ class StudyStack(Written):
         title="`default`, `aligned`, `none` or list",
         description="stripe options for mkfs: none, so that mkfs may read them from the device (`default`), "
         "the layout's chunk and number of data disks (`aligned`), or options to ignore stripes (`none`)",
+    )
+    attributes: Several = Field(
+        ("",),
+        description="attributes of the work directory, which its files inherit, as for `chattr +`: such as `C`; a list "
+        'holds variants (`["", C]`)',
+    )
+    fill: Several = Field(
+        ("",),
+        description="how full the file system is before the workload, such as `80%`: files of many sizes, of which "
+        "some were deleted again; a list holds variants (`[0%, 80%]`)",
+    )
+    after_mount: Several = Field(
+        ("",),
+        description="a command of your own, run after each mount in the work directory, which `{directory}` stands "
+        "for: such as `'btrfs property set {directory} compression zstd'`; a list holds variants. It needs the same "
+        "consent as `tool: command`",
+    )
+    tuning: StackTuning = Field(
+        {},
+        title="mapping",
+        description="settings of the machine during the trials of this stack, as for the study's `tuning`; a list in "
+        "a key is a matrix axis (`{io_scheduler: [none, mq-deadline]}`)",
     )
     workloads: Several | None = Field(None, description="names of the workloads that run on it; default: all")
     on: Several = Field((), description="overrides the study's `on`")
@@ -219,8 +265,9 @@ class StudyFile(Written):
         {},
         description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "
         "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `cpu_dma_latency` (in µs; 0: "
-        "idle CPUs poll), `transparent_hugepage`; of the devices in use `io_scheduler` and `read_ahead_kib`; "
-        "`stop_timers`: systemd timers, separated by blanks",
+        "idle CPUs poll), `transparent_hugepage`; of the devices in use `io_scheduler`, `nr_requests`, "
+        "`read_ahead_kib`, `max_request_kib`, `wbt_lat_usec` and `rotational`, and of md RAID 5 and 6 "
+        "`stripe_cache_size`; `stop_timers`: systemd timers, separated by blanks",
     )
 
     margin: Share = Field(

@@ -58,8 +58,7 @@ def read_study(root: Node, mistakes: Mistakes, inputs: Inputs) -> Draft:
     fields = known_fields(root, keys_of(StudyFile, described=True), mistakes, root)
     draft.values = read_keys(StudyFile, root, fields, mistakes, readers)
     _inherit(draft)
-    for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
-        _check_tunable(key, node, mistakes)
+    _check_tuning(fields, mistakes, lists=False)
     return draft
 
 
@@ -118,6 +117,7 @@ def _stack(draft: Draft, mistakes: Mistakes, node: Node, name: str) -> None:
     }
     fields = known_fields(node, keys_of(StudyStack), mistakes, node)
     values = read_keys(StudyStack, node, fields, mistakes, readers)
+    _check_tuning(fields, mistakes, lists=True)
     values.setdefault("medium", ())
     draft.stacks[name] = StudyStack(**values)
     draft.stack_nodes[name] = Node(content=fields, place=node.place, path=node.path)
@@ -216,8 +216,19 @@ def _workload(node: Node, name: str, draft: Draft, mistakes: Mistakes) -> None:
         draft.workloads[name] = StudyWorkload(**values, parameters=options.scalars(axes), files=files)
 
 
+def _check_tuning(fields: Mapping[str, Node], mistakes: Mistakes, *, lists: bool) -> None:
+    """Note the mistakes in the settings of the machine. ``lists``: a list is a matrix axis."""
+    for key, node in fields["tuning"].fields.items() if "tuning" in fields else ():
+        for item in node.items if lists else [node]:
+            _check_tunable(key, item, mistakes)
+
+
 def _check_tunable(key: str, node: Node, mistakes: Mistakes) -> None:
-    if isinstance(node.content, dict | list | None):
+    if isinstance(node.content, list):
+        what = "is not a single value: to compare values, write the list in the 'tuning' of a stack"
+        note(mistakes, node, what, node)
+        return
+    if isinstance(node.content, dict | None):
         note(mistakes, node, "is not a single value", node)
         return
     try:

@@ -31,6 +31,7 @@ COUNTED = {
     "read_amplification": "read amplification",
     "device_written_bytes_flushed": "written to the device, with writeback",
     "device_flushes": "flushes",
+    "space_per_byte": "space in use per byte of the files",
     "device_write_amplification": "write amplification of the SSD",
     "disk_sequential": "requests that follow the one before",
     "disk_seek_p50": "distance between requests (median)",

@@ -4,16 +4,22 @@ No joined block device is created. Only the kernel's registration of the devices
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import ClassVar
 
 from fslab.storage import StackDevice, Workspace
-from fslab.storage.layouts import Layout, LayoutPlan, O
+from fslab.storage.layouts import Layout, LayoutPlan, O, _options
 from fslab.system.tools import Tool
 
 BTRFS = Tool(program="btrfs", package="btrfs-progs")
 SHORT, LONG = ("-d", "-m", "-M"), ("--data", "--metadata", "--mixed")
+
+
+class ChunklessOptions(_options.Disks):
+    """The number of disks. The chunk of btrfs is fixed."""
+
+    without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
 
 
 class OwnLayout(Layout[O]):

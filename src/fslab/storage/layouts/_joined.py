@@ -17,6 +17,7 @@ from fslab.system import sysfs
 
 NODE_DEADLINE_S = 10.0
 RELEASE_DEADLINE_S = 20.0
+USABLE = "USABLE"  # in commands that create: the layout's usable bytes, which are known when the disks exist
 
 
 class JoinedLayout(Layout[O]):
@@ -46,8 +47,9 @@ class JoinedLayout(Layout[O]):
             workspace.journal.undone(former)
         undo.callback(self._leave, plan, parts, workspace, entry, kept if keep else None)
         self._let_go(plan, parts, workspace)
+        usable = str(self.usable_bytes(options, min(device.size_bytes for device in devices)))
         for argv in plan.create if make else plan.activate:
-            workspace.run("attach", argv)
+            workspace.run("attach", [word.replace(USABLE, usable) for word in argv])
         node = _wait_for(Path(plan.device), parts)
         facts = {
             **sysfs.geometry(node), "layout": self.name, **options.model_dump(), **self.facts(node),
@@ -65,12 +67,15 @@ class JoinedLayout(Layout[O]):
     def undo(self, target: str, devices: Sequence[Path]) -> None:
         """Stop the joined device of this name, and make the disks blank that carry its name."""
         parts = {sysfs.block_directory(device).name: device for device in devices}
-        for block in sorted(sysfs.SYS.glob("block/*")):
-            if self.is_joined(block, target, frozenset(parts)):
-                members = {name: Path("/dev") / name for name in slaves(block)}
+        ours = frozenset(parts)
+        found = [block for block in sorted(sysfs.SYS.glob("block/*")) if self.is_joined(block, target, ours)]
+        lower = {name for block in found for name in slaves(block)} - {block.name for block in found}
+        members = {name: Path("/dev") / name for name in sorted(lower)}
+        for block in sorted(found, key=lambda block: -_height(block)):
+            if block.exists():  # it ends with the device above it, if the layout's tool could stop that
                 self.stop(block, target, list(members.values()))
-                _wait_released(members.values())
-                parts = members | parts
+        _wait_released(members.values())
+        parts = members | parts
         for part in parts.values():
             if self.name_on(part) == target:  # unknown if the disk is dead
                 guard.check_unused(str(part))
@@ -147,6 +152,22 @@ def slaves(block: Path) -> list[str]:
     return sorted(slave.name for slave in (block / "slaves").glob("*"))
 
 
+def disks_of(block: Path, parts: Set[str]) -> set[str]:
+    """Return the kernel names of the disks below a joined device, through devices between them (those of a thin pool).
+    It does not look below ``parts``."""
+    found = set()
+    for name in slaves(block):
+        below = set() if name in parts else disks_of((sysfs.SYS / "class/block" / name).resolve(), parts)
+        found |= below or {name}
+    return found
+
+
+def _height(block: Path) -> int:
+    """Return how many levels of devices lie below a device."""
+    below = [(sysfs.SYS / "class/block" / name).resolve() for name in slaves(block)]
+    return 1 + max((_height(each) for each in below), default=0)
+
+
 def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
     """Wait for a joined device and return the kernel's own node of it. UnsafeError if it lies on other devices.
 
@@ -161,10 +182,10 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
             )  # fmt: skip
         time.sleep(0.02)
     block = sysfs.block_directory(node)
-    ours = sorted(sysfs.block_directory(part).name for part in parts)
-    if slaves(block) != ours:
+    ours = {sysfs.block_directory(part).name for part in parts}
+    if (below := disks_of(block, ours)) != ours:
         raise UnsafeError(
-            f"lies on {', '.join(slaves(block)) or 'nothing'}, not on {', '.join(ours)}", where=str(node),
+            f"lies on {', '.join(sorted(below)) or 'nothing'}, not on {', '.join(sorted(ours))}", where=str(node),
             hint="run: fslab clean",
         )  # fmt: skip
     real = Path("/dev") / block.name

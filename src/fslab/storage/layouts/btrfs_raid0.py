@@ -1,17 +1,14 @@
 """btrfs's own RAID 0: the file system stripes its data over its devices. mkfs.btrfs(8), "PROFILES"."""
 
-from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from fslab.storage.layouts import _btrfs, _options
+from fslab.storage.layouts import _btrfs
 
 
-class BtrfsRaid0Options(_options.Disks):
-    """btrfs always uses chunks of 64 KiB."""
-
-    without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
+class BtrfsRaid0Options(_btrfs.ChunklessOptions):
+    """The profile of metadata."""
 
     metadata: Literal["raid0", "raid1"] = Field(
         "raid1", description="profile of metadata; `raid1` is also the default of mkfs.btrfs on several disks"

@@ -1,0 +1,24 @@
+"""btrfs's own RAID 10: striped, two copies of each chunk on different devices. mkfs.btrfs(8), "PROFILES"."""
+
+from pydantic import Field
+
+from fslab.storage.layouts import _btrfs, _options
+
+COPIES = 2
+
+
+class BtrfsRaid10Options(_btrfs.ChunklessOptions):
+    """Two copies of data and metadata, striped over all disks."""
+
+    disks: int = Field(4, ge=COPIES, le=_options.MOST_DISKS, description="number of disks")
+
+
+class BtrfsRaid10(_btrfs.OwnLayout[BtrfsRaid10Options]):
+    """The file system itself stripes data, in chunks of 64 KiB, and stores two copies."""
+
+    summary = "btrfs RAID 10: data striped by btrfs itself, two copies of everything"
+    data = "raid10"
+    Options = BtrfsRaid10Options
+
+    def usable_bytes(self, options: BtrfsRaid10Options, disk_bytes: int) -> int:
+        return options.disks * disk_bytes // COPIES
