@@ -223,6 +223,34 @@ def test_a_little_foreign_load_counts_where_tasks_waited_for_a_cpu() -> None:
 
 
 @pytest.mark.parametrize(
+    ("busy", "foreign", "kinds"),
+    [(99.0, 80.0, ["foreign_load"]), (99.0, 2.0, ["cpu_saturated"]), (90.0, 2.0, ["foreign_load"]),
+     (99.0, None, ["cpu_saturated"])],
+)  # fmt: skip
+def test_busy_cpus_are_said_to_be_the_tool_s_or_those_of_others_not_both(
+    busy: float, foreign: float | None, kinds: list[str]
+) -> None:
+    given = figures(machine_cpu_busy_measured=busy, foreign_cpu=foreign, pressure_cpu_some=50.0)
+    assert [kind for kind, _ in verdict(facts(figures=given))] == kinds
+
+
+@pytest.mark.parametrize(
+    ("zeros", "written", "received", "doubtful"),
+    [
+        (True, 64, 3, True),
+        (True, 64, 63, False),
+        (False, 64, 3, False),
+        (True, 640, 63, False),
+        (True, 640, 3, True),
+    ],
+)
+def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, doubtful: bool) -> None:
+    work = WorkFacts(written_bytes=written * MIB, working_set_bytes=64 * MIB, zeros=zeros, flushed=True)
+    given = facts(work, figures=figures(device_written_bytes_flushed=received * MIB))
+    assert [each.kind for each in judge(given) if each.kind == "zeros_only"] == ["zeros_only"] * doubtful
+
+
+@pytest.mark.parametrize(
     ("step", "window", "jumped"), [(0.004, 1, False), (0.006, 1, True), (-0.006, 1, True), (0.05, 60, False)]
 )
 def test_a_clock_that_jumped(step: float, window: float, jumped: bool) -> None:

@@ -123,3 +123,9 @@ def test_a_flag_that_dd_would_not_get_is_refused(op: str, key: str) -> None:
     value = "fdatasync" if key == "conv" else "direct"
     with pytest.raises(ValidationError, match="is not supported by op"):
         DD.parse_parameters({"op": op, "bs": "4k", "count": 1, key: value})
+
+
+def test_direct_requests_are_whole_sectors() -> None:
+    with pytest.raises(ValidationError, match="'bs' must be a multiple of 512 bytes with direct I/O"):
+        DD.parse_parameters({"op": "write", "bs": "1000", "count": 4, "oflag": "direct"})
+    assert DD.parse_parameters({"op": "write", "bs": "1000", "count": 4})

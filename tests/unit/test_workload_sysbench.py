@@ -176,6 +176,23 @@ def test_mistakes(key: str, value: object) -> None:
     assert {found["loc"][0] for found in caught.value.errors()} == {key}
 
 
+@pytest.mark.parametrize(
+    ("total", "files", "block", "told"),
+    [("128M", 10, "16K", "with direct I/O, such as 131040k"), ("120M", 8, "1000", "multiple of 512 bytes"),
+     ("10K", 3, "16K", "such as 48k")],
+)  # fmt: skip
+def test_with_direct_io_each_file_is_a_whole_number_of_requests(
+    total: str, files: int, block: str, told: str
+) -> None:
+    raw = {
+        "file-test-mode": "rndrw", "file-total-size": total, "file-num": files, "file-block-size": block,
+        "file-extra-flags": "direct",
+    }  # fmt: skip
+    with pytest.raises(ValidationError, match=told):
+        SYSBENCH.parse_parameters(raw)
+    assert SYSBENCH.parse_parameters({**raw, "file-extra-flags": ""})
+
+
 def test_a_run_without_end_is_refused() -> None:
     with pytest.raises(ValidationError, match="would not end"):
         SYSBENCH.parse_parameters({"file-test-mode": "seqrd", "time": 0})

@@ -72,6 +72,12 @@ def headline_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
     return tuple(declared[name] for name in known.headline())
 
 
+def all_metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
+    """Return every metric of a workload, those of the headline first; empty if this version does not know it."""
+    known = parsed_if_known(workload)
+    return known.metrics() if known else ()
+
+
 def metrics_of(group: Group, known: MetricsOf = headline_metrics) -> tuple[Metric, ...]:
     """Return the metrics to show for a group; for a workload of another version of fslab, the first stored figure."""
     return known(group.workload) or _first_metric(group)

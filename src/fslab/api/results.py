@@ -11,7 +11,7 @@ from fslab import outputs
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.cost import Cost, cost_of
-from fslab.analysis.groups import headline_metrics
+from fslab.analysis.groups import all_metrics, headline_metrics
 from fslab.api import claims, explanations, histories, pages, replications
 from fslab.api.replications import Replication
 from fslab.campaign.liveness import as_it_is
@@ -70,9 +70,20 @@ class CampaignResults:
             raise ToolMissingError("pandas is not installed", hint="pip install pandas") from error
         return pd.DataFrame(self.frame().to_dict(as_series=False))
 
-    def report(self, *, baseline: str | None = None) -> Report:
-        """Return all figures with their comparisons: with the best of each row, or with the stack ``baseline``."""
-        return self._report if baseline is None else build(self.campaign, self.trials, baseline=baseline)
+    def report(self, *, baseline: str | None = None, everything: bool = False) -> Report:
+        """Return the headline figures, or with ``everything`` all that were measured, with their comparisons: with the
+        best of each row, or with the stack ``baseline``."""
+        if baseline is None and not everything:
+            return self._report
+        known = all_metrics if everything else headline_metrics
+        found = build(self.campaign, self.trials, baseline=baseline, known=known)
+        named = {(row.workload, row.metric) for row in self._report.rows}
+        rows = [
+            row
+            for row in found.rows
+            if (row.workload, row.metric) in named or any(summary.values for summary in row.summaries)
+        ]
+        return found.model_copy(update={"rows": tuple(rows)})
 
     @cached_property
     def _report(self) -> Report:
@@ -135,9 +146,10 @@ class CampaignResults:
             raise UsageError(f"cannot be written: {error.strerror}", where=str(file)) from error
         return file.resolve()
 
-    def document(self, *, baseline: str | None = None) -> dict[str, Any]:
-        """Return the report as JSON values. Its conclusion always compares with the best, not with ``baseline``."""
-        shown = self.report(baseline=baseline).model_dump(mode="json")
+    def document(self, *, baseline: str | None = None, everything: bool = False) -> dict[str, Any]:
+        """Return the report as JSON values. Its conclusion is that of the headline figures, and always compares with
+        the best, not with ``baseline``."""
+        shown = self.report(baseline=baseline, everything=everything).model_dump(mode="json")
         return {**shown, "conclusion": self.conclusion().model_dump(mode="json")}
 
 

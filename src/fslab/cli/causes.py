@@ -68,17 +68,16 @@ def show_ranked(everything: Sequence[Evidence], campaign: str) -> None:
 
 
 def show_briefly(campaign: Campaign, store: Store) -> None:
-    """Print at most two mechanisms, those in which the stacks differ most, on at most two lines each."""
+    """Print at most two mechanisms, those in which the stacks differ most, each as a whole statement."""
     from fslab.api import explanations
-    from fslab.report.fit import fitted, lines_of
+    from fslab.report.fit import lines_of
 
     ranked = explanations.ranking(explanations.evidence_of(campaign, store))
     found = [each.strongest for each in ranked if each.weight > explanations.NOTABLE and not _alike(each)]
     screen = console()
     width = min(screen.width, WIDEST)
     for statement in found[:SHORT]:
-        about = f"{statement.certainty}: {statement.workload} on {statement.stack}: "
-        text = fitted(statement.text, width, before=about)
+        text = f"{statement.certainty}: {statement.workload} on {statement.stack}: {statement.text}"
         screen.print("\n".join(lines_of(text, width)), markup=False)
 
 

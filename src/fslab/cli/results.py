@@ -45,8 +45,8 @@ def results(
 ) -> None:
     """Show a campaign's results: for each workload the best stack or a tie, the ratio, and its confidence interval.
 
-    --all prints the whole table: each figure is the median of the usable trials ± half their range. --notes and
-    --baseline print that table too.
+    --all prints a table of all figures, also those of single jobs and percentiles, each as the median of the usable
+    trials ± half their range. --notes and --baseline print the table of the most important figures.
     """
     from fslab.api.stores import Store
 
@@ -56,7 +56,7 @@ def results(
         elif cost:
             _show_cost(opened.campaign(campaign), opened, as_json=as_json)
         elif as_json:
-            print_json(_document(opened.campaign(campaign), opened, baseline, why=why))
+            print_json(_document(opened.campaign(campaign), opened, baseline, everything=everything, why=why))
         else:
             from fslab.api.results import CampaignResults
 
@@ -66,11 +66,13 @@ def results(
                 _show_why(opened.campaign(campaign), opened)
 
 
-def _document(campaign: Campaign, store: Store, baseline: str | None, *, why: bool) -> dict[str, Any]:
+def _document(
+    campaign: Campaign, store: Store, baseline: str | None, *, everything: bool, why: bool
+) -> dict[str, Any]:
     from fslab.api import explanations
     from fslab.api.results import CampaignResults
 
-    document = CampaignResults(campaign, store).document(baseline=baseline)
+    document = CampaignResults(campaign, store).document(baseline=baseline, everything=everything)
     said = explanations.as_document(explanations.evidence_of(campaign, store)) if why else None
     return document if said is None else {**document, "why": said}
 
@@ -88,7 +90,7 @@ def show(
     """Print the conclusion of a campaign; with ``everything``, ``notes`` or a ``baseline`` the whole report."""
     from fslab.report import conclusion_terminal, terminal
 
-    report = found.report(baseline=baseline)
+    report = found.report(baseline=baseline, everything=everything)
     if everything or notes or baseline is not None:
         terminal.show(report, console(), notes=notes)
     else:

@@ -57,6 +57,17 @@ class Evidence:
         return frozenset(shown) | frozenset(self.cell.stack.mount_options.split(","))
 
     @property
+    def compresses(self) -> bool:
+        """Whether a mount option makes the file system compress data."""
+        options = (option.partition("=") for option in self.mount_options)
+        return any(name.startswith("compress") and how not in {"no", "none"} for name, _, how in options)
+
+    @property
+    def zeros(self) -> bool:
+        """Whether a check found that the workload writes only zeros, and that they were not stored as data."""
+        return any(warning.kind == "zeros_only" for trial in self.trials for warning in trial.validity)
+
+    @property
     def traits(self) -> Traits:
         """What the workload does, as far as its tool derives it from the parameters."""
         return traits_of(self.cell.workload)

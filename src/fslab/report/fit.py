@@ -30,15 +30,14 @@ def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
     return _first(told, width, most) or fitted(what, width, most=most)
 
 
-def fitted(text: str, width: int, *, most: int = 2, before: str = "") -> str:
+def fitted(text: str, width: int, *, most: int = 2) -> str:
     """Return a text on as few lines as possible, with as many clauses as fit there.
 
-    If not even one clause fits on ``most`` lines, as many words as fit. ``before``: the subject of the text, which
-    always stays together with at least one clause.
+    If not even one clause fits on ``most`` lines, as many words as fit.
     """
-    if found := _first([before + clauses for clauses in _shorter(text)], width, most):
+    if found := _first(_shorter(text), width, most):
         return found
-    words = (before + text).split()
+    words = text.split()
     while len(words) > 1 and len(lines_of(" ".join(words) + " …", width)) > most:
         words.pop()
     return f"{' '.join(words)} …"

@@ -68,6 +68,15 @@ class Parameters(EntryOptions):
         return self
 
 
+SECTOR_BYTES = 512
+
+
+def check_sectors(key: str, size_bytes: int) -> None:
+    """Raise ValueError for a size of direct requests that no device accepts: open(2), O_DIRECT."""
+    if size_bytes % SECTOR_BYTES:
+        raise ValueError(f"'{key}' must be a multiple of {SECTOR_BYTES} bytes with direct I/O")
+
+
 # Raised when parts of a document are not of the documented type.
 NONSENSE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 P = TypeVar("P", bound=Parameters)

@@ -11,8 +11,10 @@ from pathlib import PurePosixPath
 
 from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
+from fslab.workloads import SECTOR_BYTES
 from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, LEFT_OUT, ORDER, SYNC_ENGINES
 from fslab.workloads._fio_parameters import objection
+from fslab.workloads._fio_places import number, size_in_bytes
 
 MOST_JOBS = 32
 _MOST_NESTED = 10
@@ -58,9 +60,9 @@ def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int
     from the directory of the job file. Raises FslabError, with file and line, for a file that cannot be included."""
     lines: list[str] = []
     characters = 0
-    for number, line in enumerate(text.split("\n"), start=1):
+    for at, line in enumerate(text.split("\n"), start=1):
         found = _INCLUDE.fullmatch(re.split("[;#]", line, maxsplit=1)[0])
-        new = [line] if found is None else _included(f"{name}:{number}", name, found[1], read, _nested)
+        new = [line] if found is None else _included(f"{name}:{at}", name, found[1], read, _nested)
         lines += new
         characters += sum(len(each) + 1 for each in new)
         if characters > _MOST_CHARACTERS:
@@ -117,10 +119,10 @@ def _lines(name: str, text: str) -> Iterator[tuple[str, str]]:
             within[-1] = (within[-1][0], within[-1][1] + 1)
             yield "", _END
             continue
-        file, number = within[-1] = (within[-1][0], within[-1][1] + 1)
+        file, at = within[-1] = (within[-1][0], within[-1][1] + 1)
         kept = re.split("[;#]", line, maxsplit=1)[0].strip(" \t\r")
         if kept:
-            yield f"{file}:{number}", kept
+            yield f"{file}:{at}", kept
 
 
 @dataclass(kw_only=True, slots=True)
@@ -248,6 +250,11 @@ def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> It
     section = sections[index]
     if not {"size", "filesize"} & (section.options.keys() | given):
         yield f"{section.place}: job '{section.name}' has no size: give 'size' beside 'file' in the study, such as 1g"
+    if number(section.options, "direct", 0) and not {"bs", "direct"} & given:
+        sizes = [each for each in (section.options.get("bs") or "").split(",") if each]
+        if any(size_in_bytes(size) % SECTOR_BYTES for size in sizes):
+            what = f"bs must be a multiple of {SECTOR_BYTES} bytes with direct I/O: give 'bs' beside 'file'"
+            yield f"{section.place}: job '{section.name}': {what}"
     awaited = section.options.get("wait_for")
     if awaited is not None and awaited not in {other.name for other in sections[:index]}:
         yield f"{section.place}: wait_for: no job '{awaited}' before '{section.name}': correct the name"

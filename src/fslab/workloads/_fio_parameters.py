@@ -22,7 +22,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 from fslab.cell import Scalar
 from fslab.errors import nearest, similar
 from fslab.units import SomeSize, parse_duration, parse_size, plain_size
-from fslab.workloads import MOST_AT_ONCE, Parameters
+from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
@@ -279,6 +279,8 @@ class FioParameters(Parameters):
         files = self.others.get("nrfiles", "1")
         if not _uncounted("nrfiles", files) and int(files) > parse_size(self.size):
             found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
+        if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
+            found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
         if self.syncs and not self.writes:
             found["fsync" if self.fsync else "fdatasync"] = "needs an 'rw' that writes"
         return found

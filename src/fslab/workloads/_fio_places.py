@@ -39,7 +39,7 @@ def _files(name: str, options: Options) -> Iterable[tuple[tuple[str, ...], FileS
     names = written.split(":") if written else []
     count = len(names) or number(options, "nrfiles", 1)
     size = _size_of_one(options, count)
-    offset, step = _bytes(options, "offset"), _bytes(options, "offset_increment")
+    offset, step = (size_in_bytes(options.get(key)) for key in ("offset", "offset_increment"))
     if names:
         end = size + offset + step * (processes - 1)
         return [((each,), FileSet(count=1, bytes=end)) for each in names]
@@ -82,9 +82,10 @@ def number(options: Options, key: str, default: int) -> int:
     return default if value is None or not value.isdecimal() else int(value)
 
 
-def _bytes(options: Options, key: str) -> int:
-    """Return a size; 0 if fslab cannot parse it. A percentage refers to the file and does not enlarge it."""
+def size_in_bytes(written: str | None) -> int:
+    """Return a size; 0 if there is none, or fslab cannot parse it. A percentage refers to a file, and does not enlarge
+    it."""
     try:
-        return parse_size(options.get(key) or "0")
+        return parse_size(written or "0")
     except ValueError:
         return 0

@@ -4,8 +4,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from fslab.units import SomeSize, parse_size
-from fslab.workloads import MOST_AT_ONCE, Parameters
+from fslab.units import SomeSize, parse_size, shown_size
+from fslab.workloads import MOST_AT_ONCE, Parameters, check_sectors
 
 OnOff = Literal["on", "off"]
 
@@ -91,4 +91,18 @@ class SysbenchParameters(Parameters):
     def _ends(self) -> Self:
         if not self.time_s and not self.events:
             raise ValueError("'time: 0' needs 'events': the run would not end")
+        return self
+
+    @model_validator(mode="after")
+    def _whole_requests(self) -> Self:
+        """With direct I/O, the kernel rejects requests that are no whole sectors: those at the end of each file."""
+        block, files = parse_size(self.file_block_size), self.file_num
+        if "direct" in self.file_extra_flags.split(","):
+            check_sectors("file-block-size", block)
+            if self.total_bytes % (files * block):
+                nearest = shown_size(max(round(self.total_bytes / (files * block)), 1) * files * block)
+                raise ValueError(
+                    f"'file-total-size' must be a multiple of {files} files × {self.file_block_size} with direct I/O, "
+                    f"such as {nearest}: sysbench fails at the end of each file otherwise"
+                )
         return self

@@ -18,7 +18,7 @@ from fslab.record import Metric
 from fslab.system.said import said
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload, check_sectors
 from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.dd"
@@ -64,6 +64,8 @@ class DdParameters(Parameters):
         for name in useless:
             if name in self.model_fields_set:
                 raise ValueError(f"'{name}' is not supported by op: {self.op}")
+        if self.direct:
+            check_sectors("bs", parse_size(self.bs))
         return self
 
     @field_validator("oflag", "iflag")
@@ -125,6 +127,7 @@ class Dd(Workload[DdParameters]):
             direct=parameters.direct,
             working_set_bytes=parameters.total_bytes,
             flushed=_flushed(parameters),
+            zeros=True,
         )
 
     def needs(self, parameters: DdParameters) -> Needs:

@@ -25,7 +25,7 @@ class PageCacheAbsorption(Mechanism):
         return Switch(parameters=direct) if direct else None
 
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
-        written = evidence.written_bytes
+        written = _to_be_written(evidence)
         device = evidence.figure("device_written_bytes", "device bytes when the tool ended")
         if written and device is not None and device.value < 0.5 * written:
             yield self.explanation(
@@ -44,3 +44,11 @@ class PageCacheAbsorption(Mechanism):
                 read,
                 weight=1.0,
             )
+
+
+def _to_be_written(evidence: Evidence) -> float | None:
+    """Return how many bytes the device is to receive: those of the application. If data is compressed, or zeros are
+    not stored, it receives fewer: those that it had received after the final flush."""
+    if evidence.compresses or evidence.zeros:
+        return evidence.value("device_written_bytes_flushed")
+    return evidence.written_bytes
