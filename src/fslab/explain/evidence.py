@@ -64,7 +64,7 @@ class Evidence:
 
     @property
     def zeros(self) -> bool:
-        """Whether a check found that the workload writes only zeros, and that they were not stored as data."""
+        """Whether a check found that the workload writes nearly only zeros, and that they were not stored as data."""
         return any(warning.kind == "zeros_only" for trial in self.trials for warning in trial.validity)
 
     @property

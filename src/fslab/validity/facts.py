@@ -40,7 +40,7 @@ class WorkFacts:
     the tool was to measure; None: it had a fixed amount of work, and the time is the result. ``direct``: the tool uses
     direct I/O. ``working_set_bytes``: size of the data that it accesses. ``rounds``: how often it did its work, each
     time with other files of that size; the bytes are those of all rounds. ``flushed``: whether the written data had
-    reached the device when the time was taken. ``zeros``: it, or a job of it, writes only zeros.
+    reached the device when the time was taken. ``zeros``: it, or a job of it, writes nearly only zeros.
     ``passes``: how often the tool wrote its files; only the first pass
     allocates them. ``queue_in_tool``: the queue depth is that of the tool's own queue, which the kernel does not have.
     ``errors``: number of failed and skipped operations by name. ``wrong``: (found, true) by key of the tool's answer.

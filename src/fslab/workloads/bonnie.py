@@ -119,6 +119,7 @@ class Bonnie(Workload[BonnieParameters]):
             direct=False,  # reads and seeks never use O_DIRECT
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
             flushed=True,
+            zeros=True,
             messages=(f"{_TOO_SHORT}: {', '.join(untold)}",) if untold else (),
         )
 

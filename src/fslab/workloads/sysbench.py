@@ -1,7 +1,7 @@
 """sysbench fileio: threads that read and write files test_file.N in the working directory.
 
 Builds the sysbench commands and parses their report; starts no process. sysbench has no option for a directory: this
-relies on the runner, which runs every command in ``Job.directory``.
+relies on the runner, which runs every command in ``Job.directory``. The data are zeros.
 """
 
 import re
@@ -99,6 +99,7 @@ class Sysbench(Workload[SysbenchParameters]):
             working_set_bytes=parameters.total_bytes,
             flushed=_flushed(parameters),
             passes=_passes(parameters, written),
+            zeros=True,
         )
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:

@@ -25,7 +25,7 @@ class DataCompression(Mechanism):
     def state(self, evidence: Evidence) -> Iterator[Explanation]:
         amplified = evidence.figure("write_amplification", "device bytes per byte written")
         if amplified is not None and amplified.value < 0.9:
-            zeros = ", and the tool writes only zeros" if evidence.zeros else ""
+            zeros = ", and the tool writes hardly anything but zeros" if evidence.zeros else ""
             yield self.explanation(
                 evidence,
                 f"Compression: the device received {amplified.value:.2f} bytes for each byte written{zeros}.",
