@@ -263,3 +263,15 @@ def test_what_nohup_ignores_stays_ignored(before: str, after: str) -> None:
         "found = signal.getsignal(signal.SIGHUP); print(getattr(found, '__name__', found))"
     )
     assert proc.run([PYTHON, "-c", code]).stdout == f"{after}\n"
+
+
+def test_a_daemon_that_ends_during_an_accounted_run_is_waited_for_by_it() -> None:
+    """Init waits for it otherwise, and its CPU time would be that of another program."""
+    daemon = (
+        "import os, time; print(os.getppid(), flush=True); time.sleep(0.3); print(os.getppid(), flush=True)"
+    )
+    shell = f'({PYTHON} -c "{daemon}" &); sleep 1'
+    first, last = proc.run(["sh", "-c", shell], accounted=True).stdout.split()
+    assert last != "1"
+    assert int(last) not in {os.getpid(), os.getppid()}
+    assert first

@@ -173,9 +173,9 @@ def process(
     ).encode()
 
 
-def programs(*lines: bytes, now_s: float) -> Snapshot:
+def programs(*lines: bytes, now_s: float, own: frozenset[int] = frozenset()) -> Snapshot:
     by_pid = {int(line.split()[0]): line for line in lines}
-    return {"lines": by_pid, "now_s": now_s, "tick_s": 0.01, "cpus": 2}
+    return {"lines": by_pid, "own": own, "now_s": now_s, "tick_s": 0.01, "cpus": 2}
 
 
 def test_time_of_other_programs_and_who_they_are() -> None:
@@ -253,6 +253,33 @@ def test_what_init_inherits_and_waits_for_is_no_load() -> None:
         process(1, "init", (1, 0, 90_000, 0), parent=0), process(10, "sh", (5, 0, 1, 0), parent=1), now_s=5.0
     )
     assert derive("foreign-cpu", before, end).values["foreign_cpu"].value == 0.0
+
+
+def test_daemons_of_the_workload_are_no_other_programs() -> None:
+    """One goes on, with a child of its own; one that was started before the run ended, and init waited for it."""
+    before = programs(
+        process(1, "init", (1, 0, 0, 0), parent=0), process(20, "postgres", (10, 0, 0, 0)),
+        process(21, "logger", (5, 0, 0, 0)), process(30, "cc1", (0, 0, 0, 0)),
+        own=frozenset({20, 21}), now_s=0.0,
+    )  # fmt: skip
+    end = programs(
+        process(1, "init", (1, 0, 400, 0), parent=0), process(20, "postgres", (310, 0, 0, 0)),
+        process(22, "worker", (200, 0, 0, 0), parent=20), process(30, "cc1", (100, 0, 0, 0)),
+        own=frozenset({20}), now_s=5.0,
+    )  # fmt: skip
+    found = derive("foreign-cpu", before, end)
+    assert found.values["foreign_cpu"].value == 10.0
+    assert found.texts["foreign_cpu"] == ("cc1 (30) 1.00 s",)
+
+
+def test_a_process_that_works_in_the_file_system_under_test_belongs_to_the_trial(tmp_path: Path) -> None:
+    for pid, place in ((41, tmp_path / "mnt/work/data"), (42, tmp_path)):
+        place.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "proc" / str(pid)).mkdir(parents=True)
+        (tmp_path / "proc" / str(pid) / "stat").write_bytes(process(pid, "x", (1, 1, 0, 0)))
+        (tmp_path / "proc" / str(pid) / "cwd").symlink_to(place)
+    given = Target(devices=(), filesystem="ext4", directory=tmp_path / "mnt/work", proc=tmp_path / "proc")
+    assert REGISTRY.get("foreign-cpu").snapshot(given)["own"] == {41}
 
 
 def test_where_no_process_can_be_seen_the_load_is_unknown() -> None:

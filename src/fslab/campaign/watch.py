@@ -65,7 +65,7 @@ class Watch:
         return Target(
             devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume,
             below=self.below, others_in_log=self.others_in_log, empty_bytes=stack.empty_bytes,
-            thorough=self.traced,
+            campaign=stack.workspace.campaign, thorough=self.traced,
         )  # fmt: skip
 
     def snapshot(self, moment: SnapshotMoment) -> None:

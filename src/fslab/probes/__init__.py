@@ -35,8 +35,8 @@ class Target:
     and its mount point. ``volume`` is the kernel name of the device that the file system was made on, which is the
     layout's device if there is one. ``empty_bytes``: what was in use on the file system before the workload had files;
     None if that is not known. ``below``: the devices on which these lie. ``others_in_log``: how the kernel's messages
-    about other file systems begin. ``thorough``: a snapshot may take more than a few milliseconds. ``sys`` and
-    ``proc`` are the mount points of sysfs and procfs."""
+    about other file systems begin. ``campaign``: the mark of its processes. ``thorough``: a snapshot may take more than
+    a few milliseconds. ``sys`` and ``proc`` are the mount points of sysfs and procfs."""
 
     devices: tuple[str, ...]
     filesystem: str | None
@@ -45,6 +45,7 @@ class Target:
     below: tuple[str, ...] = ()
     others_in_log: tuple[str, ...] = ()
     empty_bytes: int | None = None
+    campaign: str | None = None
     thorough: bool = False
     sys: Path = Path("/sys")
     proc: Path = Path("/proc")

@@ -1,4 +1,5 @@
-"""CPU time of other programs: all processes except fslab, its virtual disks, the tool and kernel threads.
+"""CPU time of other programs: all processes except fslab, its virtual disks, the tool with its daemons, and kernel
+threads.
 
 Reads ``/proc/PID/stat`` of every process (proc_pid_stat(5)): some 3 µs each, before and after the run only.
 """
@@ -10,14 +11,13 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
+from fslab.probes._trial_processes import is_disk, own_processes
 from fslab.record import Value
-from fslab.system import disk
 from fslab.system.files import opened
 from fslab.units import Unit
 
 _PF_KTHREAD = 0x00200000  # include/linux/sched.h
 _STAT_BYTES = 1024
-_DISK = b"(" + disk.TOOL.program.encode()
 _NAMED = 3
 _NOTICEABLE_TICKS = 5
 
@@ -35,7 +35,12 @@ class ForeignCpu(Probe):
     therefore include short-lived ones (a compiler that make runs), except those that no process waits for. The tool has
     ended before the snapshot; fslab waited for it, and fslab is not counted. Inside a container, programs outside are
     not visible. ``kernel_threads_cpu`` is the time of kernel threads: writeback, journal and loop device of the trial,
-    and all other work of the machine's kernel."""
+    and all other work of the machine's kernel.
+
+    A daemon of the trial (``_trial_processes``) is not counted, nor are its children. For one that the tool starts and
+    that ends during the run, ``fslab-accounted`` waits."""
+
+    outermost = True  # it reads the environment of all processes: some 10 µs each
 
     summary = "CPU time of programs that are not part of the trial, and of kernel threads"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
@@ -45,9 +50,12 @@ class ForeignCpu(Probe):
 
         Parsing them later takes no time from the run.
         """
+        lines = dict(_lines(target.proc, os.getpid()))
+        now_s = time.monotonic()
         return {
-            "lines": dict(_lines(target.proc, os.getpid())),
-            "now_s": time.monotonic(),
+            "lines": lines,
+            "own": own_processes(target, lines),
+            "now_s": now_s,
             "tick_s": 1 / os.sysconf("SC_CLK_TCK"),
             "cpus": os.cpu_count() or 1,
         }
@@ -56,6 +64,9 @@ class ForeignCpu(Probe):
         """Compute the percentage of all CPUs, and name the programs that used most."""
         before, end = (taken[moment] for moment in self.moments)
         first, last = _processes(before["lines"]), _processes(end["lines"])
+        for pid in _of_trial(first, last, {*before["own"], *end["own"]}):
+            first.pop(pid, None)
+            last.pop(pid, None)
         threads = _processes(before["lines"], kernel=True), _processes(end["lines"], kernel=True)
         kernel_ticks = sum(
             _grown(*threads).values()
@@ -73,8 +84,8 @@ class ForeignCpu(Probe):
         )
 
 
-def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
-    with opened(proc, os.O_DIRECTORY) as directory:
+def _lines(procfs: Path, own: int) -> Iterator[tuple[int, bytes]]:
+    with opened(procfs, os.O_DIRECTORY) as directory:
         for name in os.listdir(directory):  # noqa: PTH208 - by descriptor
             if not name.isdecimal() or int(name) == own:
                 continue
@@ -84,7 +95,7 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
                 continue  # it has ended, or is hidden from this user
             try:
                 line = os.read(file, _STAT_BYTES)
-                if not _is_disk(line, own):
+                if not is_disk(line, own):
                     yield int(name), line
             except ProcessLookupError:
                 continue
@@ -92,10 +103,16 @@ def _lines(proc: Path, own: int) -> Iterator[tuple[int, bytes]]:
                 os.close(file)
 
 
-def _is_disk(line: bytes, own: int) -> bool:
-    """Return whether this is the server of a virtual disk that the process ``own`` started."""
-    head, _, tail = line.rpartition(b")")
-    return head.endswith(_DISK) and tail.split()[1:2] == [b"%d" % own]
+def _of_trial(first: Mapping[int, _Process], last: Mapping[int, _Process], own: set[int]) -> set[int]:
+    """Return the processes of the trial, with their children, and who waited for those that ended.
+
+    The latter is init: the time of an ended daemon cannot be told from what init itself used.
+    """
+    found, left = set[int](), own
+    while left:
+        found |= left
+        left = {pid for pid, each in {**first, **last}.items() if each.parent in left} - found
+    return found | {first[pid].parent for pid in found if pid in first and pid not in last}
 
 
 def _processes(lines: Mapping[int, bytes], *, kernel: bool = False) -> dict[int, _Process]:
