@@ -51,7 +51,8 @@ def refuse(found: Sequence[Executed]) -> None:
     """Raise UsageError that these are not allowed."""
     told = "; ".join(f"{each.kind}: {names.visible(each.what)[:200]}" for each in found[:3])
     raise UsageError(
-        f"the study brings programs that were not allowed ({told})", where="tool: command, after_mount, kernel, modules",
+        f"the study brings programs that were not allowed ({told})",
+        where="tool: command, after_mount, kernel, modules",
         hint="read them (fslab plan); if you trust them: --allow-commands, or allow_commands=True",
     )  # fmt: skip
 

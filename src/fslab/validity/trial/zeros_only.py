@@ -29,7 +29,7 @@ class ZerosOnly(TrialRule):
         once = min(work.written_bytes, (work.working_set_bytes or work.written_bytes) * work.rounds)
         if received < once * _STORED_SHARE:
             yield self.warning(
-                f"the tool wrote hardly anything but zeros, and the device received {format_size(received)} of {format_size(once)}: "
-                "zeros were compressed, deduplicated or stored as holes, and other data would not be",
+                f"the tool wrote hardly anything but zeros, and the device received {format_size(received)} of "
+                f"{format_size(once)}: zeros were compressed, deduplicated or stored as holes, and other data is not",
                 received_bytes=received, written_bytes=once,
             )  # fmt: skip
