@@ -63,6 +63,28 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
     assert not loops.attached_to(workspace.images / f"fslab-{workspace.campaign}-m.img")
 
 
+@pytest.mark.parametrize(
+    ("medium", "options"),
+    [
+        ("loop", {"size": SIZE, "sector_size": 4096}), ("ram", {"size": SIZE, "sector_size": 4096}),
+        ("virtual", {"profile": "none", "size": SIZE, "sector_size": 4096}),
+        ("loop", {"size": SIZE, "direct_io": False}),
+    ],
+)  # fmt: skip
+def test_the_device_has_the_sectors_and_the_cache_that_the_study_wants(
+    medium: str, options: dict[str, Any], workspace: Workspace
+) -> None:
+    with ExitStack() as undo:
+        up = stack.build(spec("xfs", medium, options=options), workspace, undo, slot="m", make=True)
+        assert up.facts["logical_block_bytes"] == options.get("sector_size", 512)
+        if medium == "loop":
+            assert up.facts["direct_io"] is options.get("direct_io", True)
+        assert not up.buffered, "what the study wants is no warning"
+    with ExitStack() as undo:  # the next one on the same device has the default again
+        up = stack.build(spec("xfs", "ram"), workspace, undo, slot="n", make=True)
+        assert up.facts["logical_block_bytes"] == 512
+
+
 def test_what_another_mount_namespace_has_is_not_unmounted(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

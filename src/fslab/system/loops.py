@@ -35,11 +35,14 @@ def check_supported() -> None:
         )  # fmt: skip
 
 
-def attach_argv(image: Path, *, direct: bool, device: Path | None = None) -> list[str]:
+def attach_argv(
+    image: Path, *, direct: bool, device: Path | None = None, sector_bytes: int | None = None
+) -> list[str]:
     """Return the losetup(8) command that attaches ``image`` to ``device``, or to the first free one, and prints its
-    path."""
+    path. ``sector_bytes``: its logical block size; None: the kernel's default."""
     where = ["--find"] if device is None else [str(device)]
-    return ["losetup", *where, "--show", f"--direct-io={'on' if direct else 'off'}", str(image)]
+    sector = [] if sector_bytes is None else ["--sector-size", str(sector_bytes)]
+    return ["losetup", *where, "--show", f"--direct-io={'on' if direct else 'off'}", *sector, str(image)]
 
 
 def allows_direct_io(image: Path) -> bool:

@@ -45,7 +45,9 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
 
 def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
     directory = Path("/run/fslab/CAMPAIGN/disk-N")
-    attach = loops.attach_argv(directory / disk.FILE, direct=True, device=Path("/dev/loopN"))
+    attach = loops.attach_argv(
+        directory / disk.FILE, direct=True, device=Path("/dev/loopN"), sector_bytes=options.sector_size
+    )
     return (disk.TOOL.program, "serve", str(directory), *argv(options, directory)), tuple(attach)
 
 
@@ -127,7 +129,9 @@ def attach(
     """Attach a loop device to the disk, with direct I/O. It is rotational, or accepts discards, if the disk does."""
     workspace.media[str(server.file)] = _loop.identity(server.file)
     # Discards are not forbidden on the loop device: that would also remove its command to write zeros.
-    device = _loop.attach(server.file, workspace, undo, expect_direct=True, discard=True)
+    device = _loop.attach(
+        server.file, workspace, undo, expect_direct=True, sector_bytes=options.sector_size, discard=True
+    )
     queue = sysfs.block_directory(device.path) / "queue"
     (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
     if options.profile != _profiles.NONE:

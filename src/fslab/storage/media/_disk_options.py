@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -61,6 +61,9 @@ class VirtualOptions(media.MediumOptions):
     )
     speed: float = Field(
         1.0, gt=0, le=1000, description="factor by which the model runs faster than real time"
+    )
+    sector_size: Literal[512, 4096] | None = Field(
+        None, description="logical block size of the device, on the host; default: the kernel's, which is 512"
     )
     seed: int = Field(
         1,

@@ -66,14 +66,18 @@ def attach(
     undo: ExitStack,
     *,
     expect_direct: bool,
+    direct: bool = True,
+    sector_bytes: int | None = None,
     discard: bool = False,
     grows: Growth | None = None,
 ) -> StackDevice:
-    """Attach a loop device to ``image`` with direct I/O, and check this. ``discard``: do not forbid discards."""
+    """Attach a loop device to ``image``, and check that it uses direct I/O if it should. ``sector_bytes``: its logical
+    block size; None: the default. ``discard``: do not forbid discards."""
     entry = workspace.journal.will_create("loop", str(image))
     new = undo.enter_context(loops.added()) if discard else None
     undo.callback(_detach, image, workspace, entry)
-    argv = loops.attach_argv(image, direct=loops.allows_direct_io(image), device=new)
+    direct = direct and loops.allows_direct_io(image)
+    argv = loops.attach_argv(image, direct=direct, device=new, sector_bytes=sector_bytes)
     device = Path(workspace.run("attach", argv).stdout.strip())
     if loops.backing(device) != workspace.media[str(image)]:
         # losetup opened it by name, and the owner of the directory can make this name any file or disk.
@@ -84,10 +88,10 @@ def attach(
         if (forbidden := f"no discard {device}") not in workspace.media:
             workspace.media[forbidden] = True
             workspace.exit.callback(loops.renew, device)
-    direct = loops.uses_direct_io(device)
+    used = loops.uses_direct_io(device)
     facts = {
         **sysfs.geometry(device),
-        "direct_io": direct,
+        "direct_io": used,
         "backing_filesystem": mounts.containing(image).filesystem,
         "image_allocated_bytes": image.stat().st_blocks * 512,
     }
@@ -96,7 +100,7 @@ def attach(
         size_bytes=image.stat().st_size,
         discard=discard,
         facts=facts,
-        buffered=expect_direct and not direct,
+        buffered=expect_direct and not used,
         grows=grows,
     )
 

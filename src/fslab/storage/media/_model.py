@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import Field
 
@@ -52,6 +52,9 @@ class ImageOptions(media.MediumOptions):
         description="make the image sparse, with space for this much written data, such as 4g; a trial that writes "
         "more fails. The first write to a region includes its allocation",
     )
+    sector_size: Literal[512, 4096] | None = Field(
+        None, description="logical block size of the device, on the host; default: the kernel's, which is 512"
+    )
     model: Model = Field(
         Model.NONE,
         description="in a guest: limit the disk to the IOPS and bandwidth of this kind of disk; seeks are not modelled",
@@ -84,6 +87,15 @@ def growth(options: ImageOptions, image: Path) -> Growth | None:
 
 
 _MIB = 1 << 20
+
+
+def refuse_sectors(sector_size: int | None) -> None:
+    """Raise UnsupportedError if a sector size is given: disks of guests have their own."""
+    if sector_size is not None:
+        raise UnsupportedError(
+            "'sector_size' of a medium works on the host only", where="medium",
+            hint="run it with --on host, or remove it",
+        )  # fmt: skip
 
 
 class ImageMedium(media.Medium[P]):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from fslab.errors import UsageError
+from fslab.errors import UnsupportedError, UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
@@ -21,11 +21,17 @@ class LoopOptions(_model.ImageOptions):
         "2g",
         description="size of the image, such as 2g; without `room`, it is fully written before the first trial",
     )
+    direct_io: bool = Field(
+        True,
+        description="bypass the page cache of the file system that the image lies on; `false` compares with it, on the "
+        "host",
+    )
     path: LocalPath | None = Field(None, description="existing directory for the image; default: fslab's own")
 
 
 class Loop(_model.ImageMedium[LoopOptions]):
-    """A preallocated, fully written image (sparse with ``room``). Direct I/O to it is requested and checked."""
+    """A preallocated, fully written image (sparse with ``room``). Direct I/O to it is requested and checked, unless
+    the study wants it otherwise."""
 
     summary = "image file on an existing file system, through a loop device with direct I/O"
     Options = LoopOptions
@@ -39,7 +45,7 @@ class Loop(_model.ImageMedium[LoopOptions]):
             device="/dev/loopN",
             size_bytes=size,
             holds_bytes=_model.room_bytes(options),
-            commands=(("attach", tuple(loops.attach_argv(image, direct=True))),),
+            commands=(("attach", tuple(self._attach_argv(image, options))),),
             space={str(directory): _model.room_bytes(options)},
         )
 
@@ -51,9 +57,19 @@ class Loop(_model.ImageMedium[LoopOptions]):
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         image = self._image(options, workspace, slot)
-        return _loop.attach(image, workspace, undo, expect_direct=True, grows=_model.growth(options, image))
+        direct = options.direct_io
+        return _loop.attach(
+            image, workspace, undo, expect_direct=direct, direct=direct, sector_bytes=options.sector_size,
+            grows=_model.growth(options, image),
+        )  # fmt: skip
 
     def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
+        _model.refuse_sectors(options.sector_size)
+        if not options.direct_io:
+            raise UnsupportedError(
+                "'direct_io: false' of a medium works on the host only", where="medium",
+                hint="run it with --on host, or remove it",
+            )  # fmt: skip
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:
@@ -65,13 +81,17 @@ class Loop(_model.ImageMedium[LoopOptions]):
         """Return the directory of the image: host and guests use the same one."""
         return self._directory(options, workspace)
 
-    def takes_memory(self, options: LoopOptions, *, in_guest: bool) -> bool:  # noqa: ARG002
-        """Return whether it is in a guest, whose writes end in the page cache of the image; loop devices avoid it."""
-        return in_guest
+    def takes_memory(self, options: LoopOptions, *, in_guest: bool) -> bool:
+        """Return whether writes end in the page cache of the image, as from a guest. Direct I/O avoids it."""
+        return in_guest or not options.direct_io
 
     def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         directory, size = self._directory(options, workspace), parse_size(options.size)
         return _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
+
+    @staticmethod
+    def _attach_argv(image: Path, options: LoopOptions) -> list[str]:
+        return loops.attach_argv(image, direct=options.direct_io, sector_bytes=options.sector_size)
 
     @staticmethod
     def _directory(options: LoopOptions, workspace: Workspace) -> Path:

@@ -43,7 +43,7 @@ class Ram(_model.ImageMedium[RamOptions]):
             holds_bytes=room,
             commands=(
                 ("attach", tuple(_tmpfs_argv(room, target))),
-                ("attach", tuple(loops.attach_argv(target / "fslab-CAMPAIGN-SLOT.img", direct=True))),
+                ("attach", tuple(_attach_argv(target / "fslab-CAMPAIGN-SLOT.img", options))),
             ),
             space={"memory": room},
         )
@@ -64,10 +64,11 @@ class Ram(_model.ImageMedium[RamOptions]):
             workspace.media[str(directory)] = size
         image = _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
         # Direct I/O on tmpfs (possible since Linux 6.6) only saves a copy, so its absence is not worth a warning.
-        return _loop.attach(image, workspace, undo, expect_direct=False)
+        return _loop.attach(image, workspace, undo, expect_direct=False, sector_bytes=options.sector_size)
 
     def check_image(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check the available memory, and that a memory file system has enough space."""
+        _model.refuse_sectors(options.sector_size)
         room = disks * _model.room_bytes(options)
         images.check_memory(room)
         memory.directory(room, executable=False)
@@ -89,6 +90,10 @@ class Ram(_model.ImageMedium[RamOptions]):
         size = parse_size(options.size)
         image = _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
         return Drive(image=image, grows=_model.growth(options, image))
+
+
+def _attach_argv(image: Path, options: RamOptions) -> list[str]:
+    return loops.attach_argv(image, direct=True, sector_bytes=options.sector_size)
 
 
 def _directory(workspace: Workspace, slot: str) -> Path:
