@@ -20,6 +20,7 @@ from fslab.campaign.journal import CampaignJournal
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import BusyError, UnsafeError, UnsupportedError, UsageError
+from fslab.record import TrialRecord
 from fslab.storage import Workspace, blank, guard, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
@@ -129,6 +130,35 @@ def test_profiles_are_those_of_the_layout(workspace: Workspace, shell: Any) -> N
             assert f"Metadata, {metadata}:" in said
             assert shell("btrfs", "filesystem", "show", up.target).stdout.count("devid") == 3
             assert len(up.watched) == 3
+
+
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs"])
+def test_the_journal_is_on_its_own_disk_also_under_another_name(
+    filesystem: str, workspace: Workspace
+) -> None:
+    ram = MediumSpec(name="m", type="ram", options={"size": "320m"})
+    wanted = cell(spec("external-journal", filesystem, medium=ram), Fresh.CELL).model_copy(
+        update={"cache": Cache.COLD}
+    )
+    for block in range(2):
+        key = TrialKey(campaign=workspace.campaign, block=block, seed=1)
+        record = run_trial(wanted, key, workspace, machine={})
+        assert record.failure is None, record.error
+        assert len(record.provenance.device["parts"]) == 2
+        assert any(option.startswith(("logdev=", "journal_path=")) for option in _mounted(record)), block
+        blocker = workspace.images / f"fslab-blocker-{block}.img"  # the images get other devices than before
+        blocker.parent.mkdir(parents=True, exist_ok=True)
+        blocker.write_bytes(bytes(MIB))
+        proc.run(loops.attach_argv(blocker, direct=False))
+    for block in range(2):
+        loops.detach(workspace.images / f"fslab-blocker-{block}.img")
+        (workspace.images / f"fslab-blocker-{block}.img").unlink()
+
+
+def _mounted(record: TrialRecord) -> list[str]:
+    of_it = [each.argv for each in record.provenance.commands if "/mnt" in each.argv[-1]]
+    first = next(argv for argv in of_it if argv[0] == "mount")
+    return first[first.index("-o") + 1].split(",")
 
 
 def test_a_file_system_over_several_disks_lives_on(workspace: Workspace) -> None:

@@ -60,7 +60,8 @@ def test_the_volume_of_any_campaign_has_a_name_that_mdadm_stores(more: str) -> N
 @pytest.mark.parametrize("name", JOINING)
 def test_every_device_is_used_and_left_without_a_trace(name: str) -> None:
     made = plan(name, **on_disks(name, 4))
-    used = [f"/dev/x{index}" for index in range(4 if on_disks(name, 4) else 1)]
+    layout = REGISTRY.get(name)
+    used = [f"/dev/x{index}" for index in range(layout.disks(layout.parse_options(on_disks(name, 4))))]
     for argvs in (made.create, made.remove):
         words = [word for argv in argvs for word in argv]
         assert set(used) <= set(words)

@@ -73,6 +73,11 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
          "stacks.s.layout.chunk: the chunk of btrfs is always 64 KiB: remove it"),
         ("medium: disks, layout: btrfs-raid0, filesystem: [ext4, btrfs]",
          "stacks.s.layout: layout 'btrfs-raid0' works with btrfs only, not with ext4"),
+        ("medium: disks, layout: external-journal, filesystem: [ext4, ext2]",
+         "stacks.s.layout: layout 'external-journal': ext2 has no external journal"),
+        ("medium: disks, layout: external-journal, filesystem: ext4, mkfs_options: -J size=8",
+         ("stacks.s.layout: mkfs option '-J' describes the journal, but layout external-journal sets it: remove the "
+          "option")),
         ("medium: disks, layout: btrfs-raid1, filesystem: btrfs, mkfs_options: -m single",
          "stacks.s.layout: mkfs option '-m' sets a profile, but layout btrfs-raid1 sets it: remove the option"),
         ("medium: small, layout: btrfs-raid1, filesystem: btrfs",

@@ -52,13 +52,18 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
         for stage, argv in planned.commands
     ]
     discard = parsed.medium.discards(parsed.medium_options)
+    journal = parsed.journal(plan)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
     work = mount_point(paths.runtime) / WORK
     mount = parsed.mount_argv(plan, plan.device, str(mount_point(paths.runtime)), settled=True)
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
         *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
-        PlannedCommand(stage=Stage.MKFS, argv=tuple(mkfs)),
+        *(
+            PlannedCommand(stage=Stage.MKFS, argv=argv)
+            for argv in (journal.make if journal else (), tuple(mkfs))
+            if argv
+        ),
         PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),
         *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in content.commands(cell.stack, work)),
     )

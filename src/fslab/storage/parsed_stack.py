@@ -13,7 +13,7 @@ from typing import Any
 
 from fslab.cell import Geometry, StackSpec
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, JournalElsewhere
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import Layout, LayoutOptions, LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
@@ -58,7 +58,9 @@ class ParsedStack:
 
         ``device``: the actual node of the layout's device.
         """
-        words = (plan.mkfs_options, self.geometry_options(plan), self.spec.mkfs_options)
+        journal = self.journal(plan)
+        elsewhere = journal.mkfs if journal else ""
+        words = (plan.mkfs_options, elsewhere, self.geometry_options(plan), self.spec.mkfs_options)
         options = " ".join(word for word in words if word)
         return [*self._driver.mkfs_argv(options, device, discard=discard), *plan.members]
 
@@ -67,11 +69,22 @@ class ParsedStack:
 
         A study that sets the opposite option gets what it asks for.
         """
-        words = [word for word in (self.spec.mount_options, plan.mount_options) if word]
+        journal = self.journal(plan)
+        elsewhere = journal.mount if journal else ""
+        words = [word for word in (self.spec.mount_options, plan.mount_options, elsewhere) if word]
         given = set(",".join(words).split(","))
         if settled and not given & {*self._driver.settled_options, *self._driver.unsettled_options}:
             words += self._driver.settled_options
         return self._driver.mount_argv(",".join(words) or "defaults", device, target)
+
+    def journal(self, plan: LayoutPlan) -> JournalElsewhere | None:
+        """Return how its journal gets on the layout's device for it; None: it stays in the file system."""
+        if plan.journal is None:
+            return None
+        found = self._driver.external_journal(plan.journal, plan.journal_bytes, self.spec.mkfs_options)
+        if found is None:
+            raise ValueError(f"layout '{self.layout.name}': {self._driver.name} has no external journal")
+        return found
 
     def geometry_options(self, plan: LayoutPlan) -> str:
         """Return the stripe options of mkfs, as on its command line; empty if there are none."""
@@ -96,6 +109,7 @@ class ParsedStack:
             )
         self.layout.check_mkfs_options(self.spec.mkfs_options)
         plan = self.layout_plan([f"disk{index}" for index in range(self.disks)], "CAMPAIGN")
+        self.journal(plan)
         if self.spec.geometry is Geometry.DEFAULT:
             return
         self._check_told_twice(self.filesystem)

@@ -168,8 +168,9 @@ def build(
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     if make:
-        argv = parsed.mkfs_argv(plan, str(device.path), discard=device.discard)
-        _make(argv, workspace)
+        if (journal := parsed.journal(plan)) and journal.make:
+            _make(list(journal.make), workspace)
+        _make(parsed.mkfs_argv(plan, str(device.path), discard=device.discard), workspace)
         if workspace.attached is None and layout.undo_kind is None:
             for each in parsed.each_medium_options():
                 medium.made(each, workspace)

@@ -114,6 +114,16 @@ class Made:
         return min(self.zero_tib_bytes * size_bytes // TIB, self.most_zero_bytes)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class JournalElsewhere:
+    """How a file system gets its journal on another device: ``make``, a command before mkfs, if it needs one, and the
+    options of mkfs and mount."""
+
+    mkfs: str
+    mount: str
+    make: tuple[str, ...] = ()
+
+
 class FileSystem(ABC):
     """A file system. The registry sets ``name`` from the file's name.
 
@@ -175,6 +185,10 @@ class FileSystem(ABC):
         ValueError if ``options`` leave a needed value open, such as the block size.
         """
         raise NotImplementedError(f"{self.name} declares stripe_options: {stripe}, {options}")
+
+    def external_journal(self, device: str, size_bytes: int, options: str) -> JournalElsewhere | None:  # noqa: ARG002
+        """Return how its journal gets on another device; None: it cannot. ``options``: those of mkfs. Pure."""
+        return None
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """Return the mount command line. Pure."""

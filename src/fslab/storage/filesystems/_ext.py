@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from fslab.abilities import Ability, Limits
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, Made, OptionSwitch
+from fslab.storage.filesystems import FileSystem, JournalElsewhere, Made, OptionSwitch
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
@@ -167,6 +167,15 @@ class ExtFileSystem(FileSystem):
     def full_repair_argv(self, image: str) -> list[str]:
         """Return ``e2fsck -f -y``, which replays the journal first."""
         return self.repair_argv(image)
+
+
+def journal_device(name: str, device: str, size_bytes: int, options: str) -> JournalElsewhere:
+    """Return the command that makes a journal on a device, with blocks as in the file system, and the options to use
+    it. ``journal_path``: the number of the device, which the superblock has, can change between trials."""
+    block_bytes = _block_bytes(options)
+    make = (f"mkfs.{name}", "-F", "-q", "-O", "journal_dev", "-b", str(block_bytes), device,
+            str(size_bytes // block_bytes))  # fmt: skip
+    return JournalElsewhere(mkfs=f"-J device={device}", mount=f"journal_path={device}", make=make)
 
 
 def _pairs(options: str) -> list[tuple[str, str]]:

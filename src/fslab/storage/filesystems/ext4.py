@@ -1,7 +1,7 @@
 """ext4: extents, delayed allocation, journal. mke2fs(8), Documentation/admin-guide/ext4.rst."""
 
 from fslab.abilities import Limits
-from fslab.storage.filesystems import Made, OptionSwitch, _ext
+from fslab.storage.filesystems import JournalElsewhere, Made, OptionSwitch, _ext
 
 
 class Ext4(_ext.ExtFileSystem):
@@ -20,3 +20,7 @@ class Ext4(_ext.ExtFileSystem):
     made = Made(data_bytes=6 << 20, data_tib_bytes=14 << 20, zero_tib_bytes=17 << 30)  # with empty groups
     extended_options = ("lazy_itable_init=0", "lazy_journal_init=0")
     mount_options = {**_ext.EXT2_MOUNT_OPTIONS, **_ext.JOURNAL_MOUNT_OPTIONS, **_ext.EXT4_MOUNT_OPTIONS}
+
+    def external_journal(self, device: str, size_bytes: int, options: str) -> JournalElsewhere:
+        """Return ``-J device=…`` and ``journal_path``, with the command that makes the journal."""
+        return _ext.journal_device(self.name, device, size_bytes, options)

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Collection
 
 from fslab.storage import Stripe
-from fslab.storage.filesystems import FileSystem, Made, OptionSwitch
+from fslab.storage.filesystems import FileSystem, JournalElsewhere, Made, OptionSwitch
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
@@ -62,6 +62,10 @@ class Xfs(FileSystem):
     def aligned_options(self, stripe: Stripe, options: str) -> str:  # noqa: ARG002
         """Return ``-d su=…,sw=…``. mkfs.xfs derives the log's stripe unit from it."""
         return f"-d su={stripe.chunk_bytes},sw={stripe.data_disks}"
+
+    def external_journal(self, device: str, size_bytes: int, options: str) -> JournalElsewhere:  # noqa: ARG002
+        """Return ``-l logdev=…,size=…``, and ``logdev`` for mount."""
+        return JournalElsewhere(mkfs=f"-l logdev={device},size={size_bytes}", mount=f"logdev={device}")
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return ``xfs_growfs -d``, which takes the mount point."""

@@ -41,8 +41,9 @@ class LayoutPlan:
     ``device``: the device that is formatted and mounted. ``members``: further devices for mkfs. ``create``: the
     commands that create the joined device; the contents of the devices are lost. ``activate``: start a joined device
     that exists already. ``deactivate``: stop it. ``remove``: stop it and make the devices blank. ``before_run``: for
-    when the files of a trial are there, directly before its measured run; ``after_run``: undo that. ``mkfs_options``,
-    ``mount_options``: the layout's own, before those of the study for mkfs and after them for mount.
+    when the files of a trial are there, directly before its measured run; ``after_run``: undo that. ``journal``: the
+    device for an external journal of ``journal_bytes``. ``mkfs_options``, ``mount_options``: the layout's own, before
+    those of the study for mkfs and after them for mount.
     """
 
     device: str
@@ -54,6 +55,8 @@ class LayoutPlan:
     remove: tuple[Argv, ...] = ()
     before_run: tuple[Argv, ...] = ()
     after_run: tuple[Argv, ...] = ()
+    journal: str | None = None
+    journal_bytes: int = 0
     mkfs_options: str = ""
     mount_options: str = ""
 

@@ -5,11 +5,10 @@ No joined block device is created. Only the kernel's registration of the devices
 
 import shlex
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import ClassVar
 
-from fslab.storage import StackDevice, Workspace
-from fslab.storage.layouts import Layout, LayoutPlan, O, _options
+from fslab.storage.layouts import LayoutPlan, O, _options
+from fslab.storage.layouts._several import SeveralLayout
 from fslab.system.tools import Tool
 
 BTRFS = Tool(program="btrfs", package="btrfs-progs")
@@ -22,7 +21,7 @@ class ChunklessOptions(_options.Disks):
     without: ClassVar[Mapping[str, str]] = {"chunk": "the chunk of btrfs is always 64 KiB: remove it"}
 
 
-class OwnLayout(Layout[O]):
+class OwnLayout(SeveralLayout[O]):
     """Base of btrfs's profiles over several disks. ``data``: the profile of data."""
 
     tools = (BTRFS,)
@@ -46,33 +45,6 @@ class OwnLayout(Layout[O]):
             mkfs_options=f"-d {self.data} -m {self.metadata(options)}",
             mount_options=",".join(f"device={device}" for device in others),
         )
-
-    def assemble(
-        self,
-        options: O,
-        devices: Sequence[StackDevice],
-        workspace: Workspace,
-        undo: ExitStack,
-        *,
-        make: bool,
-        keep: bool,
-    ) -> StackDevice:
-        """Prepare the devices; only mkfs joins them. ``undo`` unregisters them in the kernel, because they go away."""
-        self.require(load=True)
-        plan = self.plan(options, [str(device.path) for device in devices], workspace.campaign)
-        for argv in plan.deactivate if keep else plan.remove:
-            undo.callback(workspace.run, "detach", argv, check=False)
-        for argv in plan.create if make else plan.activate:
-            workspace.run("attach", argv)
-        first = devices[0]
-        facts = {
-            **first.facts, "layout": self.name, **options.model_dump(),
-            "parts": [dict(device.facts) for device in devices],
-        }  # fmt: skip
-        return StackDevice(
-            path=first.path, size_bytes=self.usable_bytes(options, min(each.size_bytes for each in devices)),
-            discard=all(device.discard for device in devices), facts=facts,
-        )  # fmt: skip
 
     def check_mkfs_options(self, options: str) -> None:
         """Raise ValueError for a profile, because the layout sets it."""
