@@ -183,9 +183,13 @@ def crash(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
 
     def run(
-        filesystem: str, *arguments: str, options: str = "rw", fault: str | None = None
+        filesystem: str,
+        *arguments: str,
+        options: str = "rw",
+        fault: str | None = None,
+        cache: str = "volatile",
     ) -> dict[str, Any]:
-        log = ("--log", str(tmp_path / "fslab-disk.log"), "--log-data")
+        log = ("--log", str(tmp_path / "fslab-disk.log"), "--log-data", "--cache", cache)
         directory = virtual(filesystem, *log, options=options, fault=fault)
         return document("test", directory, "--scratch", tmp_path, *arguments)
 

@@ -170,6 +170,15 @@ def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:
     assert kinds(found, broken=True) & {"name lost", "data lost"}
 
 
+@pytest.mark.parametrize("cache", ["protected", pytest.param("none", marks=pytest.mark.slow)])
+def test_a_disk_that_loses_nothing_breaks_no_promise(crash: Any, cache: str) -> None:
+    """Neither without barriers nor if flushes are ignored. Only writes in flight can be torn or lost."""
+    found = crash("ext4", "--states", "40", options="barrier=0", fault="ignore-flush", cache=cache)
+    assert found["promises_broken"] == found["states_in_recovery_broken"] == found["states_damaged"] == 0
+    assert found["promises_kept"] > 10
+    assert found["states_in_recovery"] > 0
+
+
 @pytest.mark.slow
 def test_a_file_system_without_barriers_is_found_and_the_state_made_again(crash: Any, tmp_path: Path) -> None:
     found = crash("ext4", "--states", "40", "--sequences", "6", options="barrier=0")

@@ -109,6 +109,21 @@ def test_the_memory_of_a_disk_is_scaled_and_its_size_is_not() -> None:
     assert medium.scaled(written, 0.001, least_bytes=1 << 30)["memory"].value == "1g"
 
 
+@pytest.mark.parametrize(
+    ("given", "cache"),
+    [
+        ({"profile": "none"}, "none"),
+        ({"profile": "none", "log": "data"}, "volatile"),
+        ({"profile": "none", "log": "data", "cache": "protected"}, "protected"),
+        ({"profile": "ssd-nvme-dc", "log": "data"}, "protected"),
+    ],
+)
+def test_a_disk_whose_data_is_logged_for_power_cuts_has_a_volatile_cache(
+    given: dict[str, str], cache: str
+) -> None:
+    assert ("--cache", cache) in pairwise(_disk.argv(options(**given), Path("disk-1")))
+
+
 def test_a_write_cache_is_scaled_with_the_files_that_it_holds() -> None:
     found = options(profile="hdd-7200", memory="100g", cache_size="32m")
     assert [VIRTUAL.scaled(found, factor, least_bytes=1)["cache_size"].value for factor in (0.5, 0.01)] == [

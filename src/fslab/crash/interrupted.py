@@ -24,11 +24,11 @@ _DIRECTORY = "recovering"
 
 @contextmanager
 def recovery_of(
-    image: Path, tested: Subject, target: Path, *, repair: bool = False
+    image: Path, tested: Subject, target: Path, *, volatile: bool, repair: bool = False
 ) -> Iterator[Recording | None]:
     """Record the requests from mount to unmount of ``image`` on ``target``; None if it cannot be mounted.
 
-    ``repair``: record a full repair instead; None if it fails, or if the file system has none. ``image`` is the base of
+    ``volatile``: whether the disk has a volatile cache. ``repair``: record a full repair instead; None if it fails, or if the file system has none. ``image`` is the base of
     the recording. It is not changed, except before a repair that needs its log replayed. The recording is removed when
     the context ends.
     """
@@ -36,7 +36,7 @@ def recovery_of(
         yield None
         return
     directory = image.with_name(_DIRECTORY)
-    server = disk.start(directory, _options(image, directory), mark=os.environ.get(proc.MARK, "crash"))
+    server = disk.start(directory, _options(image, directory, volatile=volatile), mark=os.environ.get(proc.MARK, "crash"))
     try:
         _copy(image, server.file)
         server.ask("clear")
@@ -49,9 +49,10 @@ def recovery_of(
             directory.rmdir()
 
 
-def _options(image: Path, directory: Path) -> Sequence[str]:
-    size = str(image.stat().st_size)
-    return ("--size", size, "--log", disk.log_of(directory).name, "--log-data", "--log-limit", size)
+def _options(image: Path, directory: Path, *, volatile: bool) -> Sequence[str]:
+    size, cache = str(image.stat().st_size), "volatile" if volatile else "none"
+    log = ("--log", disk.log_of(directory).name, "--log-data", "--log-limit", size)
+    return ("--size", size, "--cache", cache, *log)
 
 
 def _repaired(tested: Subject, file: Path) -> bool:

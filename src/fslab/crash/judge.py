@@ -18,6 +18,7 @@ from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
 from fslab.crash.states import AGAIN, REPAIR, Builder, State
+from fslab.system import block_log
 
 REPAIRING = "e2fsck(8), xfs_repair(8): nothing is promised for a power cut during a repair"
 
@@ -43,7 +44,8 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Judge:
-    """Judges the states of one recording. ``images`` is a private tmpfs."""
+    """Judges the states of one recording. ``images`` is a private tmpfs. ``volatile``: whether the recorded disk has a
+    volatile cache."""
 
     tested: Subject
     source: Source[Any]
@@ -51,6 +53,7 @@ class Judge:
     builder: Builder
     examiner: Examiner
     images: Path
+    volatile: bool = True
 
     def after(self, state: State, others: Iterable[int] = ()) -> Outcome:
         """Judge a state after one cut. Examines the runs that were cut, their neighbours, and ``others``."""
@@ -91,7 +94,7 @@ class Judge:
         self.builder.make(state, image)
         try:
             with interrupted.recovery_of(
-                image, self.tested, self.examiner.target, repair=repair
+                image, self.tested, self.examiner.target, volatile=self.volatile, repair=repair
             ) as recording:
                 yield recording
         finally:
@@ -148,4 +151,5 @@ def judge_of(
     return Judge(
         tested=tested, source=source, positions=Positions.of(recording.table(), source.steps), builder=builder,
         examiner=Examiner(tested, source, target), images=images,
+        volatile=block_log.has_volatile_cache(recording.log),
     )  # fmt: skip

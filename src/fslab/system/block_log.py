@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"FSLABDSK"
 HEADER_BYTES = 64
+_CACHE_AT, _DURABLE = 32, 1  # in the header: the disk has no volatile cache
 OPERATIONS = ("read", "write", "flush", "discard", "mark")
 FAILED, FAULT, IGNORED = 1, 2, 4
 _FIELDS: list[Any] = [
@@ -30,10 +32,7 @@ def read(log: Path) -> pl.DataFrame:
     import numpy as np  # noqa: PLC0415 - 0.3 s
     import polars as pl  # noqa: PLC0415
 
-    with log.open("rb") as file:
-        header = file.read(HEADER_BYTES)
-    if header[: len(MAGIC)] != MAGIC or len(header) < HEADER_BYTES:
-        raise ToolOutputError("this is not a log of fslab-disk", where=str(log))
+    _header(log)
     names = _names(Path(f"{log}.json"))
     rows = np.fromfile(log, dtype=_FIELDS, offset=HEADER_BYTES)
     if rows.size and rows["op"].max() >= len(OPERATIONS):
@@ -52,6 +51,20 @@ def read(log: Path) -> pl.DataFrame:
             for name, flag in (("failed", FAILED), ("fault", FAULT), ("ignored", IGNORED))
         ),
     )  # fmt: skip
+
+
+def has_volatile_cache(log: Path) -> bool:
+    """Return whether the disk could lose what it had acknowledged. ToolOutputError if the file is not such a log."""
+    (flags,) = struct.unpack_from("<I", _header(log), _CACHE_AT)
+    return not flags & _DURABLE
+
+
+def _header(log: Path) -> bytes:
+    with log.open("rb") as file:
+        header = file.read(HEADER_BYTES)
+    if header[: len(MAGIC)] != MAGIC or len(header) < HEADER_BYTES:
+        raise ToolOutputError("this is not a log of fslab-disk", where=str(log))
+    return header
 
 
 def _names(path: Path) -> dict[str, list[str]]:

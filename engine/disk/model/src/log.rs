@@ -48,14 +48,18 @@ pub struct Record {
     pub flags: u8,
 }
 
-/// Return the header of a log.
-pub fn header(disk_bytes: u64, seed: u64) -> [u8; RECORD] {
+/// Flag of the header: the disk has no volatile cache, so what it has acknowledged is on the medium.
+const DURABLE: u32 = 1;
+
+/// Return the header of a log. `durable`: what the disk acknowledges is on the medium, without a flush.
+pub fn header(disk_bytes: u64, seed: u64, durable: bool) -> [u8; RECORD] {
     let mut bytes = [0; RECORD];
     bytes[..8].copy_from_slice(&MAGIC);
     bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());
     bytes[12..16].copy_from_slice(&64u32.to_le_bytes());
     bytes[16..24].copy_from_slice(&disk_bytes.to_le_bytes());
     bytes[24..32].copy_from_slice(&seed.to_le_bytes());
+    bytes[32..36].copy_from_slice(&(u32::from(durable) * DURABLE).to_le_bytes());
     bytes
 }
 
@@ -73,6 +77,8 @@ fn read_header(bytes: &[u8]) -> Option<u64> {
 pub struct Log {
     /// Size of the disk in bytes.
     pub size: u64,
+    /// The disk had no volatile cache.
+    pub durable: bool,
     /// Its rows; `None` for a mark.
     pub rows: Vec<Option<Record>>,
 }
@@ -87,7 +93,8 @@ impl Log {
             let whole = row.map_or(Mark::from_bytes(bytes).is_some(), |row| row.fits(size, data_bytes));
             if whole { Ok(row) } else { Err(format!("row {number} is damaged")) }
         });
-        Ok(Self { size, rows: rows.collect::<Result<_, _>>()? })
+        let durable = u32_at(bytes, 32) & DURABLE != 0;
+        Ok(Self { size, durable, rows: rows.collect::<Result<_, _>>()? })
     }
 }
 
@@ -271,12 +278,12 @@ mod tests {
             let record = record(op, 9, 1, 2);
             assert_eq!(Record::from_bytes(&record.to_bytes()), Some(record));
         }
-        assert_eq!(read_header(&header(1 << 30, 5)), Some(1 << 30));
+        assert_eq!(read_header(&header(1 << 30, 5, false)), Some(1 << 30));
         assert_eq!(read_header(&[0; 64]), None);
     }
 
     fn parse(record: Record) -> Result<Log, String> {
-        Log::parse(&[header(1 << 20, 0), record.to_bytes()].concat(), 4096)
+        Log::parse(&[header(1 << 20, 0, false), record.to_bytes()].concat(), 4096)
     }
 
     #[test]
@@ -296,9 +303,9 @@ mod tests {
         }
         let mut unknown = write.to_bytes();
         unknown[50] = 9;
-        assert!(Log::parse(&[header(1 << 20, 0), unknown].concat(), 4096).is_err());
-        assert!(Log::parse(&header(LARGEST_DISK + 1, 0), 0).is_err());
-        assert!(Log::parse(&[header(1 << 20, 0).as_slice(), &unknown[..30]].concat(), 0).is_ok());
+        assert!(Log::parse(&[header(1 << 20, 0, false), unknown].concat(), 4096).is_err());
+        assert!(Log::parse(&header(LARGEST_DISK + 1, 0, false), 0).is_err());
+        assert!(Log::parse(&[header(1 << 20, 0, false).as_slice(), &unknown[..30]].concat(), 0).is_ok());
     }
 
     #[test]

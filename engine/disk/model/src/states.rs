@@ -2,7 +2,8 @@
 //!
 //! A state starts from the contents at the start of the log and applies writes in the order of their completion, so
 //! that old data never replaces newer data. Writes that the last completed flush covers are always applied. Later
-//! writes are at risk: all, none, or any part of them may be on the disk.
+//! writes are at risk: all, none, or any part of them may be on the disk. Without a volatile cache, all acknowledged
+//! writes are applied, and only those that the cut met in flight are at risk.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,7 +12,7 @@ use std::ops::Range;
 use fslab_engine::random::Stream;
 
 use crate::drive::Op;
-use crate::log::{FAILED, IGNORED, NO_DATA, Record};
+use crate::log::{FAILED, FAULT, IGNORED, Log, NO_DATA, Record};
 use crate::{Nanos, PAGE, SECTOR, index};
 
 /// How a state treats the writes at risk.
@@ -46,6 +47,8 @@ pub struct State {
 pub struct Crash {
     base: Pages,
     rows: Vec<Option<Record>>,
+    /// What the disk acknowledged is durable.
+    durable: bool,
     data: Vec<u8>,
     pages: Pages,
     /// Durable rows before this one are in `pages`.
@@ -53,10 +56,10 @@ pub struct Crash {
 }
 
 impl Crash {
-    /// Prepare crash states from the contents at the start of the log, the rows (`Log::parse`), and the data of the
-    /// writes.
-    pub fn new(base: Pages, rows: Vec<Option<Record>>, data: Vec<u8>) -> Self {
-        Self { pages: base.clone(), base, rows, data, applied: 0 }
+    /// Prepare crash states from the contents at the start of the log, the log, and the data of the writes.
+    pub fn new(base: Pages, log: Log, data: Vec<u8>) -> Self {
+        let Log { rows, durable, .. } = log;
+        Self { pages: base.clone(), base, rows, durable, data, applied: 0 }
     }
 
     /// Return the number of rows. A cut is before a row or after the last one.
@@ -80,10 +83,12 @@ impl Crash {
         let first = first.unwrap_or(cut);
         self.advance(first);
         let mut state = State { at_risk: Vec::new(), lost: Vec::new(), changed: Pages::new() };
-        for number in first..cut {
+        for number in (first..cut).chain(self.in_flight(cut)) {
             match &self.rows[number] {
                 // A row is logged when the disk begins it: one that a fault delays precedes rows that completed earlier.
-                Some(row) if row.changes() && durable(row) => self.take(number, &Fate::Kept, &mut state),
+                Some(row) if row.changes() && number < cut && durable(row) => {
+                    self.take(number, &Fate::Kept, &mut state);
+                }
                 Some(row) if row.changes() => {
                     state.at_risk.push(number);
                     self.take(number, fate, &mut state);
@@ -94,8 +99,30 @@ impl Crash {
         state
     }
 
+    /// Return the rows behind `cut` that had arrived when the request of row `cut` was about to complete. A disk with a
+    /// volatile cache has none at risk: whether it acknowledges a write tells nothing of where the write is.
+    fn in_flight(&self, cut: usize) -> impl Iterator<Item = usize> + use<> {
+        let at = match self.rows.get(cut) {
+            // The row of a request that a fault delays was logged when the disk began it.
+            Some(Some(row)) if self.durable && row.flags & FAULT != 0 => Some(row.submitted + 1),
+            Some(Some(row)) if self.durable => Some(row.completed),
+            _ => None,
+        };
+        let arrived = |row: &Record, at| row.submitted < at && row.completed >= at;
+        let found: Vec<_> = at.map_or(Vec::new(), |at| {
+            let rows = self.rows.iter().enumerate().skip(cut);
+            rows.filter(|(_, row)| row.as_ref().is_some_and(|row| arrived(row, at)))
+                .map(|(number, _)| number)
+                .collect()
+        });
+        found.into_iter()
+    }
+
     /// Return the time up to which completed requests are durable, due to the flushes before row `cut`.
     fn covered(&self, cut: usize) -> Nanos {
+        if self.durable {
+            return Nanos::MAX; // a row that a fault still delays may be there, too
+        }
         let flushes = self.rows[..cut]
             .iter()
             .flatten()
@@ -191,11 +218,11 @@ fn put(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::log::{Log, header};
+    use crate::log::header;
 
     /// Build a log. `Some(page)` is a write; the n-th row fills its page with the byte n. `None` is a flush.
     fn log(rows: &[Option<u64>], flags: u8) -> (Vec<u8>, Vec<u8>) {
-        let (mut log, mut data) = (header(1 << 20, 0).to_vec(), Vec::new());
+        let (mut log, mut data) = (header(1 << 20, 0, false).to_vec(), Vec::new());
         for (at, row) in (1..).zip(rows) {
             let page = row.unwrap_or(0);
             let record = Record {
@@ -221,7 +248,7 @@ mod tests {
     fn crash(rows: &[Option<u64>], flags: u8) -> Crash {
         let (log, data) = log(rows, flags);
         let log = Log::parse(&log, data.len() as u64).expect("a log");
-        Crash::new(Pages::from([(9, vec![99; PAGE].into_boxed_slice())]), log.rows, data)
+        Crash::new(Pages::from([(9, vec![99; PAGE].into_boxed_slice())]), log, data)
     }
 
     /// Return the first byte of a page of a state.
@@ -244,9 +271,9 @@ mod tests {
     #[test]
     fn what_a_flush_covers_is_there_also_after_a_row_that_completes_late() {
         let (log, data) = log(&[Some(0), Some(1), None, Some(1)], 0);
-        let mut rows = Log::parse(&log, data.len() as u64).expect("a log").rows;
-        rows[0].as_mut().expect("a write").completed = 1_000;
-        let mut crash = Crash::new(Pages::new(), rows, data);
+        let mut log = Log::parse(&log, data.len() as u64).expect("a log");
+        log.rows[0].as_mut().expect("a write").completed = 1_000;
+        let mut crash = Crash::new(Pages::new(), log, data);
         let state = crash.state(4, &Fate::Lost);
         assert_eq!(state.at_risk, [0, 3]);
         assert_eq!([0, 1].map(|page| byte(&crash, &state, page)), [0, 2]);
@@ -262,7 +289,7 @@ mod tests {
         };
         let base = || Pages::from([(9, vec![99; PAGE].into_boxed_slice())]);
         let rows = vec![row(Op::Discard, 0, 9 * 4096 + 10), row(Op::Discard, 10 * 4096 - 5, 1 << 30)];
-        let mut crash = Crash::new(base(), rows, Vec::new());
+        let mut crash = Crash::new(base(), Log { size: 1 << 40, durable: false, rows }, Vec::new());
         let page = crash.state(2, &Fate::Kept).changed;
         assert_eq!(page.keys().collect::<Vec<_>>(), [&9]);
         let mut left = vec![99; PAGE];
@@ -277,11 +304,29 @@ mod tests {
         let (id, submitted, completed, data, epoch, phase, flags) = (1, 1, 2, NO_DATA, 0, 0, 0);
         let (op, offset, length) = (Op::Discard, 0, 8 * 4096);
         let row = Record { id, submitted, completed, offset, data, length, epoch, phase, op, flags };
-        let mut crash = Crash::new(base, vec![Some(row)], Vec::new());
+        let mut crash = Crash::new(base, Log { size: 1 << 40, durable: false, rows: vec![Some(row)] }, Vec::new());
         let state = crash.state(1, &Fate::Torn(1, 4096));
         let gone = (0..8).filter(|page| byte(&crash, &state, *page) == 0).count();
         assert!((1..8).contains(&gone), "{gone} of 8 pages");
         assert_eq!(state.lost, [0]);
+    }
+
+    #[test]
+    fn what_a_disk_without_a_volatile_cache_acknowledged_is_there_and_what_was_in_flight_is_at_risk() {
+        let (log, data) = log(&[Some(0), Some(1), Some(2), Some(3)], 0);
+        let mut log = Log { durable: true, ..Log::parse(&log, data.len() as u64).expect("a log") };
+        let row = |log: &Log, at: usize| log.rows[at].expect("a write");
+        log.rows[2] = Some(Record { submitted: row(&log, 1).submitted, ..row(&log, 2) });
+        let mut crash = Crash::new(Pages::new(), log, data);
+        let state = crash.state(1, &Fate::Lost);
+        assert_eq!((state.at_risk.as_slice(), state.lost.as_slice()), ([1, 2].as_slice(), [1, 2].as_slice()));
+        assert_eq!([0, 1, 2, 3].map(|page| byte(&crash, &state, page)), [1, 0, 0, 0]);
+        let state = crash.state(1, &Fate::Without(vec![1]));
+        assert_eq!([0, 1, 2, 3].map(|page| byte(&crash, &state, page)), [1, 0, 3, 0]);
+        let state = crash.state(3, &Fate::Lost);
+        assert_eq!(state.at_risk, [3], "an acknowledged write is not");
+        assert_eq!([0, 1, 2, 3].map(|page| byte(&crash, &state, page)), [1, 2, 3, 0]);
+        assert_eq!(crash.state(4, &Fate::Lost).at_risk, [0; 0]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fslab_disk_model::Nanos;
-use fslab_disk_model::log::{Mark, NO_DATA, RECORD, Record, header};
+use fslab_disk_model::log::{Mark, NO_DATA, RECORD, Record};
 use serde_json::json;
 
 use crate::sys;
@@ -22,8 +22,8 @@ pub(crate) struct Recorder {
     records: BufWriter<File>,
     data: Option<(BufWriter<File>, u64)>,
     marks: Vec<String>,
+    header: [u8; RECORD],
     size: u64,
-    seed: u64,
     used: u64,
     limit: u64,
     /// Why a row or its data is missing. An evaluation of such a log would be wrong.
@@ -31,10 +31,17 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// Create `path`, and `path.data` if the data of writes is logged. Both together have at most `limit` bytes.
-    pub(crate) fn create(path: &Path, with_data: bool, limit: u64, size: u64, seed: u64) -> io::Result<Self> {
+    /// Create `path` with this header (`log::header`), and `path.data` if the data of writes is logged. Both together
+    /// have at most `limit` bytes. `size`: that of the disk.
+    pub(crate) fn create(
+        path: &Path,
+        header: [u8; RECORD],
+        with_data: bool,
+        limit: u64,
+        size: u64,
+    ) -> io::Result<Self> {
         let mut records = BufWriter::with_capacity(1 << 18, File::create_new(path)?);
-        records.write_all(&header(size, seed))?;
+        records.write_all(&header)?;
         let data = if with_data {
             let file = File::create_new(path.with_suffix("data"))?;
             Some((BufWriter::with_capacity(1 << 20, file), 0))
@@ -42,7 +49,7 @@ impl Recorder {
             None
         };
         let (path, marks) = (path.to_owned(), Vec::new());
-        Ok(Self { path, records, data, marks, size, seed, used: RECORD as u64, limit, lost: None })
+        Ok(Self { path, records, data, marks, header, size, used: RECORD as u64, limit, lost: None })
     }
 
     /// Empty the log.
@@ -51,7 +58,7 @@ impl Recorder {
         self.lost = None;
         self.used = RECORD as u64;
         empty(&mut self.records)?;
-        self.records.write_all(&header(self.size, self.seed))?;
+        self.records.write_all(&self.header)?;
         let Some((file, end)) = &mut self.data else { return Ok(()) };
         *end = 0;
         empty(file)

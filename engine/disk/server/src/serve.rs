@@ -13,6 +13,7 @@ use std::{fs, io, thread};
 
 use anyhow::{Context, bail};
 use fslab_disk_model::drive::Cache;
+use fslab_disk_model::log;
 use fslab_disk_model::log::LARGEST_DISK;
 use fslab_disk_model::profile::{self, Built, Setup};
 use fslab_disk_model::store::{Memory, Store};
@@ -74,9 +75,10 @@ fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
         ),
         None => Box::new(Memory::new(options.memory.unwrap_or(options.size))),
     };
+    let header = log::header(options.size, options.seed, built.cache != Cache::Volatile);
     let recorder = match &options.log {
         Some(path) => Some(
-            Recorder::create(path, options.log_data, options.log_limit, options.size, options.seed)
+            Recorder::create(path, header, options.log_data, options.log_limit, options.size)
                 .with_context(|| format!("cannot create the log {}", path.display()))?,
         ),
         None => None,

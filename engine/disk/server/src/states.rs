@@ -60,8 +60,9 @@ impl Wanted {
 /// Answer each line of standard input with one line, until its end.
 pub(crate) fn states(log: &Path, base: &Path) -> anyhow::Result<()> {
     let data = read(&log.with_suffix("data"))?;
-    let Log { size, rows } = open(log, data.len() as u64)?;
-    let mut crash = Crash::new(pages(base, size)?, rows, data);
+    let log = open(log, data.len() as u64)?;
+    let size = log.size;
+    let mut crash = Crash::new(pages(base, size)?, log, data);
     let mut out = std::io::stdout().lock();
     writeln!(out, "{}", json!({"ok": true, "rows": crash.rows(), "size_bytes": size}))?;
     out.flush()?;

@@ -28,8 +28,7 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
     if options.profile != _profiles.NONE:
         words += ["--profile", options.profile, "--collection", str(options.collection)]
-    if options.cache is not None:
-        words += ["--cache", str(options.cache)]
+    words += ["--cache", options.write_cache]
     if options.cache_size is not None:
         words += ["--cache-bytes", str(parse_size(options.cache_size))]
     if options.steady:
@@ -230,7 +229,7 @@ def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
     return {
         "profile": options.profile,
         "figures": dict(options.figures),
-        "cache": str(options.cache or options.figures.get("cache", _profiles.NONE)),
+        "cache": options.write_cache,
         "seed": options.seed,
         "speed": options.speed,
         "steady": options.steady,

@@ -53,7 +53,8 @@ class VirtualOptions(media.MediumOptions):
     )
     cache: WriteCache | None = Field(
         None,
-        description="write cache: volatile, none, or protected (survives power cuts); default: the profile's",
+        description="write cache: volatile, none, or protected (survives power cuts); default: the profile's; without "
+        "a profile volatile if the log has the data, else none",
     )
     cache_size: SomeSize | None = Field(
         None,
@@ -125,6 +126,13 @@ class VirtualOptions(media.MediumOptions):
     def figures(self) -> Mapping[str, Any]:
         """The figures of the profile; empty without a model."""
         return _profiles.PROFILES.get(self.profile, {})
+
+    @property
+    def write_cache(self) -> str:
+        """The kind of its write cache. Without a profile, a disk whose data is logged for power cuts has a volatile one:
+        only such a disk shows whether flushes are sent where they are needed."""
+        unmodelled = WriteCache.VOLATILE if self.log is Logged.DATA else WriteCache.NONE
+        return str(self.cache or self.figures.get("cache", unmodelled))
 
     @property
     def kind(self) -> str | None:
