@@ -136,11 +136,20 @@ def test_what_was_not_promised_is_counted_and_what_had_not_begun_is_none_of_ours
     verdict = source.judge(
         Progress(number=0, done=3, begun=4), RecoveredData(transactions=frozenset({1})), promises()
     )
-    assert (verdict.lost, verdict.promised, verdict.findings) == ({2, 3}, set(), [])
+    assert (verdict.lost, verdict.findings) == ({2, 3}, [])
+    assert source.promised(Progress(number=0, done=3, begun=4), promises()) == set()
     assert judged(source, RecoveredData(transactions=frozenset({1, 2, 3})), done=2, begun=3) == []
     assert judged(source, RecoveredData(transactions=frozenset({1, 2, 3})), done=2) == [
         (Kind.RESURRECTED, True)
     ]
+
+
+@pytest.mark.parametrize("seen", [RecoveredData(transactions=frozenset({2})), RecoveredData(problem="broken")])
+def test_each_transaction_that_is_missing_is_a_broken_promise(seen: RecoveredData) -> None:
+    source = runs("sqlite", "journal_mode=wal")
+    progress = Progress(number=0, done=5, begun=5)
+    (finding,) = source.judge(progress, seen, promises()).findings
+    assert finding.broken_steps == source.promised(progress, promises()) - seen.transactions
 
 
 def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:

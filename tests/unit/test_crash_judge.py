@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from fslab.crash.examine import Examined, Subject
 from fslab.crash.findings import Finding, Kind
-from fslab.crash.judge import Judge
+from fslab.crash.judge import Judge, Outcome
 from fslab.crash.positions import Positions
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
@@ -75,6 +76,13 @@ def test_only_what_comes_again_is_found(
     assert tally.damaged == bool(found), "damage that only one look finds is none"
     assert not list(tmp_path.iterdir())
 
+
+def test_a_file_system_that_cannot_be_read_breaks_every_promise() -> None:
+    seen = Examined(contents={1: {}})
+    finding = Finding(kind=Kind.UNMOUNTABLE, broken=True, detail="", source="")
+    outcome = Outcome(seen=seen, findings=[finding], promised={(0, 1), (0, 2), (1, 1)})
+    assert outcome.broken_steps == {(0, 1), (0, 2)}
+    assert replace(outcome, findings=[replace(finding, broken=False)]).broken_steps == set()
 
 def test_a_state_after_two_cuts_is_named_by_both(tmp_path: Path) -> None:
     judged = judge(tmp_path, Examiner([Kind.DAMAGED], [Kind.DAMAGED]), Builder())

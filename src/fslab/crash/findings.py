@@ -26,6 +26,7 @@ class Finding:
     """``broken``: the finding breaks a promise of POSIX or of the file system; else it is a loss that they allow.
 
     ``step``: the sync or the operation that made the promise; None for a finding about the whole file system.
+    ``also``: further steps whose promise it breaks.
     ``source``: the text that makes the promise or leaves it open.
     """
 
@@ -36,8 +37,14 @@ class Finding:
     state: str = ""
     sequence: int | None = None
     step: int | None = None
+    also: frozenset[int] = frozenset()
     name: str | None = None
     lost_rows: tuple[int, ...] = ()
+
+    @property
+    def broken_steps(self) -> frozenset[int]:
+        """The steps of its sequence whose promise it breaks."""
+        return self.also | {self.step} if self.broken and self.step else frozenset()
 
     @property
     def sort(self) -> tuple[Kind, bool, int | None, int | None, str | None]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from fslab.crash import interrupted
 from fslab.crash.examine import Examined, Examiner, Subject
-from fslab.crash.findings import Finding
+from fslab.crash.findings import Finding, Kind
 from fslab.crash.positions import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sources import Source
@@ -40,6 +40,21 @@ class Outcome:
     def broken(self) -> bool:
         """Whether a promise is broken."""
         return any(finding.broken for finding in self.findings)
+
+    @property
+    def broken_steps(self) -> set[tuple[int, int]]:
+        """The steps whose promise is broken, as (run, step): all, if the file system cannot be read at all."""
+        if any(finding.broken and finding.kind is Kind.UNMOUNTABLE for finding in self.findings):
+            unread = {step for step in self.promised if step[0] not in self.seen.contents}
+        else:
+            unread = set()
+        each = (
+            (finding.sequence, at)
+            for finding in self.findings
+            if finding.sequence is not None
+            for at in finding.broken_steps
+        )
+        return unread | set(each)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,10 +146,12 @@ class Judge:
         finally:
             image.unlink()
         outcome = Outcome(seen=seen, findings=list(seen.findings))
+        for number in runs:
+            promised = self.source.promised(self.positions.at(number, cut), self.tested.promises)
+            outcome.promised |= {(number, at) for at in promised}
         for number, contents in seen.contents.items():
             verdict = self.source.judge(self.positions.at(number, cut), contents, self.tested.promises)
             outcome.findings += verdict.findings
-            outcome.promised |= {(number, at) for at in verdict.promised}
             outcome.lost |= {(number, at) for at in verdict.lost}
             ages = (self.positions.age_ns(number, at, cut) for at in verdict.lost)
             outcome.oldest_ns = max(outcome.oldest_ns, *ages, 0)

@@ -56,22 +56,23 @@ class Runs(Source[RecoveredData]):
     def judge(self, progress: Progress, seen: RecoveredData, promises: Promises) -> Verdict:
         contract = self._contract(promises)
         acknowledged = set(range(1, progress.done + 1))
-        verdict = Verdict(promised=acknowledged if contract.durable.given else set())
-        if seen.problem is not None:
-            verdict.findings.append(self._finding(Kind.DAMAGED, contract.consistent, progress, seen.problem))
-            verdict.lost = set() if contract.consistent.given else acknowledged
-            return verdict
+        missing = acknowledged - seen.transactions
+        broken = frozenset(missing) if contract.durable.given else frozenset[int]()
+        found = []
         if early := sorted(seen.transactions - set(range(1, progress.begun + 1))):
             text = f"transaction {early[0]} is there, but had not started"
-            verdict.findings.append(self._finding(Kind.RESURRECTED, contract.consistent, progress, text))
-        missing = sorted(acknowledged - seen.transactions)
-        if missing and contract.durable.given:
-            text = f"{_counted(missing)} of {progress.done} lost after they were acknowledged"
-            finding = self._finding(Kind.LOST_DATA, contract.durable, progress, text, step=missing[0])
-            verdict.findings.append(finding)
-        elif missing:
-            verdict.lost = set(missing)
-        return verdict
+            found.append(self._finding(Kind.RESURRECTED, contract.consistent, progress, text))
+        if seen.problem is not None:
+            promise = contract.durable if broken and not contract.consistent.given else contract.consistent
+            found.append(self._finding(Kind.DAMAGED, promise, progress, seen.problem, broken))
+        elif broken:
+            text = f"{_counted(sorted(broken))} of {progress.done} lost after they were acknowledged"
+            found.append(self._finding(Kind.LOST_DATA, contract.durable, progress, text, broken))
+        allowed = not broken and not (seen.problem and contract.consistent.given)
+        return Verdict(findings=found, lost=missing if allowed else set())
+
+    def promised(self, progress: Progress, promises: Promises) -> set[int]:
+        return set(range(1, progress.done + 1)) if self._contract(promises).durable.given else set()
 
     def _contract(self, promises: Promises) -> Contract:
         """Return the application's contract. Its sources name file system options that give up what POSIX promises."""
@@ -85,11 +86,18 @@ class Runs(Source[RecoveredData]):
         return Contract(durable=durable, consistent=consistent)
 
     def _finding(
-        self, kind: Kind, promise: Promise, progress: Progress, text: str, step: int | None = None
+        self,
+        kind: Kind,
+        promise: Promise,
+        progress: Progress,
+        text: str,
+        broken: frozenset[int] = frozenset(),
     ) -> Finding:
+        """``broken``: transactions that are missing although they were promised; without them, the last one is meant."""
         return Finding(
             kind=kind, broken=promise.given, detail=f"{self.application.name}: {text}", source=promise.source,
-            sequence=progress.number, step=step or max(1, progress.done), name=self.application.name,
+            sequence=progress.number, step=min(broken, default=max(1, progress.done)), also=broken,
+            name=self.application.name,
         )  # fmt: skip
 
     def words(self, number: int) -> list[str]:  # noqa: ARG002 - all runs are alike

@@ -39,15 +39,19 @@ class Sequences(Source[dict[str, Seen]]):
         return contents(directory)
 
     def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> Verdict:
-        history = History(
+        history = self._history(progress, promises)
+        return Verdict(
+            findings=list(oracle.judge(history, seen)), lost=set(oracle.lost_operations(history, seen))
+        )
+
+    def promised(self, progress: Progress, promises: Promises) -> set[int]:
+        return self._history(progress, promises).promising
+
+    def _history(self, progress: Progress, promises: Promises) -> History:
+        return History(
             number=progress.number, steps=self.chosen[progress.number], done=progress.done, begun=progress.begun,
             promises=promises,
         )  # fmt: skip
-        return Verdict(
-            findings=list(oracle.judge(history, seen)),
-            promised=history.promising,
-            lost=set(oracle.lost_operations(history, seen)),
-        )
 
     def words(self, number: int) -> list[str]:
         return list(map(str, self.chosen[number]))

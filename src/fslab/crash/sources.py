@@ -27,11 +27,9 @@ def directory_of(root: Path, number: int) -> Path:
 
 @dataclass(kw_only=True, slots=True)
 class Verdict:
-    """The verdict on one run in one state. ``promised``: steps that made a promise. ``lost``: steps whose loss is
-    allowed. Steps count from 1."""
+    """The verdict on one run in one state. ``lost``: steps whose loss is allowed. Steps count from 1."""
 
     findings: list[Finding] = field(default_factory=list)
-    promised: set[int] = field(default_factory=set)
     lost: set[int] = field(default_factory=set)
 
 
@@ -67,6 +65,10 @@ class Source(ABC, Generic[S]):
     @abstractmethod
     def judge(self, progress: Progress, seen: S, promises: Promises) -> Verdict:
         """Find the differences between what is left of a run and what must be left. Pure."""
+
+    @abstractmethod
+    def promised(self, progress: Progress, promises: Promises) -> set[int]:
+        """Return the steps of a run with a promise that no later step made again. Pure."""
 
     @abstractmethod
     def words(self, number: int) -> list[str]:

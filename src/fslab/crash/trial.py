@@ -53,12 +53,11 @@ class Tally:
         self.damaged += bool(outcome.seen.findings)
         self.unrepeated += outcome.unrepeated
         self.promised |= outcome.promised
+        self.broken |= outcome.broken_steps
         self.lost |= outcome.lost
         for finding in outcome.findings:
             self.findings.setdefault(finding.sort, finding)
             self.counts[finding.sort] += 1
-            if finding.broken and finding.sequence is not None and finding.step:
-                self.broken.add((finding.sequence, finding.step))
 
 
 def judge_all(
