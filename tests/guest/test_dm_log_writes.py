@@ -164,7 +164,9 @@ def test_both_logs_make_the_same_states(filesystem: str, tmp_path: Path) -> None
         modules=release, filesystem=filesystem, mkfs=MKFS[filesystem], marks=MARKS, sectors=SIZE // SECTOR,
         fs_sectors=MARKED_AT // SECTOR, marked_at=MARKED_AT // SECTOR,
     )  # fmt: skip
-    server = Server(tmp_path, "--unmounted", "--log", str(ours), "--log-data", "--cache", "volatile", size=SIZE)
+    server = Server(
+        tmp_path, "--unmounted", "--log", str(ours), "--log-data", "--cache", "volatile", size=SIZE
+    )
     try:
         with booted(init, tmp_path, server, theirs) as console:
             assert "all done" in console.read_text(errors="replace"), console.read_text(errors="replace")[

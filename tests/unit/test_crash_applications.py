@@ -144,7 +144,9 @@ def test_what_was_not_promised_is_counted_and_what_had_not_begun_is_none_of_ours
     ]
 
 
-@pytest.mark.parametrize("seen", [RecoveredData(transactions=frozenset({2})), RecoveredData(problem="broken")])
+@pytest.mark.parametrize(
+    "seen", [RecoveredData(transactions=frozenset({2})), RecoveredData(problem="broken")]
+)
 def test_each_transaction_that_is_missing_is_a_broken_promise(seen: RecoveredData) -> None:
     source = runs("sqlite", "journal_mode=wal")
     progress = Progress(number=0, done=5, begun=5)

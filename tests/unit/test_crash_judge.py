@@ -84,6 +84,7 @@ def test_a_file_system_that_cannot_be_read_breaks_every_promise() -> None:
     assert outcome.broken_steps == {(0, 1), (0, 2)}
     assert replace(outcome, findings=[replace(finding, broken=False)]).broken_steps == set()
 
+
 def test_a_state_after_two_cuts_is_named_by_both(tmp_path: Path) -> None:
     judged = judge(tmp_path, Examiner([Kind.DAMAGED], [Kind.DAMAGED]), Builder())
     (finding,) = judged.after_both(State(cut=9, fate="lost"), STATE, judged.builder).findings

@@ -40,6 +40,11 @@ def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> C
         ("ext4", "engine", {"operation": "sync-write", "method": "reflink"}, "it needs reflinks"),
         ("xfs", "engine", {"operation": "sync-write", "method": "reflink"}, None),
         ("zfs", "engine", {"operation": "small-files"}, "zpool"),
+        *((each, "crash", {}, "promises for a power cut") for each in ("f2fs", "jfs", "reiserfs", "bcachefs")),
+        ("nilfs2", "crash", {"application": "sqlite"}, "promises for a power cut"),
+        ("f2fs", "recovery", {}, "promises for a power cut"),
+        ("jfs", "io-errors", {}, "promises for a power cut"),
+        *((each, "crash", {}, None) for each in ("ext2", "ext3", "ext4", "xfs", "btrfs")),
         (None, "fio", {"rw": "write", "size": "8t", "direct": True}, None),
     ],
 )  # fmt: skip

@@ -13,12 +13,12 @@ from fslab import applications
 from fslab.crash import bounded, examine, judge, kept, recording, recovery, report, states, trial
 from fslab.crash.bounded import Alphabet
 from fslab.crash.findings import Finding
-from fslab.crash.operations import OPERATIONS
+from fslab.crash.operations import FORMS
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.crash.states import Cuts
-from fslab.crash.steps import Sequence
+from fslab.crash.steps import Sequence, Sync
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import ground
@@ -76,7 +76,7 @@ def crash_test(
         raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")
     source = _source(request)
     recording.server_of(directory)
-    mount = _ground(directory)
+    directory, mount = _ground(directory)
     with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
         recorded = recording.record(directory, source, Path(place), request.threads)
         tested = _tested(directory, mount, recorded.base)
@@ -127,9 +127,9 @@ def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
     Raises UnsupportedError if there is no virtual disk, or its file system does not declare its promises.
     """
     recording.disk_of(directory)
-    mount = _ground(directory)
+    directory, mount = _ground(directory)
     tested = _tested(directory, mount, Path(mount.source))
-    return recovery.measure(directory.resolve(), mount.source, tested, load)
+    return recovery.measure(directory, mount.source, tested, load)
 
 
 def fault_test(directory: Path, name: str, seed: int, scratch: Path | None = None) -> dict[str, Any]:
@@ -141,10 +141,10 @@ def fault_test(directory: Path, name: str, seed: int, scratch: Path | None = Non
     fault = FAULTS.get(name)
     server = recording.disk_of(directory)
     ground.check_log(server, directory)
-    mount = _ground(directory)
+    directory, mount = _ground(directory)
     tested = _tested(directory, mount, Path(mount.source))
     struck = ground.Ground(
-        directory=directory.resolve(),
+        directory=directory,
         device=mount.source,
         server=server,
         tested=tested,
@@ -154,10 +154,11 @@ def fault_test(directory: Path, name: str, seed: int, scratch: Path | None = Non
     return fault_trial.measure(struck, fault)
 
 
-def _ground(directory: Path) -> mounts.Mount:
-    """Return the mount of the directory, which is created if it does not exist.
+def _ground(directory: Path) -> tuple[Path, mounts.Mount]:
+    """Return the path of the directory, which is created if it does not exist, and its mount.
 
-    Raises UsageError if this fails or the directory is not empty.
+    Raises UsageError if this fails or the directory is not empty, UnsupportedError if the promises of its file system
+    are not known.
     """
     try:
         directory.mkdir(exist_ok=True)
@@ -165,11 +166,13 @@ def _ground(directory: Path) -> mounts.Mount:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(directory)) from error
     if any(directory.iterdir()):
         raise UsageError("the directory is not empty", where=str(directory), hint="name a new or empty one")
-    return mounts.containing(directory)
+    mount = mounts.containing(directory)
+    examine.check_known(REGISTRY.get(mount.filesystem))
+    return directory.resolve(), mount
 
 
 def _tested(directory: Path, mount: mounts.Mount, image: Path) -> examine.Subject:
-    root = str(directory.resolve().relative_to(mount.target))
+    root = str(directory.relative_to(mount.target))
     return examine.subject(REGISTRY.get(mount.filesystem), mount.options, root, image)
 
 
@@ -249,7 +252,7 @@ def _source(request: CrashRequest) -> Source[Any]:
             raise UsageError(
                 "needs --application", where="--settings", hint="add --application NAME, or omit --settings"
             )
-        return Sequences(chosen=_given(request.given) or tuple(_chosen(request)))
+        return Sequences(chosen=_given(request.given)) if request.given else _chosen(request)
     if request.given:
         raise UsageError(
             "cannot be combined with --application", where="--sequence", hint="give only one of them"
@@ -264,25 +267,27 @@ def _source(request: CrashRequest) -> Source[Any]:
     )  # fmt: skip
 
 
-def _chosen(request: CrashRequest) -> list[Sequence]:
+def _chosen(request: CrashRequest) -> Sequences:
     promising = request.cuts is Cuts.ENDS
-    if request.skip is None:
+    if request.skip is None and request.alphabet is not Alphabet.PUBLISHED:
         random = Random(request.seed)  # noqa: S311 - to be repeated
-        return bounded.sampled(
+        sample = bounded.sampled(
             request.length, request.sequences, random, request.alphabet, promising=promising
         )
+        return Sequences(chosen=sample.sequences, lengths=sample.lengths)
+    skip = request.skip or 0
     every = bounded.enumerated(request.length, request.alphabet, promising=promising)
-    found = list(islice(every, request.skip, request.skip + request.sequences))
+    found = tuple(islice(every, skip, skip + request.sequences))
     if not found:
-        raise UsageError(f"there are no more than {request.skip} sequences", where="--skip")
-    return found
+        raise UsageError(f"there are no more than {skip} sequences", where="--skip")
+    return Sequences(chosen=found)
 
 
 def _given(texts: tuple[str, ...]) -> tuple[Sequence, ...]:
     try:
         return tuple(bounded.parse([step.strip() for step in text.split(";")]) for text in texts)
     except ValueError as error:
-        known = ", ".join(operation.name for operation in OPERATIONS)
+        known = ", ".join([*FORMS, *(f"{sync}{' NAME' * sync.named}" for sync in Sync)])
         raise UsageError(
-            str(error), where="--sequence", hint=f"known steps: {known}; sync, fsync NAME, …"
+            str(error), where="--sequence", hint=f"steps (NAME: a letter, or letters with '/'): {known}"
         ) from error

@@ -39,7 +39,10 @@ def try_states(
         typer.Option(help="Where the power is cut: anywhere, or ends (only directly after each sequence)."),
     ] = "anywhere",
     operations: Annotated[
-        str, typer.Option(help="What to use: all, or metadata (no contents; fsync only).")
+        str,
+        typer.Option(
+            help="What to use: all, metadata (no contents; fsync only) or published (sequences of published bugs)."
+        ),
     ] = "all",
     skip: Annotated[
         int | None,

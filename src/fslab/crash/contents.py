@@ -1,4 +1,4 @@
-"""Stamped blocks: every sector holds its file, block and generation, so that contents after a power cut can be
+"""Stamped parts of blocks: every sector holds its file, part and generation, so that contents after a power cut can be
 distinguished from zeros, older contents and bytes of other files."""
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from functools import lru_cache
 from typing import NamedTuple
 
 BLOCK_BYTES = 4096
+PARTS = 2  # of a block
+PART_BYTES = BLOCK_BYTES // PARTS
 SECTOR_BYTES = 512
-ZERO = 0  # the generation of a block that was never written
+ZERO = 0  # the generation of a part that was never written
 MAGIC = b"FSLABCR1"
 ATTRIBUTE = "user.fslab"  # the name of the extended attribute that operations set and remove
 _HEAD = struct.Struct("<8s5I")
 
 
 class Stamp(NamedTuple):
-    """What a block was written as: its generation, and its number in the file then. Shifted blocks keep both."""
+    """What a part was written as: its generation, and its number in the file then. Shifted parts keep both."""
 
     generation: int
     number: int
@@ -29,19 +31,19 @@ HOLE = Stamp(ZERO, 0)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Place:
-    """A block of a file of a sequence."""
+    """A part of a file of a sequence."""
 
     sequence: int
     inode: int
-    block: int
+    part: int
 
 
-@lru_cache(maxsize=4096)
-def block(place: Place, generation: int) -> bytes:
-    """Return the 4 KiB of a block in this generation."""
+@lru_cache(maxsize=8192)
+def part(place: Place, generation: int) -> bytes:
+    """Return the 2 KiB of a part in this generation."""
     if generation == ZERO:
-        return bytes(BLOCK_BYTES)
-    sectors = range(BLOCK_BYTES // SECTOR_BYTES)
+        return bytes(PART_BYTES)
+    sectors = range(PART_BYTES // SECTOR_BYTES)
     return b"".join(_sector(place, generation, number) for number in sectors)
 
 
@@ -51,7 +53,7 @@ def attribute(sequence: int, inode: int, generation: int) -> bytes:
 
 
 def _sector(place: Place, generation: int, number: int) -> bytes:
-    head = _HEAD.pack(MAGIC, place.sequence, place.inode, place.block, generation, number)
+    head = _HEAD.pack(MAGIC, place.sequence, place.inode, place.part, generation, number)
     digest = hashlib.sha256(head).digest()
     return head + (digest * (SECTOR_BYTES // len(digest)))[: SECTOR_BYTES - len(head)]
 
@@ -62,5 +64,5 @@ def describe(sector: bytes) -> str:
         return "zeros"
     if sector.startswith(MAGIC) and len(sector) >= _HEAD.size:
         _, sequence, inode, number, generation, _ = _HEAD.unpack_from(sector)
-        return f"generation {generation} of block {number} of file {inode} of sequence {sequence}"
+        return f"generation {generation} of half block {number} of file {inode} of sequence {sequence}"
     return "bytes that were written to no file"

@@ -8,10 +8,11 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from fslab.abilities import Ability, Needs
 from fslab.crash.complaints import Complaints
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Source, directory_of
@@ -49,15 +50,20 @@ class Examined:
     contents: dict[int, Any] = field(default_factory=dict)
 
 
+def check_known(driver: FileSystem) -> None:
+    """Raise UnsupportedError if the driver declares no promises or has no checker."""
+    why = driver.why_not(Needs(abilities=frozenset({Ability.PROMISES})))
+    if why is not None:
+        raise UnsupportedError(why, where=driver.name)
+
+
 def subject(driver: FileSystem, options: str, root: str, image: Path) -> Subject:
-    """Return the file system under test. UnsupportedError if its driver declares no promises or has no checker."""
+    """Return the file system under test. UnsupportedError as for :func:`check_known`."""
+    check_known(driver)
     with image.open("rb") as file:
         promises = driver.promises(options.split(","), file.read(128 << 10))
-    if promises is None or driver.check_argv("") is None:
-        raise UnsupportedError(
-            f"fslab does not know what {driver.name} promises for a power cut", where=driver.name,
-            hint="use ext2, ext3, ext4, xfs or btrfs",
-        )  # fmt: skip
+    if promises is None:
+        raise UnsupportedError("declares no promises with these options", where=driver.name)
     return Subject(driver=driver, options=options, promises=promises, root=root)
 
 
@@ -150,7 +156,26 @@ class Examiner:
             seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES])))
         if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
             self._check(image, seen)
+        if not seen.findings and self._subject.promises.consistent.given:
+            self._use(image, seen)
         return seen
+
+    def _use(self, image: Path, seen: Examined) -> None:
+        """Write into what is left of each run, and remove it: names can remain that no checker misses."""
+        if self._mount(image) is None:
+            seen.findings.append(self._finding(Kind.UNMOUNTABLE, f"the second time: {self._last_error}"))
+            return
+        try:
+            for number in seen.contents:
+                directory = directory_of(self.target / self._subject.root, number)
+                try:
+                    self._source.use(directory)
+                except OSError as error:
+                    at = os.path.relpath(error.filename or directory, directory)
+                    found = self._finding(Kind.UNWRITABLE, f"cannot write or remove '{at}': {error.strerror}")
+                    seen.findings.append(replace(found, sequence=number))
+        finally:
+            mounts.unmount(self.target)
 
     _last_error = ""
 

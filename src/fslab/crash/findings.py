@@ -16,6 +16,7 @@ class Kind(StrEnum):
     LOST_NAME = "name lost"
     LOST_DATA = "data lost"
     LOST_ATTRIBUTE = "attribute lost"
+    UNWRITABLE = "not writable"
     EXPOSED = "foreign bytes"
     NEITHER = "neither old nor new"
     RESURRECTED = "name that must not exist"

@@ -28,15 +28,17 @@ def recovery_of(
 ) -> Iterator[Recording | None]:
     """Record the requests from mount to unmount of ``image`` on ``target``; None if it cannot be mounted.
 
-    ``volatile``: whether the disk has a volatile cache. ``repair``: record a full repair instead; None if it fails, or if the file system has none. ``image`` is the base of
-    the recording. It is not changed, except before a repair that needs its log replayed. The recording is removed when
-    the context ends.
+    ``volatile``: whether the disk has a volatile cache. ``repair``: record a full repair instead; None if it fails, or
+    if the file system has none. ``image`` is the base of the recording. It is not changed, except before a repair that
+    needs its log replayed. The recording is removed when the context ends.
     """
     if repair and tested.driver.repair_needs_replay and not _mounted(tested, image, target):
         yield None
         return
     directory = image.with_name(_DIRECTORY)
-    server = disk.start(directory, _options(image, directory, volatile=volatile), mark=os.environ.get(proc.MARK, "crash"))
+    server = disk.start(
+        directory, _options(image, directory, volatile=volatile), mark=os.environ.get(proc.MARK, "crash")
+    )
     try:
         _copy(image, server.file)
         server.ask("clear")

@@ -1,32 +1,38 @@
 """The oracle: compute what the directory of a sequence may contain after a power cut, and find what is not allowed.
 
 It must never report an allowed state; it may miss a forbidden one. A name may lead to any inode that it had since it
-was last durable. A block may hold any generation that its file had since then, and zeros if it was new. An extended
-attribute may have any value since then. The oracle assumes no order between names.
+was last durable. A part of a block may hold any generation that its file had since then, and zeros if it was new.
+Permissions and an extended attribute may have any value since then. The oracle assumes no order between names.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
 from fslab.crash import promised
-from fslab.crash.contents import BLOCK_BYTES, HOLE, SECTOR_BYTES, Place, Stamp, attribute, block, describe
+from fslab.crash.contents import HOLE, PART_BYTES, SECTOR_BYTES, Place, Stamp, attribute, describe, part
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.history import SETUP, History
-from fslab.crash.tree import START, Inode, Tree
+from fslab.crash.tree import Inode, Tree
 from fslab.crash.tree import Kind as NodeKind
 from fslab.storage.promises import Promise
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Seen:
-    """What a name leads to. ``attribute``: value of the extended attribute. ``error``: why it could not be read."""
+    """What a name leads to. ``mode``: permissions, None for a symbolic link. ``inode``, ``links``: its inode number in
+    the file system and its link count; 0 if unknown. ``attribute``: value of the extended attribute. ``error``: why it
+    could not be read."""
 
     kind: NodeKind
     data: bytes = b""
     target: str = ""
+    mode: int | None = None
+    inode: int = 0
+    links: int = 0
     attribute: bytes | None = None
     error: str | None = None
 
@@ -34,39 +40,51 @@ class Seen:
 def judge(history: History, found: Mapping[str, Seen]) -> Iterator[Finding]:
     """Yield each difference between what was found in the sequence's directory and what is allowed there."""
     names = {name for tree in history.trees[: history.begun + 1] for name in tree.names} | set(found)
-    chosen: dict[str, int] = {}
+    reached, lost = set[int](), set[int]()
+    findings: list[tuple[Finding, set[int]]] = []
     for name in sorted(names):
-        floor = history.names.get(name, SETUP)
-        allowed = {tree.names.get(name) for tree in history.since(floor)}
-        yield from _judge_name(history, name, allowed, found.get(name), chosen)
-    yield from _unreachable(history, set(chosen.values()), names)
+        allowed, floor = history.allowed(name)
+        inodes = {number for number in allowed if number is not None}
+        if name not in found:
+            missing = list(_judge_missing(history, name, allowed, floor))
+            lost |= inodes if missing else set()
+            findings += [(finding, inodes) for finding in missing]
+            continue
+        which, here = _judge_found(history, name, sorted(inodes), floor, found[name])
+        reached |= which
+        findings += [(finding, set()) for finding in here]
+    for finding, inodes in findings:
+        # What was promised of the file itself is gone with its last name.
+        own = (history.of_inode(number) for number in inodes - reached)
+        yield replace(finding, also=frozenset[int]().union(*own)) if finding.step else finding
+    yield from _unreachable(history, reached | lost)
+    yield from _judge_links(history, found)
 
 
-def _judge_name(
-    history: History, name: str, allowed: set[int | None], seen: Seen | None, chosen: dict[str, int]
-) -> Iterator[Finding]:
-    floor = history.names.get(name, SETUP)
-    if seen is None:
-        if None not in allowed and len(allowed) > 1:
-            text = f"'{name}' was replaced by renaming a file over it, and does not exist"
-            yield _of(history.promises.rename, history, Kind.NEITHER, floor, name, text)
-        elif None not in allowed:
-            yield _finding(history, Kind.LOST_NAME, floor, name, f"'{name}' does not exist")
+def _judge_missing(history: History, name: str, allowed: set[int | None], floor: int) -> Iterator[Finding]:
+    if None in allowed:
         return
-    numbers = sorted(number for number in allowed if number is not None)
+    if len(allowed) > 1:
+        text = f"'{name}' was replaced by renaming a file over it, and does not exist"
+        yield _of(history.promises.rename, history, Kind.NEITHER, floor, name, text)
+    else:
+        yield _finding(history, Kind.LOST_NAME, floor, name, f"'{name}' does not exist")
+
+
+def _judge_found(
+    history: History, name: str, numbers: list[int], floor: int, seen: Seen
+) -> tuple[set[int], list[Finding]]:
+    """Return which inodes it may be, and the findings for the inode with the fewest."""
     if not numbers:
-        yield _finding(history, Kind.RESURRECTED, floor, name, f"'{name}' exists")
-        return
+        return set(), [_finding(history, Kind.RESURRECTED, floor, name, f"'{name}' exists")]
     if seen.error is not None:
-        yield _finding(history, Kind.UNREADABLE, floor, name, f"'{name}' cannot be read: {seen.error}")
-        return
+        text = f"'{name}' cannot be read: {seen.error}"
+        return set(numbers), [_finding(history, Kind.UNREADABLE, floor, name, text)]
     each = {number: list(_judge_inode(history, name, number, seen)) for number in numbers}
-    best = min(
-        numbers,
-        key=lambda number: (sum(finding.broken for finding in each[number]), len(each[number]), -number),
-    )
-    chosen[name] = best
-    yield from each[best]
+    worst = {number: (sum(finding.broken for finding in found), len(found)) for number, found in each.items()}
+    least = min(worst.values())
+    best = [number for number in numbers if worst[number] == least]
+    return set(best), each[best[-1]]
 
 
 def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterator[Finding]:
@@ -84,9 +102,9 @@ def _judge_inode(history: History, name: str, number: int, seen: Seen) -> Iterat
         else:  # another file may have reused its inode, and only one of the two was written
             yield _of(history.promises.consistent, history, Kind.NEITHER, floor, name, text)
         return
-    if kind != "file":
-        return
-    found = _judge_file(history, name, number, seen, versions)
+    found = [*_judge_mode(history, name, number, born, seen.mode)]
+    if kind == "file":
+        found += _judge_file(history, name, number, seen, versions)
     if history.stayed(number, born):
         yield from found
         return
@@ -109,10 +127,9 @@ def _judge_file(
             yield _of(promise, history, Kind.EXPOSED, floor, name, f"'{name}' has {what}")
         else:
             yield _finding(history, Kind.LOST_DATA, floor, name, f"'{name}' has {what}")
-        return
-    yield from _judge_blocks(history, name, number, seen.data)
+    yield from _judge_parts(history, name, number, seen.data)
     renamed = history.replaced(name, number)
-    if renamed is not None and renamed > floor:
+    if wrong is None and renamed is not None and renamed > floor:
         wrong = _wrong(history.number, number, history.versions(number, renamed), seen.data)
         if wrong is not None:
             text = f"'{name}', over which a file was renamed, has neither the old nor the new contents: {wrong[1]}"
@@ -136,19 +153,36 @@ def _judge_attribute(
     yield _finding(history, Kind.LOST_ATTRIBUTE, floor, name, text)
 
 
-def _judge_blocks(history: History, name: str, number: int, data: bytes) -> Iterator[Finding]:
-    """Check the blocks that O_SYNC or msync made durable one by one."""
-    for (inode, at), step in history.blocks.items():
-        if inode != number:
+def _judge_mode(history: History, name: str, number: int, born: int, mode: int | None) -> Iterator[Finding]:
+    """Check that the permissions are those of a version since they were last durable."""
+    floor = history.modes.get(number, born)
+    allowed = {version.mode for version in history.versions(number, floor)}
+    if mode is None or mode in allowed:
+        return
+    wanted = " or ".join(f"{each:o}" for each in sorted(allowed))
+    text = f"the permissions of '{name}' are {mode:o} instead of {wanted}"
+    if number in history.modes or born == SETUP:
+        yield _finding(history, Kind.LOST_ATTRIBUTE, floor, name, text)
+    else:
+        yield _of(history.promises.consistent, history, Kind.LOST_ATTRIBUTE, floor, name, text)
+
+
+def _judge_parts(history: History, name: str, number: int, data: bytes) -> Iterator[Finding]:
+    """Check the parts that O_SYNC or msync made durable one by one; the first wrong one of each such write."""
+    told = set[int]()
+    for (inode, at), step in history.parts.items():
+        if inode != number or step in told:
             continue
-        versions, start = history.versions(number, step), at * BLOCK_BYTES
-        end = min(start + BLOCK_BYTES, *(version.size for version in versions))
+        versions, start = history.versions(number, step), at * PART_BYTES
+        end = min(start + PART_BYTES, *(version.size for version in versions))
         if len(data) < end:
             text = f"'{name}' has {len(data)} bytes instead of at least {end}"
             yield _finding(history, Kind.LOST_DATA, step, name, text)
+            told.add(step)
             continue
-        wrong = _wrong_sector(history.number, number, versions, data[: start + BLOCK_BYTES], start)
+        wrong = _wrong_sector(history.number, number, versions, data[: start + PART_BYTES], start)
         if wrong is not None:
+            told.add(step)
             yield _finding(history, Kind.LOST_DATA, step, name, f"'{name}' has {wrong[1]}")
 
 
@@ -164,64 +198,70 @@ def _wrong_sector(
     sequence: int, number: int, versions: list[Inode], data: bytes, start: int
 ) -> tuple[bool, str] | None:
     """Do the same as :func:`_wrong` for the sectors from byte ``start``, without checking the size."""
-    blocks = range(start // BLOCK_BYTES, len(data) // BLOCK_BYTES)
+    parts = range(start // PART_BYTES, len(data) // PART_BYTES)
     whole = {
         each
-        for each in blocks
-        if _is_one_of(_stamps(versions, each), data[each * BLOCK_BYTES :][:BLOCK_BYTES], 0, sequence, number)
+        for each in parts
+        if _is_one_of(_stamps(versions, each), data[each * PART_BYTES :][:PART_BYTES], 0, sequence, number)
     }
     for at in range(start, len(data), SECTOR_BYTES):
-        number_of_block, within = divmod(at, BLOCK_BYTES)
-        if number_of_block in whole:
+        number_of_part, within = divmod(at, PART_BYTES)
+        if number_of_part in whole:
             continue
         sector = data[at : at + SECTOR_BYTES]
-        allowed = _stamps(versions, number_of_block)
+        allowed = _stamps(versions, number_of_part)
         if _is_one_of(allowed, sector, within, sequence, number):
             continue
         ever = range(max(stamp.generation for stamp in allowed) + 1)
-        numbers = {number_of_block, *(stamp.number for stamp in allowed if stamp != HOLE)}
+        numbers = {number_of_part, *(stamp.number for stamp in allowed if stamp != HOLE)}
         own = _is_one_of({Stamp(*each) for each in product(ever, numbers)}, sector, within, sequence, number)
         wanted = ", ".join(map(str, sorted({stamp.generation for stamp in allowed})))
-        # A block that may be a hole may have been allocated anew, with the bytes that were there before.
+        # A part that may be a hole may have been allocated anew, with the bytes that were there before.
         foreign = HOLE in allowed or not own
         return foreign, f"{describe(sector)} at byte {at} instead of generation {wanted}"
     return None
 
 
 def _is_one_of(stamps: set[Stamp], sector: bytes, within: int, sequence: int, inode: int) -> bool:
-    """Return whether the sector at byte ``within`` of a block is that of one of these stamps."""
+    """Return whether the sector at byte ``within`` of a part is that of one of these stamps."""
     wholes = (
-        block(Place(sequence=sequence, inode=inode, block=stamp.number), stamp.generation) for stamp in stamps
+        part(Place(sequence=sequence, inode=inode, part=stamp.number), stamp.generation) for stamp in stamps
     )
     return any(whole[within : within + len(sector)] == sector for whole in wholes)
 
 
 def _stamps(versions: list[Inode], number: int) -> set[Stamp]:
-    """Return the stamps that a block may have; HOLE if it was missing in a version.
+    """Return the stamps that a part may have; HOLE if it was missing in a version.
 
-    A file system may write a block in place after it was shifted, and lose the shift: then it is where it was before.
+    A file system may write a part in place after it was shifted, and lose the shift: then it is where it was before.
     """
     moved = {version.moved for version in versions}
     places = ((version, number + version.moved - each) for version in versions for each in moved)
-    return {version.blocks[place] if 0 <= place < len(version.blocks) else HOLE for version, place in places}
+    return {version.parts[place] if 0 <= place < len(version.parts) else HOLE for version, place in places}
 
 
-def _unreachable(history: History, chosen: set[int], names: set[str]) -> Iterator[Finding]:
-    """Check that a durable file that always had a name still has one."""
-    now = history.trees[: history.begun + 1]
-    for number in START.inodes:
-        always = all(number in tree.names.values() for tree in now)
-        kept = any(
-            all(tree.names.get(name) == number for tree in now) for name in names
-        )  # the lost name is reported already
-        durable = any(history.names.get(name, SETUP) for name in names)
-        if always and number not in chosen and not kept and not durable:
-            text = f"the file that was '{_first_name(number)}' has neither its old nor its new name"
-            yield _of(history.promises.rename, history, Kind.NEITHER, SETUP, _first_name(number), text)
+def _unreachable(history: History, known: set[int]) -> Iterator[Finding]:
+    """Check that a durable file or directory that always had a name since then still has one. ``known``: those that
+    were found, or whose loss is reported already."""
+    for number, since in history.durable().items():
+        if number not in known and history.stayed(number, since):
+            name = next(name for name, inode in history.trees[since].names.items() if inode == number)
+            text = f"what was '{name}' has neither its old nor its new name"
+            yield _of(history.promises.rename, history, Kind.NEITHER, since, name, text)
 
 
-def _first_name(number: int) -> str:
-    return next(name for name, inode in START.names.items() if inode == number)
+def _judge_links(history: History, found: Mapping[str, Seen]) -> Iterator[Finding]:
+    """Check that a file has as many links as names, and a directory one name. All are in the sequence's directory."""
+    names = defaultdict[int, list[str]](list)
+    for name, seen in found.items():
+        if seen.inode and seen.error is None:
+            names[seen.inode].append(name)
+    for each in names.values():
+        seen = found[each[0]]
+        links = 1 if seen.kind == "directory" else seen.links
+        if links != len(each):
+            text = f"'{each[0]}' has {links} links, and {len(each)} names: {', '.join(each)}"
+            yield _of(history.promises.consistent, history, Kind.DAMAGED, SETUP, each[0], text)
 
 
 def _finding(history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
@@ -271,7 +311,8 @@ def _has(history: History, number: int, now: Tree, found: Mapping[str, Seen]) ->
     """Return whether a file has its last contents; True if it is not found under its last name."""
     for name, inode in now.names.items():
         if inode == number and name in found:
-            last, value = now.inodes[number], found[name].attribute
+            last, seen = now.inodes[number], found[name]
             wanted = None if last.attribute is None else attribute(history.number, number, last.attribute)
-            return value == wanted and _wrong(history.number, number, [last], found[name].data) is None
+            same = seen.attribute == wanted and seen.mode in {None, last.mode}
+            return same and _wrong(history.number, number, [last], seen.data) is None
     return True

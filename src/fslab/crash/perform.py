@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from fslab.crash.contents import ATTRIBUTE, Place, attribute, block
+from fslab.crash.contents import ATTRIBUTE, Place, attribute, part
 from fslab.crash.sources import Mark, directory_of
 from fslab.crash.steps import Sequence, Step, Sync, trees
 from fslab.crash.tree import START
@@ -21,15 +21,20 @@ def lay_out(root: Path, count: int) -> None:
         directory = directory_of(root, number)
         directory.mkdir()
         for name, inode in START.names.items():
-            if START.inodes[inode].kind == "directory":
-                (directory / name).mkdir()
-                continue
-            stamps = START.inodes[inode].blocks
-            places = (Place(sequence=number, inode=inode, block=stamp.number) for stamp in stamps)
-            written = (block(place, stamp.generation) for place, stamp in zip(places, stamps, strict=True))
-            (directory / name).write_bytes(b"".join(written))
-            if (stamp := START.inodes[inode].attribute) is not None:
-                os.setxattr(directory / name, ATTRIBUTE, attribute(number, inode, stamp))
+            _lay_out_one(directory / name, number, inode)
+
+
+def _lay_out_one(path: Path, sequence: int, number: int) -> None:
+    inode = START.inodes[number]
+    if inode.kind == "directory":
+        path.mkdir(inode.mode)
+        return
+    places = (Place(sequence=sequence, inode=number, part=stamp.number) for stamp in inode.parts)
+    written = (part(place, stamp.generation) for place, stamp in zip(places, inode.parts, strict=True))
+    path.write_bytes(b"".join(written))
+    path.chmod(inode.mode)
+    if inode.attribute is not None:
+        os.setxattr(path, ATTRIBUTE, attribute(sequence, number, inode.attribute))
 
 
 def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:
@@ -45,7 +50,7 @@ def perform(root: Path, number: int, steps: Sequence, mark: Mark) -> None:
 
 
 def synchronize(directory: Path, step: Step) -> None:
-    """Call fsync or fdatasync on a file, fsync on the directory, or syncfs."""
+    """Call fsync or fdatasync on a file or directory, fsync on the sequence's directory, or syncfs."""
     if step.sync is Sync.SYNC:
         mounts.flush(directory)
         return

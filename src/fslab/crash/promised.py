@@ -20,7 +20,7 @@ def source(history: History, step: int, kind: Kind) -> str:
     if made.operation is not None and made.operation.durable is not None:
         return WRITE
     if kind is Kind.LOST_ATTRIBUTE:
-        return promises.attributes.source
+        return promises.attributes.source if promises.attributes.given else POSIX
     if kind not in {Kind.LOST_NAME, Kind.RESURRECTED}:
         return POSIX
     if made.sync is Sync.DIRECTORY:

@@ -74,16 +74,27 @@ def server_of(directory: Path) -> Path:
 def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1) -> Recording:
     """Create the directories of the runs, perform ``threads`` runs at a time, and return what the disk recorded."""
     server = server_of(directory)
-    source.lay_out(directory)
-    recording = _begin(directory, server, scratch)
+    try:
+        source.lay_out(directory)
+        recording = _begin(directory, server, scratch)
+        _perform_all(directory, server, source, threads)
+    except OSError as error:
+        at = f" '{error.filename}'" if error.filename else ""
+        raise FslabError(
+            f"the file system refuses a step{at}: {error.strerror}", where=str(directory),
+            hint="see its mount options; with 'No space left', use fewer sequences or a larger disk",
+        ) from error  # fmt: skip
+    disk.ask(server, "sync")
+    return recording
+
+
+def _perform_all(directory: Path, server: Path, source: Source[Any], threads: int) -> None:
     runs = range(len(source.steps))
     with ThreadPoolExecutor(threads) as pool:
         for first in runs[::threads]:
             _together(pool, directory, server, source, runs[first : first + threads])
             mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
             disk.ask(server, "mark", name=FLUSHED)
-    disk.ask(server, "sync")
-    return recording
 
 
 @contextmanager

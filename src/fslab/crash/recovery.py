@@ -125,7 +125,7 @@ def _paths(directory: Path, load: Load) -> Iterator[Path]:
 
 
 def _bytes(size: int) -> bytes:
-    pattern = contents.block(contents.Place(sequence=0, inode=1, block=0), 1)
+    pattern = contents.part(contents.Place(sequence=0, inode=1, part=0), 1)
     return (pattern * (size // len(pattern) + 1))[:size]
 
 

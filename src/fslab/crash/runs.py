@@ -93,7 +93,7 @@ class Runs(Source[RecoveredData]):
         text: str,
         broken: frozenset[int] = frozenset(),
     ) -> Finding:
-        """``broken``: transactions that are missing although they were promised; without them, the last one is meant."""
+        """``broken``: transactions that are missing although they were promised; none: the last one is meant."""
         return Finding(
             kind=kind, broken=promise.given, detail=f"{self.application.name}: {text}", source=promise.source,
             sequence=progress.number, step=min(broken, default=max(1, progress.done)), also=broken,

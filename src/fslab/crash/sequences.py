@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
+import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fslab.crash import bounded, oracle, perform
-from fslab.crash.contents import ATTRIBUTE
+from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES
 from fslab.crash.history import History
 from fslab.crash.oracle import Seen
 from fslab.crash.sources import Mark, Progress, Source, Verdict
@@ -17,13 +19,15 @@ from fslab.crash.steps import Sequence
 from fslab.storage.promises import Promises
 
 FILE_LIMIT_BYTES = 1 << 20
+PROBE = "written-afterwards"  # no step makes a name of more than one letter
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sequences(Source[dict[str, Seen]]):
-    """Each sequence is a run."""
+    """Each sequence is a run. ``lengths``: if they are a sample, of how many operations, how many of how many."""
 
     chosen: tuple[Sequence, ...]
+    lengths: Mapping[int, tuple[int, int]] = field(default_factory=dict, compare=False)
 
     @property
     def steps(self) -> tuple[int, ...]:
@@ -37,6 +41,12 @@ class Sequences(Source[dict[str, Seen]]):
 
     def look(self, directory: Path) -> dict[str, Seen]:
         return contents(directory)
+
+    def use(self, directory: Path) -> None:
+        with (directory / PROBE).open("xb", buffering=0) as file:
+            file.write(bytes(BLOCK_BYTES))
+            os.fsync(file.fileno())
+        shutil.rmtree(directory)
 
     def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> Verdict:
         history = self._history(progress, promises)
@@ -55,6 +65,14 @@ class Sequences(Source[dict[str, Seen]]):
 
     def words(self, number: int) -> list[str]:
         return list(map(str, self.chosen[number]))
+
+    def extent(self) -> dict[str, Any]:
+        return {
+            "lengths": [
+                {"operations": length, "tried": tried, "of": every}
+                for length, (tried, every) in self.lengths.items()
+            ]
+        }
 
     def stored(self) -> dict[str, Any]:
         return {"sequences": [self.words(number) for number in range(len(self.chosen))]}
@@ -82,11 +100,18 @@ def contents(directory: Path, below: str = "") -> dict[str, Seen]:
 
 
 def _entry(directory: Path, name: str, entry: os.DirEntry[str]) -> Mapping[str, Seen]:
+    status = entry.stat(follow_symlinks=False)
+    mode, inode, links = status.st_mode & 0o777, status.st_ino, status.st_nlink
     if entry.is_symlink():
-        return {name: Seen(kind="symlink", target=str((directory / name).readlink()))}
+        target = str((directory / name).readlink())
+        return {name: Seen(kind="symlink", target=target, inode=inode, links=links)}
     if entry.is_dir(follow_symlinks=False):
-        return {name: Seen(kind="directory"), **contents(directory, f"{name}/")}
+        return {name: Seen(kind="directory", mode=mode, inode=inode), **contents(directory, f"{name}/")}
+    if stat.S_ISFIFO(status.st_mode):
+        return {name: Seen(kind="fifo", mode=mode, inode=inode, links=links)}
     with (directory / name).open("rb") as file:
         data, names = file.read(FILE_LIMIT_BYTES), os.listxattr(file.fileno())
         attribute = os.getxattr(file.fileno(), ATTRIBUTE) if ATTRIBUTE in names else None
-        return {name: Seen(kind="file", data=data, attribute=attribute)}
+    return {
+        name: Seen(kind="file", data=data, mode=mode, inode=inode, links=links, attribute=attribute),
+    }

@@ -62,6 +62,9 @@ class Source(ABC, Generic[S]):
     def look(self, directory: Path) -> S:
         """Read the remains of a run in a mounted state that is discarded later. Read errors are part of the result."""
 
+    def use(self, directory: Path) -> None:
+        """Write into what is left of a run, and remove it. OSError if the file system refuses."""
+
     @abstractmethod
     def judge(self, progress: Progress, seen: S, promises: Promises) -> Verdict:
         """Find the differences between what is left of a run and what must be left. Pure."""
@@ -73,6 +76,10 @@ class Source(ABC, Generic[S]):
     @abstractmethod
     def words(self, number: int) -> list[str]:
         """Return the steps of a run as text for people."""
+
+    def extent(self) -> dict[str, Any]:
+        """Return of what the runs are a sample, for the result."""
+        return {}
 
     @abstractmethod
     def stored(self) -> dict[str, Any]:

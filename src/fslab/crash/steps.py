@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from fslab.crash.contents import PARTS
 from fslab.crash.tree import START, Inode, Kind, Tree
 
 
@@ -18,49 +19,67 @@ class Sync(StrEnum):
     DIRECTORY = "fsync-directory"
     SYNC = "sync"
 
+    @property
+    def named(self) -> bool:
+        """Whether it is called on a file or directory that the step names."""
+        return self in {Sync.FSYNC, Sync.FDATASYNC}
+
+
+Effect = Callable[[Tree, int], Tree]
+Run = Callable[[Path, int, Tree, int], object]
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Operation:
-    """``effect`` returns the tree after the operation; ``run`` performs it in a directory. Both get the generation to
-    write.
+    """``effect`` returns the tree after the operation, from the one before it and the generation to write. ``run``
+    performs it, from the directory, the sequence's number, the tree after it, and the generation.
 
-    ``needs``: names that must exist; files among them must have ``least`` blocks, and an extended attribute if the
-    operation removes one (``removed``). ``makes``: names that must not exist. ``target``: the name to call fsync on
-    afterwards, if any. ``durable``: the name and the only block that are durable when it returns (O_SYNC, msync).
-    ``gone``: the
-    name whose removal is durable when it returns, if the file system promises that (``Promises.removal``).
-    ``kind``: what its ``needs`` are.
-    ``metadata``: it writes no contents of files.
+    ``needs``: names that must exist, of one of ``kinds`` (empty: any); files among them must have ``least`` parts,
+    whole blocks (``whole``), and an extended attribute if the operation removes one (``removed``). ``makes``: names
+    that must not exist. ``allowed``: what else the tree must be. ``target``: the name to call fsync on afterwards, if
+    any.
+    ``durable``: the name and the only parts that are durable when it returns (O_SYNC, msync). ``gone``: the name whose
+    removal is durable when it returns, if the file system promises that (``Promises.removal``).
     ``shifts``: it moves the target's blocks, extent by extent; meanwhile there are holes between them.
     """
 
     name: str
-    effect: Callable[[Tree, int], Tree]
-    run: Callable[[Path, int, Tree, int], None]
+    effect: Effect
+    run: Run
     needs: tuple[str, ...] = ()
     makes: tuple[str, ...] = ()
+    kinds: tuple[Kind, ...] = ("file",)
     least: int = 0
+    whole: bool = False
     removed: bool = False
+    allowed: Callable[[Tree], bool] = lambda _: True
     target: str | None = None
-    durable: tuple[str, int] | None = None
+    durable: tuple[str, range] | None = None
     gone: str | None = None
-    kind: Kind = "file"
     shifts: bool = False
-    metadata: bool = False
 
     def possible(self, tree: Tree) -> bool:
-        """Return whether it is possible on this tree. All ``needs`` must be of its ``kind``, but not ``d``."""
-        there = all(name in tree.names and self._fits(name, tree.inode(name)) for name in self.needs)
-        return there and not any(name in tree.names for name in self.makes)
+        """Return whether it is possible on this tree."""
+        there = all(name in tree.names and self._fits(tree.inode(name)) for name in self.needs)
+        free = all(name not in tree.names and _has_parent(tree, name) for name in self.makes)
+        return there and free and self.allowed(tree)
 
-    def _fits(self, name: str, inode: Inode) -> bool:
-        fits = len(inode.blocks) >= self.least and not (self.removed and inode.attribute is None)
-        return name == "d" or (inode.kind == self.kind and fits)
+    def _fits(self, inode: Inode) -> bool:
+        if self.kinds and inode.kind not in self.kinds:
+            return False
+        if len(inode.parts) < self.least or (self.removed and inode.attribute is None):
+            return False
+        return not (self.whole and len(inode.parts) % PARTS)
+
+
+def _has_parent(tree: Tree, name: str) -> bool:
+    parent = name.rpartition("/")[0]
+    return not parent or (parent in tree.names and tree.inode(parent).kind == "directory")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Step:
-    """An operation or a sync. ``target``: the file that fsync or fdatasync is called on."""
+    """An operation or a sync. ``target``: the file or directory that fsync or fdatasync is called on."""
 
     operation: Operation | None = None
     sync: Sync | None = None

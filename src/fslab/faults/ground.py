@@ -75,8 +75,9 @@ class Ground:
         """Return contents with directory and generation in each sector. They stay valid if a file is renamed in its
         directory."""
         name = zlib.crc32(self.relative(path.parent).encode())
-        places = (contents.Place(sequence=0, inode=name, block=block) for block in range(BLOCKS))
-        return b"".join(contents.block(place, generation) for place in places)
+        parts = range(BLOCKS * contents.PARTS)
+        places = (contents.Place(sequence=0, inode=name, part=part) for part in parts)
+        return b"".join(contents.part(place, generation) for place in places)
 
     def write(self, path: Path, generation: int) -> None:
         """Write or overwrite a file, without a sync."""

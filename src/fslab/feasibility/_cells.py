@@ -22,7 +22,7 @@ def why_not(cell: Cell) -> str | None:
     filesystem = FILESYSTEMS.get(cell.stack.filesystem)
     if filesystem.refusal:
         return filesystem.refusal
-    return filesystem.limits.why_not(parsed(cell.workload).needs())
+    return filesystem.why_not(parsed(cell.workload).needs())
 
 
 def check_cell(cell: Cell) -> None:

@@ -43,7 +43,7 @@ class CrashParameters(Parameters):
         1,
         ge=1,
         le=3,
-        description="operations of the longest sequences, 1 to 3; sequences of one operation are tried first",
+        description="operations of the longest sequences, 1 to 3; as many sequences of each length are tried",
     )
     sequences: int | None = Field(
         None, ge=1, le=5000,
@@ -70,10 +70,10 @@ class CrashParameters(Parameters):
         description="where the power is cut: anywhere, or only at the ends of the sequences, directly after the sync "
         "that ends each, with all unflushed writes lost",
     )
-    operations: Literal["all", "metadata"] = Field(
+    operations: Literal["all", "metadata", "published"] = Field(
         "all",
-        description="what the sequences are made of: all, or metadata: operations that write no contents of files, and "
-        "fsync of files and of the directory",
+        description="what the sequences are made of: all; metadata: operations that write no contents of files, and "
+        "fsync of files and of the directory; published: the sequences of published bugs, of any length",
     )
     skip: int | None = Field(
         None, ge=0,
@@ -172,8 +172,17 @@ class Crash(Workload[CrashParameters]):
             )  # fmt: skip
         return _reading(texts.json_of(output.stdout), output.duration_s)
 
-    def needs(self, parameters: CrashParameters) -> Needs:  # noqa: ARG002
-        return Needs(abilities=frozenset({Ability.DIRECT_WRITES, Ability.HARD_LINKS, Ability.SYMLINKS}))
+    def needs(self, parameters: CrashParameters) -> Needs:
+        if parameters.application is not None:
+            return Needs(abilities=frozenset({Ability.PROMISES}))
+        made = {
+            Ability.DIRECT_WRITES,
+            Ability.HARD_LINKS,
+            Ability.SYMLINKS,
+            Ability.PERMISSIONS,
+            Ability.XATTR,
+        }
+        return Needs(abilities=frozenset({*made, Ability.PROMISES}))
 
     def scaled(self, parameters: CrashParameters, factor: float) -> scaling.Changes:
         """Scale the numbers of sequences, states, recoveries and repairs."""

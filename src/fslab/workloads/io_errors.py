@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field, field_validator
 
 from fslab import faults, texts
+from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -82,6 +83,9 @@ class IoErrors(Workload[IoErrorsParameters]):
         if not document["hit"]:  # if no operation met the fault, these counts have no meaning
             figures |= dict.fromkeys(_OF_HITS)
         return Reading(metrics=figures, measured_s=output.duration_s, disk_fails=True)
+
+    def needs(self, parameters: IoErrorsParameters) -> Needs:  # noqa: ARG002
+        return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def traits(self, parameters: IoErrorsParameters) -> Traits:  # noqa: ARG002
         """Return the traits of one process that writes, syncs and reads small files."""

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import Field
 
 from fslab import scaling, texts
+from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
 from fslab.record import Metric
 from fslab.system import disk
@@ -102,6 +103,9 @@ class Recovery(Workload[RecoveryParameters]):
             for name in ("files", "existing")
             if (count := getattr(parameters, name))
         }
+
+    def needs(self, parameters: RecoveryParameters) -> Needs:  # noqa: ARG002
+        return Needs(abilities=frozenset({Ability.PROMISES}))
 
     def traits(self, parameters: RecoveryParameters) -> Traits:
         """Return the traits of one process that writes small files, and syncs one of them."""

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fslab.abilities import Limits
+from fslab.abilities import Ability, Limits, Needs
 from fslab.errors import nearest, similar
 from fslab.registry import Registry
 from fslab.storage import Stripe
@@ -208,6 +208,13 @@ class FileSystem(ABC):
         ``mount_options``: as the kernel shows them. ``superblock``: the first 128 KiB of the device, with its features.
         """
         return None
+
+    def why_not(self, needs: Needs) -> str | None:
+        """Return why it does not meet the requirements of a workload; None if it does."""
+        known = type(self).promises is not FileSystem.promises and self.check_argv("") is not None
+        if Ability.PROMISES in needs.abilities and not known:
+            return f"it needs {Ability.PROMISES}: fslab has those of ext2, ext3, ext4, xfs and btrfs only"
+        return self.limits.why_not(needs)
 
     def check_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
         """Return the command that checks an unmounted image and changes nothing. Exit status 0: no damage. Pure."""

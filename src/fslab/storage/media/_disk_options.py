@@ -129,8 +129,8 @@ class VirtualOptions(media.MediumOptions):
 
     @property
     def write_cache(self) -> str:
-        """The kind of its write cache. Without a profile, a disk whose data is logged for power cuts has a volatile one:
-        only such a disk shows whether flushes are sent where they are needed."""
+        """The kind of its write cache. Without a profile, a disk whose data is logged for power cuts has a volatile
+        one: only such a disk shows whether flushes are sent where they are needed."""
         unmodelled = WriteCache.VOLATILE if self.log is Logged.DATA else WriteCache.NONE
         return str(self.cache or self.figures.get("cache", unmodelled))
 

@@ -1,0 +1,106 @@
+"""Tests of the sequences of published bugs: each fault is found, and docs/crash.md shows them all.
+
+``python -m tests.unit.test_crash_published`` writes the table in docs/crash.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.unit.test_crash import promises
+
+from fslab.crash import bounded, contents, oracle
+from fslab.crash.contents import Place
+from fslab.crash.findings import Kind
+from fslab.crash.history import History
+from fslab.crash.oracle import Seen
+from fslab.crash.published import SCENARIOS, Scenario
+from fslab.crash.steps import Sequence
+from fslab.crash.tree import START, Inode, Tree
+
+DOCUMENT = Path(__file__).parents[2] / "docs/crash.md"
+BEGIN, END = "<!-- published: begin -->\n", "<!-- published: end -->"
+REACHED = [each for each in SCENARIOS if each.sequences]
+# Nothing is judged here: a mount, or a program that writes, finds these faults.
+ELSEWHERE = {"mount": Kind.UNMOUNTABLE, "write": Kind.UNWRITABLE}
+
+
+def seen(number: int, inode: Inode, links: int) -> Seen:
+    if inode.kind == "symlink":
+        return Seen(kind="symlink", target=inode.target, inode=number, links=links)
+    if inode.kind != "file":
+        return Seen(kind=inode.kind, mode=inode.mode, inode=number, links=links)
+    places = (Place(sequence=0, inode=number, part=stamp.number) for stamp in inode.parts)
+    data = b"".join(
+        contents.part(place, stamp.generation) for place, stamp in zip(places, inode.parts, strict=True)
+    )
+    value = None if inode.attribute is None else contents.attribute(0, number, inode.attribute)
+    return Seen(kind="file", data=data, mode=inode.mode, inode=number, links=links, attribute=value)
+
+
+def left(tree: Tree) -> dict[str, Seen]:
+    links = list(tree.names.values())
+    return {
+        name: seen(number, tree.inodes[number], links.count(number)) for name, number in tree.names.items()
+    }
+
+
+def faulty(fault: str, tree: Tree) -> dict[str, Seen]:
+    """Return what the sequence leaves, with the fault."""
+    found = left(tree)
+    what, name, *other = fault.split()
+    if what == "gone":
+        del found[name]
+    elif what == "links":
+        found[name] = replace(found[name], links=found[name].links + 1)
+    elif what == "back":
+        found[name] = {**left(START), **found}[other[0]]
+    else:
+        number = tree.names[name]
+        old = START.inodes.get(number, Inode())
+        found[name] = replace(seen(number, old, 1), inode=found[name].inode, links=found[name].links)
+    return found
+
+
+def kinds(scenario: Scenario, filesystem: str) -> Iterator[Kind]:
+    """Yield how the fault is reported at the end of its first sequence; the others are variants."""
+    past = history(bounded.parse(scenario.sequences[0].split("; ")), filesystem)
+    found = oracle.judge(past, faulty(scenario.fault, past.trees[-1]))
+    yield from (finding.kind for finding in found if finding.broken)
+
+
+def history(steps: Sequence, filesystem: str) -> History:
+    return History(number=0, steps=steps, done=len(steps), begun=len(steps), promises=promises(filesystem))
+
+
+@pytest.mark.parametrize("scenario", REACHED, ids=lambda each: each.test)
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
+def test_the_fault_of_a_published_bug_is_found(scenario: Scenario, filesystem: str) -> None:
+    for text in scenario.sequences:
+        past = history(bounded.parse(text.split("; ")), filesystem)
+        assert list(oracle.judge(past, left(past.trees[-1]))) == [], "nothing is wrong without the fault"
+    assert scenario.fault in ELSEWHERE or list(kinds(scenario, filesystem))
+
+
+def table() -> str:
+    rows = ["| test | fault | sequence | seen as |", "|---|---|---|---|"]
+    for each in SCENARIOS:
+        steps = "<br>".join(f"`{text}`" for text in each.sequences) or f"*not reached*: {each.lacks}"
+        how = ELSEWHERE.get(each.fault) or next(kinds(each, "ext4"), None) if each.sequences else None
+        test = f"generic/{each.test}" if each.test.isdecimal() else each.test
+        rows.append(f"| {test} | {each.about} | {steps} | {how or ''} |")
+    reached = f"{len(REACHED)} of {len(SCENARIOS)} are reached."
+    return "\n".join([*rows, "", reached, ""])
+
+
+def test_the_documentation_shows_all() -> None:
+    _, _, rest = DOCUMENT.read_text().partition(BEGIN)
+    assert rest.partition(END)[0] == table(), "python -m tests.unit.test_crash_published"
+
+
+if __name__ == "__main__":
+    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
+    DOCUMENT.write_text(f"{before}{BEGIN}{table()}{END}{rest.partition(END)[2]}")
