@@ -144,19 +144,14 @@ class Examiner:
                 return seen
         else:
             seen.recovery_ns = int((mounted_s + repaired_s) * 1e9)
-        try:
-            device = os.path.basename(mounts.containing(self.target).source)  # noqa: PTH119
+        with self._until_unmounted(seen):
             for number in numbers:
                 seen.contents[number] = self._source.look(
                     directory_of(self.target / self._subject.root, number)
                 )
-        finally:
-            mounts.unmount(self.target)
-        if said := self._kernel.serious([device]):
-            seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(said[:_LINES])))
         if not any(finding.kind is Kind.UNMOUNTABLE for finding in seen.findings):
             self._check(image, seen)
-        if not seen.findings and self._subject.promises.consistent.given:
+        if not seen.findings and self._subject.promises.consistent.given and self._source.usable:
             self._use(image, seen)
         return seen
 
@@ -165,7 +160,7 @@ class Examiner:
         if self._mount(image) is None:
             seen.findings.append(self._finding(Kind.UNMOUNTABLE, f"the second time: {self._last_error}"))
             return
-        try:
+        with self._until_unmounted(seen):
             for number in seen.contents:
                 directory = directory_of(self.target / self._subject.root, number)
                 try:
@@ -174,8 +169,17 @@ class Examiner:
                     at = os.path.relpath(error.filename or directory, directory)
                     found = self._finding(Kind.UNWRITABLE, f"cannot write or remove '{at}': {error.strerror}")
                     seen.findings.append(replace(found, sequence=number))
+
+    @contextmanager
+    def _until_unmounted(self, seen: Examined) -> Iterator[None]:
+        """Unmount at the end, and note what the kernel has logged of the mount since."""
+        try:
+            device = os.path.basename(mounts.containing(self.target).source)  # noqa: PTH119
+            yield
         finally:
             mounts.unmount(self.target)
+        if told := self._kernel.serious([device]):
+            seen.findings.append(self._finding(Kind.KERNEL_LOG, " | ".join(told[:_LINES])))
 
     _last_error = ""
 

@@ -42,6 +42,8 @@ class Sequences(Source[dict[str, Seen]]):
     def look(self, directory: Path) -> dict[str, Seen]:
         return contents(directory)
 
+    usable = True
+
     def use(self, directory: Path) -> None:
         with (directory / PROBE).open("xb", buffering=0) as file:
             file.write(bytes(BLOCK_BYTES))

@@ -62,8 +62,10 @@ class Source(ABC, Generic[S]):
     def look(self, directory: Path) -> S:
         """Read the remains of a run in a mounted state that is discarded later. Read errors are part of the result."""
 
+    usable = False
+
     def use(self, directory: Path) -> None:
-        """Write into what is left of a run, and remove it. OSError if the file system refuses."""
+        """If ``usable``: write into what is left of a run, and remove it. OSError if the file system refuses."""
 
     @abstractmethod
     def judge(self, progress: Progress, seen: S, promises: Promises) -> Verdict:
