@@ -304,7 +304,8 @@ mod tests {
         let (id, submitted, completed, data, epoch, phase, flags) = (1, 1, 2, NO_DATA, 0, 0, 0);
         let (op, offset, length) = (Op::Discard, 0, 8 * 4096);
         let row = Record { id, submitted, completed, offset, data, length, epoch, phase, op, flags };
-        let mut crash = Crash::new(base, Log { size: 1 << 40, durable: false, rows: vec![Some(row)] }, Vec::new());
+        let mut crash =
+            Crash::new(base, Log { size: 1 << 40, durable: false, rows: vec![Some(row)] }, Vec::new());
         let state = crash.state(1, &Fate::Torn(1, 4096));
         let gone = (0..8).filter(|page| byte(&crash, &state, *page) == 0).count();
         assert!((1..8).contains(&gone), "{gone} of 8 pages");
