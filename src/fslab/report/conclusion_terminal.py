@@ -137,13 +137,15 @@ def _name(one: Standing, among: Sequence[Standing]) -> str:
 def _label(one: Standing, among: Sequence[Standing]) -> str:
     """Return the workload for its first metric, and the indented name of the metric for its other metrics.
 
-    A count has no unit that says what is counted: its metric is named, too.
+    The first metric is named, too, if its unit does not say which it is: a count, or one of several rates alike.
     """
-    first = next(other for other in among if other.workload == one.workload)
+    own = [other for other in among if other.workload == one.workload]
+    first, *others = own
     metric = one.metric.replace("_", " ")
     if one is not first:
         return f"  {metric}"
-    return f"{one.workload}: {metric}" if one.unit is Unit.COUNT else one.workload
+    unclear = one.unit is Unit.COUNT or any(other.unit is one.unit for other in others)
+    return f"{one.workload}: {metric}" if unclear else one.workload
 
 
 def _value(one: Standing) -> str:

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import SECTOR_BYTES
-from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, LEFT_OUT, ORDER, SYNC_ENGINES
+from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, FILLS, LEFT_OUT, ORDER, SYNC_ENGINES
 from fslab.workloads._fio_parameters import objection
 from fslab.workloads._fio_places import number, size_in_bytes
 
@@ -175,7 +175,7 @@ class _Reader:
         key = ALIASES.get(key, key)
         if key in self.given:
             return
-        if key in LEFT_OUT:
+        if key in LEFT_OUT or (key in FILLS and "size" in self.given):
             self.found.left_out[key] = None
             return
         value, why = _filled_in(key, value, self.variables)

@@ -77,7 +77,7 @@ _REPLAY = "a trace names its own files, outside the test directory: describe the
 _UNITS = "it changes the meaning of k and m: delete the line, and write sizes in powers of 1024"
 _REMOTE = "fio runs on the machine on which fslab runs: delete the line; compare machines with 'fslab fleet'"
 _IDENTITY = "fio runs as the user who started fslab: delete the line"
-_SPACE = "delete the line, and give the size of the files with 'size', the bytes to transfer with 'io_size'"
+_SPACE = "give the size of the files with 'size' (of a job file: beside 'file'), and delete the line"
 _ZONED = "zones exist on raw devices only, not in files: delete the line"
 _OF_ENGINE = "it belongs to an I/O engine that fslab does not support: delete the line"
 _OTHER_FILES = "it opens files that are not part of the test: name the files with 'filename' or 'nrfiles'"
@@ -113,7 +113,10 @@ REFUSED = {
 # What orders the jobs of a file: it has no meaning for a single job.
 ORDER = frozenset({"stonewall", "wait_for"})
 
-# Places of files, logs, and what fio prints: fslab sets these itself. They are left out.
+# What enlarges files until the device is full. A given size takes its place.
+FILLS = frozenset({"fill_device", "fill_fs"})
+
+# Places of files, logs, and what fio prints: fslab sets these itself. They are left out, as is what fio ignores.
 LEFT_OUT = frozenset(
     """
     name directory unique_filename allow_mounted_write group_reporting new_group stats unit_base
@@ -123,7 +126,7 @@ LEFT_OUT = frozenset(
     log_window_value log_issue_time bandwidth-log inflate-log verify_state_save
     output output-format minimal append-terse terse-version status-interval eta eta-interval eta-newline
     percentile_list clat_percentiles lat_percentiles slat_percentiles unified_rw_reporting
-    block_error_percentiles idle-prof
+    block_error_percentiles idle-prof rwmixcycle
     """.split()  # noqa: SIM905
 )
 
