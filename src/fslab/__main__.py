@@ -5,6 +5,7 @@ import gc
 import io
 import os
 import signal
+import stat
 import sys
 from typing import NoReturn
 
@@ -25,6 +26,7 @@ def main() -> NoReturn:
     _open_standard_streams()
     signals.install()
     gc.set_threshold(GARBAGE)
+    os.umask(os.umask(0o077) | stat.S_IWOTH)  # root works in no directory that others can write to
     outputs.buffer_standard_output()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -10,9 +10,12 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fslab.system import path_owners
+
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Replace a file with ``content``. Raises OSError if this fails; the old file then still exists.
+    """Replace a file with ``content``. Raises OSError if this fails; the old file then still exists. UnsafeError if
+    root must not write there, because another user could put a link in the place of the directory.
 
     Writes a file with an unpredictable name in the same directory, then renames it. So a reader never sees a partial
     file, and a full disk does not damage the old one. In a directory where other users can write (``/tmp``), only
@@ -24,6 +27,7 @@ def replace(path: Path, content: str | bytes) -> None:
     if not place.is_symlink() and (_is_stream(path) or (place.exists() and not place.is_file())):
         _write(path, data, os.O_APPEND)
         return
+    path_owners.check_closed(place.parent, "--output")
     try:
         _rename_over(place, data)
     except OSError as error:

@@ -50,7 +50,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     """Yield the mount point of a tmpfs of 2 MiB. Its name has characters that must be quoted in a URL."""
     target = tmp_path / "disk with ? and %41"
     target.mkdir()
-    proc.run(["mount", "-t", "tmpfs", "-o", "size=2m", "fslab-test", str(target)])
+    proc.run(["mount", "-t", "tmpfs", "-o", "size=2m,mode=755", "fslab-test", str(target)])
     try:
         yield target
     finally:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
+import tempfile
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from fslab import outputs
+from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
-from fslab.errors import UnsafeError
+from fslab.errors import FslabError, UnsafeError
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import path_owners
+from fslab.store.store import Store
+from fslab.system import memory, path_owners, paths, proc
 
 NOBODY = 65534
 USERS = 100
@@ -130,3 +136,73 @@ def test_other_users_measure_where_they_may(directory: Path, monkeypatch: pytest
     os.chown(directory, NOBODY, -1)
     monkeypatch.setattr(os, "geteuid", lambda: NOBODY - 1)
     path_owners.check_closed(directory)
+
+
+class TestDirectoriesOfOurOwn:
+    """Root works in no directory that another user can exchange, whichever variable or option names it."""
+
+    @pytest.fixture
+    def theirs(self, tmp_path: Path) -> Path:
+        (made := tmp_path / "theirs/inner").mkdir(parents=True)
+        os.chown(made.parent, NOBODY, -1)
+        return made
+
+    @pytest.mark.parametrize(
+        ("variable", "uses"),
+        [
+            (paths.RUNTIME, [paths.runtime, paths.fleet]),
+            ("XDG_STATE_HOME", [paths.state, paths.images, paths.recordings, cleanup.clean_all]),
+            ("XDG_CACHE_HOME", [paths.cache]),
+            ("XDG_DATA_HOME", [paths.data, Store.open]),
+            ("HOME", [paths.state, paths.cache, paths.data]),
+        ],
+    )
+    def test_of_the_environment(
+        self, variable: str, uses: list[Callable[[], object]], theirs: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", paths.RUNTIME):
+            monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(variable, str(theirs))
+        for use in uses:
+            with pytest.raises(UnsafeError, match=f"{theirs.parent} belongs to user {NOBODY}") as refused:
+                use()
+            assert f"another '{variable}'" in str(refused.value)
+        assert list(theirs.iterdir()) == []
+
+    def test_for_temporary_files(self, theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("TMPDIR", str(theirs))
+        monkeypatch.setattr(tempfile, "tempdir", None)
+        with pytest.raises(UnsafeError, match="another 'TMPDIR'"):
+            paths.temporary()
+        with pytest.raises(UnsafeError, match="another '--scratch'"):
+            paths.temporary(theirs)
+        assert "TMPDIR" not in proc.environment()
+        assert theirs not in memory._places()
+        theirs.parent.chmod(0o755)
+        os.chown(theirs.parent, 0, -1)
+        assert paths.temporary() == theirs
+        assert proc.environment()["TMPDIR"] == str(theirs)
+
+    def test_for_reports(self, theirs: Path, capfd: pytest.CaptureFixture[str]) -> None:
+        (theirs / "link").symlink_to("/dev/stdout")
+        for name in ("report.html", "deeper/report.html"):
+            with pytest.raises(UnsafeError, match="another '--output'"):
+                outputs.replace(theirs / name, "text")
+        assert [each.name for each in theirs.iterdir()] == ["link"]
+        outputs.replace(Path("/dev/stdout"), "to a stream\n")
+        assert capfd.readouterr().out == "to a stream\n"
+
+
+def test_a_failed_cleanup_is_told_and_not_a_traceback(
+    own_directories: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(_: str) -> None:
+        raise OSError(errno.ESTALE, "Stale file handle", "/x")
+
+    monkeypatch.setattr(cleanup, "UNDO", {**cleanup.UNDO, "directory": gone})
+    with (
+        pytest.raises(FslabError, match=r"(?s)Stale file handle.*fslab clean"),
+        workspaces.opened("c", frozenset()),
+    ):
+        pass
+    monkeypatch.undo()

@@ -24,7 +24,7 @@ from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import ground
 from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import disk, mounts, paths, tools
+from fslab.system import disk, mounts, path_owners, paths, tools
 from fslab.units import parse_size
 
 E = TypeVar("E", bound=StrEnum)
@@ -77,7 +77,7 @@ def crash_test(
     source = _source(request)
     recording.server_of(directory)
     directory, mount = _ground(directory)
-    with TemporaryDirectory(dir=scratch, prefix="crash-") as place:
+    with TemporaryDirectory(dir=paths.temporary(scratch), prefix="crash-") as place:
         recorded = recording.record(directory, source, Path(place), request.threads)
         tested = _tested(directory, mount, recorded.base)
         images = Path(place) / "images"
@@ -190,8 +190,9 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         raise UsageError(
             "is not a directory", where=str(image.parent), hint="name another file: --output FILE"
         )
+    path_owners.check_closed(image.parent, "--output")
     with (
-        TemporaryDirectory(prefix="fslab-crash-") as place,
+        TemporaryDirectory(dir=paths.temporary(), prefix="fslab-crash-") as place,
         # Before the builder starts, so that it sees the same mounts.
         examine.private(Path(place), trial.IMAGES, uses=image),
         states.builder(found.recording.log, found.recording.base) as builder,

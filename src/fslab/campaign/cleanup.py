@@ -41,17 +41,15 @@ def clean_all() -> tuple[list[tuple[str, JournalEntry]], list[FslabError]]:
         except FslabError as error:
             failures.append(error)
         except Exception as error:
-            log.debug("campaign %s cannot be cleaned", campaign, exc_info=error)
-            what = str(error) if isinstance(error, OSError) else repr(error)
-            failures.append(FslabError(what, where=campaign, hint="fix this, then run: fslab clean"))
+            failures.append(_told(error, campaign))
     return done, failures
 
 
 def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     """End the campaign's processes, undo its entries, newest first, and return those that were undone.
 
-    A failure does not stop the others: the first one is raised after all entries were tried. Only an entry of an
-    unknown kind raises at once. Settings stay pending while another campaign has changed some.
+    A failure does not stop the others: the first one is raised, as a FslabError, after all entries were tried. Only an
+    entry of an unknown kind raises at once. Settings stay pending while another campaign has changed some.
     """
     end_marked(journal.campaign)
     _abort_disks(journal)
@@ -74,8 +72,17 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
             else:
                 done.append(entry)
     if failures:
-        raise failures[0]
+        raise _told(failures[0], journal.campaign)
     return done
+
+
+def _told(error: Exception, campaign: str) -> FslabError:
+    """Return the error for the user: also of a bug, because what is left matters more than its traceback."""
+    if isinstance(error, FslabError):
+        return error
+    log.debug("campaign %s cannot be cleaned", campaign, exc_info=error)
+    what = str(error) if isinstance(error, OSError) else repr(error)
+    return FslabError(what, where=campaign, hint="fix this, then run: fslab clean")
 
 
 def _undo(journal: CampaignJournal, entry: JournalEntry) -> None:

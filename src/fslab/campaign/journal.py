@@ -18,7 +18,7 @@ from fslab import texts
 from fslab.errors import BusyError, UnsafeError
 from fslab.names import is_word
 from fslab.storage.identity import DiskIdentity
-from fslab.system import mounts, paths, sysfs
+from fslab.system import files, mounts, paths, sysfs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +55,7 @@ class CampaignJournal:
             raise UnsafeError("is not a valid campaign id", where=repr(campaign))
         self.campaign = campaign
         self.path = (directory or default_directory()) / f"{campaign}.jsonl"
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_directories(self.path.parent, 0o700)
         self._descriptor = -1
         while self._descriptor < 0:
             self._descriptor = _locked(self.path)

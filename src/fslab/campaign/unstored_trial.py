@@ -12,7 +12,7 @@ from fslab.errors import StoreLostError
 from fslab.record import TrialRecord
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-from fslab.system import paths, untrusted_files
+from fslab.system import files, paths, untrusted_files
 
 LIMIT_BYTES = 1 << 30
 
@@ -26,7 +26,7 @@ def keep(record: TrialRecord, error: StoreLostError) -> StoreLostError:
     """Keep the trial. Returns the error with the file's path in its hint; unchanged if the trial cannot be kept."""
     path = path_of(record.key.campaign)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_directories(path.parent, 0o700)
         with contextlib.suppress(FileNotFoundError):
             path.unlink()
         untrusted_files.write_new(path, record.model_dump_json().encode())

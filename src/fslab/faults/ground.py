@@ -20,7 +20,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, disk, kernel_log, mounts, sparse
+from fslab.system import block_log, disk, kernel_log, mounts, paths, sparse
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -135,7 +135,7 @@ class Ground:
         """Restore the disk's contents at the end of the block. The file system is unmounted before the block and after
         it, and mounted again each time."""
         self.unmount()
-        with TemporaryDirectory(dir=self.scratch, prefix="fslab-faults-") as place:
+        with TemporaryDirectory(dir=paths.temporary(self.scratch), prefix="fslab-faults-") as place:
             image = Path(place) / "image"
             disk.ask(self.server, "snapshot", path=str(image))
             self.mount()

@@ -25,13 +25,14 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
     StatementError,
 )
+from sqlalchemy.pool import NullPool
 from sqlalchemy.sql import column
 
-from fslab.errors import NotStoredError, StoreError, StoreLostError
+from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
 from fslab.store import readonly
 from fslab.store.rows import from_json
 from fslab.store.schema import REVISIONS, VERSION_TABLE
-from fslab.system import paths, signals
+from fslab.system import files, paths, signals
 
 BUSY_TIMEOUT_S = 30.0
 # What reading raises for content that fslab did not write.
@@ -80,7 +81,8 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
         if not create:
             _check_there(url)
             reading = _connector(url)
-        _make_directory(url)
+        else:
+            _make_directory(url)
     try:
         engine = create_engine(
             url, pool_pre_ping=True, json_deserializer=from_json, hide_parameters=True, **_options(url, reading)
@@ -94,22 +96,28 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
         raise StoreError(
             f"the database driver '{error.name}' is not installed", where=place, hint=hint
         ) from error
-    if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
-        event.listen(engine, "begin", _begin_sqlite)
-    elif url.drivername == "postgresql+psycopg":
-        event.listen(engine, "connect", _configure_postgresql)
-    if isinstance(reading, readonly.CopyConnector):
-        event.listen(engine, "engine_disposed", reading.close)
+    _configure(engine, reading)
     try:
         with translated(place):
             if create and engine.dialect.name == "postgresql":
                 _check_encoding(engine, place)
+            if isinstance(reading, readonly.CopyConnector):
+                _migrate_copy(reading, place)
             _bring_up_to_date(engine, place)
     except BaseException:
         engine.dispose()
         raise
     return engine
+
+
+def _configure(engine: Engine, reading: readonly.Connector | None) -> None:
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
+    elif engine.url.drivername == "postgresql+psycopg":
+        event.listen(engine, "connect", _configure_postgresql)
+    if isinstance(reading, readonly.CopyConnector):
+        event.listen(engine, "engine_disposed", reading.close)
 
 
 def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
@@ -207,14 +215,26 @@ def _make_directory(url: URL) -> None:
     if path.is_dir():
         raise StoreError("is a directory", where=str(path), hint="name the file inside it")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _check_closed(path)
+        files.make_directories(path.parent)
+        _check_closed(path)
     except OSError as error:
         raise StoreError(f"cannot make its directory: {error.strerror}", where=str(path)) from error
+
+
+def _check_closed(path: Path) -> None:
+    """Raise UnsafeError if another user can put files beside a store that is written."""
+    if why := readonly.stranger(path):
+        raise UnsafeError(
+            f"not written: {why}, who could make SQLite delete other files", where=str(path),
+            hint="name a file in a directory that only you can write to (--store)",
+        )  # fmt: skip
 
 
 def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # _begin_sqlite begins transactions, not the driver
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
+    connection.execute("PRAGMA trusted_schema = OFF")
     _enter_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -249,6 +269,7 @@ def _check_encoding(engine: Engine, place: str) -> None:
 def _configure_reading(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
+    connection.execute("PRAGMA trusted_schema = OFF")  # functions in views of a manipulated store
     connection.execute("PRAGMA query_only = ON")  # writes to a copy would be lost
 
 
@@ -270,6 +291,13 @@ def _begin_sqlite(connection: Connection) -> None:
     # A transaction that first reads and then writes fails at once if another one wrote meanwhile. IMMEDIATE waits.
     immediate = connection.get_execution_options().get(WRITING)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
+
+
+def _migrate_copy(copy: readonly.CopyConnector, place: str) -> None:
+    """Migrate the schema of a copy, before it is opened for reading."""
+    engine = create_engine("sqlite://", creator=copy, poolclass=NullPool)
+    _configure(engine, reading=None)
+    _bring_up_to_date(engine, place)
 
 
 def _bring_up_to_date(engine: Engine, place: str) -> None:

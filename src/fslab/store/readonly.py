@@ -1,10 +1,16 @@
-"""Opens an SQLite store that cannot be written: it is on a read-only file system, or belongs to another user.
+"""Opens an SQLite store that is only read: another user can write to it, or it is on a read-only file system.
 
 SQLite keeps the last commits in a file beside the database (WAL), and an index of the WAL in a third file. If it can
 create neither, it opens the database only with the promise that no process writes to it (sqlite.org/wal.html,
 "Read-Only Databases").
+
+Whoever can put a file beside a database can make SQLite delete any file of the reader: a hot rollback journal names a
+super-journal, which SQLite deletes when it has rolled back (sqlite.org/atomiccommit.html, "Multi-file Commit"). So
+what others can write is never opened where it lies, but as a copy of the database file alone.
 """
 
+import errno
+import logging
 import os
 import shutil
 import sqlite3
@@ -14,6 +20,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
+from fslab.system import path_owners, paths, untrusted_files
+
+log = logging.getLogger("fslab.store")
+_COPIES = 5  # attempts to copy a database that another process writes to
 Connector = Callable[[], sqlite3.Connection]
 
 
@@ -25,6 +35,8 @@ def connector(database: str | None) -> Connector | None:
     if database in {None, "", ":memory:"}:
         return None
     path = Path(str(database))
+    if why := stranger(path):
+        return _foreign(path, why)
     if path.is_dir() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return None
     log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
@@ -32,28 +44,71 @@ def connector(database: str | None) -> Connector | None:
         return partial(_connect, path, "mode=ro&immutable=1")
     if index.exists():
         return partial(_connect, path, "mode=ro")
-    return CopyConnector(path, log)
+    copy = CopyConnector(path.name)
+    for file in (path, log):
+        shutil.copyfile(file, copy.path.with_name(file.name))
+    return copy
+
+
+def stranger(path: Path) -> str | None:
+    """Return who else can write to a store or put a file beside it, in words; None if only trusted users can.
+
+    OSError if this cannot be determined. Other users than root share stores in directories of their groups.
+    """
+    real, groups = Path(os.path.realpath(path)).parent, os.geteuid() != 0
+    beside = path_owners.stranger_on_the_way(real, sticky=not real.is_dir(), groups=groups)
+    return beside or path_owners.stranger_on_the_way(path, groups=groups)
 
 
 class CopyConnector:
-    """Connects to a temporary copy of a store that has a WAL but no index, because it was copied or interrupted.
+    """Connects to a temporary copy of a store, which is removed with the engine.
 
-    SQLite can read such a store only where it can create the index. The copy is removed with the engine.
+    For a store that another user can write to, and for one that has a WAL but no index, because it was copied or
+    interrupted: SQLite can read that only where it can create the index.
     """
 
-    def __init__(self, path: Path, log: Path) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="fslab-store-")
-        self._path = Path(self._directory.name) / path.name
-        for file in (path, log):
-            shutil.copyfile(file, self._path.with_name(file.name))
+    def __init__(self, name: str) -> None:
+        self._directory = tempfile.TemporaryDirectory(prefix="fslab-store-", dir=paths.temporary())
+        self.path = Path(self._directory.name) / name
 
     def __call__(self) -> sqlite3.Connection:
         """Connect to the copy."""
-        return _connect(self._path, "mode=rw")
+        return _connect(self.path, "mode=rw")
 
     def close(self, _engine: object = None) -> None:
         """Remove the copy. Can be called twice."""
         self._directory.cleanup()
+
+
+def _foreign(path: Path, why: str) -> CopyConnector:
+    """Return a connector to a copy of a store that others can write to, without the files beside it."""
+    copy = CopyConnector("store.sqlite")
+    try:
+        _copy_at_rest(path, copy.path)
+    except BaseException:
+        copy.close()
+        raise
+    if _has_content(path.with_name(f"{path.name}-wal")):
+        log.warning(
+            "%s: read as a copy (%s); what its last campaigns have not yet moved from %s-wal is missing",
+            path, why, path.name,
+        )  # fmt: skip
+    return copy
+
+
+def _copy_at_rest(path: Path, target: Path) -> None:
+    """Copy a regular file as it was at one moment. OSError if it changes each time."""
+    descriptor = untrusted_files.open_regular(os.path.realpath(path))
+    with os.fdopen(descriptor, "rb") as source:
+        for _ in range(_COPIES):
+            before = os.fstat(descriptor)
+            source.seek(0)
+            with target.open("wb") as copy:
+                shutil.copyfileobj(source, copy, 1 << 20)
+            after = os.fstat(descriptor)
+            if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
+                return
+    raise OSError(errno.EBUSY, "it changes while it is read", str(path))
 
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:

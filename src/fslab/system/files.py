@@ -19,10 +19,18 @@ def opened(path: Path | str, flags: int = os.O_RDONLY, *, dir_fd: int | None = N
         os.close(descriptor)
 
 
+def make_directories(path: Path, mode: int = 0o755) -> None:
+    """Make a directory of this mode and those above it that are missing. Others cannot write to them, whatever the
+    umask."""
+    for each in (*reversed(path.parents), path):
+        if not each.is_dir():
+            each.mkdir(mode=mode if each == path else 0o755, exist_ok=True)
+
+
 def own_directory(path: Path, mode: int) -> None:
     """Make a directory of this mode, or use one that is already there. UnsafeError unless it is our user's, with this
     mode: another user could have made it, or use it for something else. Never changes one that it did not make."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_directories(path.parent)
     try:
         path.mkdir(mode=mode)
     except FileExistsError:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fslab.errors import NoSpaceError
-from fslab.system import mounts, sysfs
+from fslab.system import mounts, path_owners, sysfs
 from fslab.units import format_size
 
 SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
@@ -89,5 +89,6 @@ def directory(size_bytes: int, *, executable: bool = True) -> Path:
 def _places() -> Iterator[Path]:
     named = [Path(os.environ[name]) for name in ("XDG_RUNTIME_DIR", "TMPDIR") if os.environ.get(name)]
     for place in (SHARED, *named):
-        if place.is_dir() and os.access(place, os.W_OK | os.X_OK) and holds(place):
+        usable = place.is_dir() and os.access(place, os.W_OK | os.X_OK) and path_owners.is_closed(place)
+        if usable and holds(place):
             yield place

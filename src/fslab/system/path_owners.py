@@ -117,6 +117,15 @@ def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True
         )  # fmt: skip
 
 
+def is_closed(directory: Path) -> bool:
+    """Return whether ``check_closed`` passes."""
+    try:
+        check_closed(directory)
+    except UnsafeError:
+        return False
+    return True
+
+
 def _named_writers(place: Path, about: os.stat_result) -> Iterator[tuple[int, int]]:
     """Yield tag and id of each group or named user that can write, by the ACL if there is one, else by the mode."""
     if not about.st_mode & stat.S_IWGRP:  # with an ACL, these bits are its mask

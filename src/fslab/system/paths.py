@@ -1,17 +1,29 @@
 """The directories of fslab: results are in the user's data directory, its own state and mount points elsewhere.
 
-XDG Base Directory Specification 0.8. Creates nothing; callers create the directories that they use.
+XDG Base Directory Specification 0.8. Creates nothing; callers create the directories that they use. Root works in none
+in which another user could exchange something: to ask for such a one raises UnsafeError.
 """
 
 import os
+import tempfile
 from pathlib import Path
+
+from fslab.system import path_owners
 
 RUNTIME = "FSLAB_RUNTIME_DIR"
 
 
 def _xdg(variable: str, fallback: str) -> Path:
     value = os.environ.get(variable, "")
-    return Path(value) if value.startswith("/") else Path.home() / fallback
+    if value.startswith("/"):
+        return _closed(Path(value), variable)
+    return _closed(Path.home() / fallback, "HOME")
+
+
+def _closed(place: Path, variable: str) -> Path:
+    """Return a directory that root works in. UnsafeError if another user could exchange what lies in it."""
+    path_owners.check_closed(place, variable)
+    return place
 
 
 def environment() -> dict[str, str]:
@@ -48,12 +60,17 @@ def runtime() -> Path:
     """
     chosen = os.environ.get(RUNTIME, "")
     if chosen.startswith("/"):
-        place = Path(chosen)
+        place = _closed(Path(chosen), RUNTIME)
     elif os.geteuid() == 0:
         place = Path("/run")
     else:
         place = _xdg("XDG_RUNTIME_DIR", ".local/state/fslab/run")
     return place.resolve() / "fslab"
+
+
+def temporary(given: Path | None = None) -> Path:
+    """Return the directory for temporary files: the ``given`` one, else that of TMPDIR, else /tmp."""
+    return _closed(Path(tempfile.gettempdir()), "TMPDIR") if given is None else _closed(given, "--scratch")
 
 
 def fleet() -> Path:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from fslab.system import ending, oom, search_path, signals
+from fslab.system import ending, oom, path_owners, search_path, signals
 from fslab.system.said import said
 
 log = logging.getLogger("fslab.proc")
@@ -71,6 +71,8 @@ def shell_line(argv: Sequence[str]) -> str:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child: C locale, UTC, a PATH of trusted directories, and what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
+    if "TMPDIR" in inherited and not path_owners.is_closed(Path(inherited["TMPDIR"])):
+        del inherited["TMPDIR"]  # tools then use /tmp
     path = ":".join(search_path.directories())
     return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
 

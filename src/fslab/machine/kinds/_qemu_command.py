@@ -12,7 +12,7 @@ from pathlib import Path
 from fslab import texts
 from fslab.errors import FslabError
 from fslab.machine.kinds._initramfs import SELF_TEST
-from fslab.system import paths, proc, sysfs
+from fslab.system import files, paths, proc, sysfs
 
 PROGRAM = "qemu-system-x86_64"
 KVM, TCG = "kvm", "tcg"
@@ -65,7 +65,7 @@ def accelerator(program: str, kernel: str, initrd: str, mark: tuple[str, str]) -
         pass  # not tested yet, or the file is from another version
     found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd), mark) else TCG
     with contextlib.suppress(OSError):  # without the file, the next guest tests again
-        known.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_directories(known.parent, 0o700)
         known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
     return found
 

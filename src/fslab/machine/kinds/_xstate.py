@@ -11,7 +11,7 @@ import stat
 from pathlib import Path
 
 from fslab.errors import ToolFailedError
-from fslab.system import paths, proc, sysfs, tools
+from fslab.system import files, paths, proc, sysfs, tools
 from fslab.system.tools import Tool
 
 SOURCE = Path(__file__).parent / "xstate.c"
@@ -75,7 +75,7 @@ def _keep(library: Path, kept: Path) -> None:
     """Copy the library into the cache atomically. If that fails, the next boot compiles it again."""
     unfinished = kept.with_suffix(f".{os.getpid()}")
     try:
-        kept.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files.make_directories(kept.parent, 0o700)
         if kept.parent.stat().st_uid != os.geteuid():
             return
         shutil.copyfile(library, unfinished)

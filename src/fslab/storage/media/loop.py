@@ -10,7 +10,7 @@ from fslab.errors import UnsupportedError, UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _loop, _model
-from fslab.system import loops, path_owners
+from fslab.system import files, loops, path_owners
 from fslab.units import Size, parse_size
 
 
@@ -96,7 +96,7 @@ class Loop(_model.ImageMedium[LoopOptions]):
     @staticmethod
     def _directory(options: LoopOptions, workspace: Workspace) -> Path:
         if options.path is None:
-            workspace.images.mkdir(parents=True, exist_ok=True, mode=0o700)
+            files.make_directories(workspace.images, 0o700)
             return workspace.images
         directory = Path(options.path).expanduser()
         if not directory.is_dir():

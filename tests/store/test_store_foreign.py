@@ -1,0 +1,144 @@
+"""Tests of SQLite stores that another user can write to: files beside them are not used, and nothing is changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import struct
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.bare import campaign
+
+from fslab.errors import StoreError, UnsafeError
+from fslab.store.campaign import CampaignStatus
+from fslab.store.store import Store
+
+NOBODY = 65534
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+
+
+@pytest.fixture
+def theirs(tmp_path: Path) -> Path:
+    """Return the store of another user, in a directory of theirs."""
+    directory = tmp_path / "theirs"
+    directory.mkdir(mode=0o755)
+    with Store.open(str(directory / "store.sqlite")) as store:
+        store.create_campaign(campaign("c1"))
+    for each in (directory, *directory.iterdir()):
+        os.chown(each, NOBODY, NOBODY)
+    return directory / "store.sqlite"
+
+
+def hot_journal(store: Path, victim: Path) -> None:
+    """Make a rollback journal that names ``victim`` as its super-journal, in the format of SQLite's pager.c: a header
+    of one sector without pages; page number of the lock byte, name, its length, its checksum, magic."""
+    with closing(sqlite3.connect(f"file:{store}?immutable=1", uri=True)) as database:
+        ((page_bytes,),) = database.execute("PRAGMA page_size")
+        ((pages,),) = database.execute("PRAGMA page_count")
+    magic, name = bytes.fromhex("d9d505f920a163d7"), os.fsencode(victim)
+    header = magic + struct.pack(">5I", 0, 0, pages, 512, page_bytes)
+    record = (
+        struct.pack(">I", (1 << 30) // page_bytes + 1)
+        + name
+        + struct.pack(">2I", len(name), sum(name))
+        + magic
+    )
+    store.with_name(f"{store.name}-journal").write_bytes(header.ljust(512, b"\0") + record)
+    victim.write_bytes(b"precious")
+
+
+def contents(directory: Path) -> dict[str, tuple[bytes, int]]:
+    return {each.name: (each.read_bytes(), each.stat().st_mtime_ns) for each in directory.iterdir()}
+
+
+def test_a_hot_journal_deletes_no_file_and_nothing_is_written(theirs: Path, tmp_path: Path) -> None:
+    (own := tmp_path / "own").mkdir()
+    for name in ("store.sqlite", "plain.sqlite"):
+        shutil.copyfile(theirs, own / name)
+    hot_journal(theirs, victim := tmp_path / "victim")
+    before = contents(theirs.parent)
+    with Store.open(str(theirs), create=False) as store:
+        assert [known.id for known in store.campaigns()] == ["c1"]
+        with pytest.raises(StoreError, match="readonly"):
+            store.set_campaign_status("c1", CampaignStatus.FINISHED)
+    assert victim.read_bytes() == b"precious"
+    assert contents(theirs.parent) == before
+    # The attack is real: without this protection, SQLite itself deletes the file.
+    hot_journal(own / "plain.sqlite", victim)
+    with closing(sqlite3.connect(own / "plain.sqlite")) as database:
+        database.execute("SELECT * FROM campaigns").fetchall()
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize("how", ["directory", "sticky", "file", "above", "link"])
+def test_whoever_can_put_a_file_beside_it_counts(how: str, theirs: Path, tmp_path: Path) -> None:
+    directory, path = theirs.parent, theirs
+    for each in (directory, *directory.iterdir()):
+        os.chown(each, 0, 0)
+    match how:
+        case "directory":
+            os.chown(directory, NOBODY, -1)
+        case "sticky":  # such as /tmp
+            directory.chmod(0o1777)
+        case "file":
+            theirs.chmod(0o666)
+        case "above":
+            (above := tmp_path / "above").mkdir()
+            path = directory.rename(above / "theirs") / theirs.name
+            above.chmod(0o777)
+        case "link":
+            directory.chmod(0o1777)
+            (path := tmp_path / "link").symlink_to(theirs)
+    before = contents(path.resolve().parent)
+    hot_journal(path.resolve(), victim := tmp_path / "victim")
+    with Store.open(str(path), create=False) as store:
+        assert store.has("c1")
+    assert victim.exists()
+    path.resolve().with_name(f"{theirs.name}-journal").unlink()
+    assert contents(path.resolve().parent) == before
+    with pytest.raises(UnsafeError, match="not written"):
+        Store.open(str(path))
+    assert contents(path.resolve().parent) == before
+
+
+def test_one_of_an_older_fslab_is_migrated_in_the_copy(theirs: Path) -> None:
+    with closing(sqlite3.connect(theirs)) as database, database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        for table in ("fleet_schedules", "fleet_assignments", "fleet_machines"):
+            database.execute(f"DROP TABLE IF EXISTS {table}")
+        database.execute("UPDATE fslab_version SET version_num = '0003'")
+    before = contents(theirs.parent)
+    with Store.open(str(theirs), create=False) as store:
+        assert store.has("c1")
+        with pytest.raises(StoreError, match="readonly"):
+            store.set_campaign_status("c1", CampaignStatus.FINISHED)
+    assert contents(theirs.parent) == before
+
+
+def test_what_is_not_in_the_file_yet_is_told(theirs: Path, caplog: pytest.LogCaptureFixture) -> None:
+    theirs.with_name("store.sqlite-wal").write_bytes(b"x" * 4096)
+    with Store.open(str(theirs), create=False) as store:
+        assert store.has("c1")
+    assert "is missing" in caplog.text
+
+
+def test_the_caller_of_sudo_keeps_the_own_store(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_UID", str(NOBODY))
+    with Store.open(str(theirs), create=False) as store:
+        store.set_campaign_status("c1", CampaignStatus.FINISHED)
+
+
+@pytest.mark.parametrize("place", ["new.sqlite", "deeper/below/new.sqlite"])
+def test_root_makes_none_where_others_can_write(place: str, tmp_path: Path) -> None:
+    (open_ := tmp_path / "open").mkdir()
+    open_.chmod(0o777)
+    with pytest.raises(UnsafeError, match="not written"):
+        Store.open(str(open_ / place))
+    assert list(open_.iterdir()) == []
+    open_.chmod(0o1777)
+    if "/" in place:  # a directory of ours in one with the sticky bit
+        with Store.open(str(open_ / place)) as store:
+            store.create_campaign(campaign("c1"))
