@@ -231,3 +231,11 @@ def test_planning_starts_no_process_and_opens_nothing_but_our_own_files(study_id
     foreign = [(event, args) for event, args in seen if not str(args[0]).startswith(allowed)]
     assert any(event == "open" for event, _ in seen)  # the study's own file, so the hook works
     assert foreign == []
+
+
+def test_a_discard_that_the_medium_does_not_allow_is_noted() -> None:
+    added = "  t: {medium: m, filesystem: ext4, mount_options: 'noatime,discard'}\n  u: {medium: b, filesystem: xfs, "
+    text = TEXT.replace("workloads:\n", f"{added}mount_options: discard}}\nworkloads:\n", 1)
+    assert plan_of(text).notices == (
+        "t: mount option 'discard' has no effect: a 'ram' medium does not allow discards",
+    )

@@ -12,9 +12,11 @@ from rich.console import Console
 
 from fslab.analysis.comparison_model import Mark
 from fslab.analysis.groups import headline_metrics
+from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report.build import build
+from fslab.report.conclusion import conclude
 from fslab.report.model import Report
 from fslab.report.terminal import show
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -69,6 +71,37 @@ def shown(found: Report, width: int = 80, *, notes: bool = False) -> str:
     console = Console(width=width, color_system=None, file=io.StringIO(), record=True)
     show(found, console, notes=notes)
     return "\n".join(line.rstrip() for line in console.export_text().splitlines())
+
+
+def in_effect(*options: str, changed: dict[str, str | None] | None = None) -> dict[str, Any]:
+    found = ValidityWarning(
+        kind="options_not_in_effect", severity=Severity.DOUBT, message="m", data={"options": changed}
+    )
+    observed = {"options_in_effect": options}
+    return {"provenance": Provenance(observed=observed), "validity": (found,) if changed else ()}
+
+
+def test_stacks_of_which_the_kernel_made_the_same_are_not_compared() -> None:
+    """``discard`` is dropped. ``noatime`` differs. A trial of another version of fslab does not tell."""
+    variants = [
+        EXT4.model_copy(update={"mount_options": each}) for each in ("defaults", "discard", "noatime", "sync")
+    ]
+    planned = cells(variants, RANDOM)
+    trials = five(planned[0], {IOPS: 1000}, **in_effect("rw"))
+    trials += five(planned[1], {IOPS: 2000}, **in_effect("rw", changed={"discard": None}))
+    trials += five(planned[2], {IOPS: 1500}, **in_effect("rw", "noatime")) + five(planned[3], {IOPS: 1200})
+    found = report(planned, trials)
+    assert [stack.same_as for stack in found.stacks] == [None, found.stacks[0].label, None, None]
+    (row,) = found.rows
+    compared = {label for one in row.comparisons for label in (one.numerator, one.denominator)}
+    assert compared == {stack.label for stack in found.stacks} - {found.stacks[1].label}
+    assert row.summaries[0].mark == row.summaries[1].mark
+    concluded = conclude(found)
+    (standing,) = concluded.standings
+    assert standing.certainty is StandingCertainty.BEST
+    assert standing.apart == ()
+    (same,) = [each.what for each in concluded.warnings if "same stack" in each.what]
+    assert same.endswith("are the same stack here (the kernel dropped or changed 'discard')")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from fslab.campaign.watch import Findings
 from fslab.cell import Cache, Cell
 from fslab.errors import FslabError
 from fslab.record import ValidityWarning, Value
-from fslab.storage import Workspace
+from fslab.storage import Workspace, in_effect
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.stack import Stack
 from fslab.system.kernel_log import KernelMessages, about
@@ -46,6 +46,17 @@ class TrialState:
             self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
             raise
 
+    def _note_options(self, cell: Cell, up: Stack, findings: Findings) -> dict[str, str | None]:
+        """Return the mount options that are not in effect, and keep what stacks with the same effect have in common."""
+        listed = findings.texts.get("mount_options", ())
+        if up.driver is None or not listed:
+            return {}
+        asked = cell.stack.mount_options
+        effect = in_effect.signature(up.driver, asked, listed)
+        if effect is not None:
+            self.observed |= {"options_in_effect": effect}
+        return in_effect.changed(up.driver, asked, listed)
+
     def facts(
         self, cell: Cell, machine: Mapping[str, Any], up: Stack, reading: Reading, findings: Findings
     ) -> TrialFacts:
@@ -61,6 +72,7 @@ class TrialState:
             memory_bytes=machine.get("memory_bytes"),
             caches_dropped=self.caches_dropped,
             remade=self.remade,
+            changed_options=self._note_options(cell, up, findings),
             filesystem=up.filesystem,
             medium_buffered=up.buffered,
             volume_bytes=up.device.size_bytes if up.device else None,

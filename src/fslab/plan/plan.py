@@ -12,6 +12,7 @@ from fslab.plan.model import Plan, PlannedTrial
 from fslab.plan.order import order, tool_seed
 from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.shared_states import groups
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.model import Study
 from fslab.workloads import parsed
 
@@ -78,8 +79,15 @@ def make_plan(
 
 
 def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Return what workloads do otherwise than the study says, such as options of a job file that are left out."""
-    told = (f"{cell.workload.name}: {each}" for cell in cells for each in parsed(cell.workload).notices())
+    """Return what happens otherwise than the study says: job files' options that are left out, discards not allowed."""
+    told = (
+        each
+        for cell in cells
+        for each in (
+            *parsed_stack(cell.stack).notices(),
+            *(f"{cell.workload.name}: {each}" for each in parsed(cell.workload).notices()),
+        )
+    )
     return tuple(dict.fromkeys(told))
 
 

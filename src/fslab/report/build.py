@@ -11,8 +11,9 @@ from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.interim import COVERAGE
-from fslab.analysis.pairs import looks_of, row_pairs, samples_of
+from fslab.analysis.pairs import Sample, looks_of, row_pairs, samples_of
 from fslab.analysis.row_comparison import outcome_of
+from fslab.analysis.same_stacks import same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
 from fslab.cell import Cell
 from fslab.errors import UsageError
@@ -88,13 +89,16 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
         key: spec.model_copy(update={"filesystem": spec.filesystem or found.get(key)})
         for key, spec in planned.items()
     }
-    lines = labels.stack_lines(list(specs.values()))
+    lines = dict(zip(specs, labels.stack_lines(list(specs.values())), strict=True))
+    same = same_stacks(specs, trials)
     return tuple(
         StackColumn(
-            id=key, lines=label, name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
+            id=key, lines=lines[key], name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
             layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mounted_with,
+            same_as=" ".join(lines[same[key].of]) if key in same else None,
+            changed=same[key].changed if key in same else (),
         )
-        for (key, spec), label in zip(specs.items(), lines, strict=True)
+        for key, spec in specs.items()
     )  # fmt: skip
 
 
@@ -124,11 +128,12 @@ class _Means:
         """Return the row of one metric of one workload."""
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
+        samples, same = self._different(samples_of(group, metric))
         pairs = row_pairs(
-            samples_of(group, metric), metric.better, coverage=COVERAGE, looks=self.looks,
+            samples, metric.better, coverage=COVERAGE, looks=self.looks,
             counts=metric.unit is Unit.COUNT, basis=self.basis.of_stacks(group, metric.name),
         )  # fmt: skip
-        outcome = outcome_of(pairs, label_of, self.baseline)
+        outcome = outcome_of(pairs, label_of, same.get(self.baseline or "", self.baseline))
         missing = [
             label_of[item.stack]
             for item in summaries
@@ -141,7 +146,9 @@ class _Means:
             unit=metric.unit,
             better=metric.better,
             summaries=tuple(
-                summary.model_copy(update={"mark": outcome.marks.get(summary.stack, Mark.NONE)})
+                summary.model_copy(
+                    update={"mark": outcome.marks.get(same.get(summary.stack, summary.stack), Mark.NONE)}
+                )
                 for summary in summaries
             ),
             leader=outcome.leader,
@@ -156,6 +163,14 @@ class _Means:
                 apart=outcome.apart,
             ),
         )
+
+    def _different(self, samples: Sequence[Sample]) -> tuple[list[Sample], dict[str, str]]:
+        """Return the samples of stacks that differ, and for each other one the stack (id) that it is the same as."""
+        id_of = {stack.label: stack.id for stack in self.stacks}
+        have = {sample.stack for sample in samples}
+        same = {stack.id: id_of[stack.same_as] for stack in self.stacks if stack.same_as is not None}
+        same = {stack: of for stack, of in same.items() if {stack, of} <= have}
+        return [sample for sample in samples if sample.stack not in same], same
 
 
 def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:

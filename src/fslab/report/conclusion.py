@@ -72,7 +72,13 @@ def kinds_of(stacks: Sequence[StackColumn]) -> dict[str, str]:
 
 def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
     label_of = {stack.id: stack.label for stack in report.stacks}
-    measured = {label_of[item.stack]: item for item in row.summaries if item.values}
+    have = {label_of[item.stack] for item in row.summaries if item.values}
+    same = {stack.label for stack in report.stacks if stack.same_as in have}
+    measured = {
+        label_of[item.stack]: item
+        for item in row.summaries
+        if item.values and label_of[item.stack] not in same
+    }
     return standing(
         MeasuredRow(
             workload=row.workload, metric=row.metric, unit=row.unit, better=row.better, leader=row.leader,
@@ -175,7 +181,23 @@ def _of_campaign(report: Report) -> list[ConclusionWarning]:
                 hint="--precision accounts for interim analyses",
             )
         )
-    return [*_unsafe(report), *found, *_uncorrected(report), *_independence(report)]
+    return [*_unsafe(report), *_same(report), *found, *_uncorrected(report), *_independence(report)]
+
+
+def _same(report: Report) -> Iterator[ConclusionWarning]:
+    """Yield a warning for each stack that is the same as an earlier one, and therefore not compared with it."""
+    for stack in report.stacks:
+        if stack.same_as is not None:
+            options = listed([f"'{option}'" for option in stack.changed])
+            why = (
+                f"the kernel dropped or changed {options}"
+                if stack.changed
+                else "their options have the same effect"
+            )
+            yield ConclusionWarning(
+                what=f"{stack.same_as} and {stack.label} are the same stack here ({why})",
+                hint="they are not compared with each other; their difference is noise",
+            )
 
 
 def _unsafe(report: Report) -> Iterator[ConclusionWarning]:

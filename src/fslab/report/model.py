@@ -12,7 +12,11 @@ from fslab.units import Direction, Unit
 
 
 class StackColumn(Frozen):
-    """One column. ``lines``: its label: the file system, then only the options in which stacks differ."""
+    """One column. ``lines``: its label: the file system, then only the options in which stacks differ.
+
+    ``same_as``: the label of an earlier stack that is the same stack here, with which it is not compared. ``changed``:
+    the options of both that are not in effect.
+    """
 
     id: str
     lines: tuple[str, ...]
@@ -22,6 +26,8 @@ class StackColumn(Frozen):
     layout: str
     mkfs_options: str
     mount_options: str
+    same_as: str | None = None
+    changed: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:

@@ -86,6 +86,14 @@ class ParsedStack:
             raise ValueError(f"layout '{self.layout.name}': {self._driver.name} has no external journal")
         return found
 
+    def notices(self) -> list[str]:
+        """Return what the stack's options ask for in vain: discards, on a medium that does not allow them."""
+        asked = {option.strip().partition("=")[0] for option in self.spec.mount_options.split(",")}
+        if self.filesystem is None or "discard" not in asked or self.medium.discards(self.medium_options):
+            return []
+        reason = f"a '{self.medium.name}' medium does not allow discards"
+        return [f"{self.spec.name}: mount option 'discard' has no effect: {reason}"]
+
     def geometry_options(self, plan: LayoutPlan) -> str:
         """Return the stripe options of mkfs, as on its command line; empty if there are none."""
         match self.spec.geometry:

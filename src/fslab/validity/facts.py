@@ -89,11 +89,13 @@ class TrialFacts:
     asks for a cold cache, else for a warm one. ``caches_dropped``: whether dentries and inodes could be dropped too.
     ``devices``: the kernel's names of the devices below the file system. ``remade``: a file system that should have
     been kept was lost. ``medium_buffered``: the medium uses a page cache although direct I/O was requested.
-    ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which comparing this file system
-    is fair. ``machine``: type of the machine that ran the trial. ``accelerator``: how a guest's processor is provided;
-    None if this does not apply. ``disk_limits``: limits ``iops`` and ``bytes_per_s`` that a guest's kernel applied to
-    the disks. ``disk_profile``: the disk that a virtual disk models. ``disk_speed``: how many times faster than its
-    model it ran. ``disk_fidelities``: for each virtual disk, the measured time to reach it.
+    ``changed_options``: mount options that are not in effect as the study asks: what the kernel lists instead, or
+    None if it lists nothing. ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which
+    comparing this file system is fair. ``machine``: type of the machine that ran the trial. ``accelerator``: how a
+    guest's processor is provided; None if this does not apply. ``disk_limits``: limits ``iops`` and ``bytes_per_s``
+    that a guest's kernel applied to the disks. ``disk_profile``: the disk that a virtual disk models. ``disk_speed``:
+    how many times faster than its model it ran. ``disk_fidelities``: for each virtual disk, the measured time to
+    reach it.
     """
 
     work: WorkFacts
@@ -107,6 +109,7 @@ class TrialFacts:
     remade: bool = False
     filesystem: str | None = None
     medium_buffered: bool = False
+    changed_options: Mapping[str, str | None] = field(default_factory=dict)
     volume_bytes: int | None = None
     fair_volume_bytes: int | None = None
     probe_failures: tuple[ProbeFailure, ...] = ()

@@ -138,7 +138,10 @@ class FileSystem(ABC):
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
-    maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``removed_options`` maps an option that the kernel had, or
+    maps a flag of mkfs to ``""`` (no value) or ``"value"``. ``listed_as``: how the kernel lists an option that it
+    writes otherwise than the study; a ``=`` at the end: without a value. ``unlisted``: options, or names of them, that
+    it leaves out of its list because they are the default (None: not known). ``unshown``: options of which its list
+    tells nothing. ``removed_options`` maps an option that the kernel had, or
     still accepts without effect, to its history: since which version, and why.
 
     ``log_prefixes``: how the kernel's messages about it begin.
@@ -168,6 +171,9 @@ class FileSystem(ABC):
     switches: ClassVar[Mapping[str, OptionSwitch]] = {}
     mount_options: ClassVar[Mapping[str, str]]
     removed_options: ClassVar[Mapping[str, str]] = {}
+    listed_as: ClassVar[Mapping[str, str]] = {}
+    unlisted: ClassVar[frozenset[str] | None] = None
+    unshown: ClassVar[frozenset[str]] = frozenset()
     mkfs_flags: ClassVar[Mapping[str, str]]
     stripe_options: ClassVar[tuple[str, ...]] = ()
     no_stripe_options: ClassVar[str] = ""

@@ -100,6 +100,14 @@ class ExtFileSystem(FileSystem):
     switches: ClassVar[Mapping[str, OptionSwitch]] = {"quotas": OptionSwitch(mkfs="-O quota")}
     mkfs_flags = MKE2FS_FLAGS
     removed_options = REMOVED_OPTIONS
+    # fs/ext4/super.c, _ext4_show_options and ext4_param_specs; seen with Linux 6.1 and 6.18.
+    listed_as: ClassVar[Mapping[str, str]] = {
+        "barrier=0": "nobarrier", "barrier=1": "barrier", "bsdgroups": "grpid", "sysvgroups": "nogrpid",
+        "auto_da_alloc=0": "noauto_da_alloc", "auto_da_alloc=1": "auto_da_alloc", "dioread_lock": "nodioread_nolock",
+        "noload": "norecovery", "dax": "dax=always",
+    }  # fmt: skip
+    unlisted = frozenset({"data_err=ignore", "i_version", "prefetch_block_bitmaps"})
+    unshown = frozenset({"journal_ioprio", "mb_optimize_scan", "sb"})
     stripe_options = ("stride", "stripe_width", "stripe-width")
     no_stripe_options = "-E stride=0,stripe_width=0"  # else mke2fs uses what the device reports (libblkid)
     extended_options: ClassVar[tuple[str, ...]] = ("lazy_itable_init=0",)

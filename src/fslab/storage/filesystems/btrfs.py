@@ -66,6 +66,20 @@ class Btrfs(FileSystem):
         ),
     }
 
+    # fs/btrfs/super.c, btrfs_show_options; seen with Linux 6.1 and 6.18.
+    listed_as = {
+        "discard": "discard=", "discard=sync": "discard=", "space_cache": "space_cache=",
+        "space_cache=v1": "space_cache=", "compress": "compress=zlib", "compress-force": "compress-force=zlib",
+    }  # fmt: skip
+    unlisted = frozenset(
+        {
+            "acl", "barrier", "commit=30", "compress=no", "compress=none", "compress-force=no", "compress-force=none",
+            "datacow", "datasum", "max_inline=2048", "metadata_ratio=0", "noautodefrag", "nodiscard",
+            "noenospc_debug", "noflushoncommit", "nospace_cache", "nossd_spread", "treelog",
+        }
+    )  # fmt: skip
+    unshown = frozenset({"clear_cache", "thread_pool"})
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]

@@ -51,6 +51,10 @@ class F2fs(FileSystem):
         "grpquota": "", "prjquota": "",
     }  # fmt: skip
 
+    # fs/f2fs/super.c, f2fs_show_options; seen with Linux 6.1.
+    listed_as = {"quota": "usrquota"}
+    unlisted = frozenset({"noflush_merge", "nogc_merge", "noquota"})
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.f2fs -f -q -t 0 …``; -t 0: do not discard."""
         return ["mkfs.f2fs", "-f", "-q", "-t", str(int(discard)), *shlex.split(options), device]

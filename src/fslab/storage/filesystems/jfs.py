@@ -29,6 +29,10 @@ class Jfs(FileSystem):
         "discard": "int?", "nodiscard": "",
     }  # fmt: skip
 
+    # fs/jfs/super.c, jfs_show_options; seen with Linux 6.1.
+    listed_as = {"quota": "usrquota"}
+    unlisted = frozenset({"errors=remount-ro", "integrity", "nodiscard", "noquota"})
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
         """Return ``mkfs.jfs -q``, which never discards."""
         return ["mkfs.jfs", "-q", *shlex.split(options), device]

@@ -37,6 +37,9 @@ class Nilfs2(FileSystem):
         "norecovery": "", "discard": "", "nodiscard": "",
     }  # fmt: skip
 
+    # fs/nilfs2/super.c, nilfs_show_options; seen with Linux 6.1.
+    unlisted = frozenset({"barrier", "errors=remount-ro", "nodiscard", "order=relaxed"})
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.nilfs2 -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.nilfs2", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]

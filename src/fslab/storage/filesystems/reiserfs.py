@@ -36,6 +36,13 @@ class Reiserfs(FileSystem):
         "tails": "on|off|small", "expose_privroot": "",
     }  # fmt: skip
 
+    # fs/reiserfs/super.c, reiserfs_show_options; seen with Linux 6.1.
+    listed_as = {"tails=off": "notail", "block-allocator": "block-allocator="}
+    unlisted = frozenset(
+        {"barrier=flush", "data=ordered", "noacl", "noattrs", "nouser_xattr", "tails=on", "tails=small"}
+    )
+    unshown = frozenset({"conv", "hash", "nolog"})
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:  # noqa: ARG002
         """Return ``mkreiserfs -q -f -f``; the second -f: do not ask. It never discards."""
         return ["mkreiserfs", "-q", "-f", "-f", *shlex.split(options), device]

@@ -55,6 +55,14 @@ class Xfs(FileSystem):
         ),
     }
 
+    # fs/xfs/xfs_super.c, xfs_fs_show_options; seen with Linux 6.1 and 6.18.
+    listed_as = {
+        "bsdgroups": "grpid", "sysvgroups": "nogrpid", "dax": "dax=always",
+        "uquota": "usrquota", "quota": "usrquota", "qnoenforce": "uqnoenforce", "gquota": "grpquota",
+        "pquota": "prjquota",
+    }  # fmt: skip
+    unlisted = frozenset({"attr2", "dax=inode", "lifetime", "nodiscard", "nogrpid", "noikeep", "nolargeio"})
+
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]

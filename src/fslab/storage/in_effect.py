@@ -1,0 +1,81 @@
+"""Compares the mount options that a study asks for with those that the kernel lists. Pure.
+
+The kernel drops or changes options without an error: an option of a feature that it lacks, one that contradicts another
+one, or a value beyond a limit.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from fslab.storage.filesystems import VFS_OPTIONS, FileSystem
+from fslab.units import parse_size
+
+# mount(8): options that the kernel does not list because they are its default, and what it lists otherwise.
+_DEFAULTS: Mapping[str, str] = {
+    "async": "sync", "atime": "noatime", "dev": "nodev", "diratime": "nodiratime", "exec": "noexec",
+    "nolazytime": "lazytime", "norelatime": "relatime", "strictatime": "relatime", "suid": "nosuid",
+}  # fmt: skip
+_UNSHOWN = frozenset({"defaults", "silent", "loud", "iversion", "noiversion", "nostrictatime"})
+
+
+def changed(driver: FileSystem, asked: str, listed: Sequence[str]) -> dict[str, str | None]:
+    """Return the options that are not in effect as asked: what the kernel lists instead, or None if it dropped them.
+
+    ``listed``: its list for this mount, as far as it is known.
+    """
+    values = {name: value for name, _, value in (option.partition("=") for option in listed)}
+    found: dict[str, str | None] = {}
+    for option in _words(asked):
+        if option in _UNSHOWN or not listed:
+            continue
+        is_there, instead = _look_up(driver, option, values)
+        if not is_there:
+            found[option] = instead
+    return found
+
+
+def signature(driver: FileSystem, asked: str, listed: Sequence[str]) -> tuple[str, ...] | None:
+    """Return what two mounts of the same file system have in common exactly if their options have the same effect.
+
+    It contains the kernel's list, and the options that the kernel does not show. None if that is not known.
+    """
+    if driver.unlisted is None or not listed:
+        return None
+    return tuple(
+        sorted({*listed, *(f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word))})
+    )
+
+
+def _words(options: str) -> list[str]:
+    return [word for option in options.split(",") if (word := option.strip())]
+
+
+def _is_unshown(driver: FileSystem, option: str) -> bool:
+    name = option.partition("=")[0]
+    return option != "defaults" and bool({option, name} & {*_UNSHOWN, *driver.unshown})
+
+
+def _look_up(driver: FileSystem, option: str, values: Mapping[str, str]) -> tuple[bool, str | None]:
+    """Return whether an option is in effect, and what the kernel lists instead."""
+    written = driver.listed_as.get(option, option)
+    name, equals, value = written.partition("=")
+    if name in values:
+        shown = f"{name}={values[name]}" if values[name] else name
+        return _same(value, values[name], exactly=bool(equals)), shown
+    opposite = _DEFAULTS.get(name) or (name.removeprefix("no") if name.startswith("no") else f"no{name}")
+    if opposite in values:
+        return False, opposite
+    silent = {option, name} & {*_DEFAULTS, *(driver.unlisted or ()), *driver.unshown}
+    unknown = driver.unlisted is None and name not in VFS_OPTIONS
+    return bool(silent) or unknown, None
+
+
+def _same(asked: str, shown: str, *, exactly: bool) -> bool:
+    """Return whether two values are equal: as text, as sizes (64k), or as numbers (022); zstd also means zstd:3."""
+    if asked == shown or (not asked and not exactly):
+        return True
+    if shown.partition(":")[0] == asked:
+        return True
+    try:
+        return parse_size(asked.lstrip("0") or "0") == parse_size(shown.lstrip("0") or "0")
+    except ValueError:
+        return False

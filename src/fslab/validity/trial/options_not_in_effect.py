@@ -1,0 +1,26 @@
+"""Options not in effect: the kernel dropped or changed mount options of the study without an error. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.record import Severity, ValidityWarning
+from fslab.units import listed
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import TrialRule
+
+
+class OptionsNotInEffect(TrialRule):
+    """The trial measures other options than its label says."""
+
+    summary = "mount options are not in effect as the study asks"
+    severity = Severity.DOUBT
+    hint = "remove these options from the study, or use a kernel, a device and mkfs options that support them"
+
+    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Name each option, with what the kernel lists instead."""
+        changed = facts.changed_options
+        if changed:
+            words = [
+                f"'{option}' is not in effect" if shown is None else f"'{option}' became '{shown}'"
+                for option, shown in changed.items()
+            ]
+            yield self.warning(f"mount options: {listed(words)}", options=dict(changed))

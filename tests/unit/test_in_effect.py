@@ -1,0 +1,71 @@
+"""Tests of what the kernel made of mount options: lists of Linux 6.18 (ext4, XFS, btrfs) and 6.1 (f2fs, jfs)."""
+
+from __future__ import annotations
+
+import pytest
+
+from fslab.storage.filesystems import REGISTRY
+from fslab.storage.in_effect import changed, signature
+
+# Recorded from mountinfo and /proc/fs/ext4/loop0/options, on devices that were forbidden to discard.
+EXT4 = (
+    "rw,relatime,acl,auto_da_alloc,barrier,block_validity,bsddf,commit=5,data=ordered,delalloc,dioread_nolock,"
+    "errors=continue,i_version,init_itable=10,inode_readahead_blks=32,journal_checksum,max_batch_time=15000,"
+    "max_dir_size_kb=0,min_batch_time=0,nodiscard,nogrpid,noquota,nowarn_on_error,prefetch_block_bitmaps,resgid=0,"
+    "resuid=0,stripe=0,user_xattr"
+)
+XFS = "rw,relatime,inode64,logbsize=32k,logbufs=8,noquota"
+BTRFS = "rw,relatime,space_cache=v2,ssd,subvol=/,subvolid=5"
+F2FS = (
+    "rw,relatime,acl,active_logs=6,alloc_mode=reuse,background_gc=on,discard,discard_unit=block,flush_merge"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "listed", "found"),
+    [
+        ("ext4", "defaults", EXT4, {}),
+        ("ext4", "discard", EXT4, {"discard": "nodiscard"}),
+        ("ext4", "data=ordered,barrier=1,commit=5,auto_da_alloc,stripe=0,async,suid", EXT4, {}),
+        ("ext4", "barrier=0,noatime", f"{EXT4},noatime".replace(",barrier", ",nobarrier").replace("relatime,", ""), {}),
+        ("ext4", "strictatime,commit=30", EXT4, {"strictatime": "relatime", "commit=30": "commit=5"}),
+        ("ext4", "journal_ioprio=7,mb_optimize_scan=0,silent", EXT4, {}),
+        ("xfs", "logbsize=32768,nodiscard,noikeep,sysvgroups", XFS, {}),
+        ("xfs", "ikeep,discard", XFS, {"ikeep": None, "discard": None}),
+        ("xfs", "uquota", f"{XFS},usrquota".replace(",noquota", ""), {}),
+        ("btrfs", "nodatacow,compress=zstd", f"{BTRFS},compress=zstd:3", {"nodatacow": None}),
+        ("btrfs", "compress=zstd:16", f"{BTRFS},compress=zstd:15", {"compress=zstd:16": "compress=zstd:15"}),
+        ("btrfs", "compress", f"{BTRFS},compress=zlib:3", {}),
+        ("btrfs", "compress=zstd,nodatacow", f"{BTRFS},nodatasum,nodatacow", {"compress=zstd": None}),
+        ("btrfs", "max_inline=64k", f"{BTRFS},max_inline=4096", {"max_inline=64k": "max_inline=4096"}),
+        ("btrfs", "discard", f"{BTRFS},discard=async", {"discard": "discard=async"}),
+        ("btrfs", "discard=sync,treelog,datacow,space_cache=v2,clear_cache", f"{BTRFS},discard", {}),
+        ("f2fs", "compress_algorithm=lz4,compress_extension=*", F2FS,
+         {"compress_algorithm=lz4": None, "compress_extension=*": None}),
+        ("f2fs", "noflush_merge,alloc_mode=default", F2FS,
+         {"noflush_merge": "flush_merge", "alloc_mode=default": "alloc_mode=reuse"}),
+        ("jfs", "integrity,errors=remount-ro,discard", "rw,relatime,discard=64", {}),
+        # What the kernel lists is not known of vfat: only a contradiction counts.
+        ("vfat", "flush,uid=7,umask=022", "rw,relatime,uid=7,fmask=0022,dmask=0022", {}),
+        ("vfat", "uid=7,fmask=022", "rw,uid=0,fmask=0022", {"uid=7": "uid=0"}),
+        ("xfs", "noatime,discard", "", {}),
+    ],
+)  # fmt: skip
+def test_options_that_the_kernel_dropped_or_changed(
+    name: str, asked: str, listed: str, found: dict[str, str | None]
+) -> None:
+    assert changed(REGISTRY.get(name), asked, [option for option in listed.split(",") if option]) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other", "same"),
+    [
+        ("ext4", "defaults", "discard", True), ("ext4", "journal_ioprio=0", "journal_ioprio=7", False),
+        ("ext4", "defaults", "silent", False), ("vfat", "defaults", "defaults", False),
+    ],
+)  # fmt: skip
+def test_options_that_the_kernel_does_not_show_keep_stacks_apart(
+    name: str, one: str, other: str, same: bool
+) -> None:
+    first, second = (signature(REGISTRY.get(name), asked, EXT4.split(",")) for asked in (one, other))
+    assert (first is not None and first == second) is same
