@@ -124,6 +124,7 @@ def test_a_sum_has_the_time_of_its_own_direction_and_phase() -> None:
     found = reading(text, *jobs)
     assert found.metrics["total_read_bandwidth"] == 16 * MIB
     assert found.measured_s == 14.0
+    assert found.parts_s == {"a": 1.0, "b": 0.5, "slow": 10.0, "later": 4.0}
     begun = reading(
         text, *(job | {"job_start": start} for job, start in zip(jobs, (0, 800, 0, 10_000), strict=True))
     )

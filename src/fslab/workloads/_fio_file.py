@@ -225,6 +225,7 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         percentiles |= {_named(job, name): each for name, each in latencies(report).items()}
     for group in _sums(jobs):
         metrics |= _sum(group, jobs, reports)
+    spans = _spans(jobs, reports, ("read", "write"))
     whole = not any(_fio_time.unreported(job.options) for job in jobs)
     writing = [job for job in jobs if "write" in job.directions]
     return Reading(
@@ -232,7 +233,8 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         latencies=percentiles,
         read_bytes=sum(int(report["read"]["io_bytes"]) for report in reports) if whole else None,
         written_bytes=sum(int(report["write"]["io_bytes"]) for report in reports) if whole else None,
-        measured_s=_fio_phases.covered_s(_spans(jobs, reports, ("read", "write"))),
+        measured_s=_fio_phases.covered_s(spans),
+        parts_s={job.label: end - begin for job, (begin, end) in zip(jobs, spans, strict=True) if job.label},
         direct=all(job.direct for job in jobs),
         working_set_bytes=_files(jobs).bytes,
         flushed=all(job.flushed for job in writing) if writing else None,
