@@ -14,8 +14,8 @@ from fslab.system import path_owners
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Replace a file with ``content``. Raises OSError if this fails; the old file then still exists. UnsafeError if
-    root must not write there, because another user could put a link in the place of the directory.
+    """Replace a file with ``content``. Raises OSError if this fails; the old file then still exists. UnsafeError
+    as ``check_place``.
 
     Writes a file with an unpredictable name in the same directory, then renames it. So a reader never sees a partial
     file, and a full disk does not damage the old one. In a directory where other users can write (``/tmp``), only
@@ -27,13 +27,20 @@ def replace(path: Path, content: str | bytes) -> None:
     if not place.is_symlink() and (_is_stream(path) or (place.exists() and not place.is_file())):
         _write(path, data, os.O_APPEND)
         return
-    path_owners.check_closed(place.parent, "--output")
+    check_place(path)
     try:
         _rename_over(place, data)
     except OSError as error:
         if error.errno not in {errno.EACCES, errno.EPERM, errno.EBUSY} or not _is_plain(place):
             raise
         _write(place, data, os.O_TRUNC | os.O_NOFOLLOW)
+
+
+def check_place(path: Path) -> None:
+    """Raise UnsafeError if root must not write a file of this name, because another user could put a link in the place
+    of its directory."""
+    if not _is_stream(_followed(path)):
+        path_owners.check_closed(_followed(path).parent, "--output")
 
 
 def buffer_standard_output() -> None:

@@ -131,6 +131,15 @@ def test_the_caller_of_sudo_keeps_the_own_store(theirs: Path, monkeypatch: pytes
         store.set_campaign_status("c1", CampaignStatus.FINISHED)
 
 
+def test_a_url_that_means_another_file_is_refused(theirs: Path) -> None:
+    hot_journal(theirs, victim := theirs.parent.parent / "victim")
+    with pytest.raises(StoreError, match="cannot have 'uri'"):
+        Store.open(f"sqlite:///file:{theirs}?uri=true", create=False)
+    with Store.open(f"sqlite:///{theirs}", create=False) as store:
+        assert store.has("c1")
+    assert victim.exists()
+
+
 @pytest.mark.parametrize("place", ["new.sqlite", "deeper/below/new.sqlite"])
 def test_root_makes_none_where_others_can_write(place: str, tmp_path: Path) -> None:
     (open_ := tmp_path / "open").mkdir()

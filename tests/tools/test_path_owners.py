@@ -16,6 +16,7 @@ from fslab import outputs
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
+from fslab.cli import report
 from fslab.errors import FslabError, UnsafeError
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
@@ -176,7 +177,8 @@ class TestDirectoriesOfOurOwn:
             paths.temporary()
         with pytest.raises(UnsafeError, match="another '--scratch'"):
             paths.temporary(theirs)
-        assert "TMPDIR" not in proc.environment()
+        monkeypatch.setenv("HOME", str(theirs))  # tools read settings there
+        assert not {"HOME", "TMPDIR"} & proc.environment().keys()
         assert theirs not in memory._places()
         theirs.parent.chmod(0o755)
         os.chown(theirs.parent, 0, -1)
@@ -189,6 +191,8 @@ class TestDirectoriesOfOurOwn:
             with pytest.raises(UnsafeError, match="another '--output'"):
                 outputs.replace(theirs / name, "text")
         assert [each.name for each in theirs.iterdir()] == ["link"]
+        with pytest.raises(UnsafeError, match="another '--output'"):
+            report.check_name(theirs / "report.html")  # before a campaign begins
         outputs.replace(Path("/dev/stdout"), "to a stream\n")
         assert capfd.readouterr().out == "to a stream\n"
 

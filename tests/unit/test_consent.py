@@ -58,12 +58,18 @@ class TestNothingIsMissing:
         known: dict[type[Frozen], set[str]] = {
             MachineSpec: {"type", "kernel", "modules", "memory"},
             StackSpec: {"name", "medium", "layout", "layout_options", "filesystem", "mkfs_options", "mount_options",
-                        "geometry", "machine", "plugins"},
+                        "geometry", "machine", "plugins", "attributes", "fill", "after_mount", "tuning"},
             WorkloadSpec: {"name", "tool", "parameters", "plugins"},
             MediumSpec: {"name", "type", "options"},
             Cell: {"stack", "workload", "cache", "fresh", "time_limit_s", "tuning", "known_limits"},
         }  # fmt: skip
         assert {model: set(model.model_fields) for model in known} == known
+
+    def test_of_a_stack(self) -> None:
+        plain = cell()
+        stack = plain.stack.model_copy(update={"after_mount": f"{EVIL} {{directory}}"})
+        (found,) = executed([plain.model_copy(update={"stack": stack})])
+        assert found == Executed(kind=Kind.COMMAND, what=f"{EVIL} DIRECTORY")
 
     SAMPLES: dict[str, dict[str, Any]] = {
         "bonnie": {"size": "16m", "files": 1024}, "command": {"run": "true"}, "crash": {}, "io-errors": {},

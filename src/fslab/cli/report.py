@@ -101,12 +101,15 @@ _ENDINGS = {
 
 
 def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> None:
-    """Raise UsageError for a directory, and for a file whose ending is that of another format.
+    """Raise UsageError for a directory, and for a file whose ending is that of another format. UnsafeError for a file
+    that root must not write.
 
     A name without an ending is valid. Called before anything that takes time.
     """
     if file is not None and os.path.isdir(file):  # noqa: PTH112 - never raises
         raise UsageError("is a directory", where=str(file), hint=f"name a file: {file / 'report.html'}")
+    if file is not None:
+        outputs.check_place(file)
     ending = "" if file is None else file.suffix.lower()
     if file is None or ending in {"", *_ENDINGS[form]}:
         return

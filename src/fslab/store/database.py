@@ -77,6 +77,9 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
     """Return an engine whose schema is this program's. Migrates the store if needed, and creates it if ``create``."""
     place = place_of(url)
     reading = None
+    if url.get_backend_name() == "sqlite" and "uri" in url.query:
+        # The name would mean another file than the one that is checked.
+        raise StoreError("a URL of SQLite cannot have 'uri'", where=place, hint="give the path of the file")
     if url.get_backend_name() == "sqlite":
         if not create:
             _check_there(url)
@@ -227,7 +230,7 @@ def _check_closed(path: Path) -> None:
     if why := readonly.stranger(path):
         raise UnsafeError(
             f"not written: {why}, who could make SQLite delete other files", where=str(path),
-            hint="name a file in a directory that only you can write to (--store)",
+            hint="name a file in a directory that only you can write to (--store); others are only read (create=False)",
         )  # fmt: skip
 
 

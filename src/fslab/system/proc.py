@@ -71,8 +71,9 @@ def shell_line(argv: Sequence[str]) -> str:
 def environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the environment of a child: C locale, UTC, a PATH of trusted directories, and what the caller adds."""
     inherited = {key: os.environ[key] for key in ("HOME", "TMPDIR", "USER") if key in os.environ}
-    if "TMPDIR" in inherited and not path_owners.is_closed(Path(inherited["TMPDIR"])):
-        del inherited["TMPDIR"]  # tools then use /tmp
+    for name in ("HOME", "TMPDIR"):  # without these, tools read no settings of a user, and use /tmp
+        if name in inherited and not path_owners.is_closed(Path(inherited[name])):
+            del inherited[name]
     path = ":".join(search_path.directories())
     return {**inherited, "PATH": path, "LC_ALL": "C", "TZ": "UTC", **(extra or {})}
 
