@@ -32,6 +32,21 @@ trials: 2
 on: uml
 """
 
+PAID = """\
+title: encryption, snapshots and a second parity
+media:
+  disks: {type: ram, size: 400m}
+  small: {type: ram, size: 160m}
+stacks:
+  one: {medium: disks, layout: [luks, {type: lvm-snapshot, snapshot: [false, true]}], filesystem: ext4}
+  six: {medium: small, layout: md-raid6, filesystem: xfs, tuning: {stripe_cache_size: [128, 512]}}
+workloads:
+  w: {tool: fio, rw: randwrite, bs: 64k, size: 32m, io_size: 16m, direct: true}
+fresh: cell
+trials: 2
+on: uml
+"""
+
 EVERY = """\
 title: every stripe of the multi-disk study, small
 media:
@@ -72,6 +87,24 @@ def test_copies_and_parity_are_bytes_on_the_disks_and_stacks_live_on(fslab: Fsla
         assert amplification == pytest.approx(expected[layout], rel=0.05), layout
     made = ["mkfs" in {each["stage"] for each in trial["provenance"]["commands"]} for trial in trials]
     assert made.count(True) == 4, "in the second trial each is brought up again, not made"
+
+
+@NEEDS_UML
+@pytest.mark.slow
+def test_a_snapshot_costs_one_copy_of_each_chunk_in_every_trial(fslab: Fslab, tmp_path: Path) -> None:
+    (tmp_path / "paid.yaml").write_text(PAID)
+    fslab("run", "paid.yaml", "-q")
+    trials = fslab.trials()
+    assert [trial.get("failure") for trial in trials] == [None] * 10
+    of_one = {"luks": 1.0, False: 1.0, True: 2.0}
+    for trial in trials:
+        stack, device = trial["stack"], trial["provenance"]["device"]
+        if stack["layout"] == "md-raid6":
+            assert str(device["stripe_cache_size"]) == stack["settings"]["stripe_cache_size"]
+            continue
+        expected = of_one[stack["layout_options"].get("snapshot", "luks")]
+        assert trial["probes"]["write_amplification"]["value"] == pytest.approx(expected, rel=0.1), stack
+    assert left_behind(trials[0]["campaign"]) == []
 
 
 @NEEDS_UML

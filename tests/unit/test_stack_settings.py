@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.unit.test_resources import NoJournal
 
+from fslab import feasibility
 from fslab.analysis import labels
 from fslab.campaign.consent import Consent, Kind, executed
 from fslab.cell import Cell
@@ -14,7 +16,8 @@ from fslab.errors import StudyError, UsageError
 from fslab.machine import _settings
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
-from fslab.storage import content
+from fslab.report.page.stack_numbers import families
+from fslab.storage import Workspace, content
 from fslab.study.load import load_text
 
 HEAD = """\
@@ -41,6 +44,11 @@ def test_each_is_an_axis_and_names_what_varies() -> None:
     assert (last.stack.attributes, last.stack.filled) == ("C", 0.8)
     assert attributes(last)["io_scheduler"] == "none"
     assert len(set(labels.stack_lines([cell.stack for cell in found]))) == 8
+    assert "chattr" in {tool.program for tool in feasibility.programs_of(last)}
+    by_number = families(
+        {cell.stack_id: cell.stack for cell in cells("tuning: {nr_requests: [32, 64, 128]}")}
+    )
+    assert list(by_number) == [("nr_requests",)]
 
 
 def test_stacks_without_them_are_what_they_were() -> None:
@@ -120,3 +128,13 @@ def test_settings_of_queues_and_of_arrays_are_found_where_they_are(tmp_path: Pat
     assert not _settings.is_setting(Path("/sys/devices/virtual/block/md0/md/array_state"))
     order = list(_settings.OF_DEVICES)
     assert order.index("io_scheduler") < order.index("nr_requests"), "a new scheduler resets the number"
+
+
+@pytest.mark.parametrize("update", [{"fill": "full"}, {"attributes": "i"}, {"after_mount": "echo '"}])
+def test_a_stored_stack_is_checked_again(update: dict[str, str], tmp_path: Path) -> None:
+    (cell,) = cells("mount_options: noatime")
+    spec = cell.stack.model_copy(update=update)
+    with pytest.raises(UsageError, match=next(iter(update.values()))):
+        feasibility.check_stack(
+            spec, Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=NoJournal())
+        )

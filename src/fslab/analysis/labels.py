@@ -24,12 +24,17 @@ def _stack_label(stack: StackSpec, stacks: Sequence[StackSpec]) -> tuple[str, ..
         (lambda one: one.mounted_with, alike),
         (lambda one: f"mkfs {one.mkfs_options or 'defaults'}", alike),
         (lambda one: f"geometry {one.geometry}", alike),
-        (lambda one: " ".join(_settings(one.settings)) or "plain", alike),
+        (lambda one: settings_of(one) or "plain", alike),
         (_layout, stacks),
         (lambda one: f"on {one.medium.name}", stacks),
     ]
     differing = (trait(stack) for trait, among in traits if len({trait(other) for other in among}) > 1)
     return (stack.filesystem or stack.name, *differing)
+
+
+def settings_of(stack: StackSpec) -> str:
+    """Return what a stack sets beside its options, as ``fill=80% io_scheduler=none``."""
+    return " ".join(_settings(stack.settings))
 
 
 def _layout(stack: StackSpec) -> str:

@@ -167,7 +167,7 @@ def _parts(cell: Cell, by: MatchedBy) -> dict[FactGroup, dict[str, Any]]:
     study |= {"medium": stack.medium.type, "layout": stack.layout, "filesystem": stack.filesystem}
     study |= {"mkfs_options": stack.mkfs_options, "mount_options": stack.mount_options}
     study |= {"geometry": stack.geometry.value}
-    study |= {name: value for name, value in stack.settings.items() if name not in covered}
+    study |= stack.settings
     study |= {f"layout.{name}": value for name, value in sorted(stack.layout_options.items())}
     for name, value in sorted(stack.medium.options.items()):
         parts[FactGroup.DEVICE if name in PLACES else FactGroup.STUDY][f"medium.{name}"] = value

@@ -7,7 +7,7 @@ from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility import _machines
 from fslab.machine.kinds import Need
-from fslab.storage import Workspace
+from fslab.storage import Workspace, content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import users
@@ -155,6 +155,8 @@ def _check_spec(spec: StackSpec) -> None:
         )
     if spec.filesystem is None:
         return
+    for mistake in content.mistakes(spec):
+        raise UsageError(mistake, where=spec.name)
     driver = FILESYSTEMS.get(spec.filesystem)
     try:
         driver.check_mkfs_options(spec.mkfs_options)

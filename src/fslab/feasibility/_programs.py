@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from fslab import workloads
 from fslab.cell import Cell
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.storage import content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
@@ -38,6 +39,7 @@ def remedies_for(needed: Iterable[Tool]) -> list[str]:
 def programs_of(cell: Cell) -> tuple[Tool, ...]:
     """Return the programs that the cell's trials run: of the workload, the layout, the medium and the file system."""
     found = [*workloads.parsed(cell.workload).tools(), *LAYOUTS.get(cell.stack.layout).tools]
+    found += [content.CHATTR] if cell.stack.attributes else []
     found += MEDIA.get(cell.stack.medium.type).tools
     if cell.stack.filesystem:
         found += FILESYSTEMS.get(cell.stack.filesystem).tools

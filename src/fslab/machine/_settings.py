@@ -19,7 +19,7 @@ HUGE = Path("/sys/kernel/mm/transparent_hugepage")
 # In the order in which they are set: a new scheduler resets nr_requests. Files below the directory of a block device.
 OF_DEVICES = {
     "io_scheduler": "queue/scheduler", "nr_requests": "queue/nr_requests", "read_ahead_kib": "queue/read_ahead_kb",
-    "max_request_kib": "queue/max_sectors_kb", "wbt_lat_usec": "queue/wbt_lat_usec",
+    "max_sectors_kib": "queue/max_sectors_kb", "wbt_lat_usec": "queue/wbt_lat_usec",
     "rotational": "queue/rotational", "stripe_cache_size": "md/stripe_cache_size",
 }  # fmt: skip
 # Only devices with queues of their own have these, not those that pass requests on (dm, md).

@@ -122,7 +122,7 @@ BOUNDS: Mapping[str, Bound] = {
     "io_scheduler": Word(),
     "nr_requests": Number(low=4, high=16_384),  # include/linux/blkdev.h, BLKDEV_MIN_RQ
     "read_ahead_kib": Number(low=0, high=65_536),
-    "max_request_kib": Number(low=4, high=65_536),
+    "max_sectors_kib": Number(low=4, high=65_536),
     "wbt_lat_usec": Number(low=0, high=60_000_000),
     "rotational": Number(low=0, high=1),
     "stripe_cache_size": Number(low=17, high=32_768),  # drivers/md/raid5.c, raid5_set_cache_size

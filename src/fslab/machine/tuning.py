@@ -81,7 +81,9 @@ def tuned_devices(
 def device_facts(settings: Mapping[str, str]) -> dict[str, Any]:
     """Return the facts of a device, named as in ``sysfs.geometry``, that ``tuned_devices`` changes."""
     facts: dict[str, Any] = {
-        name: int(settings[name]) for name in OF_DEVICES if settings.get(name, "").isdecimal()
+        {"max_sectors_kib": "max_request_kib"}.get(name, name): int(settings[name])
+        for name in OF_DEVICES
+        if settings.get(name, "").isdecimal()
     }
     if "io_scheduler" in settings:
         facts["scheduler"] = settings["io_scheduler"]

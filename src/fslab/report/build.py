@@ -97,6 +97,7 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
             layout=spec.layout, mkfs_options=spec.mkfs_options, mount_options=spec.mounted_with,
             same_as=" ".join(lines[same[key].of]) if key in same else None,
             changed=same[key].changed if key in same else (),
+            settings=labels.settings_of(spec),
         )
         for key, spec in specs.items()
     )  # fmt: skip

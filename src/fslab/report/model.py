@@ -14,8 +14,8 @@ from fslab.units import Direction, Unit
 class StackColumn(Frozen):
     """One column. ``lines``: its label: the file system, then only the options in which stacks differ.
 
-    ``same_as``: the label of an earlier stack that is the same stack here, with which it is not compared. ``changed``:
-    the options of both that are not in effect.
+    ``settings``: its attributes, filling, command after mounts and tuning. ``same_as``: the label of an earlier stack
+    that is the same stack here, with which it is not compared. ``changed``: the options of both that are not in effect.
     """
 
     id: str
@@ -28,6 +28,7 @@ class StackColumn(Frozen):
     mount_options: str
     same_as: str | None = None
     changed: tuple[str, ...] = ()
+    settings: str = ""
 
     @property
     def label(self) -> str:

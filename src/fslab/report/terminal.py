@@ -170,6 +170,8 @@ def _nondefault(stack: StackColumn) -> Iterator[str]:
         yield f"mkfs {stack.mkfs_options}"
     if stack.mount_options != "defaults":
         yield stack.mount_options
+    if stack.settings:
+        yield stack.settings
 
 
 def _provenance(report: Report) -> Iterator[str]:

@@ -57,6 +57,13 @@ def command_mistakes(command: str) -> Iterator[str]:
         yield f"'{command}': {error}"
 
 
+def mistakes(spec: StackSpec) -> Iterator[str]:
+    """Yield what is wrong with a stack that need not come from a study that was just checked."""
+    yield from attribute_mistakes(spec.attributes)
+    yield from fill_mistakes(spec.fill)
+    yield from command_mistakes(spec.after_mount)
+
+
 def commands(spec: StackSpec, work: Path) -> Iterator[tuple[str, ...]]:
     """Yield the commands that a stack runs after a mount. Pure."""
     if spec.after_mount:

@@ -266,7 +266,7 @@ class StudyFile(Written):
         description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "
         "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `cpu_dma_latency` (in µs; 0: "
         "idle CPUs poll), `transparent_hugepage`; of the devices in use `io_scheduler`, `nr_requests`, "
-        "`read_ahead_kib`, `max_request_kib`, `wbt_lat_usec` and `rotational`, and of md RAID 5 and 6 "
+        "`read_ahead_kib`, `max_sectors_kib`, `wbt_lat_usec` and `rotational`, and of md RAID 5 and 6 "
         "`stripe_cache_size`; `stop_timers`: systemd timers, separated by blanks",
     )
 

@@ -265,4 +265,4 @@ def _unit(group: Group, name: str) -> Unit | None:
 def _options(stack: StackColumn) -> str:
     told = [f"on {stack.medium}", f"layout {stack.layout}"]
     told += [f"mkfs {stack.mkfs_options}"] if stack.mkfs_options else []
-    return ", ".join([*told, f"mounted with {stack.mount_options}"])
+    return ", ".join([*told, f"mounted with {stack.mount_options}", *filter(None, [stack.settings])])

@@ -25,7 +25,7 @@ def number(value: Scalar) -> float | None:
 
 def numbers(spec: StackSpec) -> dict[str, Scalar]:
     """Return name in figures → value: ``chunk``, ``medium size``, ``mkfs -J size``, ``mount commit``."""
-    found = _numeric(spec.layout_options)
+    found = _numeric(spec.layout_options) | _numeric(spec.tuning)
     found |= {f"medium {key}": value for key, value in _numeric(spec.medium.options).items()}
     for tool, text in (("mkfs", spec.mkfs_options), ("mount", spec.mount_options)):
         found |= {f"{tool} {match[1]}": match[3] for match in _OPTION.finditer(text)}
@@ -90,7 +90,7 @@ def _parts(spec: StackSpec) -> tuple[str, ...]:
     options = ", ".join(f"{key}={value}" for key, value in rest.layout_options.items())
     return (
         spec.filesystem or spec.name, "" if spec.layout == "single" else spec.layout, options,
-        rest.mkfs_options, rest.mount_options,
+        rest.mkfs_options, rest.mount_options, " ".join(f"{key}={value}" for key, value in rest.settings.items()),
         f"on {medium}", f"geometry {spec.geometry.value}",
         " ".join(["in", *filter(None, (spec.machine.type, spec.machine.kernel, spec.machine.memory))]),
     )  # fmt: skip
@@ -100,7 +100,7 @@ def _rest(spec: StackSpec) -> StackSpec:
     """Return the stack without its numbers and its names."""
     medium = spec.medium.model_copy(update={"name": "", "options": _words(spec.medium.options)})
     changes = {
-        "name": "", "medium": medium, "layout_options": _words(spec.layout_options),
+        "name": "", "medium": medium, "layout_options": _words(spec.layout_options), "tuning": _words(spec.tuning),
         "mkfs_options": _OPTION.sub(r"\1\2…", spec.mkfs_options),
         "mount_options": _OPTION.sub(r"\1\2…", spec.mount_options),
     }  # fmt: skip

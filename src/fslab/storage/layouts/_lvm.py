@@ -4,9 +4,9 @@ Sources: lvm(8), lvm.conf(5). Must not read any other volume group of the machin
 """
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -37,6 +37,8 @@ THIN_LEAST_BYTES = 96 << 20  # below, metadata and its spare take more than a te
 
 class ThinOptions(LayoutOptions):
     """The chunk of a pool."""
+
+    without: ClassVar[Mapping[str, str]] = {"disks": "the volume lies on one disk: remove it"}
 
     chunk: Size | None = Field(
         THIN_CHUNK, description="bytes that the pool allocates at once, a power of two of at least 64k"

@@ -1,7 +1,8 @@
 """A journal on a disk of its own. mke2fs(8), "-O journal_dev"; mkfs.xfs(8), "-l logdev"."""
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 from pydantic import Field, field_validator
 
@@ -13,6 +14,8 @@ LEAST_BYTES, LARGEST_BYTES = 64 << 20, 2000 << 20  # of a log of XFS: mkfs.xfs(8
 
 class ExternalJournalOptions(LayoutOptions):
     """The size of the journal, the same for all file systems."""
+
+    without: ClassVar[Mapping[str, str]] = {"disks": "one disk for the files, one for the journal: remove it"}
 
     journal_size: Size = Field("128m", description="size of the journal, from 64m to 2000m")
 

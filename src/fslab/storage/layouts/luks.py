@@ -1,8 +1,8 @@
 """LUKS: a device encrypted by the kernel (dm-crypt). cryptsetup(8), cryptsetup-luksFormat(8)."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field, field_validator
 
@@ -22,6 +22,8 @@ CIPHER = r"[a-z0-9_]+(-[a-z0-9_:]+){1,3}"
 
 class LuksOptions(LayoutOptions):
     """Cipher, sector size and work queues."""
+
+    without: ClassVar[Mapping[str, str]] = {"disks": "LUKS encrypts one disk: remove it"}
 
     cipher: str = Field(
         "aes-xts-plain64", pattern=CIPHER, max_length=64, description="cipher, as for `cryptsetup --cipher`"

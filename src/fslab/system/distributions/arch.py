@@ -10,6 +10,7 @@ class Arch(Distribution):
     install = "pacman -S --needed"
     names = {
         "busybox-static": "busybox",
+        "cryptsetup-bin": "cryptsetup",
         "dash": "bash",
         "iozone3": None,
         "mount": "util-linux",

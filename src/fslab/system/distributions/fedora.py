@@ -10,6 +10,7 @@ class Fedora(Distribution):
     install = "dnf install --setopt=install_weak_deps=False"
     names = {
         "busybox-static": "busybox",
+        "cryptsetup-bin": "cryptsetup",
         "dash": "bash",
         "iozone3": None,
         "mount": "util-linux-core",
