@@ -187,7 +187,8 @@ class Cell(Frozen):
     """A stack with a workload, and the state in which it is measured.
 
     ``known_limits``: kinds of warnings that the study accounts for. For this cell they are only notes, because they are
-    shown once for the whole study.
+    shown once for the whole study. ``slice_s``: the trials of the stacks of a workload run at once, and their tools
+    take turns, each for so long (``campaign.slices``); None: one trial after the other.
     """
 
     stack: StackSpec
@@ -197,6 +198,7 @@ class Cell(Frozen):
     time_limit_s: float = Field(600.0, gt=0, allow_inf_nan=False)
     tuning: dict[str, str] = {}
     known_limits: tuple[str, ...] = ()
+    slice_s: float | None = Field(None, gt=0, allow_inf_nan=False)
 
     @property
     def tuned(self) -> dict[str, str]:
@@ -225,7 +227,12 @@ class Cell(Frozen):
 
     @property
     def slot(self) -> str:
-        """The name of the image that the trials use: one per medium, per cell, or per stack."""
+        """The name of the image that the trials use: one per medium, per cell, or per stack.
+
+        Stacks whose tools take turns exist at the same time: one per stack.
+        """
+        if self.slice_s is not None:
+            return f"{self.stack.medium.name}-{self.stack_id}"
         of = {
             Fresh.TRIAL: "",
             Fresh.BLOCK: "",

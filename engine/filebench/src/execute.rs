@@ -284,7 +284,8 @@ impl<'a> Execution<'a> {
         let first = finished.iter().copied().min().unwrap_or(last);
         let cpu = worked.iter().fold(CpuTime::default(), |sum, one| sum + one.cpu) - self.cpu_cleared;
         let first_seconds = seconds(first - self.cleared);
-        self.report.results.push(RunResult { measured, ended, first_seconds, sync_seconds, cpu });
+        let began_seconds = seconds(self.cleared);
+        self.report.results.push(RunResult { measured, ended, began_seconds, first_seconds, sync_seconds, cpu });
         Ok(())
     }
 

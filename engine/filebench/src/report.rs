@@ -31,6 +31,8 @@ pub(crate) struct Measured {
 #[derive(Debug)]
 pub(crate) struct Result {
     pub(crate) measured: Measured,
+    /// When the measurement began, in seconds of `CLOCK_MONOTONIC`.
+    pub(crate) began_seconds: f64,
     /// Reason of the end: `time`, `done` (the threads ended) or `out_of_files`.
     pub(crate) ended: &'static str,
     pub(crate) first_seconds: f64,
@@ -168,6 +170,7 @@ impl Result {
             count: sum.operations,
             bytes: Some(sum.bytes),
             errors: 0,
+            began_seconds: self.began_seconds,
             seconds,
             sync_seconds: self.sync_seconds,
             first_finished_seconds: self.first_seconds,

@@ -60,6 +60,8 @@ pub struct Operation {
     pub bytes: Option<u64>,
     /// Number of files that disappeared or failed. They are not part of `count`.
     pub errors: u64,
+    /// When the barrier opened, in seconds of `CLOCK_MONOTONIC`.
+    pub began_seconds: f64,
     /// Time from the barrier until all work is done, including the final sync.
     pub seconds: f64,
     /// Time of the final sync; `None` if there was none.

@@ -225,35 +225,54 @@ class _CampaignRun:
     def run_planned(self) -> CampaignStatus:
         """Run the planned trials that are not stored. Returns ``finished``, or ``budget_spent`` if the budget ended."""
         for number, (block, cell) in enumerate(self.schedule.trials):
-            if (cell.id, block) in self.finished or self.history.given_up(cell):
+            if not self._is_due(cell, block):
                 continue
+            together = self._together(number, cell, block)
             elapsed_s = time.monotonic() - self.begun - self.waited_s
-            if self.budget_s is not None and elapsed_s + self.history.expected_s(cell) > self.budget_s:
+            expected_s = sum(map(self.history.expected_s, together))
+            if self.budget_s is not None and elapsed_s + expected_s > self.budget_s:
                 self.observer.note(f"the budget of {format_duration(self.budget_s)} is spent")
                 return CampaignStatus.BUDGET_SPENT
-            self._run(cell, block, self._coming(number, block))
+            self._run(together, block, self._coming(number, block))
         return CampaignStatus.FINISHED
+
+    def _is_due(self, cell: Cell, block: int) -> bool:
+        return (cell.id, block) not in self.finished and not self.history.given_up(cell)
+
+    def _together(self, number: int, cell: Cell, block: int) -> list[Cell]:
+        """Return the cells that run with trial ``number``: if it is in slices, what is left of its workload."""
+        if cell.slice_s is None:
+            return [cell]
+        own = next(group for group in self.schedule.together if cell in group)
+        later = self.schedule.trials[number:]
+        return [each for other, each in later if other == block and each in own and self._is_due(each, block)]
 
     def _coming(self, number: int, block: int) -> frozenset[str]:
         """Return the cells whose trials come after trial ``number`` in its block."""
         later = self.schedule.trials[number + 1 :]
-        return frozenset(
-            cell.id
-            for other, cell in later
-            if other == block and (cell.id, block) not in self.finished and not self.history.given_up(cell)
-        )
+        return frozenset(cell.id for other, cell in later if other == block and self._is_due(cell, block))
 
-    def _run(self, cell: Cell, block: int, coming: frozenset[str]) -> None:
-        self.observer.trial_started(cell, block)
+    def _run(self, cells: Sequence[Cell], block: int, coming: frozenset[str]) -> None:
+        """Run one trial of each cell, at the same time if there are several, and store the records."""
+        for cell in cells:
+            self.observer.trial_started(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
         with signals.kept(), machine_lock.held(self.workspace, self.observer) as waited_s:
             self.waited_s += waited_s
-            record = self.guests.run(cell, key, coming)
+            if len(cells) > 1:
+                records = self.guests.run_together(cells, key)
+            else:
+                records = [self.guests.run(cells[0], key, coming)]
+        for record in records:
+            self._store(record)
+
+    def _store(self, record: TrialRecord) -> None:
+        cell = record.cell
         try:
             self.store.add_trial(record)
         except StoreLostError as error:
             raise unstored_trial.keep(record, error) from error
-        self.finished.add((cell.id, block))
+        self.finished.add((cell.id, record.key.block))
         self.history.enter(record)
         self.observer.trial_ended(record)
         if self.history.given_up(cell):

@@ -6,7 +6,7 @@ a new one. ``trial`` defines what a trial does.
 
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,7 +18,8 @@ from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.run_speed import RunSpeed, is_worth_repeating, repeated
-from fslab.campaign.trial import run_trial
+from fslab.campaign.slices import LEFT_MOST
+from fslab.campaign.trial import run_in_slices, run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine import share
@@ -54,6 +55,7 @@ class Guests:
     _booted: int = 0
     _unbootable: dict[MachineSpec, int] = field(default_factory=dict)
     _watched: dict[int, CpuSpeed] = field(default_factory=dict)
+    _left: set[str] = field(default_factory=set)  # workloads whose slices leave work to those of others
 
     def __post_init__(self) -> None:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
@@ -74,6 +76,15 @@ class Guests:
         prepared = self.states.prepared(turn)
         record = run_trial(cell, key, self.workspace, machine=self.machine, prepared=prepared)
         return self.states.end(turn, record)
+
+    def run_together(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
+        """Run one trial of each of these cells, which have one workload, in slices on this machine."""
+        work = cells[0].workload
+        drain = work.model_dump_json() in self._left
+        records = run_in_slices(cells, key, self.workspace, machine=self.machine, drain=drain)
+        if any(map(leaves_work, records)):
+            self._left.add(work.model_dump_json())
+        return records
 
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
         record = self._run_once(cell, key)
@@ -223,6 +234,12 @@ class Guests:
             if guest.broken:
                 guest.end()
                 del self._running[spec]
+
+
+def leaves_work(record: TrialRecord) -> bool:
+    """Return whether much of what a sliced trial wrote reached its disks in the slices of other stacks."""
+    share = record.provenance.device.get("slices", {}).get("left_share")
+    return share is not None and share > LEFT_MOST
 
 
 def _status(error: FslabError) -> Status:

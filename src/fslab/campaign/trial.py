@@ -7,15 +7,16 @@ Only interruptions, dangers to data and missing privileges leave as exceptions.
 import errno
 import os
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from fslab import feasibility, workloads
-from fslab.campaign import disks, page_cache, run_speed, tool_output
+from fslab.campaign import disks, page_cache, run_speed, sliced_figures, slices, tool_output
 from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.trial_state import TrialState
 from fslab.campaign.watch import Watch
@@ -58,48 +59,127 @@ def run_trial(
     is never compared. ``prepared``: how it shares its files with other trials; None: it does not. Raises only what
     must end the campaign: an interruption, a danger to data, missing privileges.
     """
-    started, clock = datetime.now(UTC), time.monotonic()
-    workspace.commands.clear()
-    state, failure = TrialState(traced=traced), None
-    try:
-        with Teardown() as undo, state.kernel_log_kept(workspace):
-            trial = _Trial(
-                cell=cell, key=key, workspace=workspace, machine=machine, prepared=prepared, undo=undo,
-                state=state,
-            )  # fmt: skip
-            _measure(trial, _set_up(trial))
-    except ABORT:
-        raise
-    except FslabError as error:
-        failure = error
-    except OSError as error:
-        failure = _from_os_error(error)
-    return TrialRecord(
-        key=key,
-        cell=cell,
-        status=_status(state, failure),
-        failure=failure.failure.value if failure else None,
-        error=str(failure) if failure else None,
-        started=started,
-        duration_s=time.monotonic() - clock,
-        metrics=state.metrics,
-        probes=state.probes,
-        validity=tuple(state.warnings),
-        provenance=Provenance(
-            commands=tuple(workspace.commands),
-            tools=_versions(cell),
-            machine=dict(machine),
-            device=state.device,
-            observed=state.observed,
-            plugins=plugins_of(cell),
-        ),
-        raw=state.raw,
-    )
+    attempt = _Attempt(cell=cell, key=key, workspace=workspace, machine=machine, traced=traced)
+    with attempt.guarded(), Teardown() as undo:
+        trial = attempt.trial(undo, prepared)
+        ready = _set_up(trial)
+        watch = _watched(trial, ready)
+        done = _run_tool(trial, ready, watch)
+        _measure(trial, ready, watch, done)
+    return attempt.record()
+
+
+def run_in_slices(
+    cells: Sequence[Cell],
+    key: TrialKey,
+    workspace: Workspace,
+    *,
+    machine: Mapping[str, Any],
+    drain: bool,
+) -> list[TrialRecord]:
+    """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
+
+    All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
+    in the page cache is written back, in its own time. Raises like ``run_trial``.
+    """
+    attempts = [
+        _Attempt(
+            cell=cell, key=key, workspace=replace(workspace, turn=f"-{number}", commands=[]), machine=machine
+        )
+        for number, cell in enumerate(cells)
+    ]
+    with Teardown() as everything:
+        takers = []
+        for attempt in attempts:
+            undo = everything.enter_context(_guarded_teardown(attempt))
+            with attempt.guarded():
+                trial = attempt.trial(undo, None, turns=len(cells))
+                ready = _set_up(trial)
+                takers.append((attempt, trial, ready, _watched(trial, ready)))
+        turns = [
+            everything.enter_context(_turn(trial, ready, watch, drain)) for _, trial, ready, watch in takers
+        ]
+        slices.take_turns(turns, slice_s=min(cell.slice_s or inf for cell in cells), seed=key.seed)
+        for turn, (attempt, trial, ready, watch) in zip(turns, takers, strict=True):
+            with attempt.guarded():
+                _measure(trial, ready, watch, _completed(trial, turn), turn.timeline())
+    return [attempt.record() for attempt in attempts]
+
+
+@dataclass(kw_only=True, slots=True)
+class _Attempt:
+    """One attempt at a trial, which ends with a record."""
+
+    cell: Cell
+    key: TrialKey
+    workspace: Workspace
+    machine: Mapping[str, Any]
+    traced: bool = False
+    state: TrialState = field(init=False)
+    failure: FslabError | None = None
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    clock_s: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.workspace.commands.clear()
+        self.state = TrialState(traced=self.traced)
+
+    def trial(self, undo: ExitStack, prepared: Prepared | None, turns: int = 1) -> "_Trial":
+        """Return what its parts get. ``undo``: undoes, when it ends, what it has made."""
+        return _Trial(
+            cell=self.cell, key=self.key, workspace=self.workspace, machine=self.machine, prepared=prepared,
+            undo=undo, state=self.state, turns=turns,
+        )  # fmt: skip
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Make an error of the block this trial's failure, except what must end the campaign."""
+        try:
+            with self.state.kernel_log_kept(self.workspace):
+                yield
+        except ABORT:
+            raise
+        except FslabError as error:
+            self.failure = self.failure or error
+        except OSError as error:
+            self.failure = self.failure or _from_os_error(error)
+
+    def record(self) -> TrialRecord:
+        """Return the record of what came of it."""
+        state, failure = self.state, self.failure
+        return TrialRecord(
+            key=self.key,
+            cell=self.cell,
+            status=_status(state, failure),
+            failure=failure.failure.value if failure else None,
+            error=str(failure) if failure else None,
+            started=self.started,
+            duration_s=time.monotonic() - self.clock_s,
+            metrics=state.metrics,
+            probes=state.probes,
+            validity=tuple(state.warnings),
+            provenance=Provenance(
+                commands=tuple(self.workspace.commands),
+                tools=_versions(self.cell),
+                machine=dict(self.machine),
+                device=state.device,
+                observed=state.observed,
+                plugins=plugins_of(self.cell),
+            ),
+            raw=state.raw,
+        )
+
+
+@contextmanager
+def _guarded_teardown(attempt: _Attempt) -> Iterator[Teardown]:
+    """Yield what undoes a trial. An error of undoing is the trial's, as in ``run_trial``."""
+    with attempt.guarded(), Teardown() as undo:
+        yield undo
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Trial:
-    """What a trial gets. ``undo``: undoes, when it ends, what it has made."""
+    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``: how many tools take turns."""
 
     cell: Cell
     key: TrialKey
@@ -108,6 +188,7 @@ class _Trial:
     prepared: Prepared | None
     undo: ExitStack
     state: TrialState
+    turns: int = 1
 
     @property
     def copied(self) -> bool:
@@ -148,11 +229,14 @@ def _set_up(trial: _Trial) -> _Ready:
     undo.enter_context(tuning.tuned_devices(cell.tuned, up.devices, workspace.journal))
     state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuned)}
     state.device |= disks.facts(cell, workspace)
-    scratch = _emptied(tool_scratch(workspace.runtime))
+    scratch = _emptied(tool_scratch(workspace.runtime, workspace.turn))
     reports = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     undo.callback(os.close, reports)
     cold = cell.cache is Cache.COLD
-    job = Job(directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced)
+    job = Job(
+        directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced,
+        turns=trial.turns,
+    )  # fmt: skip
     commands = workload.commands(job)
     command = _owned(up.work, workload.runs_as())
     _prepare_files(trial, up, commands, scratch, command)
@@ -189,31 +273,76 @@ def _prepare_files(
         )
 
 
-def _measure(trial: _Trial, ready: _Ready) -> None:
-    """Run the workload, read its figures and judge them."""
+def _watched(trial: _Trial, ready: _Ready) -> Watch:
+    """Activate the medium and take the first snapshots: from now on the run is watched."""
     cell, workspace, undo, state = trial.cell, trial.workspace, trial.undo, trial.state
-    workload, up, commands = ready.workload, ready.up, ready.commands
     state.device |= undo.enter_context(disks.running(cell, workspace))
-    watch = Watch(up, traced=state.traced, scratch=ready.reports, log=commands.operations)
+    watch = Watch(
+        ready.up, traced=state.traced, alone=trial.turns == 1, scratch=ready.reports,
+        log=ready.commands.operations,
+    )  # fmt: skip
     undo.callback(watch.close)
     state.device |= page_cache.released(workspace.warm_memory)
     watch.snapshot(SnapshotMoment.BEFORE)
-    limit_s, look = cell.time_limit_s, up.look
+    return watch
+
+
+def _run_tool(trial: _Trial, ready: _Ready, watch: Watch) -> proc.Completed:
+    workspace, up = trial.workspace, ready.up
     workspace.tell_host(run_speed.TOOL_BEGINS)
     done = workspace.run(
         "run",
-        ready.command(commands.run),
+        ready.command(ready.commands.run),
         cwd=up.work,
-        timeout_s=limit_s,
+        timeout_s=trial.cell.time_limit_s,
         check=False,
-        watch=look,
+        watch=up.look,
         accounted=True,
     )
     workspace.tell_host(run_speed.TOOL_ENDS)
     watch.snapshot(SnapshotMoment.END)
+    return done
+
+
+def _turn(trial: _Trial, ready: _Ready, watch: Watch, drain: bool) -> slices.Turn:
+    """Return the run of the tool as one of several that take turns."""
+    workspace, up = trial.workspace, ready.up
+    return slices.Turn(
+        name=f"fslab-{workspace.campaign}{workspace.turn}",
+        start=lambda: trial.undo.enter_context(
+            proc.running(ready.command(ready.commands.run), cwd=up.work, env=workspace.marked, accounted=True)
+        ),
+        devices=up.watched,
+        look=up.look,
+        drain=up.flush if drain else None,
+        limit_s=trial.cell.time_limit_s,
+        ended=lambda: watch.snapshot(SnapshotMoment.END),
+    )
+
+
+def _completed(trial: _Trial, turn: slices.Turn) -> proc.Completed:
+    """Return the tool's end, with the time that it ran as its duration. Raises why it was given up, if it was."""
+    if turn.error is not None:
+        raise turn.error
+    if turn.running is None:
+        raise RuntimeError("the tool was never started")
+    done = turn.running.completed()
+    trial.workspace.record("run", done)
+    return replace(done, duration_s=sum(end - begin for begin, end in turn.ran))
+
+
+def _measure(
+    trial: _Trial, ready: _Ready, watch: Watch, done: proc.Completed, timeline: slices.Timeline | None = None
+) -> None:
+    """Read the workload's figures, and judge them. ``timeline``: when the tool ran, if it took turns."""
+    cell, workspace, state = trial.cell, trial.workspace, trial.state
+    workload, up, commands = ready.workload, ready.up, ready.commands
     output = tool_output.output(done, commands, ready.reports)
     state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
     reading = tool_output.reading(workload, done, output)
+    if timeline is not None:
+        reading = sliced_figures.thawed(reading, workload.metrics(), timeline)
+        state.device["slices"] = sliced_figures.facts(timeline)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # so that the last snapshot has everything that the run caused

@@ -32,13 +32,15 @@ class Findings:
 
 @dataclass(slots=True)
 class Watch:
-    """The probes that watch one stack. ``traced``: also trace the kernel, which costs speed.
+    """The probes that watch one stack. ``traced``: also trace the kernel, which costs speed. ``alone``: no other trial
+    runs at the same time.
 
     ``log``: the file, in the directory ``scratch`` (a descriptor), in which the tool logs every operation when traced.
     """
 
     stack: Stack
     traced: bool = False
+    alone: bool = True
     scratch: int | None = None
     log: str | None = None
     taken: dict[str, dict[SnapshotMoment, Snapshot]] = field(default_factory=lambda: defaultdict(dict))
@@ -76,7 +78,7 @@ class Watch:
             self.tracer.start()
         before = moment is SnapshotMoment.BEFORE
         for name, probe in sorted(PROBES, key=lambda item: item[1].outermost, reverse=before):
-            if moment in probe.moments:
+            if moment in probe.moments and (self.alone or not probe.of_machine):
                 try:
                     self.taken[name][moment] = probe.snapshot(target)
                 except (OSError, ValueError) as error:

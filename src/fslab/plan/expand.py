@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.feasibility import with_stack_plugins, with_workload_plugins
+from fslab.plan.slicing import with_slices
 from fslab.study import matrix
 from fslab.study.model import Study, StudyStack
 from fslab.workloads import parsed
@@ -12,16 +13,21 @@ from fslab.workloads import parsed
 _PATIENCE = 4
 
 
-def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) -> tuple[Cell, ...]:
+def expand(
+    study: Study,
+    place: Callable[[StackSpec], StackSpec] | None = None,
+    fit: Callable[[tuple[Cell, ...]], tuple[Cell, ...]] | None = None,
+) -> tuple[Cell, ...]:
     """Return all cells: workload by workload in the study's order, each with all of its stacks.
 
-    ``place`` chooses the machine of a stack that may run on any machine (``on: auto``).
+    ``place`` chooses the machine of a stack that may run on any machine (``on: auto``). ``fit`` returns the cells,
+    without slices if there is no room for all stacks of a workload at once.
     """
     stacks = matrix.stack_specs(study.stacks, study.media)
     if place is not None:
         stacks = [(entry, place(stack)) for entry, stack in stacks]
     stacks = [(entry, with_stack_plugins(stack)) for entry, stack in stacks]
-    return tuple(
+    cells = tuple(
         Cell(
             stack=stack,
             workload=spec,
@@ -36,6 +42,8 @@ def expand(study: Study, place: Callable[[StackSpec], StackSpec] | None = None) 
         for entry, stack in stacks
         if _runs_on(study.stacks[entry], name)
     )
+    sliced = with_slices(cells, study.slices)
+    return fit(sliced) if fit is not None else sliced
 
 
 def _time_limit_s(study: Study, spec: WorkloadSpec) -> float:

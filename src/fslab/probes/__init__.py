@@ -81,10 +81,13 @@ class ProbeFinding:
 class Probe(ABC):
     """One kernel source. The registry sets ``name`` from the file's name.
 
-    An ``outermost`` probe takes a noticeable time: it is the first before the run and the last after it.
+    An ``outermost`` probe takes a noticeable time: it is the first before the run and the last after it. One
+    ``of_machine`` reads what the whole machine does: it is left out while the tools of other trials take turns with
+    this one.
     """
 
     outermost: ClassVar[bool] = False
+    of_machine: ClassVar[bool] = False
     name: str
     summary: ClassVar[str]
     moments: ClassVar[tuple[SnapshotMoment, ...]]

@@ -22,6 +22,7 @@ class Cpu(Probe):
     iowait is unreliable: it is the time of an idle CPU on which a task last waited for I/O.
     """
 
+    of_machine = True
     summary = "CPU time of the whole machine: user, system, iowait, interrupts, steal"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 

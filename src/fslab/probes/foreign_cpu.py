@@ -42,6 +42,7 @@ class ForeignCpu(Probe):
 
     outermost = True  # it reads the environment of all processes: some 10 µs each
 
+    of_machine = True
     summary = "CPU time of programs that are not part of the trial, and of kernel threads"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 

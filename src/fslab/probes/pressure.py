@@ -19,6 +19,7 @@ class Pressure(Probe):
     """Pressure on the whole machine, including the tool, which is expected to wait for I/O.
     "some": at least one task waited; "full": all non-idle tasks waited (not meaningful for ``cpu``)."""
 
+    of_machine = True
     summary = "share of the time in which tasks waited for CPU, I/O or memory (PSI)"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 

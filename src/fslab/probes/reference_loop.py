@@ -18,6 +18,7 @@ class ReferenceLoop(Probe):
     """The loop reads blocks of 4 KiB from a file in memory. Other guests on the same hardware take cache and memory
     bandwidth, which no counter of a guest shows: on an idle guest with 0.2 % steal, such a loop varied by 16 %."""
 
+    of_machine = True
     summary = "speed of a fixed loop of system calls, before and after the run"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
     outermost = True

@@ -21,6 +21,7 @@ class Vmstat(Probe):
     not counted. ``drop_pagecache`` and ``drop_slab`` count writes to /proc/sys/vm/drop_caches; during a run, such
     writes come from another program."""
 
+    of_machine = True
     summary = "pages dirtied and written back, bytes of all block devices, major faults"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 

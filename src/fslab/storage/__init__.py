@@ -77,14 +77,17 @@ WORK = "work"
 SCRATCH = "scratch"
 
 
-def mount_point(runtime: Path) -> Path:
-    """Return where the file system under test is mounted. The workload's own directory on it is ``WORK``."""
-    return runtime / "mnt"
+def mount_point(runtime: Path, turn: str = "") -> Path:
+    """Return where the file system under test is mounted. The workload's own directory on it is ``WORK``.
+
+    ``turn``: as of a ``Workspace``.
+    """
+    return runtime / f"mnt{turn}"
 
 
-def tool_scratch(runtime: Path) -> Path:
-    """Return the directory where tools write their report files."""
-    return runtime / SCRATCH / "tool"
+def tool_scratch(runtime: Path, turn: str = "") -> Path:
+    """Return the directory where tools write their report files. ``turn``: as of a ``Workspace``."""
+    return runtime / SCRATCH / f"tool{turn}"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,7 +115,8 @@ class Workspace:
     the state of media between trials. ``made``: the slots that contain a file system. ``lost``: those whose file
     system was to last, had trials, and exists no longer. ``warm_memory``: held between runs. ``attached``: inside a
     guest, the disks that the host plugged in for the trial, by slot, which replace the media; None on the host.
-    ``tell_host`` sends progress messages from a guest to the host. ``tell`` gets a line before long steps.
+    ``tell_host`` sends progress messages from a guest to the host. ``tell`` gets a line before long steps. ``turn``:
+    what distinguishes the directories of trials whose tools take turns; empty for a trial alone.
     """
 
     campaign: str
@@ -129,6 +133,7 @@ class Workspace:
     attached: Mapping[str, StackDevice] | None = None
     tell_host: Callable[[str], None] = print_nothing
     tell: Callable[[str], None] = print_nothing
+    turn: str = ""
 
     def run(
         self,
@@ -149,15 +154,23 @@ class Workspace:
         """
         log = kernel_log.KernelMessages()
         done = proc.run(
-            argv, timeout_s=timeout_s, check=False, cwd=cwd, env={proc.MARK: self.campaign}, watch=watch,
-            accounted=accounted,
-        )  # fmt: skip
-        self.commands.append(
-            Command(stage=stage, argv=tuple(argv), duration_s=done.duration_s, exit_code=done.returncode)
+            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.marked, watch=watch, accounted=accounted
         )
+        self.record(stage, done)
         if check and done.returncode != 0:
             raise proc.failed(done, failure, kernel_log.reasons(log.messages(), argv))
         return done
+
+    @property
+    def marked(self) -> dict[str, str]:
+        """What a command has in its environment, so that it can be found after a crash."""
+        return {proc.MARK: self.campaign}
+
+    def record(self, stage: str, done: proc.Completed) -> None:
+        """Record a command that has ended, for the provenance."""
+        self.commands.append(
+            Command(stage=stage, argv=done.argv, duration_s=done.duration_s, exit_code=done.returncode)
+        )
 
     def will_mount(self, target: Path, undo: ExitStack) -> None:
         """Record a mount in the journal. ``undo`` unmounts it and removes its mount point."""

@@ -220,7 +220,7 @@ def _mounted(
     plan: LayoutPlan,
     undo: ExitStack,
 ) -> Stack:
-    target = mount_point(workspace.runtime)
+    target = mount_point(workspace.runtime, workspace.turn)
     workspace.will_mount(target, undo)
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(

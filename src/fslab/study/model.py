@@ -17,6 +17,7 @@ from fslab.stopping import MOST_TRIALS, StoppingRule, Until
 from fslab.units import GuestSize, Share, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
+SHORTEST_SLICE_S, LONGEST_SLICE_S = 0.01, 60.0
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_+-]*")
 
 
@@ -27,6 +28,15 @@ def _duration(value: object) -> float:
     if seconds <= 0:
         raise ValueError(f"'{value}' must be greater than zero")
     return seconds
+
+
+def _slices(value: object) -> str:
+    text = as_written(value)
+    if text in ("auto", "off", "False"):  # YAML reads off as false
+        return "off" if text == "False" else text
+    if not SHORTEST_SLICE_S <= _duration(text) <= LONGEST_SLICE_S:
+        raise ValueError(f"'{text}' must be from {SHORTEST_SLICE_S * 1000:g}ms to {LONGEST_SLICE_S:g}s")
+    return text
 
 
 def _tuning(value: object) -> object:
@@ -51,6 +61,11 @@ _SETTINGS = {"anyOf": [_SETTING, {"type": "array", "items": _SETTING, "minItems"
 
 Duration = Annotated[
     float, BeforeValidator(_duration), WithJsonSchema({"title": "duration", "type": ["string", "number"]})
+]
+Slices = Annotated[
+    str,
+    BeforeValidator(_slices),
+    WithJsonSchema({"title": "`auto`, `off` or duration", "type": ["string", "number", "boolean"]}),
 ]
 OwnScale = Annotated[
     float | None,
@@ -237,6 +252,11 @@ class StudyFile(Written):
         Fresh.TRIAL,
         description="how long a file system is used before a new one is made; `block`: for one trial, but trials of a "
         "block that begin with the same files, or the same empty file system, share them, as copies",
+    )
+    slices: Slices = Field(
+        "auto",
+        description="measure the stacks of a workload at once, their tools in turns: `auto` (where that is possible), "
+        "`off`, or the length of a turn, such as 30ms",
     )
     seed: int = Field(
         1, description="seed of the order of trials and of the tools' random offsets", ge=0, lt=1 << 63

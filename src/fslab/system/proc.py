@@ -7,12 +7,13 @@ is ended. No other module of fslab may call subprocess, os.fork or os.exec.
 import contextlib
 import logging
 import os
+import select
 import shlex
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -97,46 +98,115 @@ def run(
     it. ``watch`` is called every ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
     ``accounted``: measure the memory and the duration of the command alone.
     """
-    line = shell_line(argv)
-    log.info("+ %s", line)
-    # Memory files instead of pipes: the tool never waits for fslab, and no reader thread is needed.
-    out, err, report = (
-        os.memfd_create(f"fslab-{name}", os.MFD_CLOEXEC) for name in ("stdout", "stderr", "usage")
-    )
-    child: subprocess.Popen[bytes] | None = None
-    try:
-        started = time.monotonic()
-        # A signal between the start and the assignment would leave a process that is never ended.
-        with signals.shielded(), oom.expendable():
-            how: dict[str, Any] = {
-                "stdin": subprocess.DEVNULL,
-                "stdout": out,
-                "stderr": err,
-                "cwd": cwd,
-                "env": env,
-            }
-            if accounted and (own := shutil.which(ACCOUNTED, path=environment()["PATH"])):
-                child = _popen([own, str(report), *argv], failure, pass_fds=(report,), **how)
-            else:
-                child = _popen(argv, failure, **how)
-        usage = _wait(child, timeout_s, line, (out, err), watch)
-        duration_s = time.monotonic() - started
-        _check_length((out, err), line)
-        done = Completed(
-            argv=tuple(argv), returncode=child.returncode, stdout=_contents(out), stderr=_contents(err),
-            duration_s=duration_s, usage=usage,
-        )  # fmt: skip
-        done = _of_program(done, _contents(report), failure)
-    finally:
-        if child is not None and child.returncode is None:
-            ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
-            if child.poll() is None:
-                child.returncode = -signal.SIGKILL
-        for descriptor in (out, err, report):
-            os.close(descriptor)
+    with running(argv, cwd=cwd, env=env, failure=failure, accounted=accounted) as started:
+        deadline = time.monotonic() + timeout_s
+        while not started.has_ended(min(deadline - time.monotonic(), LOOK_EVERY_S)):
+            if watch is not None:
+                watch()
+            if time.monotonic() >= deadline:
+                raise started.late(timeout_s)
+        done = started.completed()
     if check and done.returncode != 0:
         raise failed(done, failure)
     return done
+
+
+@dataclass(kw_only=True, slots=True)
+class Running:
+    """A command that runs, and its output. ``began_s``: when it was started (``time.monotonic``). ``report``: the
+    descriptor of what is known of the command alone, if it is accounted."""
+
+    argv: tuple[str, ...]
+    process: subprocess.Popen[bytes]
+    captured: tuple[int, int]
+    report: int
+    failure: type[ToolFailedError]
+    poller: select.poll
+    began_s: float
+    ended_s: float | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id, which is also the id of its process group and of its session."""
+        return self.process.pid
+
+    def has_ended(self, wait_s: float) -> bool:
+        """Wait up to ``wait_s`` for its end. ToolOutputError if it has printed too much."""
+        if self.ended_s is None and self.poller.poll(max(0.0, wait_s) * 1000):
+            self.ended_s = time.monotonic()
+        _check_length(self.captured, shell_line(self.argv))
+        return self.ended_s is not None
+
+    def late(self, timeout_s: float) -> ToolTimeoutError:
+        """Return the error of a command that runs for more than ``timeout_s``."""
+        return ToolTimeoutError(
+            f"still running after {timeout_s:.0f} s, ended", where=shell_line(self.argv),
+            hint="if the workload needs longer, raise 'time_limit' in the study",
+        )  # fmt: skip
+
+    def completed(self) -> Completed:
+        """Reap the ended command and return its output."""
+        with signals.shielded():  # after wait4 the pid may be reused: no exception may lead to a kill
+            _, status, resources = os.wait4(self.pid, 0)
+            self.process.returncode = os.waitstatus_to_exitcode(status)
+        usage = Usage(
+            user_s=resources.ru_utime, system_s=resources.ru_stime, max_rss_bytes=None,
+            voluntary_switches=resources.ru_nvcsw, involuntary_switches=resources.ru_nivcsw,
+        )  # fmt: skip
+        out, err = self.captured
+        done = Completed(
+            argv=self.argv, returncode=self.process.returncode, stdout=_contents(out), stderr=_contents(err),
+            duration_s=(self.ended_s or time.monotonic()) - self.began_s, usage=usage,
+        )  # fmt: skip
+        return _of_program(done, _contents(self.report), self.failure)
+
+
+@contextlib.contextmanager
+def running(
+    argv: Sequence[str],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    failure: type[ToolFailedError] = ToolFailedError,
+    accounted: bool = False,
+) -> Iterator[Running]:
+    """Start a command, as ``run`` does. At the end of the block, its process group is ended if it still runs."""
+    log.info("+ %s", shell_line(argv))
+    with contextlib.ExitStack() as undo:
+        # Memory files instead of pipes: the tool never waits for fslab, and no reader thread is needed.
+        out, err, report = (
+            undo.enter_context(_memory_file(f"fslab-{name}")) for name in ("stdout", "stderr", "usage")
+        )
+        how: dict[str, Any] = {
+            "stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "cwd": cwd, "env": env,
+        }  # fmt: skip
+        words = tuple(argv)
+        if accounted and (own := shutil.which(ACCOUNTED, path=environment()["PATH"])):
+            words, how["pass_fds"] = (own, str(report), *argv), (report,)
+        began_s = time.monotonic()
+        # A signal between the start and the callback would leave a process that is never ended.
+        with signals.shielded(), oom.expendable():
+            child = _popen(words, failure, **how)
+            undo.callback(_end, child)
+        poller = undo.enter_context(ending.awaited(child.pid))
+        yield Running(argv=tuple(argv), process=child, captured=(out, err), poller=poller, began_s=began_s)
+
+
+@contextlib.contextmanager
+def _memory_file(name: str) -> Iterator[int]:
+    descriptor = os.memfd_create(name, os.MFD_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    """End the process group of a child, unless it was reaped."""
+    if child.returncode is None:
+        ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
+        if child.poll() is None:
+            child.returncode = -signal.SIGKILL
 
 
 @dataclass(kw_only=True, slots=True)
@@ -312,27 +382,3 @@ def _popen(
         raise _cannot_start(error, argv, failure, place) from error
     except ValueError as error:  # an argument contains a NUL character
         raise failure(f"cannot be run: {error}", where=shell_line(argv)) from error
-
-
-def _wait(
-    child: subprocess.Popen[bytes], timeout_s: float, line: str, captured: Sequence[int],
-    watch: Callable[[], None] | None,
-) -> Usage:  # fmt: skip
-    deadline = time.monotonic() + timeout_s
-    with ending.awaited(child.pid) as poller:
-        while not poller.poll(max(0.0, min(deadline - time.monotonic(), LOOK_EVERY_S)) * 1000):
-            _check_length(captured, line)
-            if watch is not None:
-                watch()
-            if time.monotonic() >= deadline:
-                raise ToolTimeoutError(
-                    f"still running after {timeout_s:.0f} s, ended", where=line,
-                    hint="if the workload needs longer, raise 'time_limit' in the study",
-                )  # fmt: skip
-        with signals.shielded():  # after wait4 the pid may be reused: no exception may lead to a kill
-            _, status, resources = os.wait4(child.pid, 0)
-            child.returncode = os.waitstatus_to_exitcode(status)
-    return Usage(
-        user_s=resources.ru_utime, system_s=resources.ru_stime, max_rss_bytes=None,
-        voluntary_switches=resources.ru_nvcsw, involuntary_switches=resources.ru_nivcsw,
-    )  # fmt: skip

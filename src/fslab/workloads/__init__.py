@@ -157,6 +157,14 @@ class Workload(ABC, Generic[P]):
         """Return what the workload does, as far as the parameters determine it. Pure."""
         return Traits()
 
+    def takes_turns(self, parameters: P) -> bool:  # noqa: ARG002
+        """Return whether runs of it can be measured in slices (``campaign.slices``): frozen again and again.
+
+        They can if what the tool reports is measured at once, or the tool reports when (``Reading.windows``), and
+        nothing in it goes by the clock but a run time that ``Job.turns`` multiplies. Pure.
+        """
+        return False
+
     def needs(self, parameters: P) -> Needs:  # noqa: ARG002
         """Return what the workload requires of the file system under test; by default nothing special. Pure."""
         return Needs()
@@ -269,6 +277,9 @@ class ParsedWorkload(Generic[P]):
 
     def traits(self) -> Traits:
         return self.tool.traits(self.parameters)
+
+    def takes_turns(self) -> bool:
+        return self.tool.takes_turns(self.parameters)
 
     def needs(self) -> Needs:
         return self.tool.needs(self.parameters)

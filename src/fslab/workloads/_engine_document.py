@@ -49,6 +49,21 @@ def figures(operation: str, entry: Entry) -> dict[str, float | None]:
     return {metric_name(operation, name): value for name, value in found.items()}
 
 
+def window(entry: Entry) -> tuple[float, float]:
+    """Return when an operation began and ended, in seconds of CLOCK_MONOTONIC."""
+    began_s: float = entry["began_seconds"]
+    return began_s, began_s + entry["seconds"]
+
+
+def windows(operation: str, entry: Entry) -> dict[str, tuple[float, float]]:
+    """Return when each figure of an operation was measured; not of CPU time, which no clock measures."""
+    began_s, ended_s = window(entry)
+    found = dict.fromkeys(("rate", "bandwidth", *LATENCIES), (began_s, ended_s))
+    if entry["sync_seconds"] is not None:
+        found["sync"] = (ended_s - entry["sync_seconds"], ended_s)
+    return {metric_name(operation, name): own for name, own in found.items()}
+
+
 def latencies(done: Mapping[str, Entry]) -> dict[str, dict[float, float]]:
     """Return the percentiles of each operation that the engine timed: percent (``p99.9`` is 99.9) → ns."""
     found: dict[str, dict[float, float]] = {}

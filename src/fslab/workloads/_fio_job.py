@@ -41,6 +41,13 @@ _LAYOUT_BYTES_PER_S = 300e6
 _GUESSED_BYTES_PER_S = 1e9
 _GUESSED_IOPS = 20e3
 _STARTUP_S = 0.5
+# Options that delay or limit requests by the clock: fio(1), "I/O rate" and "Time related parameters".
+_BY_THE_CLOCK = frozenset(
+    {
+        "ramp_time", "startdelay", "thinktime", "thinktime_iotime", "rate", "rate_min", "rate_iops", "rate_iops_min",
+        "latency_target", "max_latency", "flow", "unlink_each_loop",
+    }
+)  # fmt: skip
 
 
 class FioJob(Workload[FioParameters]):
@@ -121,6 +128,10 @@ class FioJob(Workload[FioParameters]):
         return Needs(
             abilities=frozenset(wanted), largest_file_bytes=parse_size(parameters.size) // max(files, 1)
         )
+
+    def takes_turns(self, parameters: FioParameters) -> bool:
+        """Return whether nothing but the run time goes by the clock."""
+        return not _BY_THE_CLOCK & set(parameters.others)
 
     def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
         """Scale its amounts of work that the study sets."""
@@ -245,7 +256,7 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
         "numjobs": parameters.numjobs,
         "direct": int(parameters.direct),
         "rwmixread": parameters.rwmixread,
-        "runtime": parameters.runtime,
+        "runtime": _runtime(parameters, job),
         "time_based": 1 if parameters.timed else None,
         "overwrite": 1 if parameters.in_place else None,
         "fallocate": parameters.fallocate,
@@ -259,3 +270,10 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
     # fio takes the seed modulo 2^32. It prints nothing at all if it cannot parse the seed.
     options.setdefault("randseed", job.seed % (1 << 32))
     return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))
+
+
+def _runtime(parameters: FioParameters, job: Job) -> str | None:
+    """Return the run time for fio's clock, which goes on while other tools have their turns."""
+    if job.turns == 1 or parameters.runtime_s is None:
+        return parameters.runtime
+    return f"{job.clock_s(parameters.runtime_s):.3f}s"

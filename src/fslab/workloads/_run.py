@@ -6,6 +6,8 @@ from pathlib import Path
 
 from fslab.validity.facts import WorkFacts
 
+_START_S = 0.3  # fio takes 0.2 s
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Job:
@@ -15,6 +17,7 @@ class Job:
     for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
     block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
     the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
+    ``turns``: how many tools take turns (``Workload.takes_turns``): see ``clock_s``.
     """
 
     directory: Path
@@ -22,6 +25,12 @@ class Job:
     seed: int
     cold: bool = True
     each_operation: bool = False
+    turns: int = 1
+
+    def clock_s(self, run_s: float) -> float:
+        """Return the run time for a tool that is to run for ``run_s``. Its clock goes on while others have their turns,
+        and while they start."""
+        return run_s * self.turns + _START_S * (self.turns - 1)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,8 +83,11 @@ class Reading(WorkFacts):
     """What a tool's output contains: a value (None: unknown) for each declared metric, and facts about the run.
 
     ``fslab.validity`` decides which of these facts lead to a warning; this module must not. ``latencies``: operation →
-    the percentiles that the tool reports: percent (50.0 … 99.99) → ns.
+    the percentiles that the tool reports: percent (50.0 … 99.99) → ns. ``windows``: when each metric was measured,
+    ``part_windows``: when each of ``parts_s``: begin and end in seconds of CLOCK_MONOTONIC, where the tool reports it.
     """
 
     metrics: Mapping[str, float | None]
     latencies: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    part_windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)

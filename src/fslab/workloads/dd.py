@@ -130,6 +130,10 @@ class Dd(Workload[DdParameters]):
             zeros=True,
         )
 
+    def takes_turns(self, parameters: DdParameters) -> bool:  # noqa: ARG002
+        """Return true: dd measures all that it does."""
+        return True
+
     def needs(self, parameters: DdParameters) -> Needs:
         """Return the need for direct I/O, if a flag requests it, and for a file of that size."""
         ability = Ability.DIRECT_WRITES if parameters.op == "write" else Ability.DIRECT_READS

@@ -211,6 +211,13 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         written_bytes=_bytes(done, ("create", "sync-write")),
         measured_s=sum(entry["seconds"] for entry in done.values()),
         parts_s={name: entry["seconds"] for name, entry in shown.items()},
+        part_windows={name: documents.window(entry) for name, entry in shown.items()},
+        windows={
+            key: window
+            for name, entry in done.items()
+            for key, window in documents.windows(name, entry).items()
+            if key in declared
+        },
         direct=parameters.direct,
         working_set_bytes=_working_set(parameters, manifest),
         flushed=_flushed(parameters),

@@ -208,6 +208,7 @@ impl Phase<'_> {
             count: total.count,
             bytes: self.bandwidth.known(total.bytes),
             errors: total.errors,
+            began_seconds: seconds(start),
             seconds: seconds_all,
             sync_seconds: sync_ns.map(seconds),
             first_finished_seconds: seconds(first - start),

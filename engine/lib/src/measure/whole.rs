@@ -31,6 +31,7 @@ impl Whole {
             count,
             bytes: Some(bytes),
             errors: parts.iter().map(|part| part.errors).sum(),
+            began_seconds: seconds(self.started),
             seconds: passed,
             sync_seconds: None,
             first_finished_seconds: passed - waited,

@@ -1,0 +1,202 @@
+"""Lets the tools of several trials take turns in slices of time, so that noise that comes and goes hits all of them.
+
+Each tool runs in a freezer; all but one are frozen. Between two slices of a tool, every other tool has one or two: the
+order is random, and each order is followed by its reverse. Must not build stacks or compute figures: ``trial`` builds,
+``sliced_figures`` computes.
+Sources: Bulej et al., "Duet Benchmarking", ICPE 2020; Abedi & Brecht, "Conducting Repeatable Experiments in Highly
+Variable Cloud Computing Environments", ICPE 2017.
+"""
+
+import random
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from fslab.errors import FslabError
+from fslab.system import freezer, proc, sysfs
+
+# How long a tool may run before its first slice: until it does I/O, so that no start of a tool is in a slice.
+START_S = 2.0
+START_EVERY_S = 0.002
+STARTED_BYTES = 256 << 10  # what a program reads of its own files before it works is less
+SECTOR_BYTES = 512
+# If a larger share of its writes reaches the disks in the slices of others, they pay for what it has put off.
+LEFT_MOST = 0.05
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Timeline:
+    """When a tool ran, in seconds of ``time.monotonic`` (CLOCK_MONOTONIC). ``ran``: begin and end of each slice, in
+    order; ``worked_s``: when it was first seen to do I/O. ``left_bytes`` of ``written_bytes`` reached its devices
+    while it was frozen."""
+
+    worked_s: float
+    ended_s: float
+    ran: tuple[tuple[float, float], ...]
+    left_bytes: int = 0
+    written_bytes: int = 0
+
+    def ran_s(self, begin_s: float, end_s: float) -> float:
+        """Return how long the tool ran between two times."""
+        return sum(max(0.0, min(end_s, end) - max(begin_s, begin)) for begin, end in self.ran)
+
+    def freezes(self, begin_s: float, end_s: float) -> int:
+        """Return how often it was frozen between two times."""
+        return sum(begin_s < end < end_s for _, end in self.ran)
+
+    @property
+    def left_share(self) -> float | None:
+        """The share of its writes that reached the devices in the slices of others. None if it wrote nothing."""
+        return self.left_bytes / self.written_bytes if self.written_bytes else None
+
+
+@dataclass(kw_only=True, slots=True)
+class Turn:
+    """One tool that takes turns. ``start``: starts it. ``devices``: kernel names of the disks below its file system.
+
+    ``look``: a check to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a
+    slice has left, or None; its time counts as the tool's. ``limit_s``: how long it may run. ``error``: why it was
+    given up.
+    """
+
+    name: str
+    start: Callable[[], proc.Running]
+    devices: Sequence[str]
+    look: Callable[[], None]
+    drain: Callable[[], None] | None
+    limit_s: float
+    ended: Callable[[], None] = lambda: None
+    running: proc.Running | None = None
+    error: FslabError | OSError | None = None
+    worked_s: float | None = None
+    ran: list[tuple[float, float]] = field(default_factory=list)
+    left_bytes: int = 0
+    _freezer: freezer.Freezer | None = None
+    _began_bytes: int = 0
+    _began_requests: int = 0
+    _frozen_bytes: int = 0
+
+    def __enter__(self) -> Self:
+        self._freezer = freezer.create(self.name)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._freezer is not None:
+            self._freezer.end()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the tool has ended, or was given up."""
+        return self.error is not None or (self.running is not None and self.running.ended_s is not None)
+
+    def begin(self) -> None:
+        """Start the tool. It runs until ``has_begun`` freezes it."""
+        self._began_bytes = self._frozen_bytes = written_bytes(self.devices)
+        self._began_requests = self._requests()
+        self.running = self.start()
+        self._group.adopt(self.running.pid)
+
+    def has_begun(self) -> bool:
+        """Freeze the tool once it does I/O, or after ``START_S``. Return whether it is frozen, or has ended."""
+        if self.ran:
+            return True
+        now_s, pid = time.monotonic(), self._running.pid
+        if self._requests() != self._began_requests or transferred_bytes(pid) > STARTED_BYTES:
+            self.worked_s = now_s
+        over = self._running.has_ended(0.0) or now_s - self._running.began_s > START_S
+        if self.worked_s is not None or over:
+            self._stop(self._running.began_s)
+        return bool(self.ran)
+
+    def slice(self, length_s: float) -> None:
+        """Let the tool run for ``length_s``, or until it ends."""
+        self.left_bytes += max(0, written_bytes(self.devices) - self._frozen_bytes)
+        began_s = time.monotonic()
+        self._group.thaw()
+        self._running.has_ended(length_s)
+        self._stop(began_s)
+
+    def timeline(self) -> Timeline:
+        """Return when it ran."""
+        began_s = self.worked_s if self.worked_s is not None else self._running.began_s
+        return Timeline(
+            worked_s=began_s, ended_s=self._running.ended_s or time.monotonic(), ran=tuple(self.ran),
+            left_bytes=self.left_bytes, written_bytes=max(0, self._frozen_bytes - self._began_bytes),
+        )  # fmt: skip
+
+    def _stop(self, began_s: float) -> None:
+        if self._running.ended_s is None:
+            self._group.freeze()
+        else:
+            self.ended()
+        if self.drain is not None:
+            self.drain()
+        self.ran.append((began_s, self._running.ended_s or time.monotonic()))
+        self._frozen_bytes = written_bytes(self.devices)
+        if self._running.ended_s is None:
+            self.look()
+            if sum(end - begin for begin, end in self.ran) > self.limit_s:
+                raise self._running.late(self.limit_s)
+
+    def _requests(self) -> int:
+        return sum(fields[0] + fields[4] for fields in map(_stat, self.devices))
+
+    @property
+    def _group(self) -> freezer.Freezer:
+        if self._freezer is None:
+            raise RuntimeError("a turn is a context manager: enter it first")
+        return self._freezer
+
+    @property
+    def _running(self) -> proc.Running:
+        if self.running is None:
+            raise RuntimeError("the tool was not started")
+        return self.running
+
+
+def take_turns(turns: Sequence[Turn], *, slice_s: float, seed: int) -> None:
+    """Run all tools to their ends, one at a time, each for ``slice_s`` at once. A tool that fails has an ``error``.
+
+    ``seed``: of the order.
+    """
+    drawn = random.Random(f"{seed}:slices")  # noqa: S311 - an order, no secret
+    starting = drawn.sample(turns, len(turns))
+    for turn in starting:
+        _guarded(turn, turn.begin)
+    while starting := [
+        turn for turn in starting if turn.error is None and not _guarded(turn, turn.has_begun)
+    ]:
+        time.sleep(START_EVERY_S)
+    while left := [turn for turn in turns if not turn.is_over]:
+        order = drawn.sample(left, len(left))
+        for turn in (*order, *reversed(order)):
+            if not turn.is_over:
+                _guarded(turn, lambda turn=turn: turn.slice(slice_s))  # type: ignore[misc]
+
+
+def written_bytes(devices: Sequence[str]) -> int:
+    """Return the bytes that were written to these disks (kernel names) so far: /sys/block/NAME/stat."""
+    return sum(_stat(name)[6] for name in devices) * SECTOR_BYTES
+
+
+def transferred_bytes(pid: int) -> int:
+    """Return what a process and its descendants have read and written with system calls (``/proc/PID/io``, proc(5))."""
+    texts = [sysfs.text(Path(f"/proc/{each}/io")) or "" for each in (pid, *freezer.descendants(pid))]
+    counted = [line.split(": ") for text in texts for line in text.splitlines()]
+    return sum(int(value) for name, value in counted if name in {"rchar", "wchar"})
+
+
+def _stat(name: str) -> list[int]:
+    text = sysfs.text(sysfs.SYS / "class/block" / name / "stat")
+    return [int(field) for field in text.split()] if text else [0] * 11
+
+
+def _guarded(turn: Turn, action: Callable[[], object]) -> bool:
+    """Return whether what the action returns is true. An error gives the tool up."""
+    try:
+        return bool(action())
+    except (FslabError, OSError) as error:
+        turn.error = error
+        return False

@@ -1,0 +1,194 @@
+"""Stops all processes of a program and lets them continue, so that several programs can take turns on one machine.
+
+By the kernel's freezer of control groups (version 2: ``cgroup.freeze``; version 1: ``freezer.state``), and where no
+group may be made by SIGSTOP and SIGCONT. Must not decide who runs when: ``campaign.slices`` does.
+Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/freezer-subsystem.rst.
+"""
+
+import contextlib
+import os
+import signal
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from fslab.errors import ToolTimeoutError
+from fslab.system import cgroup, sysfs
+from fslab.system.files import opened
+
+_PAUSE_S = 0.0002
+_STOPPED = frozenset("TtZX")
+_V1 = Path("/sys/fs/cgroup/freezer")
+
+
+class Freezer(ABC):
+    """The processes of one program. ``limit_s``: how long freezing may take; a process that waits for a device stops
+    only when the device has answered."""
+
+    limit_s = 60.0
+
+    @abstractmethod
+    def adopt(self, leader: int) -> None:
+        """Take over a child that was just started, with all processes of its session."""
+
+    @abstractmethod
+    def freeze(self) -> None:
+        """Stop all processes; return when the last one has stopped. ToolTimeoutError after ``limit_s``."""
+
+    @abstractmethod
+    def thaw(self) -> None:
+        """Let all processes continue."""
+
+    def end(self) -> None:
+        """Let what is left continue and give the group back. Can be called twice."""
+        self.thaw()
+
+
+@dataclass(kw_only=True, slots=True)
+class GroupFreezer(Freezer):
+    """A control group. ``switch``: the file that freezes it, with the words for on and off; ``state``: the file, and
+    the text in it that says that all processes are frozen."""
+
+    group: cgroup.ControlGroup
+    switch: str
+    words: tuple[str, str]
+    state: str
+    frozen: bytes
+
+    def adopt(self, leader: int) -> None:
+        members = self.group.path / "cgroup.procs"
+        # A process can fork before it is moved: repeat until the session has nobody outside.
+        while outside := [pid for pid in session(leader) if pid not in self.group.processes()]:
+            for pid in outside:
+                with contextlib.suppress(ProcessLookupError):
+                    members.write_text(str(pid))
+
+    def freeze(self) -> None:
+        self._write(self.words[0])
+        with opened(self.group.path / self.state, os.O_RDONLY) as file:
+            _wait_until(lambda: self.frozen in os.pread(file, 4096, 0), self.limit_s)
+
+    def thaw(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._write(self.words[1])
+
+    def end(self) -> None:
+        self.thaw()
+        self.group.end()
+
+    def _write(self, word: str) -> None:
+        (self.group.path / self.switch).write_text(word)
+
+
+@dataclass(kw_only=True, slots=True)
+class SignalFreezer(Freezer):
+    """SIGSTOP and SIGCONT to a process and its descendants. A descendant that lost its parent is not reached."""
+
+    leader: int | None = None
+    stopped: list[int] = field(default_factory=list)
+
+    def adopt(self, leader: int) -> None:
+        self.leader = leader
+
+    def freeze(self) -> None:
+        sent: set[int] = set()
+        # A process that has not stopped yet can still fork.
+        while new := [pid for pid in self._members() if pid not in sent]:
+            for pid in new:
+                _send(pid, signal.SIGSTOP)
+            sent.update(new)
+            for pid in new:
+                _wait_until(partial(_is_stopped, pid), self.limit_s)
+        self.stopped = sorted(sent)
+
+    def thaw(self) -> None:
+        for pid in self.stopped:
+            _send(pid, signal.SIGCONT)
+        self.stopped = []
+
+    def _members(self) -> list[int]:
+        return [] if self.leader is None else [self.leader, *descendants(self.leader)]
+
+
+def create(name: str) -> Freezer:
+    """Return a freezer. ``name``: of its control group, below this process's own. The caller must ``end`` it."""
+    if (group := cgroup.create(name)) is not None:
+        if (group.path / "cgroup.freeze").exists():
+            return GroupFreezer(
+                group=group,
+                switch="cgroup.freeze",
+                words=("1", "0"),
+                state="cgroup.events",
+                frozen=b"frozen 1",
+            )
+        group.end()
+    if (old := _old_group(name)) is not None:
+        return GroupFreezer(
+            group=old,
+            switch="freezer.state",
+            words=("FROZEN", "THAWED"),
+            state="freezer.state",
+            frozen=b"FROZEN\n",
+        )
+    return SignalFreezer()
+
+
+def session(leader: int) -> list[int]:
+    """Return the processes of the session that ``leader`` leads."""
+    return [pid for pid, fields in _stats() if int(fields[3]) == leader]
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Yield the children of a process, their children and so on (``/proc/PID/task/TID/children``, proc(5))."""
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        for child in (sysfs.text(path) or "").split():
+            yield int(child)
+            yield from descendants(int(child))
+
+
+def _old_group(name: str) -> cgroup.ControlGroup | None:
+    """Return a new group of the version 1 hierarchy below this process's own; no service manager uses this hierarchy.
+
+    None if there is none or that is not allowed.
+    """
+    lines = (sysfs.text(Path("/proc/self/cgroup")) or "").splitlines()
+    own = next((line.split(":", 2)[2] for line in lines if line.split(":", 2)[1] == "freezer"), None)
+    if own is None or ".." in Path(own).parts:
+        return None
+    path = _V1 / own.lstrip("/") / name
+    try:
+        path.mkdir(exist_ok=True)
+    except OSError:
+        return None
+    return cgroup.ControlGroup(path=path)
+
+
+def _stats() -> Iterator[tuple[int, list[str]]]:
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdecimal() and (text := sysfs.text(entry / "stat")) is not None:
+            yield int(entry.name), text.rpartition(")")[2].split()
+
+
+def _is_stopped(pid: int) -> bool:
+    """Return whether all threads of a process have stopped, or it has ended."""
+    states = [sysfs.text(path) for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    return all(text is None or text.rpartition(")")[2].split()[0] in _STOPPED for text in states)
+
+
+def _send(pid: int, signum: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signum)
+
+
+def _wait_until(condition: Callable[[], bool], limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
+    while not condition():
+        if time.monotonic() > deadline:
+            raise ToolTimeoutError(
+                f"the program did not stop within {limit_s:.0f} s: it waits for its device",
+                hint="measure without slices: slices: off",
+            )
+        time.sleep(_PAUSE_S)
