@@ -58,7 +58,7 @@ def of_study(
     ``budget_s`` None: the study's. ``tell`` gets a line if the budget cannot decide any claim.
     """
     directory = {"directory": str(Path(path).absolute().parent)}  # where files of the study are
-    cells, machine = expand(study, feasibility.resolved), facts.gather()
+    cells, machine = expand(study, feasibility.resolved, feasibility.fitting), facts.gather()
     limit_s = budget_s or study.limit_s
     about = claimed_cells(study, cells, machine.get("memory_bytes"))
     if said := claims_budget.too_small(about, limit_s):

@@ -46,6 +46,7 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
         measured_s=None if reading.measured_s is None else _measured_s(reading, whole, timeline),
         parts_s={name: _part_s(reading, name, took_s, timeline) for name, took_s in reading.parts_s.items()},
         rates=(),  # over time, with gaps
+        sliced=True,
     )
 
 

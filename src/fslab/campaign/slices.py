@@ -24,6 +24,7 @@ STARTED_BYTES = 256 << 10  # what a program reads of its own files before it wor
 SECTOR_BYTES = 512
 # If a larger share of its writes reaches the disks in the slices of others, they pay for what it has put off.
 LEFT_MOST = 0.05
+LEAST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,8 +49,8 @@ class Timeline:
 
     @property
     def left_share(self) -> float | None:
-        """The share of its writes that reached the devices in the slices of others. None if it wrote nothing."""
-        return self.left_bytes / self.written_bytes if self.written_bytes else None
+        """The share of its writes that reached the devices in the slices of others. None if it wrote too little."""
+        return self.left_bytes / self.written_bytes if self.written_bytes >= LEAST_BYTES else None
 
 
 @dataclass(kw_only=True, slots=True)

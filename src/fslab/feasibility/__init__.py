@@ -5,7 +5,7 @@ Changes nothing; only ``check_mounted`` creates files, to try operations. ``chec
 ``everything`` and ``matrix`` are for doctor.
 """
 
-from fslab.feasibility._campaign import RefusingJournal, check, check_named, foresee
+from fslab.feasibility._campaign import RefusingJournal, check, check_named, fitting, foresee
 from fslab.feasibility._cells import Reasons, by_cause, check_cell, check_stack, why_not
 from fslab.feasibility._machines import lacking, missing_filesystem, missing_layout, resolved
 from fslab.feasibility._mounted import check_mounted
@@ -35,6 +35,7 @@ __all__ = [
     "check_room",
     "check_stack",
     "everything",
+    "fitting",
     "foresee",
     "lacking",
     "matrix",

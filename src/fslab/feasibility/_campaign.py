@@ -115,6 +115,19 @@ def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
         yield error
 
 
+def fitting(cells: tuple[Cell, ...]) -> tuple[Cell, ...]:
+    """Return the cells; without slices if there is no room for all stacks of a workload at the same time."""
+    if all(cell.slice_s is None for cell in cells):
+        return cells
+    directory = paths.images()
+    workspace = Workspace(campaign="CAMPAIGN", runtime=directory, images=directory, journal=RefusingJournal())
+    try:
+        _room.check_room([cell for cell in cells if not foreseen(cell)], workspace)
+    except NoSpaceError:
+        return tuple(cell.model_copy(update={"slice_s": None}) for cell in cells)
+    return cells
+
+
 def check_named(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     """Raise UnsafeError for a device that a stored campaign would overwrite and that the user did not name now.
 

@@ -31,15 +31,16 @@ def make_plan(
     images: Path,
     runtime: Path,
     place: Callable[[StackSpec], StackSpec] | None = None,
+    fit: Callable[[tuple[Cell, ...]], tuple[Cell, ...]] | None = None,
     memory_bytes: int | None = None,
 ) -> Plan:
     """Return the plan of ``study`` for a campaign that keeps its images and mount points in these directories.
 
-    Commands contain the tool's seed of the first block. ``place``: see ``expand``. ``memory_bytes``: of the host; None
+    Commands contain the tool's seed of the first block. ``place``, ``fit``: see ``expand``. ``memory_bytes``: of the host; None
     if unknown.
     """
     paths = Paths(images=images, runtime=runtime)
-    cells = expand(study, place)
+    cells = expand(study, place, fit)
     media = media_of(cells, images)
     space = space_of(media)
     seed = tool_seed(study.seed, 0)

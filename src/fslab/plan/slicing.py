@@ -3,7 +3,7 @@
 Trials that follow each other do not share the noise that comes and goes within seconds; slices of some milliseconds do.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from fslab import workloads
 from fslab.cell import Cell, by_workload
@@ -40,11 +40,6 @@ def with_slices(cells: Sequence[Cell], slices: str) -> tuple[Cell, ...]:
         cell.model_copy(update={"slice_s": lengths[cell.id]}) if cell.id in lengths else cell
         for cell in cells
     )
-
-
-def without_slices(cells: Iterable[Cell]) -> tuple[Cell, ...]:
-    """Return the cells, to be measured one after the other."""
-    return tuple(cell.model_copy(update={"slice_s": None}) for cell in cells)
 
 
 def can_take_turns(group: Sequence[Cell]) -> bool:

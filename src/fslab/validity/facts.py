@@ -47,7 +47,8 @@ class WorkFacts:
     ``messages``: the tool's own warnings.
     ``promises_broken``: what a power cut broke, in words. ``mounts_damaged``: the tool mounts other file systems that
     may be damaged, and the kernel logs errors about them. ``disk_fails``: the tool cuts the power of the disk under
-    test, or makes it return errors, and itself reports what is wrong afterwards.
+    test, or makes it return errors, and itself reports what is wrong afterwards. ``sliced``: it took turns with others,
+    and the times are those in which it ran, without its start.
     """
 
     read_bytes: int | None = None
@@ -70,6 +71,7 @@ class WorkFacts:
     promises_broken: tuple[str, ...] = ()
     mounts_damaged: bool = False
     disk_fails: bool = False
+    sliced: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

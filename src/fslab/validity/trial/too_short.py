@@ -7,6 +7,7 @@ from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import TrialRule
 
 SHORTEST_S = 1.0
+SLICED_SHORTEST_S = 0.5  # without the start of the tool
 LONG_S = 30.0
 _TOLERANCE = 0.95  # a tool that is to run for 1 s reports 0.997 s
 _WHOLE_RUN = 0.9  # minimum share of the requested time
@@ -28,19 +29,21 @@ class TooShort(TrialRule):
         """Give at most one warning, about all parts that are too short if parts have their own figures."""
         work = facts.work
         parts = work.parts_s or ({"": work.measured_s} if work.measured_s is not None else {})
-        short = {name: seconds for name, seconds in parts.items() if seconds < SHORTEST_S * _TOLERANCE}
+        shortest_s = SLICED_SHORTEST_S if work.sliced else SHORTEST_S
+        whole = SLICED_SHORTEST_S if work.sliced else _WHOLE_RUN  # how long each runs depends on the others
+        short = {name: seconds for name, seconds in parts.items() if seconds < shortest_s * _TOLERANCE}
         asked = work.asked_s
         if asked is not None and work.measured_s is not None and (
-            short or work.measured_s < _WHOLE_RUN * asked
+            short or work.measured_s < whole * asked
         ):  # fmt: skip
             yield self.warning(
                 f"the tool measured for only {work.measured_s:.3g} s; it was asked for {asked:g} s",
-                measured_s=work.measured_s, asked_s=asked, shortest_s=max(SHORTEST_S, _WHOLE_RUN * asked),
+                measured_s=work.measured_s, asked_s=asked, shortest_s=max(shortest_s, whole * asked),
             )  # fmt: skip
         elif short:
             yield self.warning(
-                f"{_took(short)}: below {SHORTEST_S:g} s the start and the end of the run affect the figure",
-                severity=Severity.DOUBT, seconds=short, shortest_s=SHORTEST_S,
+                f"{_took(short)}: below {shortest_s:g} s the start and the end of the run affect the figure",
+                severity=Severity.DOUBT, seconds=short, shortest_s=shortest_s,
             )  # fmt: skip
         elif long := {name: seconds for name, seconds in parts.items() if seconds < LONG_S}:
             yield self.warning(
