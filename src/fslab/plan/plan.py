@@ -36,8 +36,8 @@ def make_plan(
 ) -> Plan:
     """Return the plan of ``study`` for a campaign that keeps its images and mount points in these directories.
 
-    Commands contain the tool's seed of the first block. ``place``, ``fit``: see ``expand``. ``memory_bytes``: of the host; None
-    if unknown.
+    Commands contain the tool's seed of the first block. ``place``, ``fit``: see ``expand``. ``memory_bytes``: of the
+    host; None if unknown.
     """
     paths = Paths(images=images, runtime=runtime)
     cells = expand(study, place, fit)

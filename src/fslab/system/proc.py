@@ -189,7 +189,10 @@ def running(
             child = _popen(words, failure, **how)
             undo.callback(_end, child)
         poller = undo.enter_context(ending.awaited(child.pid))
-        yield Running(argv=tuple(argv), process=child, captured=(out, err), poller=poller, began_s=began_s)
+        yield Running(
+            argv=tuple(argv), process=child, captured=(out, err), report=report, failure=failure, poller=poller,
+            began_s=began_s,
+        )  # fmt: skip
 
 
 @contextlib.contextmanager
