@@ -20,7 +20,8 @@ from fslab.system import cgroup, sysfs
 from fslab.system.files import opened
 
 _PAUSE_S = 0.0002
-_STOPPED = frozenset("TtZX")
+_ENDED = frozenset("ZX")
+_STOPPED = frozenset("Tt") | _ENDED
 _V1 = Path("/sys/fs/cgroup/freezer")
 
 
@@ -137,8 +138,8 @@ def create(name: str) -> Freezer:
 
 
 def session(leader: int) -> list[int]:
-    """Return the processes of the session that ``leader`` leads."""
-    return [pid for pid, fields in _stats() if int(fields[3]) == leader]
+    """Return the processes of the session that ``leader`` leads, without those that have ended."""
+    return [pid for pid, fields in _stats() if int(fields[3]) == leader and fields[0] not in _ENDED]
 
 
 def descendants(pid: int) -> Iterator[int]:

@@ -1,0 +1,78 @@
+"""Tests of freezers with real processes: a frozen program does nothing, with all its processes, and continues."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from fslab.system import freezer, proc
+
+# Two processes that each count in a file of their own.
+COUNT = """
+import os, sys
+name = sys.argv[1] + ("-child" if os.fork() == 0 else "")
+file = os.open(name, os.O_CREAT | os.O_RDWR)
+for number in range(10**9):
+    os.pwrite(file, str(number).encode(), 0)
+"""
+LIMIT_S = 60.0
+KINDS = {"group": freezer.create, "signals": lambda _: freezer.SignalFreezer()}
+_numbers = itertools.count()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
+def counts(path: Path) -> list[int]:
+    files = [path, path.with_name(path.name + "-child")]
+    return [int(file.read_text() or 0) if file.exists() else 0 for file in files]
+
+
+def have_grown(path: Path, before: list[int]) -> bool:
+    return all(now > then for now, then in zip(counts(path), before, strict=True))
+
+
+@pytest.fixture(params=KINDS)
+def frozen(request: pytest.FixtureRequest) -> Iterator[freezer.Freezer]:
+    made = KINDS[request.param](f"fslab-test-{os.getpid()}-{next(_numbers)}")
+    if request.param == "group" and isinstance(made, freezer.SignalFreezer):
+        pytest.skip("no control group may be made here")
+    yield made
+    made.end()
+
+
+def test_a_frozen_program_does_nothing_and_continues(frozen: freezer.Freezer, tmp_path: Path) -> None:
+    path = tmp_path / "count"
+    with proc.running((sys.executable, "-c", COUNT, str(path))) as started:
+        frozen.adopt(started.pid)
+        until(lambda: min(counts(path)) > 0)
+        for _ in range(3):
+            frozen.freeze()
+            before = counts(path)
+            assert not started.has_ended(0.05)
+            assert counts(path) == before
+            frozen.thaw()
+            until(partial(have_grown, path, before))
+        frozen.freeze()
+    frozen.end()
+    until(lambda: not freezer.session(started.pid))  # ended although it was frozen
+
+
+def test_a_program_that_ends_while_it_runs_is_not_waited_for(frozen: freezer.Freezer) -> None:
+    with proc.running(("true",)) as started:
+        frozen.adopt(started.pid)
+        until(lambda: started.has_ended(0.01))
+        frozen.freeze()
+        frozen.thaw()
+        assert started.completed().returncode == 0

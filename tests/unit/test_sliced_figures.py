@@ -1,0 +1,89 @@
+"""Tests of the figures of tools that were frozen in between: as if they had not been."""
+
+from __future__ import annotations
+
+import pytest
+
+from fslab.campaign.sliced_figures import thawed
+from fslab.campaign.slices import Timeline
+from fslab.record import Metric
+from fslab.units import Direction, Unit
+from fslab.workloads import Reading
+
+# From 10 s on it runs for 1 s of every 4 s: 12 s by its own clock, 3 s in truth.
+LINE = Timeline(worked_s=10.0, ended_s=22.0, ran=((10.0, 11.0), (14.0, 15.0), (18.0, 19.0), (22.0, 22.0)))
+METRICS = (
+    Metric(name="read_iops", unit=Unit.IOPS),
+    Metric(name="read_lat_mean", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    Metric(name="read_clat_p50", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    Metric(name="read_clat_p99_9", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    Metric(name="read_clat_max", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    Metric(name="elapsed", unit=Unit.SECONDS, better=Direction.LOWER),
+    Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER),
+    Metric(name="depth", unit=Unit.COUNT, better=Direction.NEITHER),
+)
+
+
+def reading(**values: float | None) -> Reading:
+    return Reading(metrics=values, measured_s=12.0, asked_s=3.0)
+
+
+def test_rates_and_durations_lose_the_frozen_time() -> None:
+    found = thawed(reading(read_iops=1000.0, elapsed=12.0, cpu_user=10.0, depth=4.0), METRICS, LINE)
+    assert found.metrics == {"read_iops": 4000.0, "elapsed": 3.0, "cpu_user": 40.0, "depth": 4.0}
+    assert found.measured_s == 3.0
+    assert found.sliced
+
+
+def test_a_mean_latency_loses_the_time_of_requests_in_flight_at_a_freeze() -> None:
+    """One request at a time: 3 s of work in 30 requests are 0.1 s each. Three of them also waited
+    through a freeze, so the tool reports (3 s + 9 s) / 30 on average."""
+    found = thawed(reading(read_lat_mean=0.4e9), METRICS, LINE)
+    assert found.metrics["read_lat_mean"] == pytest.approx(0.1e9)
+
+
+def test_percentiles_stay_only_where_few_requests_were_interrupted() -> None:
+    found = thawed(reading(read_clat_p50=50e3, read_clat_p99_9=2e6, read_clat_max=4e9), METRICS, LINE)
+    assert found.metrics == {"read_clat_p50": 50e3, "read_clat_p99_9": None, "read_clat_max": None}
+
+
+def test_without_a_freeze_nothing_changes() -> None:
+    whole = Timeline(worked_s=10.0, ended_s=22.0, ran=((9.0, 22.5),))
+    values = {"read_iops": 1000.0, "read_lat_mean": 1e6, "read_clat_p99_9": 2e6, "read_clat_max": 3e6}
+    assert thawed(reading(**values), METRICS, whole).metrics == values
+
+
+def test_each_part_has_its_own_window() -> None:
+    """The second part ran without a break: its rate is what the tool reports."""
+    metrics = (
+        Metric(name="create_rate", unit=Unit.FILES_PER_SECOND),
+        Metric(name="read_rate", unit=Unit.FILES_PER_SECOND),
+        Metric(name="read_cpu", unit=Unit.NANOSECONDS),
+    )
+    found = thawed(
+        Reading(
+            metrics={"create_rate": 100.0, "read_rate": 100.0, "read_cpu": 500.0},
+            measured_s=5.0,
+            parts_s={"create": 4.0, "read": 1.0},
+            windows={"create_rate": (10.0, 14.0), "read_rate": (14.0, 15.0)},
+            part_windows={"create": (10.0, 14.0), "read": (14.0, 15.0)},
+        ),
+        metrics,
+        LINE,
+    )
+    assert found.metrics == {"create_rate": 400.0, "read_rate": 100.0, "read_cpu": 500.0}
+    assert found.parts_s == {"create": 1.0, "read": 1.0}
+    assert found.measured_s == 2.0
+
+
+def test_a_tool_that_never_ran_in_its_window_has_no_figure() -> None:
+    idle = Timeline(worked_s=11.5, ended_s=13.0, ran=((10.0, 11.0), (14.0, 15.0)))
+    found = thawed(Reading(metrics={"read_iops": 5.0}, measured_s=1.0), METRICS, idle)
+    assert found.metrics == {"read_iops": None}
+
+
+def test_the_share_left_to_others_is_unknown_if_hardly_anything_was_written() -> None:
+    line = Timeline(worked_s=0.0, ended_s=1.0, ran=((0.0, 1.0),), left_bytes=4096, written_bytes=8192)
+    assert line.left_share is None
+    much = Timeline(worked_s=0.0, ended_s=1.0, ran=((0.0, 1.0),), left_bytes=1 << 20, written_bytes=4 << 20)
+    assert much.left_share == 0.25
