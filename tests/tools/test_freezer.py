@@ -23,7 +23,10 @@ for number in range(10**9):
     os.pwrite(file, str(number).encode(), 0)
 """
 LIMIT_S = 60.0
-KINDS = {"group": freezer.create, "signals": lambda _: freezer.SignalFreezer()}
+KINDS: dict[str, Callable[[str], freezer.Freezer]] = {
+    "group": freezer.create,
+    "signals": lambda _: freezer.SignalFreezer(),
+}
 _numbers = itertools.count()
 
 

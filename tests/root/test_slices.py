@@ -1,0 +1,91 @@
+"""Tests of trials in slices on real file systems: the tools take turns, and their figures have no frozen time."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from fslab.campaign.trial import run_in_slices
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.record import Status, TrialRecord
+from fslab.storage import Workspace
+from fslab.system import mounts
+
+READ: dict[str, Any] = {"rw": "randread", "bs": "4k", "direct": True, "size": "8m", "runtime": "1s"}
+FILES: dict[str, Any] = {
+    "operation": "small-files",
+    "files": 3000,
+    "size": "4k",
+    "operations": "create,delete",
+}
+MEDIUM = MediumSpec(name="m", type="ram", options={"size": "320m"})
+
+
+def cells(tool: str, parameters: dict[str, Any], *names: str) -> list[Cell]:
+    return [
+        Cell(
+            stack=StackSpec(name=name, medium=MEDIUM, filesystem=name.partition(" ")[0]),
+            workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
+            cache=Cache.WARM,
+            slice_s=0.02,
+        )
+        for name in names
+    ]
+
+
+def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
+    key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
+    records = run_in_slices(wanted, key, workspace, machine={"kernel": "here"}, drain=False)
+    assert [record.cell for record in records] == wanted
+    assert not [
+        mount for mount in mounts.mounted() if mount.target.is_relative_to(workspace.runtime / "mnt-0")
+    ]
+    return records
+
+
+def ran_s(record: TrialRecord) -> float:
+    told = record.provenance.device["slices"]
+    assert told["count"] > 2, told
+    return float(told["ran_s"])
+
+
+def test_fio_reports_what_it_did_in_the_time_in_which_it_ran(workspace: Workspace) -> None:
+    for record in run(workspace, cells("fio", READ, "ext4", "xfs")):
+        assert record.error is None
+        (job,) = json.loads(record.raw["fio.json"])["jobs"]
+        iops = record.metrics["read_iops"].value
+        assert iops is not None
+        # The slices include the start of the tool, which its own time does not.
+        assert iops >= 0.999 * job["read"]["total_ios"] / ran_s(record)
+        assert iops > 1.2 * job["read"]["iops"], "fio's own rate is over twice the time"
+        mean = record.metrics["read_lat_mean"].value
+        assert mean is not None
+        assert mean < job["read"]["lat_ns"]["mean"]
+        assert record.metrics["read_clat_max"].value is None, "it is the time of a freeze"
+
+
+def test_each_operation_of_the_engine_has_its_own_time(workspace: Workspace) -> None:
+    for record in run(workspace, cells("engine", FILES, "ext4", "xfs")):
+        assert record.error is None
+        rates = [record.metrics[f"{name}_rate"].value for name in ("create", "delete")]
+        operations = json.loads(record.raw["stdout"])["operations"]
+        for rate, told in zip(rates, operations, strict=True):
+            assert rate is not None
+            assert rate >= 0.999 * told["rate_per_second"]
+        took_s = sum(3000 / rate for rate in rates if rate)
+        assert took_s <= ran_s(record)
+        assert "foreign_cpu" not in record.probes, "the other tool would be foreign load"
+        assert record.probes["device_written_bytes_flushed"].value
+
+
+@pytest.mark.parametrize("broken", ["mkfs", "tool"])
+def test_a_trial_that_fails_does_not_spoil_the_others(workspace: Workspace, broken: str) -> None:
+    wanted = cells("fio", READ, "ext4", "xfs")
+    change: dict[str, Any] = {"mkfs_options": "-Z"} if broken == "mkfs" else {"mount_options": "ro"}
+    stack = wanted[1].stack.model_copy(update=change)
+    good, bad = run(workspace, [wanted[0], wanted[1].model_copy(update={"stack": stack})])
+    assert good.error is None
+    assert good.metrics["read_iops"].value
+    assert bad.status is Status.FAILED
