@@ -13,7 +13,7 @@ import pytest
 
 from fslab.campaign import slices
 from fslab.campaign.guests import leaves_work
-from fslab.campaign.slices import Turn, take_turns
+from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.record import Provenance, Status, TrialRecord
@@ -25,7 +25,7 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def turn() -> Iterator[Callable[..., Turn]]:
+def turn() -> Iterator[Callable[..., SlicedRun]]:
     """Yield a function that makes a turn of a Python program."""
     with ExitStack() as undo:
 
@@ -34,9 +34,9 @@ def turn() -> Iterator[Callable[..., Turn]]:
             look: Callable[[], None] = lambda: None,
             drain: Callable[[], None] | None = None,
             limit_s: float = 60.0,
-        ) -> Turn:
+        ) -> SlicedRun:
             return undo.enter_context(
-                Turn(
+                SlicedRun(
                     name=f"fslab-test-{os.getpid()}-{next(_numbers)}",
                     start=lambda: undo.enter_context(proc.running((sys.executable, "-c", program))),
                     devices=("nodisk",),
@@ -50,7 +50,7 @@ def turn() -> Iterator[Callable[..., Turn]]:
 
 
 def test_all_run_to_their_ends_and_never_two_at_once(
-    turn: Callable[..., Turn], monkeypatch: pytest.MonkeyPatch
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(slices, "START_S", 0.0)
     turns = [turn(WORK), turn(WORK)]
@@ -62,7 +62,7 @@ def test_all_run_to_their_ends_and_never_two_at_once(
         assert ended <= began
 
 
-def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., Turn]) -> None:
+def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., SlicedRun]) -> None:
     def full() -> None:
         raise NoSpaceError("full")
 
@@ -76,7 +76,7 @@ def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., Turn]) ->
 
 
 def test_what_reaches_the_disk_while_a_tool_is_frozen_is_left_work(
-    turn: Callable[..., Turn], monkeypatch: pytest.MonkeyPatch
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk's counter grows by 1 MiB between any two looks at it: as much in the slices as between them."""
     monkeypatch.setattr(slices, "START_S", 0.0)
@@ -91,7 +91,7 @@ def test_what_reaches_the_disk_while_a_tool_is_frozen_is_left_work(
     assert not leaves_work(record(None))
 
 
-def test_every_slice_is_drained(turn: Callable[..., Turn], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slices, "START_S", 0.0)
     drains: list[int] = []
     one = turn(WORK, drain=lambda: drains.append(1))

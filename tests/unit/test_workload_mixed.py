@@ -70,7 +70,13 @@ def test_no_fact_of_a_part_is_lost() -> None:
         assert (found.passes, found.depth, found.parts_s) == (3.0, shallow, {"a x": 0.5})
         assert found.promises_broken == ("a: lost",)
         unset = {each.name for each in fields(found) if getattr(found, each.name) == _default(each)}
-        assert unset == {"asked_s", "rounds"}  # each part has its own requested time and number of rounds
+        assert unset == {
+            "asked_s",
+            "rounds",
+            "windows",
+            "part_windows",
+            "sliced",
+        }  # each part has its own requested time and number of rounds
         assert found.working_set_bytes == 3 * 4 + 4
 
 

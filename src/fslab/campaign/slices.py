@@ -54,7 +54,7 @@ class Timeline:
 
 
 @dataclass(kw_only=True, slots=True)
-class Turn:
+class SlicedRun:
     """One tool that takes turns. ``start``: starts it. ``devices``: kernel names of the disks below its file system.
 
     ``look``: a check to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a
@@ -157,7 +157,7 @@ class Turn:
         return self.running
 
 
-def take_turns(turns: Sequence[Turn], *, slice_s: float, seed: int) -> None:
+def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None:
     """Run all tools to their ends, one at a time, each for ``slice_s`` at once. A tool that fails has an ``error``.
 
     ``seed``: of the order.
@@ -194,7 +194,7 @@ def _stat(name: str) -> list[int]:
     return [int(field) for field in text.split()] if text else [0] * 11
 
 
-def _guarded(turn: Turn, action: Callable[[], object]) -> bool:
+def _guarded(turn: SlicedRun, action: Callable[[], object]) -> bool:
     """Return whether what the action returns is true. An error gives the tool up."""
     try:
         return bool(action())

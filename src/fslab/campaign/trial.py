@@ -304,10 +304,10 @@ def _run_tool(trial: _Trial, ready: _Ready, watch: Watch) -> proc.Completed:
     return done
 
 
-def _turn(trial: _Trial, ready: _Ready, watch: Watch, drain: bool) -> slices.Turn:
+def _turn(trial: _Trial, ready: _Ready, watch: Watch, drain: bool) -> slices.SlicedRun:
     """Return the run of the tool as one of several that take turns."""
     workspace, up = trial.workspace, ready.up
-    return slices.Turn(
+    return slices.SlicedRun(
         name=f"fslab-{workspace.campaign}{workspace.turn}",
         start=lambda: trial.undo.enter_context(
             proc.running(ready.command(ready.commands.run), cwd=up.work, env=workspace.marked, accounted=True)
@@ -320,7 +320,7 @@ def _turn(trial: _Trial, ready: _Ready, watch: Watch, drain: bool) -> slices.Tur
     )
 
 
-def _completed(trial: _Trial, turn: slices.Turn) -> proc.Completed:
+def _completed(trial: _Trial, turn: slices.SlicedRun) -> proc.Completed:
     """Return the tool's end, with the time that it ran as its duration. Raises why it was given up, if it was."""
     if turn.error is not None:
         raise turn.error

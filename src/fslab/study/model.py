@@ -65,7 +65,7 @@ Duration = Annotated[
 Slices = Annotated[
     str,
     BeforeValidator(_slices),
-    WithJsonSchema({"title": "`auto`, `off` or duration", "type": ["string", "number", "boolean"]}),
+    WithJsonSchema({"title": "`off`, `auto` or duration", "type": ["string", "number", "boolean"]}),
 ]
 OwnScale = Annotated[
     float | None,
@@ -254,9 +254,10 @@ class StudyFile(Written):
         "block that begin with the same files, or the same empty file system, share them, as copies",
     )
     slices: Slices = Field(
-        "auto",
-        description="measure the stacks of a workload at once, their tools in turns: `auto` (where that is possible), "
-        "`off`, or the length of a turn, such as 30ms",
+        "off",
+        title="`off`, `auto` or duration",
+        description="measure the stacks of a workload at once, their tools in turns: `off`, `auto` (where that is "
+        "possible), or the length of a turn, such as 30ms",
     )
     seed: int = Field(
         1, description="seed of the order of trials and of the tools' random offsets", ge=0, lt=1 << 63
