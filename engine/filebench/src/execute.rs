@@ -285,7 +285,14 @@ impl<'a> Execution<'a> {
         let cpu = worked.iter().fold(CpuTime::default(), |sum, one| sum + one.cpu) - self.cpu_cleared;
         let first_seconds = seconds(first - self.cleared);
         let began_seconds = seconds(self.cleared);
-        self.report.results.push(RunResult { measured, ended, began_seconds, first_seconds, sync_seconds, cpu });
+        self.report.results.push(RunResult {
+            measured,
+            ended,
+            began_seconds,
+            first_seconds,
+            sync_seconds,
+            cpu,
+        });
         Ok(())
     }
 
