@@ -287,8 +287,8 @@ impl<'a> Execution<'a> {
         let began_seconds = seconds(self.cleared);
         self.report.results.push(RunResult {
             measured,
-            ended,
             began_seconds,
+            ended,
             first_seconds,
             sync_seconds,
             cpu,
