@@ -18,8 +18,7 @@ from fslab.units import Unit
 
 _PF_KTHREAD = 0x00200000  # include/linux/sched.h
 _STAT_BYTES = 1024
-_NAMED = 3
-_NOTICEABLE_TICKS = 5
+_NAMED, _NOTICEABLE_TICKS = 3, 5
 
 
 class _Process(NamedTuple):
