@@ -69,6 +69,7 @@ def test_provenance_has_the_exact_commands_in_order(workspace: Workspace) -> Non
     assert record.provenance.tools["fio"] is not None
     assert record.provenance.tools["mkfs.xfs"] is not None
     assert record.provenance.device["logical_block_bytes"] == 512
+    assert "crc=1" in record.provenance.device["features"]
     assert record.raw["fio.json"].startswith("{")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fslab.storage.filesystems import REGISTRY
-from fslab.storage.in_effect import changed, signature
+from fslab.storage.in_effect import changed, changed_features, signature
 
 # Recorded from mountinfo and /proc/fs/ext4/loop0/options, on devices that were forbidden to discard.
 EXT4 = (
@@ -69,3 +69,40 @@ def test_options_that_the_kernel_does_not_show_keep_stacks_apart(
 ) -> None:
     first, second = (signature(REGISTRY.get(name), asked, EXT4.split(",")) for asked in (one, other))
     assert (first is not None and first == second) is same
+
+
+DUMPE2FS = (
+    "Filesystem features:      has_journal ext_attr extent 64bit metadata_csum\nJournal features:   (none)\n"
+)
+XFS_INFO = (
+    "meta-data=/dev/loop0 isize=512\n = crc=1        finobt=1, sparse=1, rmapbt=0\nlog =internal version=2\n"
+)
+DUMP_SUPER = """\
+flags\t\t\t0x1
+\t\t\t( WRITTEN )
+incompat_flags\t\t0x341
+\t\t\t( MIXED_BACKREF |
+\t\t\t  EXTENDED_IREF |
+\t\t\t  NO_HOLES )
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "output", "found"),
+    [
+        ("ext4", "-O extents,^quota -b 4096", DUMPE2FS, {}),
+        ("ext4", "-O ^has_journal,quota -O64bit", DUMPE2FS,
+         {"mkfs -O ^has_journal": "has_journal", "mkfs -O quota": None}),
+        ("xfs", "-m crc=1,rmapbt=1 -i size=512 -n version=2", XFS_INFO, {"mkfs -m rmapbt=1": "rmapbt=0"}),
+        ("btrfs", "--features extref,^no-holes -R quota", DUMP_SUPER, {"mkfs --features ^no-holes": "no-holes"}),
+        ("btrfs", "--features=raid1c34", DUMP_SUPER, {"mkfs --features raid1c34": None}),
+        ("f2fs", "-O extra_attr,compression,encrypt", "encryption, extra_attr, pin_file\n",
+         {"mkfs -O compression": None}),
+        ("jfs", "-O", "", {}),
+    ],
+)  # fmt: skip
+def test_features_that_mkfs_did_not_make(
+    name: str, options: str, output: str, found: dict[str, str | None]
+) -> None:
+    driver = REGISTRY.get(name)
+    assert changed_features(driver, options, driver.feature_words(output)) == found

@@ -55,7 +55,10 @@ class TrialState:
         effect = in_effect.signature(up.driver, asked, listed)
         if effect is not None:
             self.observed |= {"options_in_effect": effect}
-        return in_effect.changed(up.driver, asked, listed)
+        features = in_effect.changed_features(
+            up.driver, cell.stack.mkfs_options, up.facts.get("features") or ()
+        )
+        return {**in_effect.changed(up.driver, asked, listed), **features}
 
     def facts(
         self, cell: Cell, machine: Mapping[str, Any], up: Stack, reading: Reading, findings: Findings

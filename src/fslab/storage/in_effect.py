@@ -1,10 +1,11 @@
-"""Compares the mount options that a study asks for with those that the kernel lists. Pure.
+"""Compares the mount options and features that a study asks for with those that are listed afterwards. Pure.
 
 The kernel drops or changes options without an error: an option of a feature that it lacks, one that contradicts another
 one, or a value beyond a limit.
 """
 
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from fslab.storage.filesystems import VFS_OPTIONS, FileSystem
 from fslab.units import parse_size
@@ -43,6 +44,33 @@ def signature(driver: FileSystem, asked: str, listed: Sequence[str]) -> tuple[st
     return tuple(
         sorted({*listed, *(f"asked: {word}" for word in _words(asked) if _is_unshown(driver, word))})
     )
+
+
+def changed_features(driver: FileSystem, mkfs_options: str, listed: Collection[str]) -> dict[str, str | None]:
+    """Return the features that mkfs was asked for and that the file system lacks, or has otherwise."""
+    found: dict[str, str | None] = {}
+    for flag, feature in _features(driver, mkfs_options) if listed else ():
+        name, equals, value = feature.partition("=")
+        if equals:
+            shown = next((word for word in listed if word.startswith(f"{name}=")), None)
+            if value in {"0", "1"} and shown not in {None, feature}:
+                found[f"mkfs {flag} {feature}"] = shown
+            continue
+        plain = name.removeprefix("^")
+        there = driver.feature_names.get(plain, plain)
+        if there and (there in listed) is name.startswith("^"):
+            found[f"mkfs {flag} {feature}"] = there if name.startswith("^") else None
+    return found
+
+
+def _features(driver: FileSystem, mkfs_options: str) -> Iterator[tuple[str, str]]:
+    """Yield each flag for features, and each word of its value: the rest of the flag's word, or the next word."""
+    words = iter(shlex.split(mkfs_options))
+    for word in words:
+        flag, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:], word[2:])
+        if flag in driver.feature_flags:
+            value = value if equals else next(words, "")
+            yield from ((flag, each) for each in value.split(",") if each not in {"", "none"})
 
 
 def _words(options: str) -> list[str]:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import StackSpec
-from fslab.errors import MkfsError, MountError, UnsupportedError
+from fslab.errors import MkfsError, MountError, ToolMissingError, UnsupportedError
 from fslab.storage import WORK, Growth, StackDevice, Workspace, content, images, mount_point
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import cache, kernel, memory, mounts, sysfs
+from fslab.system import cache, kernel, memory, mounts, proc, sysfs
 
 LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s
 STRIPES = ("stripe", "sunit", "swidth")
@@ -231,7 +231,8 @@ def _mounted(
         growths=tuple(part.grows for part in parts if part.grows),
     )  # fmt: skip
     stack.mount()
-    stack.device = replace(device, facts={**device.facts, "stripes_in_use": _stripes(target)})
+    found = {"stripes_in_use": _stripes(target), "features": _features(driver, device.path, target)}
+    stack.device = replace(device, facts={**device.facts, **found})
     stack.work.mkdir(mode=0o700, exist_ok=True)
     if spec.attributes:
         shown = content.set_attributes(spec.attributes, stack.work, workspace)
@@ -241,6 +242,16 @@ def _mounted(
     if not any(stack.work.iterdir()):
         stack.empty_bytes = content.usage(target)[1]
     return stack
+
+
+def _features(driver: FileSystem, device: Path, target: Path) -> list[str] | None:
+    """Return the features that the file system really has; None if it has no command that lists them."""
+    argv = driver.features_argv(str(device), str(target))
+    try:
+        done = proc.run(argv, check=False) if argv else None
+    except ToolMissingError:
+        return None
+    return sorted(driver.feature_words(done.stdout)) if done is not None and done.returncode == 0 else None
 
 
 def _stripes(target: Path) -> dict[str, str] | None:

@@ -35,7 +35,7 @@ _NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
     r"loop|offset|sizelimit": "use a medium of type 'loop'",
     r"bind|rbind|move|remount|private|shared|slave|unbindable":
         "fslab mounts a new file system, and only once; leave it out",
-    r"device|logdev|rtdev|jdev|journal_dev|journal_path": "fslab does not allow a second device",
+    r"device|logdev|rtdev|jdev|journal_dev|journal_path": "a journal on another disk is layout 'external-journal'",
 }  # fmt: skip
 
 ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
@@ -150,6 +150,9 @@ class FileSystem(ABC):
     ``no_stripe_options``: the options that keep mkfs from detecting stripes itself. ``aligned_min_size_bytes``: with
     stripe options, mkfs refuses smaller devices.
 
+    ``feature_flags``: flags of mkfs whose values are lists of features (``-O a,^b``, ``-m crc=0``). ``feature_names``:
+    features that ``feature_words`` names otherwise; "": not at all.
+
     ``settled_options``: mount options that keep the kernel from working in the background after a mount, which every
     trial begins with; not used if the study sets one of them or of ``unsettled_options``, or if the kernel knows none.
     """
@@ -178,6 +181,8 @@ class FileSystem(ABC):
     stripe_options: ClassVar[tuple[str, ...]] = ()
     no_stripe_options: ClassVar[str] = ""
     aligned_min_size_bytes: ClassVar[int] = 0
+    feature_flags: ClassVar[tuple[str, ...]] = ()
+    feature_names: ClassVar[Mapping[str, str]] = {}
     settled_options: ClassVar[tuple[str, ...]] = ()
     unsettled_options: ClassVar[tuple[str, ...]] = ()
 
@@ -195,6 +200,14 @@ class FileSystem(ABC):
     def external_journal(self, device: str, size_bytes: int, options: str) -> JournalElsewhere | None:  # noqa: ARG002
         """Return how its journal gets on another device; None: it cannot. ``options``: those of mkfs. Pure."""
         return None
+
+    def features_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
+        """Return the command that lists the features of a mounted file system; None: there is no command. Pure."""
+        return None
+
+    def feature_words(self, output: str) -> frozenset[str]:  # noqa: ARG002
+        """Return the features in the output of ``features_argv``; ``name=value`` for those that are always listed."""
+        return frozenset()
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
         """Return the mount command line. Pure."""

@@ -124,6 +124,18 @@ class ExtFileSystem(FileSystem):
         block = [] if {flag for flag, _ in given} & {"-b", "-T", "-C"} else ["-b", str(BLOCK_BYTES)]
         return [f"mkfs.{self.name}", "-F", "-q", "-E", ",".join(extended), *block, *rest, device]
 
+    feature_flags = ("-O",)
+    feature_names: ClassVar[Mapping[str, str]] = {"extents": "extent"}
+
+    def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """Return ``dumpe2fs -h``."""
+        return ["dumpe2fs", "-h", device]
+
+    def feature_words(self, output: str) -> frozenset[str]:
+        """Return the words of its line ``Filesystem features:``."""
+        lines = (line.partition("Filesystem features:")[2].split() for line in output.splitlines())
+        return frozenset(word for words in lines for word in words)
+
     def aligned_options(self, stripe: Stripe, options: str) -> str:
         """Return ``-E stride=…,stripe_width=…``, in blocks of the file system."""
         block_bytes = _block_bytes(options)

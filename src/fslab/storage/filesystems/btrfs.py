@@ -1,5 +1,6 @@
 """btrfs: copy on write, checksums, subvolumes. mkfs.btrfs(8), btrfs(5)."""
 
+import re
 import shlex
 from collections.abc import Collection
 
@@ -83,6 +84,19 @@ class Btrfs(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    feature_flags = ("-O", "--features", "-R", "--runtime-features")
+    feature_names = {"extref": "extended-iref", "mixed-bg": "mixed-groups", "quota": "", "list-all": ""}
+
+    def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """Return ``btrfs inspect-internal dump-super``."""
+        return ["btrfs", "inspect-internal", "dump-super", device]
+
+    def feature_words(self, output: str) -> frozenset[str]:
+        """Return its flags, such as ``NO_HOLES``, as mkfs.btrfs writes them: ``no-holes``."""
+        return frozenset(
+            word.lower().replace("_", "-") for word in re.findall(r"[(|]\s*([A-Z][A-Z0-9_]+)", output)
+        )
 
     def grow_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return ``btrfs filesystem resize max``."""

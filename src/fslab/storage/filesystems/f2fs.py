@@ -1,6 +1,7 @@
 """f2fs: log-structured, for flash. mkfs.f2fs(8), Documentation/filesystems/f2fs.rst."""
 
 import shlex
+from pathlib import PurePath
 
 from fslab.abilities import Ability, Limits
 from fslab.storage.filesystems import FileSystem, Kernels, Made, OptionSwitch
@@ -54,6 +55,17 @@ class F2fs(FileSystem):
     # fs/f2fs/super.c, f2fs_show_options; seen with Linux 6.1.
     listed_as = {"quota": "usrquota"}
     unlisted = frozenset({"noflush_merge", "nogc_merge", "noquota"})
+
+    feature_flags = ("-O",)
+    feature_names = {"encrypt": "encryption", "project_quota": "projquota", "quota": "quota_ino"}
+
+    def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """Return a command that prints the kernel's own list: dump.f2fs refuses a mounted file system."""
+        return ["cat", f"/sys/fs/f2fs/{PurePath(device).name}/features"]
+
+    def feature_words(self, output: str) -> frozenset[str]:
+        """Return the words of the list."""
+        return frozenset(output.replace(",", " ").split())
 
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.f2fs -f -q -t 0 …``; -t 0: do not discard."""

@@ -1,5 +1,6 @@
 """XFS: allocation groups, delayed logging. mkfs.xfs(8), Documentation/admin-guide/xfs.rst."""
 
+import re
 import shlex
 from collections.abc import Collection
 
@@ -66,6 +67,16 @@ class Xfs(FileSystem):
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
         """Return ``mkfs.xfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.xfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
+
+    feature_flags = ("-m", "-i", "-n")
+
+    def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
+        """Return ``xfs_info``."""
+        return ["xfs_info", target]
+
+    def feature_words(self, output: str) -> frozenset[str]:
+        """Return its words such as ``reflink=1``."""
+        return frozenset(re.findall(r"\b[a-z0-9]+=[01]\b", output))
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:  # noqa: ARG002
         """Return ``-d su=…,sw=…``. mkfs.xfs derives the log's stripe unit from it."""

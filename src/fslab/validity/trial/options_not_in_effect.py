@@ -1,4 +1,4 @@
-"""Options not in effect: the kernel dropped or changed mount options of the study without an error. Pure."""
+"""Options not in effect: the kernel dropped or changed options of the study without an error. Pure."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from fslab.validity.trial import TrialRule
 class OptionsNotInEffect(TrialRule):
     """The trial measures other options than its label says."""
 
-    summary = "mount options are not in effect as the study asks"
+    summary = "options of mount or mkfs are not in effect as the study asks"
     severity = Severity.DOUBT
     hint = "remove these options from the study, or use a kernel, a device and mkfs options that support them"
 
@@ -23,4 +23,4 @@ class OptionsNotInEffect(TrialRule):
                 f"'{option}' is not in effect" if shown is None else f"'{option}' became '{shown}'"
                 for option, shown in changed.items()
             ]
-            yield self.warning(f"mount options: {listed(words)}", options=dict(changed))
+            yield self.warning(f"options: {listed(words)}", options=dict(changed))
