@@ -51,6 +51,14 @@ def test_a_guest_has_a_virtual_disk_of_its_own_and_cuts_its_power(guests: Guests
 
 
 @pytest.mark.slow
+def test_bugs_that_upstream_has_fixed_are_found_by_the_sequences_of_published_bugs(guests: Guests) -> None:
+    record = crashed(guests, "btrfs", operations="published", cuts="ends", states=100, repairs=0)
+    found = broken(record)
+    print(found)
+    assert [name for name, steps in PUBLISHED.items() if steps not in found] == []
+
+
+@pytest.mark.slow
 def test_bugs_that_upstream_has_fixed_are_found_by_trying_all_short_sequences(guests: Guests) -> None:
     """Each part has a new file system: a state has all blocks that were ever written, so states grow with the log."""
     every: dict[str, object] = {"length": 2, "operations": "metadata", "cuts": "ends", "repairs": 0}

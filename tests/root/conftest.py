@@ -159,12 +159,14 @@ def virtual(serve: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[...,
     target = tmp_path / "mounted"
     target.mkdir()
 
-    def make(filesystem: str, *served: str, options: str = "rw", fault: str | None = None) -> Path:
+    def make(
+        filesystem: str, *served: str, options: str = "rw", fault: str | None = None, mkfs: str = ""
+    ) -> Path:
         server = serve(*served, size=CRASH_SIZE)
         server.control.rename(tmp_path / "fslab-disk.control")  # the path that it has for a medium
         server.control = tmp_path / "fslab-disk.control"
         device = str(server.attach())
-        proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], device])
+        proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], *mkfs.split(), device])
         proc.run(["mount", "-t", filesystem, "-o", options, device, str(target)])
         (target / "w").mkdir()
         if fault is not None:
@@ -188,9 +190,10 @@ def crash(
         options: str = "rw",
         fault: str | None = None,
         cache: str = "volatile",
+        mkfs: str = "",
     ) -> dict[str, Any]:
         log = ("--log", str(tmp_path / "fslab-disk.log"), "--log-data", "--cache", cache)
-        directory = virtual(filesystem, *log, options=options, fault=fault)
+        directory = virtual(filesystem, *log, options=options, fault=fault, mkfs=mkfs)
         return document("test", directory, "--scratch", tmp_path, *arguments)
 
     return run

@@ -170,6 +170,44 @@ def test_a_disk_that_ignores_flushes_is_found(crash: Any) -> None:
     assert kinds(found, broken=True) & {"name lost", "data lost"}
 
 
+@pytest.mark.parametrize("filesystem", ONE_FAST)
+def test_sequences_of_published_bugs_break_no_promise(crash: Any, filesystem: str) -> None:
+    limits = ("--operations", "published", "--cuts", "ends", "--recoveries", "0", "--repairs", "0")
+    found = crash(filesystem, "--states", "60", *limits, options=STOCK[filesystem])
+    assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
+    assert found["promises_kept"] > 80
+    assert found["states"] == found["sequences"] > 50, "all end with a promise"
+
+
+@pytest.mark.slow
+def test_a_disk_that_ignores_flushes_breaks_a_promise_of_each_published_sequence(crash: Any) -> None:
+    """Only what needs no flush is kept: the first sequences were written back by what came later."""
+    limits = ("--operations", "published", "--cuts", "ends", "--recoveries", "0", "--repairs", "0")
+    found = crash("ext4", "--states", "60", *limits, fault="ignore-flush")
+    assert found["promises_broken"] > found["promises_kept"]
+
+
+@pytest.mark.slow
+def test_a_temporary_file_that_was_linked_and_synced_is_lost_with_fast_commit(crash: Any) -> None:
+    """Depends on the kernel; with Linux 6.18 the name is lost, and e2fsck reports damage (docs/crash.md)."""
+    sequence = ["--sequence", "link a temporary file as n; fsync n"] * 6
+    found = crash("ext4", "--cuts", "ends", "--states", "6", *sequence, mkfs="-O fast_commit")
+    for finding in found["findings"]:
+        assert finding["kind"] in {"name lost", "damaged", "not mountable"}, finding
+
+
+def test_an_application_runs_in_a_relative_directory(
+    virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
+    log = ("--log", str(tmp_path / "fslab-disk.log"), "--log-data", "--cache", "volatile")
+    directory = virtual("ext4", *log)
+    few = ("--states", "2", "--recoveries", "0", "--repairs", "0", "--sequences", "1", "--transactions", "2")
+    argv = [FSLAB, "crash", "test", directory.name, "--application", "sqlite", *few]
+    found = json.loads(proc.run(argv, cwd=directory.parent).stdout)
+    assert (found["states"], found["promises_broken"]) == (2, 0)
+
+
 @pytest.mark.parametrize("cache", ["protected", pytest.param("none", marks=pytest.mark.slow)])
 def test_a_disk_that_loses_nothing_breaks_no_promise(crash: Any, cache: str) -> None:
     """Neither without barriers nor if flushes are ignored. Only writes in flight can be torn or lost."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -13,11 +15,12 @@ from tests.unit.test_crash import promises
 
 from fslab.api.crash import CrashRequest, crash_test, load_of
 from fslab.applications import REGISTRY, RecoveredData, parse_settings
+from fslab.crash import recording
 from fslab.crash import runs as source_of_runs
 from fslab.crash.findings import Kind
 from fslab.crash.runs import Runs
 from fslab.crash.sources import Progress, directory_of
-from fslab.errors import UsageError
+from fslab.errors import FslabError, UsageError
 from fslab.system import tools
 
 LONG = {("postgresql", "fsync"), ("postgresql", "full_page_writes")}
@@ -214,6 +217,16 @@ def test_contents_differ() -> None:
 def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: CrashRequest, told: str) -> None:
     with pytest.raises(UsageError, match=told):
         crash_test(Path("/nowhere"), wish)
+
+
+def test_a_step_that_the_file_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), "a")
+
+    monkeypatch.setattr(recording, "server_of", lambda directory: directory)
+    monkeypatch.setattr(Runs, "lay_out", refuse)
+    with pytest.raises(FslabError, match="refuses a step 'a': Operation not supported"):
+        recording.record(tmp_path, runs("sqlite"), tmp_path)
 
 
 def test_the_scratch_directory_must_exist() -> None:

@@ -93,7 +93,8 @@ def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "change",
     [
-        {"base": "../../secret"}, {"base": "/etc/hostname"}, {"base": None}, {"log": 5}, {"filesystem": "nofs"},
+        {"version": 1}, {"base": "../../secret"}, {"base": "/etc/hostname"}, {"base": None}, {"log": 5},
+        {"filesystem": "nofs"},
         {"filesystem": []}, {"options": 3}, {"sequences": 7}, {"sequences": [["no such step"]]}, {"sequences": [3]},
         {"application": 3}, {"application": {"name": "sqlite"}},
     ],

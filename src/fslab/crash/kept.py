@@ -22,6 +22,7 @@ from fslab.errors import FslabError, StoreError
 from fslab.storage.filesystems import REGISTRY
 
 ABOUT = "about.json"
+VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
 ABOUT_BYTES = 16 << 20
 MOST = 20
 ID_DIGITS = 8
@@ -65,7 +66,7 @@ def _copy(recording: Recording, tested: Subject, source: Source[Any], place: Pat
     place.mkdir(parents=True, mode=0o700)
     copy = recording.kept_in(place)
     about = {
-        "version": 1, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,
+        "version": VERSION, "filesystem": tested.driver.name, "options": tested.options, "root": tested.root,
         "base": copy.base.name, "log": copy.log.name, **source.stored(),
     }  # fmt: skip
     new = place / f"{ABOUT}.new"
@@ -101,6 +102,8 @@ def load(identity: str, home: Path) -> KeptRecording:
 
 def _loaded(place: Path, identity: str) -> KeptRecording:
     about = texts.json_of(texts.of_file(place / ABOUT, limit_bytes=ABOUT_BYTES))
+    if about["version"] != VERSION:
+        raise ValueError("another version of fslab made it")
     base, log = (place / names.word(about[name]) for name in ("base", "log"))
     if _identity(log) != identity:
         raise ValueError("its log was changed")
