@@ -11,7 +11,7 @@ import pytest
 
 from fslab.crash.examine import Examined, Subject
 from fslab.crash.findings import Finding, Kind
-from fslab.crash.judge import Judge, Outcome
+from fslab.crash.judge import WHOLE, Judge, Outcome
 from fslab.crash.positions import Positions
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
@@ -81,7 +81,9 @@ def test_a_file_system_that_cannot_be_read_breaks_every_promise() -> None:
     seen = Examined(contents={1: {}})
     finding = Finding(kind=Kind.UNMOUNTABLE, broken=True, detail="", source="")
     outcome = Outcome(seen=seen, findings=[finding], promised={(0, 1), (0, 2), (1, 1)})
-    assert outcome.broken_steps == {(0, 1), (0, 2)}
+    assert outcome.broken_steps == {(WHOLE, 0), (0, 1), (0, 2)}
+    lost = Finding(kind=Kind.LOST_NAME, broken=True, detail="", source="", sequence=3, step=0)
+    assert replace(outcome, findings=[lost]).broken_steps == {(3, 0)}, "it was durable before"
     assert replace(outcome, findings=[replace(finding, broken=False)]).broken_steps == set()
 
 

@@ -44,8 +44,8 @@ class Finding:
 
     @property
     def broken_steps(self) -> frozenset[int]:
-        """The steps of its sequence whose promise it breaks."""
-        return self.also | {self.step} if self.broken and self.step else frozenset()
+        """The steps of its sequence whose promise it breaks; 0: what was durable before, or the file system itself."""
+        return self.also | {self.step or 0} if self.broken else frozenset()
 
     @property
     def sort(self) -> tuple[Kind, bool, int | None, int | None, str | None]:

@@ -20,6 +20,7 @@ from fslab.crash.sources import Source
 from fslab.crash.states import AGAIN, REPAIR, Builder, State
 from fslab.system import block_log
 
+WHOLE = -1
 REPAIRING = "e2fsck(8), xfs_repair(8): nothing is promised for a power cut during a repair"
 
 
@@ -43,15 +44,15 @@ class Outcome:
 
     @property
     def broken_steps(self) -> set[tuple[int, int]]:
-        """The steps whose promise is broken, as (run, step): all, if the file system cannot be read at all."""
+        """The steps whose promise is broken, as (run, step): all, if the file system cannot be read at all. (run, 0):
+        what was durable before the run; (WHOLE, 0): that the file system is consistent."""
         if any(finding.broken and finding.kind is Kind.UNMOUNTABLE for finding in self.findings):
             unread = {step for step in self.promised if step[0] not in self.seen.contents}
         else:
             unread = set()
         each = (
-            (finding.sequence, at)
+            (WHOLE if finding.sequence is None else finding.sequence, at)
             for finding in self.findings
-            if finding.sequence is not None
             for at in finding.broken_steps
         )
         return unread | set(each)
