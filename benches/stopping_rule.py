@@ -27,7 +27,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.methods_page import main, table
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
-from fslab.analysis.basis import Basis
 from fslab.analysis.pairs import Sample, row_pairs
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.compare import INDEPENDENCE_LEAST, ComparisonMethod, RatioEstimate
@@ -452,7 +451,7 @@ def _decided(own: list[Floats], blocks: int, looks: Looks | None) -> int:
     """Return how many pairs of a row are shown to differ, by fslab's analysis of a row."""
     logs = [dict(enumerate(map(float, series[:blocks]))) for series in own]
     prior = fit([logs])
-    basis = Basis(prior=prior and prior.times(2))
+    prior = prior and prior.times(2)
     samples = [
         Sample(
             stack=str(number), spec=StackSpec(name=str(number), medium=MEMORY),
@@ -460,7 +459,7 @@ def _decided(own: list[Floats], blocks: int, looks: Looks | None) -> int:
         )
         for number, one in enumerate(logs)
     ]  # fmt: skip
-    row = row_pairs(samples, Direction.HIGHER, coverage=0.95, looks=looks, basis=lambda _: basis)
+    row = row_pairs(samples, Direction.HIGHER, coverage=0.95, looks=looks, prior=lambda *_: prior)
     return sum(row.holds(pair) and not row.rests_on_independence(pair) for pair in row.pairs)
 
 

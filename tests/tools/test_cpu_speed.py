@@ -8,24 +8,14 @@ import signal
 import subprocess
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from tests.limits import LIMIT_S, wait_for
 from tests.unit.claimed import cell, trials
 
-from fslab.analysis.cpu_speed import OBSERVED
-from fslab.campaign.run_speed import (
-    STOOD_STILL,
-    TOOL_BEGINS,
-    TOOL_ENDS,
-    RunSpeed,
-    is_worth_repeating,
-    repeated,
-    stood_still,
-)
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.campaign.run_speed import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
+from fslab.record import TrialRecord, Value
 from fslab.system import proc
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
@@ -103,9 +93,7 @@ def open_files() -> int:
 def forged() -> TrialRecord:
     """Return what the root of a guest may write."""
     (record,) = trials(cell("ext4"), [100.0])
-    provenance = record.provenance.model_copy(update={"observed": {OBSERVED: ("x",), "mounted": ("rw",)}})
-    probes = {OBSERVED: Value(value=1.0, unit=Unit.COUNT)}
-    return record.model_copy(update={"provenance": provenance, "probes": probes})
+    return record.model_copy(update={"probes": {STOOD_STILL: Value(value=90.0, unit=Unit.PERCENT)}})
 
 
 def test_a_record_has_what_the_loop_measured_whatever_the_guest_says(mark: tuple[str, str]) -> None:
@@ -115,25 +103,20 @@ def test_a_record_has_what_the_loop_measured_whatever_the_guest_says(mark: tuple
         known_at_last(speed, time.monotonic())
         run.told(TOOL_ENDS)
         record = run.completed(forged())
-        rates = [float(text) for text in record.provenance.observed[OBSERVED]]
-        known = [rate for rate in rates if rate]
-        assert record.probes[OBSERVED].unit is Unit.OPERATIONS_PER_SECOND
-        assert min(known) - 1 <= (record.probes[OBSERVED].value or 0.0) <= max(known) + 1
-        assert record.provenance.observed["mounted"] == ("rw",)
+    assert record.probes[STOOD_STILL].unit is Unit.PERCENT
+    assert record.probes[STOOD_STILL].value != 90.0
 
 
 @pytest.mark.parametrize("messages", [(), (TOOL_BEGINS,), (TOOL_ENDS,), (TOOL_ENDS, TOOL_BEGINS)])
-def test_without_a_run_a_record_has_no_speed(mark: tuple[str, str], messages: tuple[str, ...]) -> None:
+def test_without_a_run_nothing_is_known(mark: tuple[str, str], messages: tuple[str, ...]) -> None:
     with CpuSpeed(cpu=LAST, mark=mark) as speed, RunSpeed(speed=speed) as run:
         for message in messages:
             run.told(message)
-        record = run.completed(forged())
-    assert OBSERVED not in record.provenance.observed
-    assert OBSERVED not in record.probes
+        assert STOOD_STILL not in run.completed(forged()).probes
     with RunSpeed(speed=None) as unwatched:
         unwatched.told(TOOL_BEGINS)
         unwatched.told(TOOL_ENDS)
-        assert OBSERVED not in unwatched.completed(forged()).provenance.observed
+        assert STOOD_STILL not in unwatched.completed(forged()).probes
 
 
 @pytest.mark.parametrize(
@@ -150,53 +133,6 @@ def test_without_a_run_a_record_has_no_speed(mark: tuple[str, str], messages: tu
 )
 def test_a_cpu_stands_still_at_less_than_half_of_its_usual_speed(rates: list[float], lost: float) -> None:
     assert stood_still(rates) == pytest.approx(lost)
-
-
-def test_what_a_guest_says_of_its_cpu_repeats_nothing() -> None:
-    warned = ValidityWarning(kind=STOOD_STILL, severity=Severity.DOUBT, message="it stood still")
-    claimed = {STOOD_STILL: Value(value=90.0, unit=Unit.PERCENT)}
-    record = forged().model_copy(update={"validity": (warned,), "probes": claimed})
-    with RunSpeed(speed=None) as unwatched:
-        completed = unwatched.completed(record)
-    assert STOOD_STILL not in completed.probes
-    assert not is_worth_repeating(completed)
-
-
-def run_that_lost(percent: float | None, status: Status = Status.OK) -> TrialRecord:
-    lost = {} if percent is None else {STOOD_STILL: Value(value=percent, unit=Unit.PERCENT)}
-    error = "the guest's kernel panicked" if status is Status.FAILED else None
-    return forged().model_copy(update={"probes": lost, "status": status, "error": error, "duration_s": 1.0})
-
-
-@pytest.mark.parametrize(
-    ("again", "keeps_first", "noted"),
-    [
-        (run_that_lost(0.0), False, "12 % of a first run, which was repeated"),
-        (run_that_lost(11.0), False, "12 % of a first run, which was repeated"),
-        (run_that_lost(40.0), True, "12 % of this run; 40 % of a second one"),
-        (run_that_lost(None), True, "12 % of this run; an unknown part of a second one"),
-        (run_that_lost(0.0, Status.INVALID), True, "12 % of this run; 0 % of a second one"),
-        (
-            run_that_lost(None, Status.FAILED),
-            True,
-            "12 % of this run; a second one failed: the guest's kernel panicked",
-        ),
-    ],
-)
-def test_of_a_repeated_run_the_better_one_is_kept_with_the_time_of_both(
-    again: TrialRecord, keeps_first: bool, noted: str
-) -> None:
-    first = run_that_lost(12.0)
-    later = again.model_copy(update={"started": first.started + timedelta(seconds=1), "duration_s": 2.0})
-    both = repeated(first, later)
-    assert (both.started, both.duration_s) == (first.started, 3.0)
-    kept = first if keeps_first else later
-    assert (both.status, both.probes) == (kept.status, kept.probes)
-    assert both.provenance.observed[STOOD_STILL] == (noted,)
-
-
-def test_an_invalid_run_gives_way_to_one_that_is_not() -> None:
-    assert repeated(run_that_lost(12.0, Status.INVALID), run_that_lost(40.0)).status is Status.OK
 
 
 def test_leaving_a_run_that_has_not_ended_lets_the_loop_rest(mark: tuple[str, str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
@@ -37,23 +36,6 @@ def test_every_rule_says_what_it_is_and_nothing_of_nothing(name: str) -> None:
     assert rule.kind == name.replace("-", "_")
     assert [*rule.judge(())] == []
     assert [*rule.judge((series(()), series((1.0,)), series((0.0,) * 12)))] == []
-
-
-def test_a_correction_is_told_once_with_what_it_changed() -> None:
-    rough, smooth = (100.0, 108.0, 95.0, 103.0), (101.0, 102.0, 100.0, 101.5)
-    corrected = [
-        replace(series(rough, stack=stack), corrected=dict(enumerate(smooth))) for stack in ("ext4", "xfs")
-    ]
-    (found,) = judge((*corrected, series(CALM, stack="btrfs")))
-    assert (found.warning.kind, found.warning.severity, found.series) == (
-        "same_cpu_speed",
-        Severity.NOTE,
-        None,
-    )
-    assert found.warning.data["figures"] == 2
-    assert found.warning.message.startswith(
-        "w: trials of a cell scatter by 5.4 % as measured and by 0.8 % at"
-    )
 
 
 def test_calm_trials_are_no_reason_for_doubt() -> None:

@@ -206,29 +206,3 @@ def test_room_time_and_needs() -> None:
     assert BONNIE.expected_s(both) == pytest.approx(1.34217728 + 3 + 40.96)
     assert BONNIE.needs(both).abilities == {Ability.DIRECT_WRITES}
     assert BONNIE.needs(both).largest_file_bytes == 67108864
-
-
-def test_the_tests_of_a_run_follow_each_other_in_time() -> None:
-    raw = {"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10}
-    parameters = BONNIE.parse_parameters(raw)
-    rates = {metric.name: 1024.0**3 / 2 for metric in BONNIE.metrics(parameters)}  # 2 s each
-    names = ("seq_create", "seq_stat", "seq_delete", "random_create", "random_stat", "random_delete")
-    rates |= {f"{name}_rate": 8192.0 for name in names}  # 2 s each
-    rates["seek_rate"] = 8192.0
-    windows = BONNIE.windows(parameters, rates, 40.0)
-    begins = [windows[f"{name}_rate"] for name in names]
-    assert begins == sorted(begins)
-    assert all(end - begin == pytest.approx(2.0) for begin, end in begins)
-    assert windows["seq_create_latency_max"] == windows["seq_create_rate"]
-    write, read, seek = (windows[name] for name in ("write_bandwidth", "read_bandwidth", "seek_rate"))
-    assert write < read < seek < begins[0]
-    assert seek[0] - read[1] > 3.0  # bonnie++ sleeps before the seeks
-    assert begins[-1][1] < 40.0
-
-
-def test_a_run_whose_tests_are_not_all_known_has_no_windows() -> None:
-    parameters = BONNIE.parse_parameters({"files": 16384, "size": 0})
-    rates = dict.fromkeys((metric.name for metric in BONNIE.metrics(parameters)), 8192.0)
-    assert BONNIE.windows(parameters, rates, 20.0)
-    assert BONNIE.windows(parameters, {**rates, "seq_stat_rate": None}, 20.0) == {}
-    assert BONNIE.windows(parameters, rates, 11.0) == {}  # shorter than its six tests of 2 s

@@ -53,10 +53,9 @@ class Comparison(Frozen):
     a paired ``method``, number of blocks that both have. ``detectable``: if the interval contains 1, the difference (a
     share) that would have been detected with 80 % probability. ``rests_on_independence``: the difference would not be
     significant if each trial resembled the previous one, and there are too few blocks to know that. ``of_medians``: the
-    quotient of the medians shown; it may be far from a ratio of trials paired by block. ``at_same_speed``: the compared
-    values are corrected for the speed of the CPU, the medians are not. ``more``, ``more_interval``:
-    used instead of a ratio for counts of which some are 0: how many more ``numerator`` has. Above 0, the leader is
-    better.
+    quotient of the medians shown; it may be far from a ratio of trials paired by block. ``more``,
+    ``more_interval``: used instead of a ratio for counts of which some are 0: how many more ``numerator`` has. Above 0,
+    the leader is better.
     """
 
     numerator: str
@@ -73,7 +72,6 @@ class Comparison(Frozen):
     detectable: float | None = None
     rests_on_independence: bool = False
     of_medians: float | None = None
-    at_same_speed: bool = False
     more: float | None = None
     more_interval: Span | None = None
 

@@ -9,9 +9,9 @@ Frequent looks do not increase the error rate, because every interval is compute
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.groups import Group, groups, metrics_of
 from fslab.analysis.labels import stack_lines
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
 from fslab.analysis.usability import exhausted_cells
 from fslab.cell import Cell
@@ -119,14 +119,14 @@ def questions(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
 ) -> Iterator[Question]:
     """Yield the comparisons of each workload, by the first of its headline metrics."""
-    basis = ComparisonBasis(trials=trials)
+    noise = CampaignNoise(trials=trials)
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
     for group in groups(cells, trials):
         for metric in metrics_of(group)[:1]:
             row = row_pairs(
                 samples_of(group, metric), metric.better, coverage=COVERAGE, looks=looks_of(stopping),
-                basis=basis.of_stacks(group, metric.name),
+                prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip
             yield from _of_row(row, group, metric.name, names, stopping)
 

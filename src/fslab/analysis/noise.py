@@ -5,11 +5,11 @@ such a figure varies (``stats.moderation``). This module does not decide which c
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
 
-from fslab.analysis.cpu_speed import SpeedCorrection
+from fslab.analysis.groups import Group
 from fslab.analysis.usability import usable_value
 from fslab.cell import Cell
 from fslab.record import TrialRecord
@@ -19,6 +19,7 @@ from fslab.stats.noise_prior import NoisePrior, fit_noise
 # workloads share one per machine and medium.
 CELLS_OWN = 8
 
+_BALANCED = 1e-9  # weights such as 1/7 do not add up to exactly 0
 PLACE, WORKLOAD = 2, 3  # lengths of the parts of a key that name machine and medium, and the workload
 
 _Blocks = dict[int, float]
@@ -27,25 +28,33 @@ _Key = tuple[str, ...]
 
 @dataclass(kw_only=True, slots=True)
 class CampaignNoise:
-    """The noise of the usable ``trials``. It is computed for each metric when it is first needed.
-
-    ``correction``: of the values whose noise is wanted; None: the noise of the values as measured.
-    """
+    """The noise of the usable ``trials``. It is computed for each metric when it is first needed."""
 
     trials: Sequence[TrialRecord]
-    correction: SpeedCorrection | None = None
     _fitted: dict[str, Mapping[_Key, NoisePrior | None]] = field(default_factory=dict, init=False, repr=False)
 
     def prior(self, metric: str, weights: Iterable[tuple[Cell, float]]) -> NoisePrior | None:
         """Return the prior, estimated from other cells, for Σ weight · log(metric of the cell) in one block.
 
-        None if too few cells show the noise of one of the cells.
+        None if too few cells show the noise of one of the cells, and unless the weights add up to 0 in each workload,
+        medium and machine: other cells show the noise of figures of one block, but not how much a workload varies from
+        block to block.
         """
+        weights = list(weights)
+        sums: dict[_Key, float] = defaultdict(float)
+        for cell, weight in weights:
+            sums[measured_alike(cell)] += weight
+        if any(abs(total) > _BALANCED for total in sums.values()):
+            return None
         if metric not in self._fitted:
             self._fitted[metric] = self._fit(metric)
         known = [(self._fitted[metric].get(_key(cell)), weight) for cell, weight in weights]
         found = [prior.times(weight * weight) for prior, weight in known if prior is not None]
         return NoisePrior.of_sum(found) if len(found) == len(known) else None
+
+    def of_stacks(self, group: Group, metric: str) -> Callable[[str, str], NoisePrior | None]:
+        """Return a function that gives the prior of a comparison of two stacks (ids) of a group."""
+        return lambda one, other: self.prior(metric, [(group.cells[one], 1.0), (group.cells[other], -1.0)])
 
     def _fit(self, metric: str) -> Mapping[_Key, NoisePrior | None]:
         """Return the prior of each cell's kind, estimated from the smallest group of its cells that is large enough."""
@@ -79,12 +88,8 @@ class CampaignNoise:
             if value is not None and value > 0:
                 cells[trial.cell.id] = trial.cell
                 values[trial.cell.id][trial.key.block] = value
-        known: dict[str, Mapping[int, float]] = {**values}
-        if self.correction is not None:
-            corrected = {key: self.correction.corrected(metric, cell) for key, cell in cells.items()}
-            known = {key: own.values for key, own in corrected.items() if own is not None}
-        logs = {key: {block: log(value) for block, value in own.items()} for key, own in known.items()}
-        return {key: cells[key] for key in logs}, logs
+        logs = {key: {block: log(value) for block, value in own.items()} for key, own in values.items()}
+        return cells, logs
 
 
 def measured_alike(cell: Cell) -> _Key:

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from fslab.analysis.basis import Basis
 from fslab.analysis.groups import Group
 from fslab.cell import StackSpec
 from fslab.record import Metric
 from fslab.stats.compare import RatioEstimate, holm
 from fslab.stats.counts import compare_counts
 from fslab.stats.goal import Goal, is_settled
+from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.paired import compare_blocks
 from fslab.stats.ranking import RankPlace, rank
 from fslab.stats.sequential import Looks, compare_at_look
@@ -23,12 +23,12 @@ from fslab.stopping import StoppingRule
 from fslab.units import Direction
 
 ALL_MATTER = 5
-BasisOf = Callable[[Sequence[str]], Basis]
+PriorOf = Callable[[str, str], NoisePrior | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sample:
-    """The usable values of one metric on one stack, by block, as measured."""
+    """The usable values of one metric on one stack, by block."""
 
     stack: str
     spec: StackSpec
@@ -36,7 +36,7 @@ class Sample:
 
     @property
     def median(self) -> float:
-        """The median of the measured values. Raises StatisticsError if there is no value."""
+        """The median. Raises StatisticsError if there is no value."""
         return statistics.median(self.values.values())
 
 
@@ -45,7 +45,6 @@ class Pair:
     """The ratio ``a`` ÷ ``b`` (stack ids). ``p_family``: p-value after Holm's correction over all pairs of the row.
 
     ``p_family_if_correlated``: the same if trials resembled the ones before, and there are too few blocks to know it.
-    ``at_same_speed``: the compared values are those at the same CPU speed.
     """
 
     a: str
@@ -53,18 +52,13 @@ class Pair:
     estimate: RatioEstimate
     p_family: float | None
     p_family_if_correlated: float | None = None
-    at_same_speed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowPairs:
-    """All pairs of one row. ``samples``: those with at least one value, in the order of the plan.
-
-    ``levels``: the medians of what is compared, by stack.
-    """
+    """All pairs of one row. ``samples``: those with at least one value, in the order of the plan."""
 
     samples: tuple[Sample, ...]
-    levels: Mapping[str, float]
     pairs: tuple[Pair, ...]
     better: Direction
     coverage: float
@@ -82,7 +76,7 @@ class RowPairs:
             stack for pair in self.pairs for stack in (pair.a, pair.b) if self.is_ahead(pair, stack) is False
         }
         free = [sample for sample in self.samples if sample.stack not in beaten] or self.samples
-        return max(free, key=lambda sample: sign * self.levels[sample.stack], default=None)
+        return max(free, key=lambda sample: sign * sample.median, default=None)
 
     def is_ahead(self, pair: Pair, stack: str) -> bool | None:
         """Return whether this stack of the pair is significantly better (by this comparison alone), or worse (False).
@@ -128,7 +122,7 @@ class RowPairs:
         if self.better is Direction.NEITHER or all(pair.estimate.differs is None for pair in self.pairs):
             return ()
         return rank(
-            self.levels,
+            {sample.stack: sample.median for sample in self.samples},
             {(pair.a, pair.b): self.winner(pair) for pair in self.pairs},
             better=self.better,
         )
@@ -169,49 +163,37 @@ def row_pairs(
     coverage: float,
     looks: Looks | None,
     counts: bool = False,
-    basis: BasisOf = lambda _: Basis(),
+    prior: PriorOf = lambda *_: None,
 ) -> RowPairs:
     """Return all pairs of stacks that have a value and may be compared.
 
-    ``counts``: the values are counts of events, which may be 0. ``basis``: returns what a comparison of
-    these stacks (ids) compares.
+    ``counts``: the values are counts of events, which may be 0. ``prior``: returns the noise of a
+    comparison of two stacks (ids), as other cells show it.
     """
     present = tuple(sample for sample in samples if sample.values)
     found = []
     for one, other in combinations(present, 2):
         if comparable(one.spec, other.spec):
-            own = basis((one.stack, other.stack))
-            estimate = _estimate(one, other, coverage, looks, counts=counts, basis=own)
-            found.append((one.stack, other.stack, estimate, own.corrected() is not None))
+            own = prior(one.stack, other.stack)
+            estimate = _estimate(one, other, coverage, looks, counts=counts, prior=own)
+            found.append((one.stack, other.stack, estimate))
     # Pairs without a test are not part of the family.
-    estimates = [estimate for _, _, estimate, _ in found]
+    estimates = [estimate for _, _, estimate in found]
     alone = _in_family([estimate.p_value for estimate in estimates])
     correlated = _in_family(
         [each.p_value if each.p_if_correlated is None else each.p_if_correlated for each in estimates]
     )
     pairs = tuple(
-        Pair(
-            a=a, b=b, estimate=estimate, at_same_speed=at_same_speed, p_family=p_family, p_family_if_correlated=wider
-        )
-        for (a, b, estimate, at_same_speed), p_family, wider in zip(found, alone, correlated, strict=True)
+        Pair(a=a, b=b, estimate=estimate, p_family=p_family, p_family_if_correlated=wider)
+        for (a, b, estimate), p_family, wider in zip(found, alone, correlated, strict=True)
     )  # fmt: skip
-    levels = _levels(present, basis)
-    return RowPairs(samples=present, levels=levels, pairs=pairs, better=better, coverage=coverage)
+    return RowPairs(samples=present, pairs=pairs, better=better, coverage=coverage)
 
 
 def _in_family(p_values: Sequence[float | None]) -> list[float | None]:
     """Return the p-values after Holm's correction over those that exist."""
     adjusted = iter(holm([each for each in p_values if each is not None]))
     return [None if each is None else next(adjusted) for each in p_values]
-
-
-def _levels(samples: Sequence[Sample], basis: BasisOf) -> dict[str, float]:
-    """Return the medians by stack: at the same CPU speed if all values can be corrected, else as measured."""
-    corrected = basis([sample.stack for sample in samples]).corrected() if samples else None
-    values = [sample.values for sample in samples] if corrected is None else corrected
-    return {
-        sample.stack: statistics.median(own.values()) for sample, own in zip(samples, values, strict=True)
-    }
 
 
 def samples_of(group: Group, metric: Metric) -> list[Sample]:
@@ -245,13 +227,12 @@ def _estimate(
     looks: Looks | None,
     *,
     counts: bool,
-    basis: Basis,
+    prior: NoisePrior | None,
 ) -> RatioEstimate:
     if counts and not all([*one.values.values(), *other.values.values()]):
         if looks is not None:
             return compare_at_look(one.values, other.values, looks=looks, counts=True)
         return compare_counts(one.values, other.values, coverage=coverage)
-    a, b = basis.corrected() or (one.values, other.values)
     if looks is not None:
-        return compare_at_look(a, b, looks=looks, prior=basis.prior)
-    return compare_blocks(a, b, coverage=coverage, prior=basis.prior)
+        return compare_at_look(one.values, other.values, looks=looks, prior=prior)
+    return compare_blocks(one.values, other.values, coverage=coverage, prior=prior)

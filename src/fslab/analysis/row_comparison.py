@@ -84,7 +84,6 @@ def _comparison(row: RowPairs, pair: Pair, chosen: str, labels: Mapping[str, str
         detectable=detectable(estimate) if verdict is ComparisonVerdict.NOT_DETECTED else None,
         rests_on_independence=row.rests_on_independence(pair),
         of_medians=medians[top] / medians[bottom] if estimate.ratio is not None and medians[bottom] else None,
-        at_same_speed=pair.at_same_speed,
     )
 
 

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.run_speed import RunSpeed, is_worth_repeating, repeated
+from fslab.campaign.run_speed import RunSpeed
 from fslab.campaign.slices import LEFT_MOST
 from fslab.campaign.trial import run_in_slices, run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
@@ -87,11 +87,6 @@ class Guests:
         return records
 
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
-        record = self._run_once(cell, key)
-        again = is_worth_repeating(record) and not cell.fresh.lasts
-        return repeated(record, self._run_once(cell, key)) if again else record
-
-    def _run_once(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """Run the trial in its guest. An error, other than an interruption, becomes a failed record."""
         started, clock = datetime.now(UTC), time.monotonic()
         try:

@@ -178,13 +178,14 @@ class Evaluator:
         return self.estimates[key]
 
     def _made(self, weights: Weights, coverage: float, among: int) -> RatioEstimate:
-        basis = self.trials.basis.of([(each.metric.name, each.cell, weight) for each, weight in weights])
         values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]
-        if basis.values:
-            values = [old if new is None else new for old, new in zip(values, basis.values, strict=True)]
         powers = [weight for _, weight in weights]
+        prior = None
+        metrics = [*{figure.metric.name for figure, _ in weights}]
+        if len(metrics) == 1:
+            prior = self.trials.noise.prior(metrics[0], [(figure.cell, weight) for figure, weight in weights])
         # Of the comparisons of a claim, the one with the largest variance decides.
-        prior = basis.prior and dataclasses.replace(basis.prior, among=max(basis.prior.among, among))
+        prior = prior and dataclasses.replace(prior, among=max(prior.among, among))
         looked = self.trials.common_blocks(figure for figure, _ in weights)
         if powers == [1.0, -1.0]:
             return self._compare(values[0], values[1], coverage, prior, looked)

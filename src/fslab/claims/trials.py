@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean
 
-from fslab.analysis.basis import ComparisonBasis
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.usability import is_usable, usable_value
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
@@ -18,10 +18,10 @@ class Trials:
     records: Sequence[TrialRecord]
     impossible: Mapping[str, str] = field(default_factory=dict)
     by_cell: dict[str, list[TrialRecord]] = field(default_factory=dict)
-    basis: ComparisonBasis = field(init=False)
+    noise: CampaignNoise = field(init=False)
 
     def __post_init__(self) -> None:
-        self.basis = ComparisonBasis(trials=self.records)
+        self.noise = CampaignNoise(trials=self.records)
         for record in self.records:
             self.by_cell.setdefault(record.cell.id, []).append(record)
 

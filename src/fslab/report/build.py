@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
-from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.interim import COVERAGE
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import Sample, looks_of, row_pairs, samples_of
 from fslab.analysis.row_comparison import outcome_of
 from fslab.analysis.same_stacks import same_stacks
@@ -46,11 +46,10 @@ def build(
     """
     stacks = _stacks(campaign.cells, trials)
     together = [*groups(campaign.cells, trials)] if together is None else together
-    basis = ComparisonBasis(trials=trials)
-    found = judge(tuple(_series(together, known, basis)))
+    found = judge(tuple(_series(together, known)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
-        stacks=stacks, book=book, basis=basis,
+        stacks=stacks, book=book, noise=CampaignNoise(trials=trials),
         looks=looks_of(campaign.stopping), baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
@@ -103,7 +102,7 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
     )  # fmt: skip
 
 
-def _series(together: Sequence[Group], known: MetricsOf, basis: ComparisonBasis) -> Iterator[Series]:
+def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
     """Yield the values of each metric of each cell, for the rules that judge all trials together."""
     for group in together:
         for number, metric in enumerate(metrics_of(group, known)):
@@ -111,7 +110,6 @@ def _series(together: Sequence[Group], known: MetricsOf, basis: ComparisonBasis)
                 yield Series(
                     workload=group.label, stack=sample.stack, metric=metric.name, better=metric.better,
                     headline=number == 0, values=sample.values,
-                    corrected=basis.corrected(metric.name, group.cells[sample.stack]),
                 )  # fmt: skip
 
 
@@ -121,7 +119,7 @@ class _Means:
 
     stacks: tuple[StackColumn, ...]
     book: NoteBook
-    basis: ComparisonBasis
+    noise: CampaignNoise
     looks: Looks | None
     baseline: str | None
 
@@ -132,7 +130,7 @@ class _Means:
         samples, same = self._different(samples_of(group, metric))
         pairs = row_pairs(
             samples, metric.better, coverage=COVERAGE, looks=self.looks,
-            counts=metric.unit is Unit.COUNT, basis=self.basis.of_stacks(group, metric.name),
+            counts=metric.unit is Unit.COUNT, prior=self.noise.of_stacks(group, metric.name),
         )  # fmt: skip
         outcome = outcome_of(pairs, label_of, same.get(self.baseline or "", self.baseline))
         missing = [

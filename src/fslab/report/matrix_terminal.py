@@ -10,10 +10,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.basis import ComparisonBasis
 from fslab.analysis.groups import Group, groups, metrics_of
 from fslab.analysis.interim import COVERAGE
 from fslab.analysis.labels import stack_lines
+from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import RowPairs, inverse, looks_of, row_pairs, samples_of
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
@@ -53,10 +53,10 @@ class Matrix:
         for record in records:
             self.records.setdefault(record.cell.id, []).append(record.model_copy(update={"raw": {}}))
         touched = {record.cell.id for record in records}
-        basis = ComparisonBasis(trials=[one for found in self.records.values() for one in found])
+        noise = CampaignNoise(trials=[one for found in self.records.values() for one in found])
         for group in self.together:
             if any(cell.id in touched for cell in group.cells.values()):
-                self.ahead[group.label] = self._ahead(group, basis)
+                self.ahead[group.label] = self._ahead(group, noise)
 
     def table(self, width: int, height: int) -> Table:
         """Return the table, fitted to the terminal. Of too many workloads it shows those around the running one."""
@@ -119,13 +119,13 @@ class Matrix:
         trials = {stack: self.records.get(cell.id, []) for stack, cell in group.cells.items()}
         return Group(label=group.label, workload=group.workload, cells=group.cells, trials=trials)
 
-    def _ahead(self, group: Group, basis: ComparisonBasis) -> str:
+    def _ahead(self, group: Group, noise: CampaignNoise) -> str:
         """Return ``ext4 1.07 × xfs (1.01–1.13)``: the leader against the nearest other stack; ``?`` if undecided."""
         found = self._filled(group)
         for metric in _first(found):
             pairs = row_pairs(
                 samples_of(found, metric), metric.better, coverage=COVERAGE, looks=looks_of(self.stopping),
-                basis=basis.of_stacks(found, metric.name),
+                prior=noise.of_stacks(found, metric.name),
             )  # fmt: skip
             return _leader(pairs, self.labels)
         return ""

@@ -199,8 +199,6 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     told = listed([f"{ratio_text(item.of_medians or 1.0)[0]} ({item.other(leader)})" for item in far[:MANY]])
     others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
     how = "from all pairs of trials" if any(item.method == "rank_sum" for item in far) else "block by block"
-    if all(item.at_same_speed for item in far):
-        how += " at the same CPU speed"
     return [f"ratios are computed {how}: the quotient of the medians is {told}{others}"]
 
 

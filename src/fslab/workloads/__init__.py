@@ -190,18 +190,6 @@ class Workload(ABC, Generic[P]):
         """
         return {}
 
-    def windows(
-        self,
-        parameters: P,  # noqa: ARG002
-        values: Mapping[str, float | None],  # noqa: ARG002
-        run_s: float,  # noqa: ARG002
-    ) -> Mapping[str, tuple[float, float]]:
-        """Return when each metric was measured: begin and end in seconds from the start of a run that took ``run_s``.
-
-        ``values``: the metrics of that run. A metric without a window counts as measured during all of it. Pure.
-        """
-        return {}
-
     def parse_parameters(self, raw: Mapping[str, Any]) -> P:
         """Return the validated parameters. pydantic's ValidationError lists all mistakes.
 
@@ -268,9 +256,6 @@ class ParsedWorkload(Generic[P]):
 
     def notices(self) -> tuple[str, ...]:
         return self.tool.notices(self.parameters)
-
-    def windows(self, values: Mapping[str, float | None], run_s: float) -> Mapping[str, tuple[float, float]]:
-        return self.tool.windows(self.parameters, values, run_s)
 
     def tools(self) -> tuple[Tool, ...]:
         return self.tool.tools_of(self.parameters)

@@ -6,7 +6,6 @@ read small files that are not empty. The large file is nearly all zeros.
 """
 
 import os
-from collections.abc import Mapping
 from typing import ClassVar
 
 from fslab import scaling
@@ -18,7 +17,6 @@ from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads._bonnie_line import fields, latency_ns, number
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
 from fslab.workloads._traits import Traits
-from fslab.workloads._windows import in_sequence
 
 _KIB = 1024
 _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h
@@ -122,16 +120,6 @@ class Bonnie(Workload[BonnieParameters]):
             zeros=True,
             messages=(f"{_TOO_SHORT}: {', '.join(untold)}",) if untold else (),
         )
-
-    def windows(
-        self, parameters: BonnieParameters, values: Mapping[str, float | None], run_s: float
-    ) -> Mapping[str, tuple[float, float]]:
-        """Return the windows of the tests, which follow each other."""
-        rates = {test: values.get(_metrics(test)[0].name) for test in _tests(parameters)}
-        took = {test: _amount(parameters, test) / rate if rate else None for test, rate in rates.items()}
-        pauses = {"read": _SEEKS_S} if parameters.size_bytes else {}
-        found = in_sequence(took, run_s, pauses)
-        return {metric.name: window for test, window in found.items() for metric in _metrics(test)}
 
     def needs(self, parameters: BonnieParameters) -> Needs:
         """Return the need for direct writes, if requested, and for the largest file."""

@@ -17,8 +17,7 @@ from fslab.validity import Rule
 class Series:
     """One metric of one workload on one stack: the values of the usable trials by block, as measured.
 
-    Unknown values are absent. ``headline``: the metric is the most important one of the workload. ``corrected``: the
-    values at the same CPU speed, if comparisons can use them.
+    Unknown values are absent. ``headline``: the metric is the most important one of the workload.
     """
 
     workload: str
@@ -27,7 +26,6 @@ class Series:
     better: Direction
     headline: bool
     values: Mapping[int, float]
-    corrected: Mapping[int, float] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

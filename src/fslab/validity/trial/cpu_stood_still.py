@@ -12,8 +12,7 @@ STANDING_PERCENT = 3.0
 class CpuStoodStill(TrialRule):
     """A loop on the guest's CPU took many times as long as usual, or had to wait, for a tenth of a second or more.
 
-    Most runs have no such part, and the others lose up to a third of their time. The campaign repeats such a run once;
-    the warning remains if it happens again.
+    Most runs have no such part, and the others lose up to a third of their time.
     """
 
     summary = "the guest's CPU stood still for a part of the run"
