@@ -53,12 +53,13 @@ APART = (0.0, 0.0, 0.0, 0.03, 0.08, 0.2, 0.5, 1.0)
 COSTS_S = (1.5, 3.0, 6.0)
 LONGEST = 10 * MOST  # blocks of one campaign; each cell is in at most 40 of them
 BUDGET_S = 28 * 60.0
-PLANNED = 2.5
 SPREADS = (0.03, 0.1)
+ALONE = "with a margin, the cheapest claims first"
 FSLAB = "the same, with the noise of other cells (fslab)"
 UNEVEN = 0.6  # standard deviation of the logarithm of the cells' noise
 # Not simulated here, where all cells of a study have the same shape.
 ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
+EQUAL = {"log-normal", "autocorrelated (AR 0.3)", "autocorrelated (AR 0.5)"}
 CLOSED = {*FAILED, ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY}
 Truth = Mapping[str, float]  # the logarithm of the true level, by cell id
 
@@ -148,13 +149,11 @@ class Rule:
     """A way to plan trials and to reach verdicts. ``judged`` returns the verdicts.
 
     ``by_value``: plan the trials that lead to most verdicts (fslab's schedule); otherwise, trials for all open claims.
-    ``planned``: the error is spent over this multiple of the blocks that fit into the budget; None: over 40 blocks.
     ``others``: comparisons also use the noise of other cells. ``trials``: the number of blocks before the first look.
     """
 
     judged: Callable[[Sequence[ClaimParts], Evaluator], tuple[ClaimVerdict, ...]]
     by_value: bool = True
-    planned: float | None = PLANNED
     others: bool = False
     trials: int = 4
 
@@ -183,22 +182,10 @@ def judged_together(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[
     return tuple(answer.verdict for answer in answers(asked, evaluator))
 
 
-def judged_alone(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
-    """Return verdicts by fslab's rule without the correction for several claims."""
-    return tuple(evaluator.answer(one.parts, one.missing, margin=one.margin).verdict for one in asked)
-
-
 RULES: dict[str, Rule] = {
-    "without a margin, open claims alike, over 40 blocks": Rule(
-        judged=judged_before, by_value=False, planned=None
-    ),
-    "with a margin, open claims alike, over 40 blocks": Rule(
-        judged=judged_together, by_value=False, planned=None
-    ),
-    "with a margin, most verdicts for the time, over 40 blocks": Rule(judged=judged_together, planned=None),
-    "the same, over the blocks of the budget": Rule(judged=judged_together),
+    "without a margin, open claims alike": Rule(judged=judged_before, by_value=False),
+    ALONE: Rule(judged=judged_together),
     FSLAB: Rule(judged=judged_together, others=True),
-    "the same, each claim alone": Rule(judged=judged_alone, others=True),
 }
 
 
@@ -267,11 +254,7 @@ def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, un
 
 
 def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, uneven: float) -> Course:
-    block_s = sum(study.cost_s.values())
-    planned = MOST if rule.planned is None else round(min(MOST, max(6, rule.planned * BUDGET_S / block_s)))
-    stopping = StoppingRule(
-        trials=rule.trials, precision=MARGIN, until=Until.CLAIMS, max_trials=MOST, planned_most=planned
-    )
+    stopping = StoppingRule(trials=rule.trials, precision=MARGIN, until=Until.CLAIMS, max_trials=MOST)
     schedule = Schedule(
         cells=study.cells, stopping=stopping, seed=seed, claims=study.claims, budget_s=BUDGET_S
     )
@@ -406,18 +389,18 @@ def tables(studies: int) -> str:
     shapes = (
         [shape.name, *over(fslab, shape, 0.1, studies)] for shape in SHAPES[1:] if shape.name not in ONE_CELL
     )
-    soon = "the same, with a first look after 3 blocks (multi-disk)"
-    slow = {name: RULES[name] for name in ("the same, over the blocks of the budget", FSLAB)}
-    slow[soon] = replace(fslab, trials=3)
-    few = (
-        [name, f"{100 * spread:g} %", *over(rule, SHAPES[0], spread, studies, longer=4)]
-        for name, rule in slow.items()
+    alike = (
+        [shape.name, f"{100 * spread:g} %", *over(fslab, shape, spread, studies, equal=True)]
+        for shape in SHAPES
+        if shape.name in EQUAL
         for spread in SPREADS
     )
-    unlike = (
-        [f"{name}", *over(RULES[name], SHAPES[0], 0.1, studies, uneven=UNEVEN)]
-        for name in ("the same, over the blocks of the budget", FSLAB)
+    few = (
+        [name, f"{100 * spread:g} %", *over(RULES[name], SHAPES[0], spread, studies, longer=4)]
+        for name in (ALONE, FSLAB)
+        for spread in SPREADS
     )
+    unlike = ([name, *over(RULES[name], SHAPES[0], 0.1, studies, uneven=UNEVEN)] for name in (ALONE, FSLAB))
     count = len(drawn(random.Random(0)).claims)
     cells = len(STACKS) * len(WORKLOADS)
     about = (
@@ -430,6 +413,8 @@ def tables(studies: int) -> str:
         table(["rule", "noise", *HEAD], rows, words=2),
         "fslab's rule, noise 10 %:",
         table(["data", *HEAD], shapes),
+        "fslab's rule, all stacks equal:",
+        table(["data", "noise", *HEAD], alike, words=2),
         "Trials four times as long, so that the budget is enough for few blocks:",
         table(["rule", "noise", *HEAD], few, words=2),
         f"Each cell with noise of its own (median 10 %; standard deviation of the logarithm {UNEVEN:g}):",

@@ -103,8 +103,6 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     fslab("run", "larger.yaml", "--trials", "1")
     assert fslab.json("replicate", "larger.yaml", "--write", "json", "--json")[0]["study"] == "larger"
     assert (tmp_path / "json" / "larger.html").exists()
-    planned = ("plan", "larger.yaml", "--json")
-    assert fslab.json(*planned)["claims"]["campaign"] is not None
-    assert fslab.json(*planned, "--store", "none.sqlite")["claims"]["campaign"] is None
+    assert fslab.json("plan", "larger.yaml", "--json")["claims"][0].startswith("claims: the budget ")
     assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

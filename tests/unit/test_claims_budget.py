@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.claimed import cell
 
-from fslab.campaign.claims_budget import blocks_of, spread_over_budget, to_begin_with, too_small
+from fslab.campaign.claims_budget import too_small, words
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import trial_s
@@ -14,7 +14,6 @@ from fslab.study import load
 
 CELLS = [cell(name) for name in ("ext4", "xfs", "btrfs", "f2fs")]
 BLOCK_S = sum(map(trial_s, CELLS))
-RULE = StoppingRule(trials=4, precision=0.1, until=Until.CLAIMS, max_trials=40)
 STUDY = """\
 title: t
 media: {m: {type: ram, size: 300m}}
@@ -27,39 +26,14 @@ claims:
 """
 
 
-def test_the_error_is_spent_over_the_blocks_that_the_budget_reaches() -> None:
-    assert blocks_of(CELLS, 8 * BLOCK_S) == 8
-    assert spread_over_budget(RULE, CELLS, 8 * BLOCK_S).planned_most == 20
-    assert spread_over_budget(RULE, CELLS, 100 * BLOCK_S).planned_most == 40  # max_trials
-    assert spread_over_budget(RULE, CELLS, 1.0).planned_most == 6
-    assert spread_over_budget(RULE, CELLS, None) is RULE
-    other = StoppingRule(trials=4, precision=0.1)
-    assert spread_over_budget(other, CELLS, 100.0) is other
-
-
 def test_a_budget_for_fewer_than_three_blocks_is_told() -> None:
     assert too_small(CELLS, 3 * BLOCK_S) is None
     assert too_small(CELLS, None) is None
-    said = too_small(CELLS, 2.5 * BLOCK_S)
+    assert words(CELLS, 8 * BLOCK_S) == "claims: the budget is enough for about 8 trials of each of 4 cells"
+    assert words(CELLS, None) is None
+    said = words(CELLS, 2.5 * BLOCK_S)
     assert said is not None
     assert "is enough for 2.5 trials of each of the 4 cells with claims, and at least 3 are needed" in said
-
-
-def test_a_small_budget_begins_with_the_claims_that_give_most_verdicts_for_the_time() -> None:
-    """Two claims have cells in common. One other has two cells, and one has all four cells of another workload."""
-    others = [cell(name, "r") for name in ("ext4", "xfs", "btrfs", "f2fs")]
-    ids, other_ids = ([each.id for each in cells] for cells in (CELLS, others))
-    claims = [frozenset(other_ids), frozenset(ids[:2]), frozenset(ids[1:3]), frozenset(ids[3:])]
-    cells = [*CELLS, *others]
-
-    def begun(blocks: float | None) -> frozenset[str]:
-        return to_begin_with(claims, cells, 4, blocks and blocks * BLOCK_S)
-
-    assert begun(None) == begun(16) == {*ids, *other_ids}
-    assert begun(15.9) == {*ids}
-    assert begun(7.9) == {*ids[3:]}
-    assert begun(0.1) == {*ids[3:]}, "at least one group"
-    assert to_begin_with([frozenset()], cells, 4, 1.0) == frozenset()
 
 
 def test_a_study_with_claims_repeats_until_they_are_decided_unless_told_otherwise() -> None:

@@ -33,18 +33,6 @@ def test_the_cheapest_are_taken_until_the_time_is_full() -> None:
     assert found.seconds == 30.0  # not 40 s: "cheap" pays for ten of the twenty trials of cell a
 
 
-def test_dear_claims_that_share_cells_come_before_cheaper_ones_that_leave_no_time_for_them() -> None:
-    """45 s: the cheap claim and one dear one do not fit, but the dear ones need the same 40 s, and are three."""
-    cheap = candidate("cheap", {"a": 10})
-    dear = [candidate(f"dear {number}", {"c": 4}) for number in range(3)]
-    found = pursue([cheap, *dear], cost, 45.0)
-    assert (found.pursued, found.waiting) == (["dear 0", "dear 1", "dear 2"], ["cheap"])
-    assert (found.cells, found.seconds) == ({"c"}, 40.0)
-    assert pursue([cheap, dear[0]], cost, 45.0).pursued == ["cheap"]  # one verdict either way: the cheaper
-    # With 39 s left, they would take more than all of the time.
-    assert pursue([cheap, *dear], cost, 39.0).pursued == ["cheap"]
-
-
 def test_without_a_limit_all_are_taken() -> None:
     found = pursue([candidate("dear", {"c": 400}), candidate("cheap", {"a": 1})], cost, None)
     assert set(found.pursued) == {"dear", "cheap"}

@@ -16,7 +16,6 @@ from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
-from fslab.plan.plan import trial_s
 from fslab.record import Status, TrialRecord
 from fslab.stopping import StoppingRule, Until
 from fslab.store.campaign import RunBudget
@@ -83,29 +82,6 @@ def test_all_cells_of_a_workload_are_in_the_blocks_of_one_that_no_claim_is_about
     for name in NAMES:
         assert blocks <= {block for block, each in schedule.trials if each.stack.name == name}
     assert len(schedule.trials) == len({(block, each.id) for block, each in schedule.trials})
-
-
-def test_on_a_small_budget_other_claims_begin_after_the_first_look() -> None:
-    """Four blocks of two cells take half of the budget of 16 trials. The other claim gets a block for itself, and then
-    both share what is left.
-    """
-    claims = (claim("xfs > ext4", on="w"), claim("xfs > ext4", on="r", id="2"))
-    budget_s = 16 * trial_s(CELLS[0])
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, budget_s=budget_s)
-    assert {(each.workload.name, block) for block, each in schedule.trials} == {("w", n) for n in range(4)}
-    records = [record(each, block, value) for block, each in schedule.trials]
-    look = schedule.look(records)
-    assert look is not None
-    assert look.claims is not None
-    assert ("2" in look.claims.open, look.claims.untestable) == (True, 0)
-    assert look.claims.open == ("1", "2")
-    assert {each.workload.name for block, each in schedule.trials if block == 4} == {"r"}
-    records += [record(each, block, value) for block, each in schedule.trials[len(records) :]]
-    look = schedule.look(records)
-    assert look is not None
-    assert look.claims is not None
-    assert "2" in look.claims.open, "it is a claim like others now"
-    assert {each.workload.name for block, each in schedule.trials if block == 5} >= {"r"}
 
 
 def test_what_a_resumed_campaign_plans_is_the_same() -> None:

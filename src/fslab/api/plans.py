@@ -3,6 +3,8 @@
 import os
 
 from fslab import feasibility
+from fslab.api import quiet
+from fslab.campaign import claims_budget, launch
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan
 from fslab.study.model import Study
@@ -18,6 +20,21 @@ def plan(study: Study) -> Plan:
     )  # fmt: skip
     impossible, refused = feasibility.foresee(made.cells, paths.images())
     return made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
+
+
+def claims_lines(study: Study, made: Plan) -> list[str]:
+    """Return what the budget means for the study's claims, in sentences, and how quiet the machine is.
+
+    Nothing if its trials are not run for claims, or none of them is possible here. Takes half a second.
+    """
+    possible = [cell for cell in made.cells if cell.id not in made.impossible]
+    about = launch.claimed_cells(study, possible, memory_bytes())
+    if not about:
+        return []
+    told = claims_budget.words(about, study.limit_s)
+    spread = quiet.now()
+    known = [] if spread is None else [quiet.words(spread, claims_budget.block_s(about))]
+    return [*([told] if told else []), *known]
 
 
 def memory_bytes() -> int:

@@ -74,9 +74,7 @@ def of_study(
             "scale": study.scale,
             **({"files": study.files} if study.files else {}),
             **(directory if study.files or (study.published and study.published.figures) else {}),
-            "stopping": claims_budget.spread_over_budget(study.stopping, about, limit_s).model_dump(
-                mode="json"
-            ),
+            "stopping": study.stopping.model_dump(mode="json"),
             "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
             liveness.USER: os.geteuid(),
         },

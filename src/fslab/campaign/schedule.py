@@ -7,14 +7,13 @@ Depends only on the stored trials, so a resumed campaign continues exactly as it
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from fslab.analysis.cost import spent_s
 from fslab.analysis.groups import groups
-from fslab.analysis.interim import ClaimsProgress, InterimAnalysis, InterimResult
+from fslab.analysis.interim import InterimAnalysis, InterimResult
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
-from fslab.campaign.claims_budget import to_begin_with
 from fslab.cell import Cell, by_workload
 from fslab.claims.pending import cells_of, questions_of
 from fslab.claims.schema import Claim
@@ -32,9 +31,7 @@ class Schedule:
     ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
     time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of all runs, this one last. A
     campaign for claims gives up claims that the budget does not reach; in it, cells that no claim is about (``idle``)
-    come last, with the study's number of trials. If the budget is small, some claims begin first
-    (``claims_budget.to_begin_with``); the others (``waiting``: their ids; ``later``: those of their cells) begin after
-    the first analysis. ``together``: the cells of each workload.
+    come last, with the study's number of trials. ``together``: the cells of each workload.
     """
 
     cells: Sequence[Cell]
@@ -49,8 +46,6 @@ class Schedule:
     trials: list[tuple[int, Cell]] = field(default_factory=list)
     blocks: int = 0
     idle: frozenset[str] = frozenset()
-    later: frozenset[str] = frozenset()
-    waiting: tuple[str, ...] = ()
     together: list[list[Cell]] = field(init=False)
     analysis: InterimAnalysis = field(init=False)
 
@@ -61,14 +56,9 @@ class Schedule:
         serving = frozenset(cell.id for cell in possible)
         if self.stopping.until is Until.CLAIMS:
             ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
-            each = {claim.id or "": cells_of([claim], possible, self.memory_bytes) for claim in self.claims}
-            about = frozenset[str]().union(*each.values()) or serving
+            about = cells_of(self.claims, possible, self.memory_bytes) or serving
             self.idle = serving - about
-            planned = [cell for cell in possible if cell.id in about]
-            first = to_begin_with([*each.values()], planned, self.stopping.trials, self.budget_s)
-            serving = first or about
-            self.later = about - serving
-            self.waiting = tuple(name for name, own in each.items() if own & self.later)
+            serving = about
         self.analysis = InterimAnalysis(cells=possible, stopping=self.stopping, ask=ask)
         self._plan(self.stopping.trials, serving)
 
@@ -83,8 +73,6 @@ class Schedule:
                 self._plan(self.blocks + 1, self.to_replace(records))
             return None
         seen = self.analysis.look(records, self.blocks, self._left_s(records))
-        if seen.claims is not None and self.later:
-            seen = replace(seen, claims=_with_waiting(seen.claims, self.waiting))
         if seen.claims is not None:
             self._plan_for(looks.next_after(self.blocks), seen.needing)
         elif seen.needing and self.blocks < self.stopping.most:
@@ -94,14 +82,8 @@ class Schedule:
     def _plan_for(self, until: int, wanted: frozenset[str]) -> None:
         """Plan blocks for open claims; then, once, cells that no claim is about.
 
-        Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell. Claims that
-        did not begin with the campaign get a first block for themselves, before time goes to those that the first
-        analysis left open; from then on, they are open claims like others.
+        Blocks continue while a cell has fewer trials than the maximum: not every block contains every cell.
         """
-        if self.later:
-            wanted, self.later = self.later, frozenset()
-            self._plan(self.blocks + 1, wanted)
-            return
         if self.idle and not wanted:
             # With the other cells of their workloads: trials of a block are compared, so they must be close in time.
             beside = {
@@ -186,8 +168,3 @@ class Schedule:
 
 def _key(record: TrialRecord) -> tuple[int, str]:
     return record.key.block, record.cell.id
-
-
-def _with_waiting(claims: ClaimsProgress, waiting: tuple[str, ...]) -> ClaimsProgress:
-    """Return the progress with the claims that were not measured yet among the open ones."""
-    return replace(claims, open=(*claims.open, *waiting), untestable=claims.untestable - len(waiting))

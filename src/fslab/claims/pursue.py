@@ -1,7 +1,7 @@
 """Divides the time that is left among open claims, to get the most verdicts per second of trials. Pure.
 
-The claims with the least effort come first, until the time is used up; but if a dearer one in front makes room for
-more claims in all, because others share its cells, it comes first. Cells that one claim pays for are free for the next.
+The claims with the least effort come first, until the time is used up. Cells that one claim pays for are free for the
+next.
 A claim that alone would take more than all of the time is given up, and its time goes to the others.
 """
 
@@ -46,7 +46,7 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
     """Choose what to measure in the ``left_s`` seconds that are left (None: no limit)."""
     ordered = sorted(candidates, key=lambda candidate: candidate.effort.seconds)
     within = [one for one in ordered if left_s is None or one.effort.seconds <= _most_s(one, left_s)]
-    found = most_verdicts(within, cost, left_s)
+    found = in_order(within, cost, left_s)
     found.given_up = [one.claim for one in ordered if one not in within]
     if candidates and not found.pursued:  # spend the time where it is most likely to help
         best = ordered[0]
@@ -60,19 +60,6 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
 def _most_s(one: Candidate, left_s: float) -> float:
     """Return the effort in seconds from which on a claim is given up."""
     return left_s * (1 + _VAGUE / max(1, one.blocks))
-
-
-def most_verdicts(ordered: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
-    """Pursue claims in this order, or with one of them first if that makes room for more of them in all.
-
-    Dear claims that share cells may give more verdicts together than cheaper ones that leave no time for them.
-    """
-    found = in_order(ordered, cost, left_s)
-    for one in ordered:
-        if left_s is not None and one.claim in found.waiting and one.effort.seconds <= left_s:
-            other = in_order([one, *(each for each in ordered if each is not one)], cost, left_s)
-            found = max(found, other, key=lambda each: len(each.pursued))
-    return found
 
 
 def in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:

@@ -17,18 +17,16 @@ from fslab.cli.common import (
     OnOption,
     ScaleOption,
     SetOption,
-    StoreOption,
     console,
     print_json,
     study_settings,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rich.console import Console
 
-    from fslab.api.forecasts import Forecast
     from fslab.cell import Cell
     from fslab.plan.model import Plan
 
@@ -47,17 +45,15 @@ def plan(
     commands: Annotated[
         bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
     ] = False,
-    store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a study would need: trials, time, space, the devices that it overwrites, and what cannot run here.
 
     Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
-    shown as placeholders: /dev/loopN, CAMPAIGN. The last campaign of the study in the store, if there is one, shows
-    which claims the budget is likely to decide.
+    shown as placeholders: /dev/loopN, CAMPAIGN.
     """
     from fslab import load
-    from fslab.api import forecasts, plans
+    from fslab.api import plans
 
     settings = [
         *(settings or []),
@@ -65,21 +61,20 @@ def plan(
     ]
     loaded = load(study, settings, allow_paths=allow_path or ())
     made = plans.plan(loaded)
-    claims = forecasts.forecast(loaded, made, plans.memory_bytes(), store)
+    claims = plans.claims_lines(loaded, made)
     if as_json:
-        print_json({**made.model_dump(mode="json"), "claims": claims and claims.model_dump(mode="json")})
+        print_json({**made.model_dump(mode="json"), "claims": claims})
     else:
         _show(made, console(markup=True), commands=commands, claims=claims)
 
 
-def _show(made: Plan, screen: Console, *, commands: bool, claims: Forecast | None) -> None:
-    from fslab.cli import plan_claims
+def _show(made: Plan, screen: Console, *, commands: bool, claims: Sequence[str]) -> None:
     from fslab.units import counted, format_size
 
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
     screen.print(_expected(made), soft_wrap=True)
-    for line in plan_claims.lines(claims, made.budget_s) if claims else ():
+    for line in claims:
         screen.print(line, soft_wrap=True, markup=False)
     for place, needed in made.space.items():
         screen.print(f"space: {format_size(needed)} in {place}", soft_wrap=True, markup=False)

@@ -111,7 +111,7 @@ def run(
     run_options.check_fleet(own, fleet=fleet, others=refused)
     if dry_run:
         changes = [*settings, *([f"budget={budget}"] if budget else [])]
-        _print_plan(study, changes, allow_path, store, as_json)
+        _print_plan(study, changes, allow_path, as_json)
         return
     if fleet:
         from fslab.cli import fleet_run
@@ -172,12 +172,10 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
         raise typer.Exit(ToolFailedError.exit_code)
 
 
-def _print_plan(
-    study: str | None, settings: list[str], allow_path: list[str] | None, store: str | None, as_json: bool
-) -> None:
+def _print_plan(study: str | None, settings: list[str], allow_path: list[str] | None, as_json: bool) -> None:
     from fslab.cli import plan
 
-    plan.plan(run_options.named(study), settings, allow_path=allow_path, store=store, as_json=as_json)
+    plan.plan(run_options.named(study), settings, allow_path=allow_path, as_json=as_json)
 
 
 def undo_leftovers(*, quiet: bool) -> None:
