@@ -16,8 +16,8 @@ stacks: {here: {medium: here}}
 workloads:
   write: {tool: fio, rw: randwrite, bs: [4k, 256k], size: 16m, direct: false, fsync: 1, runtime: 1100ms}
 claims:
-  - {says: Larger writes move more, metric: bandwidth, that: rises with bs}
-  - {says: Larger writes move less, metric: bandwidth, that: falls with bs}
+  - {says: Larger writes move more, metric: bandwidth, that: "each[bs=256k] > each[bs=4k]"}
+  - {says: Larger writes move less, metric: bandwidth, that: "each[bs=4k] > each[bs=256k]"}
 trials: 4
 cache: warm
 """
@@ -58,11 +58,11 @@ def test_a_mistyped_study_is_recognised(measured: Fslab) -> None:
 
 
 def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None:
-    wrong = STUDY.replace("rises with bs", "rises wiht bs").replace("falls with bs", "falls with bss")
+    wrong = STUDY.replace("256k] > each", "256k] >> each").replace("4k] > each[bs=", "4k] > each[bss=")
     (tmp_path / "wrong.yaml").write_text(wrong)
     said = fslab("plan", "wrong.yaml", code=2).stderr
-    assert "wrong.yaml:7: claims.1.that: column 7 of" in said
-    assert "wrong.yaml:8: claims.2.that: column 1: no key 'bss' — did you mean 'bs'?" in said
+    assert "wrong.yaml:7: claims.1.that: column 16 of" in said
+    assert "wrong.yaml:8: claims.2.that: column 20: no key 'bss' — did you mean 'bs'?" in said
 
 
 @pytest.mark.slow

@@ -238,9 +238,6 @@ def test_a_mean_of_what_is_better_when_smaller_shows_the_ratio_that_it_names() -
     assert "xfs / ext4 is 0.500 (0.490–0.510) (mean of 2)" in found.words
     (finding,) = found.findings
     assert finding.bound == "< 1"
-    fall = answer(claim("overall ext4 falls with bs", metric="clat_mean"), [values[0], (values[2][0], noisy(50.0))],
-                  "write_clat_mean")  # fmt: skip
-    assert "ext4[8k] / ext4[4k] is 0.500" in fall.words
 
 
 def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.claimed import cell, claim, names, noisy, steady, trials
+from tests.unit.claimed import cell, claim, noisy, steady, trials
 
 from fslab.cell import Cell
 from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict
-from fslab.claims.parser import parse
 from fslab.claims.scope import GUEST_MEMORY, Scope
-from fslab.claims.tokens import Misread
 from fslab.claims.trials import Trials
 from fslab.machine.kinds import DEFAULT_MEMORY
 
@@ -54,31 +52,6 @@ def test_where_nothing_is_left_out_what_was_compared_is_said() -> None:
     assert (found.compared, found.left_out) == (("xfs", "ext4"), ())
     assert "compared: xfs, ext4" in found.words
     assert "left out" not in found.words
-
-
-def test_any_option_is_a_choice() -> None:
-    assert measured("xfs is first").verdict is ClaimVerdict.REPLICATED
-    found = measured("xfs is first for any mount_options")
-    assert found.verdict is ClaimVerdict.REVERSED
-    assert found.left_out == ()
-    assert len(found.findings) == 4
-    assert measured("xfs > ext4 for any mount_options").verdict is ClaimVerdict.REPLICATED
-    assert len(measured("xfs[defaults] is first for any mount_options").findings) == 4
-
-
-def test_any_goes_with_conditions() -> None:
-    statement = parse("xfs is first for any mount_options and threads = 4, any layout")
-    assert statement.free == ("mount_options", "layout")
-    assert [str(each) for each in statement.region] == ["threads=4"]
-    assert len(names(claim("xfs is first for any mount_options and bs = 4k"), [*EVERY])) == 0
-
-
-@pytest.mark.parametrize(
-    "that", ["ext4 rises with bs for any layout", "ext4 varies most over bs for any layout"]
-)
-def test_any_is_refused_where_the_form_says_what_varies(that: str) -> None:
-    with pytest.raises(Misread, match="'for any' is not allowed"):
-        parse(that)
 
 
 def test_the_memory_of_a_guest_is_that_of_its_machine() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from fslab.claims import figures
-from fslab.claims.language import EACH, Condition, Gains, Monotone, Statement, Term, Varies, names_in
+from fslab.claims.language import EACH, Condition, Gains, Statement, Term, Varies, names_in
 from fslab.claims.parser import parse
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim
@@ -64,15 +64,11 @@ def _keys(statement: Statement, scope: Scope) -> Iterator[str]:
     words = {flag for cell in scope.cells for flag in flags(cell)}
     for condition in _conditions(statement):
         yield from _condition(condition, words, scope)
-    for key in statement.free:
-        if key not in scope.keys:
-            yield _unknown("key", key, scope.keys)
     form = statement.form
-    keys = form.keys if isinstance(form, Varies) else (form.key,) if isinstance(form, Monotone) else ()
-    for key in keys:
-        if key not in scope.keys:
-            column = form.column if isinstance(form, Varies | Monotone) else 1
-            yield f"column {column}: {_unknown('key', key, scope.keys)}"
+    if isinstance(form, Varies):
+        for key in form.keys:
+            if key not in scope.keys:
+                yield f"column {form.column}: {_unknown('key', key, scope.keys)}"
 
 
 def _condition(condition: Condition, words: set[str], scope: Scope) -> Iterator[str]:

@@ -131,16 +131,6 @@ class Varies:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Monotone:
-    """``ext4 rises with bs``: the figure rises from each value of the key to the next larger one, or ``falls``."""
-
-    terms: tuple[Term, ...]
-    rises: bool
-    key: str
-    column: int = 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Gains:
     """``f2fs gains more than ext4 from threads=1 to threads=4``: it becomes better by a larger factor."""
 
@@ -151,21 +141,17 @@ class Gains:
     end: tuple[Condition, ...]
 
 
-Form = Order | RatioForm | Level | Tie | Extreme | Varies | Monotone | Gains
+Form = Order | RatioForm | Level | Tie | Extreme | Varies | Gains
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Statement:
-    """A form and the region that it is about. ``overall``: it is about the mean over that region.
-
-    ``free``: keys in which the compared stacks may differ (``for any mount_options``).
-    """
+    """A form and the region that it is about. ``overall``: it is about the mean over that region."""
 
     text: str
     form: Form
     region: tuple[Condition, ...] = ()
     overall: bool = False
-    free: tuple[str, ...] = ()
 
 
 def names_in(statement: Statement) -> Sequence[Term]:
@@ -177,7 +163,7 @@ def names_in(statement: Statement) -> Sequence[Term]:
             return [form.over, form.under]
         case Level():
             return [form.term]
-        case Tie() | Monotone():
+        case Tie():
             return form.terms
         case Extreme():
             return [*form.terms, *form.among]

@@ -1,12 +1,11 @@
 """Parses one statement of a claim: text → ``language``. Each mistake has the column at which it was found.
 
-statement = ["overall"] form ["for" ("any" key | condition) (("," | "and") ("any" key | condition))*]
+statement = ["overall"] form ["for" conditions]
 form      = terms (">" terms)+                              | term "/" term range | term range
           | term ("~" term)+ "within" share                 | terms ("is" | "are") ("first" | "last") ["of" terms]
           | [term] "varies" ("more" | "less") "than" (term | share) "over" keys
           | [term] "varies" ("most" | "least") "over" keys
           | [term] ("does" | "do") "not" "depend" "on" keys "within" share
-          | [terms] ("rises" | "rise" | "falls" | "fall") "with" key
           | term "gains" ("more" | "less") "than" term "from" conditions "to" conditions
 term      = (name | "each") ["[" conditions "]"] ["on" workload]
 range     = ("<" | "<=" | ">" | ">=") figure | "in" figure ".." figure | "~" figure "within" share
@@ -23,7 +22,6 @@ from fslab.claims.language import (
     Form,
     Gains,
     Level,
-    Monotone,
     Op,
     Order,
     Range,
@@ -36,9 +34,9 @@ from fslab.claims.language import (
 from fslab.claims.tokens import Misread, Token, parted, tokens_of
 
 Found = TypeVar("Found")
-_VERBS = {"varies", "vary", "does", "do", "rises", "rise", "falls", "fall"}
+_VERBS = {"varies", "vary", "does", "do"}
 _WORDS = {
-    *_VERBS, "is", "are", "gains", "for", "over", "within", "than", "from", "to", "of", "on", "in", "and", "with",
+    *_VERBS, "is", "are", "gains", "for", "over", "within", "than", "from", "to", "of", "on", "in", "and",
 }  # fmt: skip
 
 
@@ -56,16 +54,10 @@ class _Parser:
     def statement(self) -> Statement:
         overall = self.took("overall")
         form = self.form()
-        region, free = self.region() if self.took("for") else ((), ())
-        if free and isinstance(form, Varies | Monotone):
-            raise Misread(
-                "'for any' is not allowed with 'varies', 'depend', 'rises' and 'falls'", len(self.text)
-            )
+        region = self.conditions() if self.took("for") else ()
         if self.here is not None:
             raise self.wrong("the end, or 'for' with a condition")
-        return Statement(
-            text=" ".join(self.text.split()), form=form, region=region, overall=overall, free=free
-        )
+        return Statement(text=" ".join(self.text.split()), form=form, region=region, overall=overall)
 
     def form(self) -> Form:
         if self.here is not None and self.here.plain and self.here.text in _VERBS:
@@ -79,12 +71,8 @@ class _Parser:
         if self.took("is", "are"):
             first = self.choice("first", "last") == "first"
             return Extreme(terms=terms, first=first, among=self.terms() if self.took("of") else ())
-        if self.sees("rises", "rise", "falls", "fall"):
-            column, rises = self.column, self.next().text.startswith("rise")
-            self.expect("with")
-            return Monotone(terms=terms, rises=rises, key=self.word("a key"), column=column)
         if len(terms) > 1:
-            raise self.wrong("'>', 'is' or 'rises' after several stacks")
+            raise self.wrong("'>' or 'is' after several stacks")
         return self.of_one(terms[0])
 
     def of_one(self, term: Term) -> Form:
@@ -163,18 +151,6 @@ class _Parser:
     def conditions(self) -> tuple[Condition, ...]:
         return self.several(self.condition, ",", "and")
 
-    def region(self) -> tuple[tuple[Condition, ...], tuple[str, ...]]:
-        """Parse what follows ``for``: conditions, and keys in which the compared stacks may differ."""
-        region: list[Condition] = []
-        free: list[str] = []
-        while True:
-            if self.took("any"):
-                free.append(self.word("a key such as mount_options"))
-            else:
-                region.append(self.condition())
-            if not self.took(",", "and"):
-                return tuple(region), tuple(free)
-
     def condition(self) -> Condition:
         column = self.column
         key = self.word("a key such as threads")
@@ -220,7 +196,7 @@ class _Parser:
                 if sign[0] == "<" and parted(end)[0] == 0:
                     raise Misread("no figure and no ratio is below 0: write a number greater than 0", column)
                 return Range(low=end, strict=strict) if sign[0] == ">" else Range(high=end, strict=strict)
-        raise self.wrong("a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …', 'rises with …'")
+        raise self.wrong("a statement: '>', '~', 'is first', '>= 2', 'in 2..3', 'varies …'")
 
     def figure(self) -> str:
         if not self.number_here():

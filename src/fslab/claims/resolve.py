@@ -18,7 +18,6 @@ from fslab.claims.language import (
     Extreme,
     Gains,
     Level,
-    Monotone,
     Order,
     RatioForm,
     Statement,
@@ -41,7 +40,7 @@ from fslab.claims.parts import (
     within,
 )
 from fslab.claims.schema import Claim
-from fslab.claims.scope import Scope, kind, measure
+from fslab.claims.scope import Scope, kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,8 +99,6 @@ class Resolver:
                 yield from self._extreme(form)
             case Varies():
                 yield from self._varies(form)
-            case Monotone():
-                yield from self._monotone(form)
             case Gains():
                 yield from self._gains(form)
             case _:
@@ -139,9 +136,8 @@ class Resolver:
             for other in others:
                 if other.name in named:
                     continue
-                # A condition on one stack applies to all stacks that it is compared with, unless `for any` is given.
-                own = other.conditions or self.statement.free
-                alike = other if own else replace(other, conditions=term.conditions)
+                # A condition on one stack applies to all stacks that it is compared with.
+                alike = other if other.conditions else replace(other, conditions=term.conditions)
                 self.meant.update({id(cell): cell for cell in self.scope.matching(other, self._on)})
                 pair = (term, alike) if form.first else (alike, term)
                 yield from self._pair(*pair)
@@ -189,20 +185,6 @@ class Resolver:
                     others=tuple(against), more=form.more,
                 )  # fmt: skip
 
-    def _monotone(self, form: Monotone) -> Iterator[Part]:
-        bounds = BETTER if form.rises else WORSE
-        for term in (one for written in form.terms for one in self._each(written)):
-            for cells in self._series(term, (form.key,)):
-                if any(measure(self.scope.of(cell).get(form.key)) is None for cell in cells):
-                    self.missing.append(
-                        f"'{form.key}' has no order: not all of its values are numbers or sizes"
-                    )
-                    continue
-                found = self._figures(cells)
-                for low, high in pairwise(found or ()):
-                    names = tuple(self._value(term, figure.cell, (form.key,)) for figure in (high, low))
-                    yield quotient(high, low, (names[0], names[1]), bounds, self._where(cells, (form.key,)))
-
     def _gains(self, form: Gains) -> Iterator[Part]:
         wanted = [(term, ends) for term in (form.one, form.other) for ends in (form.end, form.start)]
         for names, cells in self._aligned(wanted):
@@ -238,7 +220,7 @@ class Resolver:
             if not all(groups):
                 continue
             before = len(self.missing)
-            found = list(self.scope.align(groups, self.statement.free))
+            found = list(self.scope.align(groups))
             if not found and len(self.missing) == before:
                 what = " and ".join(str(term) for term, _ in terms)
                 self.missing.append(

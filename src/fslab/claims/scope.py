@@ -185,17 +185,16 @@ class Scope:
     def _as_many(self, cells: Sequence[Cell], fewer: Sequence[str], more: Sequence[str]) -> bool:
         return len({self.at(cell, fewer) for cell in cells}) == len({self.at(cell, more) for cell in cells})
 
-    def align(self, groups: Sequence[Sequence[Cell]], free: Sequence[str] = ()) -> Iterator[tuple[Cell, ...]]:
-        """Yield tuples of one cell per group that are equal in all attributes that vary within groups, except ``free``.
+    def align(self, groups: Sequence[Sequence[Cell]]) -> Iterator[tuple[Cell, ...]]:
+        """Yield tuples of one cell per group that are equal in all attributes that vary within groups.
 
         If a group has a single value of an attribute that varies in other groups, the others take that value. If they
         do not have it, the single value is combined with all of theirs (one disk with stripes over two, three and
         four).
         """
         names = self.apart(groups)
-        bound = [name for name in names if name not in free]
-        joined = [self._joined(number, groups, bound) for number in range(len(groups))]
-        yield from self._join(groups, joined, (), {}, free)
+        joined = [self._joined(number, groups, names) for number in range(len(groups))]
+        yield from self._join(groups, joined, (), {})
 
     def _joined(self, number: int, groups: Sequence[Sequence[Cell]], names: Sequence[str]) -> list[str]:
         found = []
@@ -213,20 +212,19 @@ class Scope:
         joined: Sequence[Sequence[str]],
         chosen: tuple[Cell, ...],
         agreed: Mapping[str, object],
-        free: Sequence[str],
     ) -> Iterator[tuple[Cell, ...]]:
         if len(chosen) == len(groups):
             yield chosen
             return
         names, seen = joined[len(chosen)], set()
         for cell in groups[len(chosen)]:
-            values, whole = self.at(cell, names), self.at(cell, (*names, *free))
-            if whole in seen:  # the same stack under another name
+            values = self.at(cell, names)
+            if values in seen:  # the same stack under another name
                 continue
-            seen.add(whole)
+            seen.add(values)
             here = dict(zip(names, values, strict=True))
             if all(agreed.get(name, value) == value for name, value in here.items()):
-                yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here}, free)
+                yield from self._join(groups, joined, (*chosen, cell), {**agreed, **here})
 
     def series(
         self, cells: Sequence[Cell], keys: Sequence[str], *beside: Sequence[Cell]
