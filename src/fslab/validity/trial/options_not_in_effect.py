@@ -13,7 +13,7 @@ class OptionsNotInEffect(TrialRule):
 
     summary = "options of mount or mkfs are not in effect as the study asks"
     severity = Severity.DOUBT
-    hint = "remove these options from the study, or use a kernel, a device and mkfs options that support them"
+    hint = "remove these options from the study"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Name each option, with what the kernel lists instead."""
