@@ -39,7 +39,9 @@ DEVICE = MEDIA.get("device")
 
 
 def spec(filesystem: str = "ext4", medium: str = "ram", **more: Any) -> StackSpec:
-    medium_spec = MediumSpec(name=more.pop("name", "m"), type=medium, options={"size": "24m"})
+    medium_spec = MediumSpec(
+        name=more.pop("name", "m"), type=medium, options={"size": "24m", **more.pop("options", {})}
+    )
     return StackSpec(name="s", medium=medium_spec, filesystem=filesystem, **more)
 
 
@@ -130,6 +132,56 @@ class TestHostileDirectories:
             _loop.attach(image, workspace, undone, expect_direct=False)
         assert not loops.attached_to(victim)
         assert victim.read_bytes() == b"precious" * MIB
+
+    @pytest.mark.parametrize("medium", ["ram", "virtual"])
+    def test_a_loop_device_that_somebody_detaches_gets_no_other_image(
+        self, medium: str, workspace: Workspace, tmp_path: Path, shell: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """Before mkfs and before each mount, somebody detaches the device and attaches the next free one."""
+        victim, run, devices = tmp_path / "victim", Workspace.run, set()
+
+        def detached_first(self: Workspace, stage: str, argv: Any, **how: Any) -> Any:
+            if stage in {"mkfs", "mount"} and "tmpfs" not in argv:
+                device = next(word for word in argv if word.startswith("/dev/loop"))
+                shell("losetup", "--detach", device)
+                victim.write_bytes(b"precious" * MIB)
+                devices.add(device)
+                devices.add(other := shell(*loops.attach_argv(victim, direct=False)).stdout.strip())
+                loops.detach(victim)
+                assert other != device
+            return run(self, stage, argv, **how)
+
+        monkeypatch.setattr(Workspace, "run", detached_first)
+        with ExitStack() as undone:
+            options = {"profile": "none"} if medium == "virtual" else {}
+            up = stack.build(spec(medium=medium, options=options), workspace, undone, slot="m", make=True)
+            assert up.unmount()
+            up.mount()
+            assert up.device is not None
+            assert str(up.device.path) in devices
+        assert victim.read_bytes() == b"precious" * MIB
+
+    def test_a_free_loop_device_that_another_process_takes_first(
+        self, workspace: Workspace, tmp_path: Path, shell: Any, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        other, run, taken = tmp_path / "other", Workspace.run, []
+        other.write_bytes(bytes(MIB))
+
+        def taken_first(self: Workspace, stage: str, argv: Any, **how: Any) -> Any:
+            if argv[0] == "losetup" and not taken:
+                taken.append(Path(argv[1]))
+                shell("losetup", argv[1], other)
+            return run(self, stage, argv, **how)
+
+        monkeypatch.setattr(Workspace, "run", taken_first)
+        try:
+            with ExitStack() as undone:
+                up = stack.build(spec(), workspace, undone, slot="m", make=True)
+                assert up.device is not None
+                assert up.device.path != taken[0]
+            assert loops.attached_to(other) == taken
+        finally:
+            loops.detach(other)
 
     def test_a_state_directory_behind_a_link(self, own_directories: Path) -> None:
         real = own_directories / "state"

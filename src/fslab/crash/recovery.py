@@ -16,7 +16,7 @@ from fslab.crash import contents, recording
 from fslab.crash.complaints import Complaints
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError
-from fslab.system import disk, kernel_log, mounts, proc
+from fslab.system import cache, disk, kernel_log, mounts, proc
 
 PER_DIRECTORY = 1000
 LIMIT_S = 6 * 3600.0  # for the repair of a large hard disk; the trial has its own limit
@@ -76,6 +76,7 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
     _look(directory, load, found)
     if load.check:
         mounts.unmount(target)
+        mounts.wait_released(Path(device))
         found.check_ns = _check(device, tested, found)
         _mount(device, target, tested)
     if found.damaged is None and (said := kernel.serious([Path(device).name])):
@@ -171,6 +172,7 @@ def _check(device: str, tested: Subject, found: Recovery) -> int:
 
 
 def _mount(device: str, target: Path, tested: Subject) -> int:
+    cache.drop_buffers(Path(device))
     argv = tested.driver.mount_argv(tested.options, device, str(target))
     return int(kernel_log.run(argv, failure=MountError, timeout_s=LIMIT_S).duration_s * 1e9)
 

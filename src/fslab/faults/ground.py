@@ -20,7 +20,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, disk, kernel_log, mounts, paths, sparse
+from fslab.system import block_log, cache, disk, kernel_log, mounts, paths, sparse
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -100,6 +100,7 @@ class Ground:
         mounts.wait_released(Path(self.device))
 
     def mount(self) -> None:
+        cache.drop_buffers(Path(self.device))
         argv = self.tested.driver.mount_argv(self.tested.options, self.device, str(self._target))
         kernel_log.run(argv, failure=MountError, timeout_s=LIMIT_S)
 

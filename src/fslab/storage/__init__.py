@@ -16,6 +16,10 @@ from fslab.system import kernel_log, mounts, proc
 from fslab.system.warm_memory import WarmMemory
 
 
+def do_nothing() -> None:
+    """Check nothing: the default."""
+
+
 def print_nothing(text: str) -> None:
     """Discard a message: the default without a terminal."""
 
@@ -56,7 +60,8 @@ class StackDevice:
     ``discard``: whether mkfs may discard (never on image media, because discards would punch holes into the image).
     ``buffered``: it uses the page cache of its image although direct I/O was requested. ``facts``: geometry and
     settings, as read from sysfs. ``grows``: its image, if that is sparse and shares its file system with other files.
-    ``name``: the stable name by which the user named it; None for a device of fslab's own.
+    ``name``: the stable name by which the user named it; None for a device of fslab's own. ``check``: raises
+    UnsafeError unless it is still the device that was provided; called before whatever writes to it.
     """
 
     path: Path
@@ -66,6 +71,7 @@ class StackDevice:
     buffered: bool = False
     name: str | None = None
     grows: Growth | None = None
+    check: Callable[[], None] = field(default=do_nothing, compare=False)
 
     @property
     def kernel_name(self) -> str:

@@ -3,7 +3,7 @@
 The ExitStack undoes everything in reverse order, also after errors and signals.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -28,10 +28,10 @@ class Stack:
     """A mounted stack.
 
     ``work``: the workload's own directory on it. ``device``, and the layout's ``plan``, are None on a ``directory``
-    medium. ``watched``: kernel names of the disks under it, as far as known. These are the parts and not the joined
-    device, so that nothing is counted twice, and copies and parity are counted. ``place``: the facts of the file system
-    that an existing directory lies on. ``growths``: of its disks. ``empty_bytes``: what is in use without files of
-    the workload; None if there are some.
+    medium. ``parts``: the disks under it. ``watched``: kernel names of these, as far as known. These are the parts and
+    not the joined device, so that nothing is counted twice, and copies and parity are counted. ``place``: the facts of
+    the file system that an existing directory lies on. ``growths``: of its disks. ``empty_bytes``: what is in use
+    without files of the workload; None if there are some.
     """
 
     workspace: Workspace
@@ -39,6 +39,7 @@ class Stack:
     work: Path
     filesystem: str
     device: StackDevice | None = None
+    parts: tuple[StackDevice, ...] = ()
     driver: FileSystem | None = None
     plan: LayoutPlan | None = None
     target: Path | None = None
@@ -103,6 +104,9 @@ class Stack:
             self.workspace.run("prepare", argv, cwd=self.work)
 
     def _mount(self) -> None:
+        _check(self.parts)
+        if self.device:
+            _drop_buffers((self.device, *self.parts))
         if self.plan and self.device and self.target:
             command = partial(
                 parsed_stack(self.spec).mount_argv, self.plan, str(self.device.path), str(self.target)
@@ -165,17 +169,18 @@ def build(
     parts = [device for device in provided if isinstance(device, StackDevice)]
     if make and workspace.attached is None:
         medium.recheck(parsed.each_medium_options(), workspace)
+    _check(parts)
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     if make:
         if (journal := parsed.journal(plan)) and journal.make:
-            _make(list(journal.make), workspace)
-        _make(parsed.mkfs_argv(plan, str(device.path), discard=device.discard), workspace)
+            _make(list(journal.make), workspace, parts)
+        _make(parsed.mkfs_argv(plan, str(device.path), discard=device.discard), workspace, parts)
         if workspace.attached is None and layout.undo_kind is None:
             for each in parsed.each_medium_options():
                 medium.made(each, workspace)
         if made is not None:
-            cache.flush_device(device.path)  # another program, such as udev, may keep it open
+            _drop_buffers((device, *parts))
             made()
     told = {
         "geometry": spec.geometry.value,
@@ -185,7 +190,20 @@ def build(
     return _mounted(spec, workspace, device, parts, driver, plan, undo)
 
 
-def _make(argv: list[str], workspace: Workspace) -> None:
+def _check(parts: Iterable[StackDevice]) -> None:
+    """Raise UnsafeError unless all parts are still the devices that were provided."""
+    for part in parts:
+        part.check()
+
+
+def _drop_buffers(devices: Iterable[StackDevice]) -> None:
+    """Write what tools left in the page cache of the devices, and drop it. It stays while a process has one open."""
+    for path in {each.path for each in devices}:
+        cache.drop_buffers(path)
+
+
+def _make(argv: list[str], workspace: Workspace, parts: Iterable[StackDevice]) -> None:
+    _check(parts)
     try:
         workspace.run("mkfs", argv, failure=MkfsError)
     except MkfsError as error:
@@ -224,8 +242,8 @@ def _mounted(
     workspace.will_mount(target, undo)
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
-        workspace=workspace, spec=spec, work=target / WORK, filesystem=driver.name, device=device, driver=driver,
-        plan=plan, target=target, nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
+        workspace=workspace, spec=spec, work=target / WORK, filesystem=driver.name, device=device, parts=tuple(parts),
+        driver=driver, plan=plan, target=target, nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
         watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
         growths=tuple(part.grows for part in parts if part.grows),

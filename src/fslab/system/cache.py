@@ -17,17 +17,17 @@ def drop_all() -> None:
     DROP_CACHES.write_text("3")
 
 
-def flush_device(device: Path) -> None:
-    """Write the cached pages of a block device to it."""
-    with opened(device) as descriptor:
-        os.fsync(descriptor)
+def drop_buffers(device: Path) -> None:
+    """Write the cached pages of a block device that is not mounted to it, and drop them (ioctl BLKFLSBUF, as
+    blockdev(8) does). The kernel does so only when the last process closes the device."""
+    with opened(device, os.O_NOFOLLOW) as descriptor:
+        fcntl.ioctl(descriptor, _BLKFLSBUF)
 
 
 def drop_device(device: Path) -> None:
-    """Drop the cached pages of a block device that is not mounted (ioctl BLKFLSBUF, as blockdev(8) does). For a loop
-    device, also drop those of its backing file, which exist if the loop device does not bypass the page cache."""
-    with opened(device, os.O_NOFOLLOW) as descriptor:
-        fcntl.ioctl(descriptor, _BLKFLSBUF)
+    """Drop the cached pages of a block device as ``drop_buffers`` does. For a loop device, also those of its backing
+    file, which exist if the loop device does not bypass the page cache."""
+    drop_buffers(device)
     behind = sysfs.text(sysfs.block_directory(device) / "loop/backing_file")
     if behind is not None and Path(behind).is_file():
         with opened(behind, os.O_NOFOLLOW) as descriptor:

@@ -11,6 +11,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import MountError, ToolFailedError, UnsupportedError
@@ -24,6 +25,7 @@ LOOP_GET_STATUS64 = 0x4C05
 LOOP_INFO64_BYTES = 232
 LOOP_CTL_ADD = 0x4C80
 LOOP_CTL_REMOVE = 0x4C81
+LOOP_CTL_GET_FREE = 0x4C82
 
 
 def check_supported() -> None:
@@ -62,30 +64,48 @@ def attached_to(image: Path, sys: Path = sysfs.SYS) -> list[Path]:
     real = image.parent.resolve() / image.name
     wanted = {str(real), f"{real} (deleted)"}
     return [
-        Path("/dev") / entry.parent.parent.name
-        for entry in sorted(sys.glob("block/loop*/loop/backing_file"))
-        if sysfs.text(entry) in wanted
+        Path("/dev") / name
+        for name in attached(sys)
+        if sysfs.text(sys / "block" / name / "loop/backing_file") in wanted
     ]
 
 
-def backing(device: Path) -> tuple[int, int]:
-    """Return device and inode number of a loop device's backing file, as in stat(2). They identify the file itself,
-    whatever its name leads to now."""
-    number, inode, _ = _status(device)
-    return number, inode
+def attached(sys: Path = sysfs.SYS) -> list[str]:
+    """Return the names of the loop devices that are attached."""
+    return [entry.parent.parent.name for entry in sorted(sys.glob("block/loop*/loop/backing_file"))]
 
 
-def backing_device(device: Path) -> str | None:
-    """Return ``major:minor`` of the block device that a loop device lies on; None if it lies on a file."""
-    *_, number = _status(device)
-    return f"{os.major(number)}:{os.minor(number)}" if number else None
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backing:
+    """What a loop device lies on, by the kernel's word and not by a name. ``file``: device and inode number, as in
+    stat(2). ``block``: ``major:minor`` if it is a block device. ``whole``: from its first to its last byte."""
+
+    file: tuple[int, int]
+    block: str | None
+    whole: bool
 
 
-def _status(device: Path) -> tuple[int, int, int]:
+def backing(descriptor: int) -> Backing:
+    """Return what an open loop device lies on. OSError (ENXIO) if it is not attached."""
+    status = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
+    device, inode, number, offset, limit = struct.unpack_from("=QQQQQ", status)
+    block = f"{os.major(number)}:{os.minor(number)}" if number else None
+    return Backing(file=(device, inode), block=block, whole=not offset and not limit)
+
+
+def backing_of(device: Path) -> Backing | None:
+    """Return what a loop device lies on; None if it is not attached. OSError if its node in /dev is missing, or is that
+    of another device: then what it lies on is unknown."""
     with opened(device) as descriptor:
-        status = fcntl.ioctl(descriptor, LOOP_GET_STATUS64, bytes(LOOP_INFO64_BYTES))
-    number, inode, block_device = struct.unpack_from("=QQQ", status)
-    return number, inode, block_device
+        number = os.fstat(descriptor).st_rdev
+        if sysfs.text(sysfs.SYS / "block" / device.name / "dev") != f"{os.major(number)}:{os.minor(number)}":
+            raise OSError(errno.ENODEV, os.strerror(errno.ENODEV), str(device))
+        try:
+            return backing(descriptor)
+        except OSError as error:
+            if error.errno != errno.ENXIO:
+                raise
+    return None
 
 
 def uses_direct_io(device: Path) -> bool:
@@ -114,6 +134,12 @@ def renew(device: Path) -> None:
     with contextlib.suppress(OSError), opened(CONTROL, os.O_RDWR) as control:
         fcntl.ioctl(control, LOOP_CTL_REMOVE, number)
         fcntl.ioctl(control, LOOP_CTL_ADD, number)
+
+
+def free() -> Path:
+    """Return a loop device without an image; the kernel adds one if all have one. Another process may take it first."""
+    with opened(CONTROL, os.O_RDWR) as control:
+        return Path(f"/dev/loop{fcntl.ioctl(control, LOOP_CTL_GET_FREE)}")
 
 
 @contextmanager

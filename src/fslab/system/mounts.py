@@ -3,6 +3,7 @@
 This module does not mount; the drivers of the file systems do.
 """
 
+import contextlib
 import errno
 import os
 import re
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import MountError
-from fslab.system import proc, syscalls, sysfs
+from fslab.system import cache, proc, syscalls, sysfs
 from fslab.system.files import opened
 
 PROC = Path("/proc")
@@ -108,7 +109,8 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
 
 
 def wait_released(device: Path) -> None:
-    """Wait until ``device`` is mounted nowhere. At the deadline raise MountError with the processes that hold it.
+    """Wait until ``device`` is mounted nowhere, and drop its cached pages, which stay while a process has it open. At
+    the deadline raise MountError with the processes that hold it.
 
     umount(8) also succeeds if another mount namespace has a copy of the mount, but then the cache stays.
     """
@@ -121,6 +123,8 @@ def wait_released(device: Path) -> None:
                 hint="end that process, or let it unmount",
             )  # fmt: skip
         time.sleep(0.05)
+    with contextlib.suppress(OSError):  # a device that no longer exists has none
+        cache.drop_buffers(device)
 
 
 def _is_held(device: Path) -> bool:

@@ -1,11 +1,17 @@
 """The common parts of loop and ram media: an image file, attached to a loop device for one trial."""
 
+import errno
+import os
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from fslab.errors import NeedsRootError, UnsafeError
 from fslab.storage import Growth, StackDevice, Workspace, images
-from fslab.system import loops, mounts, sysfs
+from fslab.system import loops, mounts, proc, sysfs
+from fslab.system.files import opened
 
 ROOMS = "rooms"  # in Workspace.media: how far each sparse image may grow
 
@@ -73,16 +79,9 @@ def attach(
 ) -> StackDevice:
     """Attach a loop device to ``image``, and check that it uses direct I/O if it should. ``sector_bytes``: its logical
     block size; None: the default. ``discard``: do not forbid discards."""
-    entry = workspace.journal.will_create("loop", str(image))
-    new = undo.enter_context(loops.added()) if discard else None
-    undo.callback(_detach, image, workspace, entry)
     direct = direct and loops.allows_direct_io(image)
-    argv = loops.attach_argv(image, direct=direct, device=new, sector_bytes=sector_bytes)
-    device = Path(workspace.run("attach", argv).stdout.strip())
-    if loops.backing(device) != workspace.media[str(image)]:
-        # losetup opened it by name, and the owner of the directory can make this name any file or disk.
-        workspace.run("detach", ["losetup", "--detach", str(device)])
-        raise UnsafeError("another program replaced the image", where=str(image), hint=images.ONLY_YOURS)
+    words = partial(loops.attach_argv, image, direct=direct, sector_bytes=sector_bytes)
+    device, check = _attached(image, workspace, undo, words, new=discard)
     if not discard:
         loops.forbid_discard(device)
         if (forbidden := f"no discard {device}") not in workspace.media:
@@ -102,7 +101,51 @@ def attach(
         facts=facts,
         buffered=expect_direct and not used,
         grows=grows,
+        check=check,
     )
+
+
+def _attached(
+    image: Path, workspace: Workspace, undo: ExitStack, words: Callable[..., list[str]], *, new: bool
+) -> tuple[Path, Callable[[], None]]:
+    """Attach a loop device to ``image`` by the command of ``words``. Return it, and the check that it still lies on that
+    very file.
+
+    The device is open from before it gets the image until it is detached: meanwhile, the kernel gives it no other one,
+    whoever detaches it. ``new``: a device that had no image before.
+    """
+    deadline = time.monotonic() + loops.DETACH_DEADLINE_S
+    while True:
+        with ExitStack() as attempt:
+            device = attempt.enter_context(loops.added()) if new else loops.free()
+            attempt.callback(_detach, image, workspace, workspace.journal.will_create("loop", str(image)))
+            held = attempt.enter_context(opened(device))
+            done = workspace.run("attach", words(device=device), check=False)
+            if done.returncode == 0:
+                check = partial(_check_backing, held, image, workspace.media[str(image)])
+                try:
+                    check()
+                except UnsafeError:
+                    workspace.run("detach", ["losetup", "--detach", str(device)])
+                    raise
+                undo.push(attempt.pop_all())
+                return device, check
+            if os.strerror(errno.EBUSY) not in done.stderr or time.monotonic() > deadline:
+                raise proc.failed(done)
+            # Another process was faster, and took the device.
+
+
+def _check_backing(held: int, image: Path, made: tuple[int, int]) -> None:
+    """Raise UnsafeError unless an open loop device lies on the whole image that was made."""
+    try:
+        found = loops.backing(held)
+    except OSError as error:
+        raise UnsafeError(
+            f"another program detached the image ({error.strerror})", where=str(image), hint=images.ONLY_YOURS
+        ) from error
+    # losetup opened it by name, and the owner of the directory can make this name any file or disk.
+    if found.file != made or not found.whole:
+        raise UnsafeError("another program replaced the image", where=str(image), hint=images.ONLY_YOURS)
 
 
 def _detach(image: Path, workspace: Workspace, entry: str) -> None:

@@ -26,7 +26,7 @@ def held(path: str, workspace: Workspace) -> Path:
         identity = DiskIdentity.of(path)
         guard.check_blank(path, workspace.wipe, workspace.tell)
         workspace.media[path] = identity
-    _check_same(path, workspace)
+    check_same(path, workspace)
     return device
 
 
@@ -38,7 +38,7 @@ def recheck(paths: Sequence[str], workspace: Workspace) -> None:
     """
     for path in paths:
         device = guard.check_unused(path)
-        _check_same(path, workspace)
+        check_same(path, workspace)
         blank.check_unwritten(device)
     for path in paths:
         if (overwritten := f"overwritten {path}") not in workspace.media:
@@ -46,7 +46,8 @@ def recheck(paths: Sequence[str], workspace: Workspace) -> None:
             workspace.exit.callback(_leave_blank, path, workspace)
 
 
-def _check_same(path: str, workspace: Workspace) -> None:
+def check_same(path: str, workspace: Workspace) -> None:
+    """Raise UnsafeError unless the name still leads to the disk of the campaign."""
     if workspace.media[path] != DiskIdentity.of(path):
         raise UnsafeError("now names another disk than at the start of the campaign", where=path)
 

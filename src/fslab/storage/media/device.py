@@ -6,6 +6,7 @@ Must never use a device by default, by an unstable name, or while it is in use.
 import os
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 from pydantic import Field, field_validator
@@ -97,8 +98,9 @@ class Device(media.Medium[DeviceOptions]):
         if not facts["size_bytes"]:
             raise UnsafeError("cannot determine its size", where=options.path, hint="choose another device")
         return StackDevice(
-            path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts, name=options.path
-        )
+            path=device, size_bytes=facts["size_bytes"], discard=True, facts=facts, name=options.path,
+            check=partial(_named.check_same, options.path, workspace),
+        )  # fmt: skip
 
     def recheck(self, options: Sequence[DeviceOptions], workspace: Workspace) -> None:
         """Raise UnsafeError if a device is in use, is another disk, or was written since it was found to be blank.
