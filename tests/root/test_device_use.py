@@ -131,6 +131,45 @@ class TestWriters:
         finally:
             shell("losetup", "--detach", upper)
 
+    def test_a_loop_device_without_a_node_can_lie_on_it(
+        self, loop: Make, stable: Stable, tmp_path: Path, shell: Any
+    ) -> None:
+        """As in a container, whose /dev does not get nodes of new devices: what it lies on is unknown."""
+        device, node = loop(), tmp_path / "n"
+        path = stable(device)
+        os.mknod(node, 0o60600, device.stat().st_rdev)
+        upper = shell("losetup", "--find", "--show", node).stdout.strip()
+        try:
+            node.unlink()
+            script = 'mount --bind /dev/null "$1" && exec "$2" -c "$3" "$4"'
+            ask = "import sys; from fslab.storage import guard; guard.check_unused(sys.argv[1])"
+            own = ("unshare", "--mount", "sh", "-c", script, "sh", upper)
+            said = shell(*own, sys.executable, ask, path, check=False).stderr
+        finally:
+            shell("losetup", "--detach", upper)
+        assert f"{upper}: it is unknown which device or file this loop device lies on" in said
+        assert f"mknod {upper} b 7 " in said
+
+    @pytest.mark.parametrize("over", ["device", "file"])
+    def test_loop_devices_share_what_they_lie_on(
+        self, over: str, loop: Make, stable: Stable, tmp_path: Path, shell: Any
+    ) -> None:
+        device = loop()
+        below = (
+            device if over == "device" else sysfs.text(sysfs.block_directory(device) / "loop/backing_file")
+        )
+        upper = Path(shell("losetup", "--find", "--show", below).stdout.strip())
+        try:
+            with (
+                held(device, tmp_path, "write"),
+                pytest.raises(UnsafeError, match="is open for writing by process"),
+            ):
+                guard.check_unused(stable(upper))
+            with pytest.raises(UnsafeError, match="overlaps with"):
+                guard.check_apart([stable(device), stable(upper)])
+        finally:
+            shell("losetup", "--detach", upper)
+
     def test_a_disk_and_its_partitions_share_their_writers(
         self, parted: Path, stable: Stable, tmp_path: Path
     ) -> None:
@@ -227,6 +266,26 @@ class TestBlank:
                 write(device)
 
         assert blank.reason_not_blank(device, write_behind) == "was written while it was read"
+
+    @pytest.mark.parametrize("synced", [True, False])
+    def test_what_came_through_the_whole_disk_is_not_hidden_by_the_partition_s_cache(
+        self, synced: bool, parted: Path
+    ) -> None:
+        part = Path(f"{parted}p1")
+        with part.open("rb") as keeps_it_cached, parted.open("r+b", buffering=0) as disk:
+            assert not any(keeps_it_cached.read())
+            disk.seek((2048 << 9) + 5 * MIB)
+            disk.write(b"x")
+            if synced:
+                os.fsync(disk.fileno())
+            assert "not blank" in (blank.reason_not_blank(part, print) or "")
+
+    def test_a_proof_of_a_partition_ends_with_a_write_through_the_whole_disk(self, parted: Path) -> None:
+        part = Path(f"{parted}p1")
+        assert blank.reason_not_blank(part, print) is None
+        write(parted)
+        with pytest.raises(UnsafeError, match="was written after it was found to be blank"):
+            blank.check_unwritten(part)
 
     def test_a_proof_ends_with_the_first_write(self, loop: Make) -> None:
         device = loop()

@@ -1,19 +1,22 @@
 """Prove that a block device is blank: every byte of it is read.
 
-Samples are not enough: they can miss 62 of 100 MiB of data. Only reads.
+Samples are not enough: they can miss 62 of 100 MiB of data. Reads past the page cache, which can be older than the
+disk. Only reads.
 """
 
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.errors import UnsafeError
-from fslab.system import sysfs
+from fslab.storage import shared
+from fslab.system import cache, sysfs
 from fslab.system.files import opened
 from fslab.units import format_size
 
@@ -22,6 +25,7 @@ TELL_EVERY_S = 5.0
 CHUNK_BYTES = 4 << 20
 PIECE_BYTES = 16 << 10
 SAMPLES = 1024
+COUNT_TRIES = 100
 # Erased flash reads as 00 or as ff.
 BLANKS = (bytes(CHUNK_BYTES), b"\xff" * CHUNK_BYTES)
 
@@ -34,8 +38,8 @@ class _DeviceState:
 
     number: str
     sequence: str | None
-    own: tuple[str, ...]
-    disk: tuple[str, ...]
+    own: tuple[int, ...]
+    disk: tuple[int, ...]
 
     def unwritten(self, now: _DeviceState | None) -> bool:
         """Return whether the device is the same and has not been written. Other partitions of its disk do not count."""
@@ -57,10 +61,10 @@ def reason_not_blank(device: Path, tell: Tell) -> str | None:
     completely, and that was not written since by the kernel's own count, is only sampled. A device that is written
     meanwhile is not proved to be blank.
     """
-    descriptor = os.open(device, os.O_RDONLY | os.O_CLOEXEC)
+    descriptor = os.open(device, os.O_RDONLY | os.O_DIRECT | os.O_CLOEXEC)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)
-        before = _state(device, descriptor)
+        before = _state(device)
         if before is not None and _proved.get(before.number) == before:
             return _read(descriptor, _samples(size))
         forget(device)
@@ -69,7 +73,7 @@ def reason_not_blank(device: Path, tell: Tell) -> str | None:
         if reason := _read(descriptor, places):
             return reason
         if before is not None:
-            if not before.unwritten(_state(device, descriptor)):
+            if not before.unwritten(_state(device)):
                 return "was written while it was read"
             _proved[before.number] = before
     except _NotReadError as error:
@@ -94,8 +98,7 @@ def check_unwritten(device: Path) -> None:
 
     Ends the proof: call this directly before the device is overwritten.
     """
-    with opened(device) as descriptor:
-        proved, now = _proved.pop(sysfs.device_number(device), None), _state(device, descriptor)
+    proved, now = _proved.pop(sysfs.device_number(device), None), _state(device)
     if proved is not None and not proved.unwritten(now):
         raise UnsafeError(
             "was written after it was found to be blank", where=str(device),
@@ -125,29 +128,30 @@ def _everything(
 
 
 def _samples(size: int) -> Iterator[tuple[int, int]]:
-    last = max(0, size - PIECE_BYTES)
-    yield from ((last * index // SAMPLES, min(PIECE_BYTES, size)) for index in range(SAMPLES + 1))
+    last = max(0, size - 1) // PIECE_BYTES
+    for index in range(SAMPLES + 1):
+        offset = last * index // SAMPLES * PIECE_BYTES
+        yield offset, min(PIECE_BYTES, size - offset)
 
 
 def _read(descriptor: int, places: Iterator[tuple[int, int]]) -> str | None:
-    for offset, length in places:
-        content = _content(descriptor, length, offset)
-        # The content is read only once, so it must not evict files of other programs from the page cache.
-        os.posix_fadvise(descriptor, offset, length, os.POSIX_FADV_DONTNEED)
-        if not _blank(content):
-            return "is not blank: it contains data without a known signature (encrypted?)"
+    with mmap.mmap(-1, CHUNK_BYTES) as buffer:  # O_DIRECT needs aligned memory
+        for offset, length in places:
+            if not _blank(_content(descriptor, buffer, length, offset)):
+                return "is not blank: it contains data without a known signature (encrypted?)"
     return None
 
 
-def _content(descriptor: int, length: int, offset: int) -> bytes:
+def _content(descriptor: int, buffer: mmap.mmap, length: int, offset: int) -> bytes:
     """Return exactly ``length`` bytes. Before a bad sector, the kernel returns fewer without an error."""
-    content = os.pread(descriptor, length, offset)
-    while len(content) < length:
-        more = os.pread(descriptor, length - len(content), offset + len(content))
-        if not more:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        content += more
-    return content
+    done = 0
+    with memoryview(buffer) as view:
+        while done < length:
+            more = os.preadv(descriptor, [view[done:length]], offset + done)
+            if not more:
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+            done += more
+    return buffer[:length]
 
 
 def _blank(content: bytes) -> bool:
@@ -157,19 +161,59 @@ def _blank(content: bytes) -> bool:
     return all(any(piece == blank[: len(piece)] for blank in BLANKS) for piece in pieces)
 
 
-def _state(device: Path, descriptor: int) -> _DeviceState | None:
-    """Return the state of a device. None if the kernel does not count writes or has no sequence number for the disk."""
-    os.fsync(descriptor)  # the kernel does not count data as written while it is only in memory
+def settle(device: Path) -> None:
+    """Write what is cached of the device, and of all devices through which its bytes can be written, and drop the
+    device's own cached pages. Each has a page cache of its own: a partition's does not see what was written to the
+    whole disk."""
     block = sysfs.block_directory(device)
-    disk = block.parent if (block / "partition").exists() else block
-    sequence, own, whole = sysfs.text(disk / "diskseq"), _written(block), _written(disk)
+    try:
+        for each in (*shared.beside(block), *shared.below(block)):
+            with opened(Path("/dev") / each.name) as descriptor:
+                os.fsync(descriptor)
+    except OSError:  # one has no node in /dev, or has an error: write everything
+        os.sync()
+    cache.drop_buffers(Path(os.path.realpath(device)))
+
+
+def _state(device: Path) -> _DeviceState | None:
+    """Return the state of a device. None if the kernel does not count writes or has no sequence number for the disk."""
+    settle(device)  # the kernel does not count data as written while it is only in memory
+    block = sysfs.block_directory(device)
+    disk = shared.disk(block)
+    sequence, own, whole = sysfs.text(disk / "diskseq"), _own(block), _written(disk)
     if sequence is None or own is None or whole is None or sysfs.text(disk / "queue/iostats") != "1":
         return None
     return _DeviceState(number=sysfs.device_number(device), sequence=sequence, own=own, disk=whole)
 
 
-def _written(block: Path) -> tuple[str, ...] | None:
+def _own(block: Path) -> tuple[int, ...] | None:
+    """Return what was written to the bytes of a device: through it, and for a partition, through those that overlap it
+    and through the whole disk, but not through other partitions. None if unknown."""
+    disk = shared.disk(block)
+    if disk == block:
+        return _written(block)
+    parts = shared.partitions(disk)
+    beside = set(shared.beside(block))
+    for _ in range(
+        COUNT_TRIES
+    ):  # the kernel counts a write to a partition for the disk as well, but not at once
+        before, whole, after = _sum(parts), _written(disk), _sum(parts)
+        through = _sum([part for part in parts if part in beside])
+        if before is None or whole is None or through is None:
+            return None
+        if before == after:
+            direct = (all_of - of_parts for all_of, of_parts in zip(whole, before, strict=True))
+            return (*through, *direct)
+    return None
+
+
+def _sum(blocks: Iterable[Path]) -> tuple[int, ...] | None:
+    found = [_written(block) for block in blocks]
+    return tuple(map(sum, zip(*filter(None, found), strict=True))) if all(found) else None
+
+
+def _written(block: Path) -> tuple[int, ...] | None:
     """Return the sectors written and discarded (Documentation/block/stat.rst), None if unknown. Not the requests,
     because flushes are counted as requests too."""
     counts = (sysfs.text(block / "stat") or "").split()
-    return (counts[6], counts[13]) if len(counts) >= 15 else None
+    return (int(counts[6]), int(counts[13])) if len(counts) >= 15 else None

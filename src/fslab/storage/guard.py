@@ -9,7 +9,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fslab.errors import BusyError, UnsafeError
@@ -167,23 +167,22 @@ def _check_mounts(numbers: set[str], path: str) -> None:
     for swap in _swaps():
         if _source_number(swap) in numbers:
             raise UnsafeError("is in use as swap", where=path, hint="choose another device")
-    for user in _loops_on(numbers):
-        raise UnsafeError(f"is in use by the loop device {user}", where=path, hint="choose another device")
+    _check_loops(numbers, path)
     for namespace in sorted(sysfs.SYS.glob("kernel/config/nvmet/subsystems/*/namespaces/*/device_path")):
         if _source_number(sysfs.text(namespace) or "") in numbers:  # the kernel opens it without O_EXCL
             raise UnsafeError("is exported (NVMe target)", where=path, hint="choose another device")
 
 
-def _loops_on(numbers: set[str]) -> Iterator[str]:
-    """Yield the names of loop devices on one of the devices. Compares numbers, because losetup accepts any name."""
-    for backing in sorted(sysfs.SYS.glob("block/loop*/loop/backing_file")):
-        name = backing.parent.parent.name
-        try:
-            number = loops.backing_device(Path("/dev") / name)
-        except OSError:  # detached meanwhile, or without a node
-            number = _source_number((sysfs.text(backing) or "").removesuffix(" (deleted)"))
-        if number in numbers:
-            yield name
+def _check_loops(numbers: set[str], path: str) -> None:
+    """Raise UnsafeError if a loop device lies on one of the devices, or can do so. Compares numbers: a name can lead to
+    another file by now, or in another mount namespace."""
+    for name in loops.attached():
+        found = shared.backing(sysfs.SYS / "block" / name)
+        itself = sysfs.text(sysfs.SYS / "block" / name / "dev") in numbers
+        if found is not None and found.block in numbers and not itself:
+            raise UnsafeError(
+                f"is in use by the loop device {name}", where=path, hint="choose another device"
+            )
 
 
 def _unless_brief(check: Callable[[], None]) -> None:
@@ -248,6 +247,7 @@ def _signatures(device: Path) -> list[str]:
 
 
 def _wipefs(device: Path, columns: str) -> list[str]:
+    blank.settle(device)
     argv = [require(WIPEFS), "--no-act", "--noheadings", "--output", columns, str(device)]
     return [line for line in proc.run(argv, timeout_s=60).stdout.splitlines() if line.split()]
 

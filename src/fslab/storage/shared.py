@@ -1,13 +1,15 @@
 """Find the devices that share bytes with a block device, in sysfs. Only reads.
 
-A disk has partitions, a partition can overlap another one, a volume lies on disks, a disk can have several paths, and
-SCSI and NVMe disks have a character device in addition to the block device.
+A disk has partitions, a partition can overlap another one, a volume lies on disks, a loop device on a device or a file
+that other loop devices can lie on too, a disk can have several paths, and SCSI and NVMe disks have a character device
+in addition to the block device.
 """
 
 from collections.abc import Iterator
 from pathlib import Path
 
-from fslab.system import sysfs
+from fslab.errors import UnsafeError
+from fslab.system import loops, sysfs
 
 
 def beside(block: Path) -> Iterator[Path]:
@@ -29,9 +31,13 @@ def beside(block: Path) -> Iterator[Path]:
 
 
 def below(block: Path) -> Iterator[Path]:
-    """Yield the devices under a volume (LVM, md, dm), down to the disks, and all devices that share their bytes."""
-    for link in sorted((block / "slaves").glob("*")):
-        part = link.resolve()
+    """Yield the devices under a volume (LVM, md, dm) or a loop device, or under the one that a partition is on, down to
+    the disks, and all devices that share their bytes."""
+    whole = disk(block)
+    parts = [link.resolve() for link in sorted((whole / "slaves").glob("*"))]
+    if (found := backing(whole)) is not None and found.block is not None:
+        parts.append((sysfs.SYS / "dev/block" / found.block).resolve())
+    for part in parts:
         yield from beside(part)
         yield from below(part)
 
@@ -64,12 +70,14 @@ def number(block: Path) -> str:
 
 
 def _other_paths(block: Path) -> Iterator[Path]:
-    """Yield the same disk, or the same partition, on other paths. A disk is identified by its worldwide name."""
+    """Yield the same disk, or the same partition, on other paths. A disk is identified by its worldwide name, a loop
+    device by what it lies on."""
     whole = disk(block)
-    name = _worldwide_name(whole)
+    bytes_of = _worldwide_name if backing(whole) is None else _place
+    name = bytes_of(whole)
     for other in sorted((sysfs.SYS / "block").glob("*")) if name else ():
         found = other.resolve()
-        if found != whole and _worldwide_name(found) == name:
+        if found != whole and bytes_of(found) == name:
             same = found if whole == block else next(_like(block, found), None)
             if same is not None:
                 yield same
@@ -83,6 +91,28 @@ def _like(part: Path, other: Path) -> Iterator[Path]:
 
 def _worldwide_name(whole: Path) -> str | None:
     return sysfs.text(whole / "device/wwid") or sysfs.text(whole / "wwid")
+
+
+def backing(whole: Path) -> loops.Backing | None:
+    """Return what a loop device lies on; None for another disk, or if it is not attached. UnsafeError if unknown."""
+    attached = whole / "loop/backing_file"
+    if not attached.exists():
+        return None
+    try:
+        return loops.backing_of(Path("/dev") / whole.name)
+    except OSError as error:
+        if not attached.exists():  # it was detached meanwhile
+            return None
+        node = f"mknod /dev/{whole.name} b {number(whole).replace(':', ' ')}"
+        raise UnsafeError(
+            f"it is unknown which device or file this loop device lies on: its node in /dev: {error.strerror}",
+            where=f"/dev/{whole.name}", hint=f"create the node ({node}), or detach the loop device",
+        ) from error  # fmt: skip
+
+
+def _place(whole: Path) -> tuple[int, int] | str | None:
+    found = backing(whole)
+    return None if found is None else found.block or found.file
 
 
 def _extent(block: Path) -> tuple[int, int]:
