@@ -170,7 +170,7 @@ def test_a_loop_that_cannot_start_leaves_nothing(
 KILLED = """
 import sys, time, os
 from fslab.system.cpu_speed import CpuSpeed
-with CpuSpeed(cpu=max(os.sched_getaffinity(0)), mark=("FSLAB_CAMPAIGN", "x")) as speed:
+with CpuSpeed(cpu=max(os.sched_getaffinity(0)), mark=("FSLAB_MARK", "x")) as speed:
     print("up", flush=True)
     time.sleep(1000)
 """

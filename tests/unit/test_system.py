@@ -151,13 +151,18 @@ def test_children_get_a_fixed_locale_and_nothing_else_of_ours(monkeypatch: pytes
     assert "/usr/sbin" in environment["PATH"].split(":")
 
 
-def test_marked_processes_are_those_with_the_very_mark(tmp_path: Path) -> None:
+def test_marked_processes_are_those_with_the_very_mark_that_fslab_does_not_descend_from(
+    tmp_path: Path,
+) -> None:
     for pid, environ in (
-        (11, b"A=1\0FSLAB_CAMPAIGN=c1\0"),
-        (12, b"FSLAB_CAMPAIGN=c12\0"),
-        (13, b"X=FSLAB_CAMPAIGN=c1\0"),
+        (11, b"A=1\0FSLAB_MARK=c1\0"),
+        (12, b"FSLAB_MARK=c12\0"),
+        (13, b"X=FSLAB_MARK=c1\0"),
+        (os.getpid(), b"FSLAB_MARK=c1\0"),
+        (14, b"FSLAB_MARK=c1\0"),
     ):
         (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "status").write_text(f"Name:\tx\nPPid:\t{14 if pid == os.getpid() else 1}\n")
         (tmp_path / str(pid) / "environ").write_bytes(environ)
     (tmp_path / "self").mkdir()
     (tmp_path / "99").mkdir()

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import resource
+import signal
+import stat
+import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.campaign import cleanup, journal, workspace
 from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, paths
+from fslab.system import cache, paths, proc
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +103,21 @@ def test_a_shared_directory_that_could_not_be_limited_is_removed(own_directories
         assert [entry.kind for entry in cleanup.undo_pending(left)] == ["mount", "tree"]
     assert not directory.exists()
     directory.parent.rmdir()
+
+
+def test_processes_are_known_by_a_secret_of_the_campaign_and_not_by_its_name(own_directories: Path) -> None:
+    with CampaignJournal(name := new_id()) as killed:
+        killed.will_create("tree", str(own_directories / name))
+        mark = killed.mark
+    sleep = ["sleep", str(LIMIT_S)]
+    with (
+        subprocess.Popen(sleep, env={proc.MARK: name, "FSLAB_CAMPAIGN": name}) as other,
+        subprocess.Popen(sleep, env={proc.MARK: mark}) as ours,
+    ):
+        cleanup.clean(name)
+        assert ours.wait(LIMIT_S) == -signal.SIGKILL
+        assert other.poll() is None
+        other.kill()
+    with workspace.opened(name, frozenset()) as again:
+        assert again.mark not in {mark, name}
+        assert stat.S_IMODE((journal.default_directory() / f"{name}.jsonl").stat().st_mode) == 0o600

@@ -51,7 +51,8 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     A failure does not stop the others: the first one is raised, as a FslabError, after all entries were tried. Only an
     entry of an unknown kind raises at once. Settings stay pending while another campaign has changed some.
     """
-    end_marked(journal.campaign)
+    if mark := journal.known_mark():
+        end_marked(mark)
     _abort_disks(journal)
     done: list[JournalEntry] = []
     failures: list[Exception] = []
@@ -154,10 +155,10 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
         )
 
 
-def end_marked(campaign: str) -> None:
+def end_marked(mark: str) -> None:
     """SIGKILL the campaign's processes that still run, and wait until they are gone, at most ``END_DEADLINE_S``."""
     deadline = time.monotonic() + END_DEADLINE_S
-    while proc.kill_marked(campaign) and time.monotonic() < deadline:
+    while proc.kill_marked(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 

@@ -200,7 +200,7 @@ class Guests:
             directory = self.workspace.runtime / f"guest-{self._booted}"
             share.make(directory, self.workspace)
             self.workspace.exit.callback(self.end)
-            boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.workspace.campaign), init=INIT)
+            boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.workspace.mark), init=INIT)
             try:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
                 self._unbootable.pop(spec, None)
@@ -220,7 +220,7 @@ class Guests:
         if known is None or not known.is_alive():
             if known is not None:
                 known.end()
-            speed = CpuSpeed(cpu=cpu, mark=(proc.MARK, self.workspace.campaign))
+            speed = CpuSpeed(cpu=cpu, mark=(proc.MARK, self.workspace.mark))
             self._watched[cpu] = self.workspace.exit.enter_context(speed)
         return self._watched[cpu]
 

@@ -4,10 +4,12 @@ One append-only JSON-lines file per campaign, synced at each entry, locked while
 lists is ever removed. ``cleanup`` defines how each kind is undone.
 """
 
+import contextlib
 import errno
 import fcntl
 import json
 import os
+import secrets
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -79,6 +81,24 @@ class CampaignJournal:
         known = [asdict(DiskIdentity.of(name)) for name in devices]
         self._append({**item, "devices": known} if known else item)
         return entry
+
+    @property
+    def mark(self) -> str:
+        """The mark of the campaign's processes: a secret, so that no other process can be taken for one of them."""
+        if (known := self.known_mark()) is not None:
+            return known
+        made = secrets.token_hex(16)
+        self._append({"mark": made})
+        return made
+
+    def known_mark(self) -> str | None:
+        """Return the mark; None if no process was started with it."""
+        for line in self._content().decode("utf-8", "replace").splitlines():
+            with contextlib.suppress(ValueError):
+                match texts.json_of(line):
+                    case {"mark": str(found)} if found:
+                        return found
+        return None
 
     def undone(self, entry: str) -> None:
         self._append({"undone": entry})

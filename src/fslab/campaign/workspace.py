@@ -31,7 +31,12 @@ def opened(campaign: str, wipe: frozenset[str]) -> Iterator[Workspace]:
         journal.will_create("tree", str(scratch))
         scratch.mkdir(mode=0o700)
         workspace = Workspace(
-            campaign=campaign, runtime=runtime, images=paths.images(), journal=journal, wipe=wipe
+            campaign=campaign,
+            runtime=runtime,
+            images=paths.images(),
+            journal=journal,
+            mark=journal.mark,
+            wipe=wipe,
         )
         undo.callback(workspace.exit.close)
         yield workspace

@@ -121,14 +121,16 @@ class Workspace:
     the state of media between trials. ``made``: the slots that contain a file system. ``lost``: those whose file
     system was to last, had trials, and exists no longer. ``warm_memory``: held between runs. ``attached``: inside a
     guest, the disks that the host plugged in for the trial, by slot, which replace the media; None on the host.
-    ``tell_host`` sends progress messages from a guest to the host. ``tell`` gets a line before long steps. ``turn``:
-    what distinguishes the directories of trials whose tools take turns; empty for a trial alone.
+    ``mark``: in the environment of the campaign's processes. ``tell_host`` sends progress messages from a guest to the
+    host. ``tell`` gets a line before long steps. ``turn``: what distinguishes the directories of trials whose tools
+    take turns; empty for a trial alone.
     """
 
     campaign: str
     runtime: Path
     images: Path
     journal: UndoJournal
+    mark: str = ""
     wipe: frozenset[str] = frozenset()
     commands: list[Command] = field(default_factory=list)
     exit: ExitStack = field(default_factory=ExitStack)
@@ -170,7 +172,7 @@ class Workspace:
     @property
     def marked(self) -> dict[str, str]:
         """What a command has in its environment, so that it can be found after a crash."""
-        return {proc.MARK: self.campaign}
+        return {proc.MARK: self.mark}
 
     def record(self, stage: str, done: proc.Completed) -> None:
         """Record a command that has ended, for the provenance."""

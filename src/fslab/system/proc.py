@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from fslab.system import ending, oom, path_owners, search_path, signals
+from fslab.system import ending, oom, path_owners, search_path, signals, sysfs
 from fslab.system.said import said
 
 log = logging.getLogger("fslab.proc")
 
-MARK = "FSLAB_CAMPAIGN"
+MARK = "FSLAB_MARK"
 ACCOUNTED = (
     "fslab-accounted"  # its source, engine/cli/src/accounted.rs, says why and in which form it reports
 )
@@ -308,26 +308,36 @@ def failed(
     return failure(what, where=where)
 
 
-def marked_processes(campaign: str, root: Path = Path("/proc")) -> list[int]:
-    """Return the processes whose environment names the campaign that started them, except this process."""
+def marked_processes(mark: str, root: Path = Path("/proc")) -> list[int]:
+    """Return the processes whose environment has this mark, except this process and those that it descends from."""
     pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
-    return [pid for pid in pids if pid != os.getpid() and _is_marked(pid, campaign, root)]
+    spared = _ancestry(root)
+    return [pid for pid in pids if pid not in spared and _is_marked(pid, mark, root)]
 
 
-def kill_marked(campaign: str) -> bool:
+def kill_marked(mark: str) -> bool:
     """Send SIGKILL to ``marked_processes``. Return whether there were any."""
-    found = marked_processes(campaign)
+    found = marked_processes(mark)
     for pid in found:
         with contextlib.suppress(ProcessLookupError), ending.referred(pid) as pidfd:
             # Once more: by now, another process can have got the number.
-            if _is_marked(pid, campaign):
+            if _is_marked(pid, mark):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     return bool(found)
 
 
-def _is_marked(pid: int, campaign: str, root: Path = Path("/proc")) -> bool:
+def _ancestry(root: Path) -> set[int]:
+    """Return this process and all that it descends from."""
+    found, pid = set(), os.getpid()
+    while pid and pid not in found:
+        found.add(pid)
+        pid = int(sysfs.field(root / str(pid) / "status", "PPid") or 0)
+    return found
+
+
+def _is_marked(pid: int, mark: str, root: Path = Path("/proc")) -> bool:
     try:
-        return f"{MARK}={campaign}".encode() in (root / str(pid) / "environ").read_bytes().split(b"\0")
+        return f"{MARK}={mark}".encode() in (root / str(pid) / "environ").read_bytes().split(b"\0")
     except OSError:  # the process has ended, or may not be read
         return False
 

@@ -113,7 +113,7 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted:
     entry = workspace.journal.will_create("disk", str(directory))
     try:
         words = argv(options, directory) if mounted else (*argv(options, directory), disk.UNMOUNTED)
-        server = disk.start(directory, words, mark=workspace.campaign)
+        server = disk.start(directory, words, mark=workspace.mark)
     finally:
         workspace.exit.callback(_end, workspace, slot, entry, directory)
     workspace.media[key(slot)] = server
