@@ -1,4 +1,5 @@
-"""Writes output: files that are replaced atomically, and standard output that loses no data.
+"""Writes output: files that are replaced atomically, and standard output that loses no data. A terminal gets no
+characters that it would obey.
 
 Contains no format. ``texts`` and ``system.untrusted_files`` read files that others wrote.
 """
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from fslab import names
 from fslab.system import path_owners
 
 
@@ -41,6 +43,14 @@ def check_place(path: Path) -> None:
     of its directory."""
     if not _is_stream(_followed(path)):
         path_owners.check_closed(_followed(path).parent, "--output")
+
+
+def to_standard_output(content: str | bytes) -> None:
+    """Write ``content`` to standard output."""
+    data = content.encode() if isinstance(content, str) else content
+    sys.stdout.flush()
+    sys.stdout.buffer.write(_fit_for(data, terminal=sys.stdout.isatty()))
+    sys.stdout.buffer.flush()
 
 
 def buffer_standard_output() -> None:
@@ -76,7 +86,12 @@ def _is_plain(place: Path) -> bool:
 
 def _write(place: Path, data: bytes, flags: int) -> None:
     with os.fdopen(os.open(place, os.O_WRONLY | os.O_CLOEXEC | flags), "wb") as file:
-        file.write(data)
+        file.write(_fit_for(data, terminal=file.isatty()))
+
+
+def _fit_for(data: bytes, *, terminal: bool) -> bytes:
+    """Return the data; for a terminal, text without characters that it obeys: stored text can be another user's."""
+    return names.shown(data.decode("utf-8", "replace")).encode() if terminal else data
 
 
 def _rename_over(place: Path, data: bytes) -> None:

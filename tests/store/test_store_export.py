@@ -217,3 +217,13 @@ def test_the_table_is_made_in_pieces() -> None:
     assert table.to_dicts() == rows
     assert peak < len(rows) * sys.getsizeof(rows[0]) / 3
     assert render(trials, Format.CSV).decode() == table.write_csv(null_value="")
+
+
+def test_no_cell_of_a_csv_file_is_a_formula() -> None:
+    hostile = ["=1+cmd|' /C calc'!A0", "+1+1", "-b 4096", "@SUM(A1)", "\t=1", "\r=1"]
+    for said in [*hostile, "-5", "1e3", "a=b"]:
+        stack = SOUND.cell.stack.model_copy(update={"mkfs_options": said})
+        trial = SOUND.model_copy(update={"cell": SOUND.cell.model_copy(update={"stack": stack})})
+        rows = csv.DictReader(io.StringIO(render([trial], Format.CSV).decode(), newline=""))
+        found = {row["mkfs_options"] for row in rows}
+        assert found == {f"'{said}".replace("\r", " ") if said in hostile else said}

@@ -31,6 +31,7 @@ VERBS = [
     ["results"], ["results", "--all", "--notes", "--why"], ["results", "--cost"], ["results", "--json"],
     ["results", "--list"], ["results", "--list", "--json"],
     ["report", "-f", "md", "-o", "-"], ["report", "-f", "latex", "-o", "-"], ["export", "-f", "json"],
+    ["export", "-f", "csv"],
     ["compare", "last~1", "last", "--force"], ["compare", "last~1", "last", "--force", "--json"], ["history"],
     ["explain", "--all"], ["note"], ["delete", "last"], ["store", "check"],
     ["run", "--resume", "last"],
@@ -114,11 +115,17 @@ def test_no_word_leaves_a_comment_of_latex(store: Path, starter: Starter, tmp_pa
     assert [line for line in said.splitlines() if line.startswith(r"\input")] == []
 
 
-def test_an_export_to_a_terminal_is_text_too(store: Path) -> None:
-    """An export to a terminal contains no control characters. Only files and pipes get the text unchanged."""
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ["export", "-f", "csv"], ["export", "-f", "json", "-o", "/dev/stdout"], ["report", "-o", "-"],
+        ["report", "-f", "latex", "-o", "/dev/stderr"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_a_file_that_is_a_terminal_is_text_too(verb: list[str], store: Path) -> None:
     ours, theirs = pty.openpty()
-    fslab = str(Path(sys.executable).parent / "fslab")
-    argv = [fslab, "export", "-f", "csv", "--store", str(store)]
+    argv = [str(Path(sys.executable).parent / "fslab"), *verb, "--store", str(store)]
     with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         said = b""

@@ -36,7 +36,7 @@ ALLOWED: dict[str, set[str]] = {
     "cell": {"names"},
     "names": set(),
     "texts": set(),
-    "outputs": {"system"},
+    "outputs": {"names", "system"},
     "abilities": {"units"},
     "scaling": {"cell", "units"},
     "stopping": {"cell"},

@@ -3,6 +3,7 @@
 mod allocator;
 mod commands;
 mod options;
+mod plain;
 mod signals;
 mod table;
 mod units;
@@ -55,20 +56,20 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let document = arguments.command.run()?;
-    let mut text = if arguments.json { document.to_json()? } else { document.to_table() };
-    text.push('\n');
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    let text = if arguments.json { document.to_json()? } else { document.to_table() };
+    let text = if arguments.json { plain::json(&text) } else { plain::text(&text) };
+    writeln!(std::io::stdout().lock(), "{text}")?;
     Ok(())
 }
 
 fn fail(error: &anyhow::Error, json: bool) -> ExitCode {
-    eprintln!("fslab-engine: {error:#}");
+    eprintln!("fslab-engine: {}", plain::text(&format!("{error:#}")));
     let known = error.downcast_ref::<Error>();
     let failure = known.map_or_else(|| Failure::from(&Error::Invalid(format!("{error:#}"))), Failure::from);
     if json {
         match serde_json::to_string_pretty(&failure) {
             Ok(text) => {
-                let _ = writeln!(std::io::stdout(), "{text}"); // if it fails, the exit status remains
+                let _ = writeln!(std::io::stdout(), "{}", plain::json(&text)); // if it fails, the exit status remains
             }
             Err(error) => eprintln!("fslab-engine: cannot write the failure as JSON: {error}"),
         }

@@ -140,3 +140,20 @@ fn paths_and_names_stay_below_the_directory() {
         }
     }
 }
+
+#[test]
+fn a_terminal_gets_no_escapes_from_a_workload() {
+    let directory = tempdir().unwrap();
+    let name = "\u{1b}]0;title\u{7}\u{9b}2J\u{202e}";
+    let script = format!("echo \"{name}\"\n{}{WORK}", FILES.replace("name=a", &format!("name=\"{name}\"")));
+    for more in [&["--check"][..], &["--check", "--json"], &[], &["--json"]] {
+        let mut command = common::engine();
+        command.args(["wml", "--script", &script, "--dir", directory.path().to_str().unwrap()]).args(more);
+        let output = command.output().unwrap();
+        for said in [output.stdout, output.stderr] {
+            let said = String::from_utf8(said).unwrap();
+            let obeyed = |c: char| (c.is_control() && c != '\n' && c != '\t') || c == '\u{202e}';
+            assert!(!said.contains(obeyed), "{more:?}: {said:?}");
+        }
+    }
+}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -145,7 +144,7 @@ def _write_figures(page: Page, directory: Path) -> None:
 
 def _put(text: str, output: Path | None) -> None:
     if output is None or str(output) == "-":
-        sys.stdout.write(text)
+        outputs.to_standard_output(text)
         return
     write_file(text, output)
     say(f"report: {output.resolve()}")

@@ -10,6 +10,7 @@ import sys
 from functools import partial
 from pathlib import Path
 
+from fslab import names
 from fslab.campaign import cleanup, launch
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
@@ -42,7 +43,7 @@ class _NotePrinter(Observer):
     """Prints notes to standard error, which the agent keeps."""
 
     def note(self, text: str) -> None:
-        print(text, file=sys.stderr, flush=True)
+        print(names.shown(text), file=sys.stderr, flush=True)
 
 
 def measure(request: MeasuringRequest) -> None:
@@ -107,7 +108,7 @@ def main(path: str) -> int:
     try:
         measure(request)
     except (FslabError, InterruptedBySignal) as error:
-        print(f"fslab: {error}", file=sys.stderr, flush=True)
+        print(f"fslab: {names.shown(str(error))}", file=sys.stderr, flush=True)
         return error.exit_code
     return 0
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PIECE = 100  # trials
 Object = dict[str, Any]
+_FORMULA = r"^[=+\-@\t\r]"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
 
 class Format(StrEnum):
@@ -46,10 +48,7 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
         raise UsageError("Parquet cannot be written to a terminal", hint="name a file")
     content = render(store.trials(campaign_id), wanted)
     if out is None:
-        if sys.stdout.isatty():
-            content = names.shown(content.decode()).encode()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        outputs.to_standard_output(content)
         return
     try:
         outputs.replace(out, content)
@@ -67,12 +66,23 @@ def render(trials: Sequence[TrialRecord], form: Format) -> bytes:
         case Format.CSV:
             buffer = io.BytesIO()
             for number, piece in enumerate(_frames(trials)):
-                buffer.write(piece.write_csv(null_value="", include_header=number == 0).encode())
+                table = _as_cells(piece).write_csv(null_value="", include_header=number == 0)
+                buffer.write(names.shown(table).encode())
             return buffer.getvalue()
         case Format.PARQUET:
             buffer = io.BytesIO()
             frame(trials).write_parquet(buffer)
             return buffer.getvalue()
+
+
+def _as_cells(piece: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with an apostrophe before each text that a spreadsheet would run as a formula (OWASP, "CSV
+    Injection"). Numbers stay numbers."""
+    import polars as pl  # noqa: PLC0415 - as below
+
+    text = pl.col(pl.String)
+    formula = text.str.contains(_FORMULA) & ~text.str.contains(_NUMBER)
+    return piece.with_columns(pl.when(formula).then("'" + text).otherwise(text).name.keep())
 
 
 def trial_object(trial: TrialRecord) -> Object:

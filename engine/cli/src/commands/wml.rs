@@ -14,6 +14,7 @@ use fslab_filebench::{Parameters, check, digest, personalities, run};
 use serde_json::json;
 
 use super::Shown;
+use crate::plain;
 
 /// Run a workload file of Filebench, or a built-in workload
 ///
@@ -118,7 +119,7 @@ impl Arguments {
             let shown = text::checked(&outcome);
             return Ok(Shown::new("wml", 0, &parameters, outcome)?.with_text(shown));
         }
-        let (threads, outcome) = run(&parameters, &|said| eprintln!("{said}"))?;
+        let (threads, outcome) = run(&parameters, &|said| eprintln!("{}", plain::text(said)))?;
         let shown = text::measured(&outcome);
         Ok(Shown::new("wml", threads, &parameters, outcome)?.with_text(shown))
     }
