@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import stat
 import struct
 import subprocess
 from pathlib import Path
@@ -278,6 +279,16 @@ def test_the_lifeline(serve: Any, tmp_path: Path) -> None:
         process.communicate()
     assert not (tmp_path / "fslab-disk").exists()
     assert not (tmp_path / "control").exists()
+
+
+def test_only_its_user_can_change_the_disk_whatever_the_umask(serve: Any, tmp_path: Path) -> None:
+    umask = os.umask(0)
+    try:
+        server = serve("--timed", "--log", str(log := tmp_path / "log"))
+    finally:
+        os.umask(umask)
+    server.ask("offer", socket=str(socket := tmp_path / "guest"), serial="s")
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (server.control, log, socket)] == [0o600] * 3
 
 
 def test_a_control_path_that_is_taken_stays(serve: Any, tmp_path: Path) -> None:

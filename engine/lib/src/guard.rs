@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use crate::attributes::Attributes;
 use crate::error::{Context, Error, Result};
 use crate::fast_map::FileId;
+use crate::mounts::Mounts;
 use crate::sys;
 use crate::walk::{Dents, entries};
 
@@ -39,6 +40,8 @@ const SHARED: [&str; 14] = [
     "/var/log",
     "/var/tmp",
 ];
+/// Directory at the root of an ext2, ext3 or ext4 file system, which e2fsck(8) needs.
+const LOST_AND_FOUND: &[u8] = b"lost+found";
 /// Flags to open a directory only as a starting point for other calls. `O_PATH` needs no read permission.
 const PLACE: OFlags = OFlags::PATH.union(OFlags::CLOEXEC);
 
@@ -83,9 +86,9 @@ impl Target {
     /// Open the directory if it may be emptied.
     ///
     /// # Errors
-    /// Kind `invalid` if the target is not a directory, or is a symbolic link, a mount point, the root of a subvolume
-    /// or a system directory, or if it is or contains the current directory or a home directory. Otherwise the error of
-    /// the failed system call.
+    /// Kind `invalid` if the target is not a directory, or is a symbolic link, a mount point, the root of a subvolume,
+    /// `lost+found` or a system directory, or if it is or contains the current directory or a home directory. Otherwise
+    /// the error of the failed system call.
     pub fn open(&self) -> Result<OwnedFd> {
         let opened = match sys::open_here(&self.around, &self.name) {
             Err(Errno::LOOP | Errno::NOTDIR) => {
@@ -96,6 +99,9 @@ impl Target {
         };
         let stat = |file: &OwnedFd| Attributes::of_open(file).context("stat", || &self.path);
         let (this, around) = (stat(&opened)?.id, stat(&self.around)?.id);
+        if self.name.as_bytes() == LOST_AND_FOUND {
+            return Err(refused(&self.path, "is where fsck puts the files that it finds"));
+        }
         if this.device != around.device {
             return Err(refused(&self.path, "is the root of a file system or subvolume"));
         }
@@ -103,8 +109,8 @@ impl Target {
         if current.context("check the parents of", || ".")?.contains(&this) {
             return Err(refused(&self.path, "is the current directory or contains it"));
         }
-        if is_of_system(&opened).context("check the parents of", || &self.path)? {
-            return Err(refused(&self.path, "is a system directory"));
+        if let Some(why) = is_protected(&opened).context("check the parents of", || &self.path)? {
+            return Err(refused(&self.path, why));
         }
         if homes().iter().any(|home| holds(this, home)) {
             return Err(refused(&self.path, "is a home directory or contains one"));
@@ -221,18 +227,31 @@ fn is_empty(directory: &OwnedFd) -> rustix::io::Result<bool> {
     }
 }
 
-/// Return whether the directory belongs to the system. Without this check, root could destroy the system by mistyping a
-/// path.
-fn is_of_system(directory: &OwnedFd) -> rustix::io::Result<bool> {
-    let ids = |paths: &[&str]| -> Vec<FileId> {
-        paths
-            .iter()
-            .filter_map(|path| Some(Attributes::of(CWD, &CString::new(*path).ok()?).ok()?.id))
-            .collect()
+/// Return why the directory must not be touched, if it belongs to the system. Without this check, root could destroy
+/// the system by mistyping a path. A directory is known by its identity, and by its place in its file system: a bind
+/// mount hides what is around it.
+fn is_protected(directory: &OwnedFd) -> rustix::io::Result<Option<&'static str>> {
+    let open = |path: &&str| rustix::fs::openat(CWD, *path, PLACE, Mode::empty()).ok();
+    let system: Vec<OwnedFd> = SYSTEM.iter().filter_map(open).collect();
+    let ids = |opened: &[OwnedFd]| -> rustix::io::Result<Vec<FileId>> {
+        opened.iter().map(|one| Ok(Attributes::of_open(one)?.id)).collect()
     };
     let around = upwards(rustix::fs::openat(directory, c".", PLACE, Mode::empty())?)?;
-    let system = ids(&SYSTEM);
-    Ok(around.iter().any(|id| system.contains(id)) || ids(&SHARED).contains(&around[0]))
+    let (own, shared) = (ids(&system)?, ids(&SHARED.iter().filter_map(open).collect::<Vec<_>>())?);
+    let lies_in_system = || -> std::io::Result<Option<&'static str>> {
+        let mounts = Mounts::read()?;
+        let Some(place) = mounts.place(directory)? else { return Ok(None) };
+        for one in &system {
+            if mounts.place(one)?.is_some_and(|of_system| place.is_within(&of_system)) {
+                return Ok(Some("is a system directory"));
+            }
+        }
+        Ok(mounts.is_covered(&place).then_some("is a mount point"))
+    };
+    if around.iter().any(|id| own.contains(id)) || shared.contains(&around[0]) {
+        return Ok(Some("is a system directory"));
+    }
+    lies_in_system().map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
 }
 
 /// Return the home directories of all local accounts, and `$HOME`.

@@ -16,6 +16,7 @@ pub mod input;
 pub mod kinds;
 pub mod measure;
 pub mod memory;
+pub mod mounts;
 pub mod names;
 pub mod numbered;
 pub mod operations;

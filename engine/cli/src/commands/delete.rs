@@ -11,6 +11,7 @@ use fslab_engine::walk::Order;
 
 use super::Shown;
 use crate::options::Measured;
+use crate::plain;
 
 /// Maximum number of files that are deleted on a terminal without confirmation.
 const ASK_ABOVE: u64 = 10_000;
@@ -21,8 +22,8 @@ const ASK_ABOVE: u64 = 10_000;
 /// Nothing outside DIR is deleted, even if other programs change the tree meanwhile.
 ///
 /// Refused, also with --keep-root: a path that does not end in a name (/, ., ..), a symbolic link, a mount
-/// point or subvolume, a system directory, the current directory, a home directory, and every directory that
-/// contains the current directory or a home directory.
+/// point or subvolume, lost+found, a system directory (also through a bind mount), the current directory, a
+/// home directory, and every directory that contains the current directory or a home directory.
 ///
 /// If standard input is a terminal, deleting more than 10,000 files needs a confirmation or --yes.
 /// If it is not a terminal, everything is deleted WITHOUT a question.
@@ -74,7 +75,7 @@ impl Arguments {
         if unasked || !holds_more_than(ASK_ABOVE, &self.directory)? {
             return Ok(());
         }
-        let shown = self.directory.display();
+        let shown = plain::text(&self.directory.display().to_string()).into_owned();
         eprint!("{shown} contains more than {ASK_ABOVE} files. Delete all of them? [y/N] ");
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;

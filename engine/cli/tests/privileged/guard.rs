@@ -57,6 +57,20 @@ pub(crate) fn no_destructive_command_takes_what_was_not_meant() {
     check(script, 41 * 4 + 3 * 2 + 2);
 }
 
+pub(crate) fn a_system_directory_is_known_behind_a_bind_mount() {
+    let script = r#"
+        mount -t tmpfs none /boot; mkdir -p /boot/a/b /boot/c; echo kept > /boot/a/b/kept
+        mkdir "$DIR/aside" "$DIR/root" "$DIR/root/lost+found" "$DIR/under"; mount --bind /boot/a "$DIR/aside"
+        mkdir "$DIR/real/point"; mount -t tmpfs none "$DIR/real/point"; mount --bind "$DIR/real" "$DIR/under"
+        for path in "$DIR/aside/b" "$DIR/root/lost+found" "$DIR/under/point"; do
+            refuses delete "$path" --yes
+            refuses delete "$path" --keep-root
+            refuses sync-write "$DIR/source" "$path"
+        done
+        umount /boot; "$ENGINE" delete "$DIR/aside/b" > "$DIR/out" && [ ! -e "$DIR/aside/b" ]"#;
+    check(script, 9);
+}
+
 pub(crate) fn a_deleted_current_directory_protects_what_was_around_it() {
     let script = r#"
         mkdir -p place/gone/inner; cd place/gone/inner; rmdir "$DIR/place/gone/inner" "$DIR/place/gone"

@@ -36,6 +36,7 @@ fn main() -> ExitCode {
         full::a_full_file_system_is_named,
         full::a_full_file_system_is_named_and_left_clean,
         guard::a_deleted_current_directory_protects_what_was_around_it,
+        guard::a_system_directory_is_known_behind_a_bind_mount,
         guard::no_destructive_command_takes_what_was_not_meant,
         guard::work_directories_are_never_those_of_others,
         mounts::a_top_that_stays_is_not_counted_as_deleted,

@@ -17,6 +17,7 @@ use fslab_disk_model::log;
 use fslab_disk_model::log::LARGEST_DISK;
 use fslab_disk_model::profile::{self, Built, Setup};
 use fslab_disk_model::store::{Memory, Store};
+use rustix::fs::Mode;
 use serde_json::{Value, json};
 
 use crate::clock::Clock;
@@ -34,6 +35,8 @@ use crate::{calibrate, clean, direct, life, sys};
 /// Serve until the end.
 pub(crate) fn serve(options: &Serve) -> anyhow::Result<()> {
     check(options)?;
+    // Whoever can connect to a socket of the server can change the disk, and its log contains data.
+    rustix::process::umask(Mode::from_bits_truncate(0o077));
     let signals = life::settle(options.die_with_parent).context("cannot prepare the process")?;
     let (device, fastest) = device(options)?; // first: if memory is short, nothing is left behind
     let made = make_directory(&options.directory)?;
