@@ -164,7 +164,8 @@ class TestHostileDirectories:
     def test_a_free_loop_device_that_another_process_takes_first(
         self, workspace: Workspace, tmp_path: Path, shell: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        other, run, taken = tmp_path / "other", Workspace.run, []
+        other, run = tmp_path / "other", Workspace.run
+        taken: list[Path] = []
         other.write_bytes(bytes(MIB))
 
         def taken_first(self: Workspace, stage: str, argv: Any, **how: Any) -> Any:
