@@ -108,8 +108,8 @@ def attach(
 def _attached(
     image: Path, workspace: Workspace, undo: ExitStack, words: Callable[..., list[str]], *, new: bool
 ) -> tuple[Path, Callable[[], None]]:
-    """Attach a loop device to ``image`` by the command of ``words``. Return it, and the check that it still lies on that
-    very file.
+    """Attach a loop device to ``image`` by the command of ``words``. Return it, and the check that it still lies on the
+    very same file.
 
     The device is open from before it gets the image until it is detached: meanwhile, the kernel gives it no other one,
     whoever detaches it. ``new``: a device that had no image before.
