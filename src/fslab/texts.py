@@ -3,16 +3,22 @@
 import errno
 import json
 import os
+import re
 import stat
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+_MANY_DIGITS, _MANY_DIGITS_BYTES = re.compile(r"[0-9]{19}"), re.compile(rb"[0-9]{19}")
+LONGEST_INTEGER = 20  # characters: 64 bits
+
 
 def json_of(text: str | bytes) -> Any:
-    """Return the parsed value. Raises ValueError for invalid JSON, and for JSON that is nested too deeply."""
+    """Return the parsed value. Raises ValueError for invalid JSON, and for JSON that is nested too deeply or contains
+    an integer of more than 64 bits: floats, databases and str() have limits for integers."""
+    long = _MANY_DIGITS.search(text) if isinstance(text, str) else _MANY_DIGITS_BYTES.search(text)
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_integer) if long else json.loads(text)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
 
@@ -20,10 +26,16 @@ def json_of(text: str | bytes) -> Any:
 def first_json(text: str, start: int = 0) -> Any:
     """Return the value that begins at ``start``; ignores the text after it. Raises ValueError like ``json_of``."""
     try:
-        value, _ = json.JSONDecoder().raw_decode(text, start)
+        value, _ = json.JSONDecoder(parse_int=_integer).raw_decode(text, start)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     return value
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > LONGEST_INTEGER:
+        raise ValueError(f"the number {digits[:LONGEST_INTEGER]}… has more than 64 bits")
+    return int(digits)
 
 
 def of_file(path: Path, *, limit_bytes: int) -> str:

@@ -8,19 +8,26 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
 from tests.limits import LIMIT_S
 from tests.starter import Starter
 
 from fslab.campaign import launch
 from fslab.cell import Cell
+from fslab.cli.results import _show_campaigns
 from fslab.errors import StoreError
+from fslab.store import database
+from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
 
@@ -161,6 +168,78 @@ def test_where_a_stored_campaign_makes_files_is_said(altered: Altered, tmp_path:
     altered.cell(command("true"))
     altered.cell(lambda cell: cell["stack"]["medium"]["options"].update(path=str(other)))
     assert f"writes files in {other}" in altered.refused()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="loop devices are for root")
+def test_where_a_stored_campaign_makes_images_is_said(altered: Altered, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "link").symlink_to("other")
+    medium = {"name": "m", "type": "loop", "options": {"size": "16m", "path": f"{tmp_path}/link"}}
+    altered.cell(command("true"))
+    altered.cell(lambda cell: cell["stack"].update(medium=medium, filesystem="ext4"))
+    assert f"writes images in {tmp_path}/other" in altered.refused()
+
+
+def endless(store: Path) -> None:
+    """Replace the table of campaigns by a view that has no end."""
+    with closing(sqlite3.connect(store)) as database:
+        database.execute("PRAGMA legacy_alter_table = ON")
+        for (trigger,) in database.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
+            database.execute(f"DROP TRIGGER {trigger}")
+        database.execute("ALTER TABLE campaigns RENAME TO known")
+        numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)"
+        database.execute(f"CREATE VIEW campaigns AS {numbers} SELECT known.* FROM known, n WHERE i < 0")
+
+
+def test_a_statement_without_an_end_is_ended(altered: Altered, monkeypatch: pytest.MonkeyPatch) -> None:
+    endless(altered.store)
+    monkeypatch.setattr(database, "STATEMENT_LIMIT_S", 0.1)
+    with (
+        Store.open(str(altered.store), create=False) as store,
+        pytest.raises(StoreError, match="interrupted") as caught,
+    ):
+        store.campaigns()
+    assert "reading ends after 0.1 s" in (caught.value.hint or "")
+
+
+SIGNALLED = """
+import os, signal, sys, threading
+from sqlalchemy import event
+from fslab.store.store import Store
+from fslab.system import signals
+signals.install()
+with Store.open(sys.argv[1], create=False) as store:
+    later = threading.Timer(0.2, os.kill, (os.getpid(), int(sys.argv[2])))
+    event.listen(store._engine, "before_cursor_execute", lambda *_: later.is_alive() or later.start())
+    try:
+        store.campaigns()
+    except signals.InterruptedBySignal as error:
+        print("interrupted", error.exit_code)
+"""
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_statement(signum: signal.Signals, altered: Altered) -> None:
+    endless(altered.store)
+    argv = [sys.executable, "-c", SIGNALLED, str(altered.store), str(int(signum))]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    assert done.stdout == f"interrupted {128 + signum}\n", done.stderr
+
+
+def test_a_list_of_campaigns_asks_no_questions_for_each(
+    altered: Altered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    with Store.open(str(altered.store), create=False) as store:
+        (known,) = store.campaigns()
+        for number in range(20):
+            store.create_campaign(known.model_copy(update={"id": f"c{number}", "name": None}))
+            store.set_campaign_status(f"c{number}", CampaignStatus.FINISHED)
+        event.listen(store._engine, "before_cursor_execute", lambda *all_of: asked.append(all_of[2]))
+        _show_campaigns(store, as_json=True)
+    assert 2 <= len(asked) < 10
 
 
 @pytest.mark.parametrize(

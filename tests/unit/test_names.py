@@ -12,9 +12,10 @@ import pytest
 from pydantic import ValidationError
 from tests.bare import CELL, STARTED, campaign
 
+from fslab import texts
 from fslab.campaign.journal import CampaignJournal, is_running, leftover
 from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.errors import FslabError, StoreError
+from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.figures import Figure, files
@@ -70,6 +71,23 @@ def test_compressed_output_that_stands_for_gigabytes(monkeypatch: pytest.MonkeyP
     assert rows._inflated(zlib.compress(b"x" * 1000)) == b"x" * 1000
     with pytest.raises(ValueError, match="more than"):
         rows._inflated(zlib.compress(b"x" * 1001))
+
+
+def test_the_output_of_all_trials_together_has_a_limit() -> None:
+    outputs, row = rows.Outputs(left_bytes=2500), {"name": "stdout", "zlib": zlib.compress(b"x" * 1000)}
+    assert [outputs.of([row]) for _ in range(2)] == [{"stdout": "x" * 1000}] * 2  # type: ignore[list-item]
+    with pytest.raises(NoSpaceError, match="needs more than a quarter of the available memory"):
+        outputs.of([row])  # type: ignore[list-item]
+
+
+def test_numbers_of_json_have_64_bits() -> None:
+    assert texts.json_of(f"[{2**64 - 1}, -{2**63}, 1e300, 0.12345678901234567890123]")[:2] == [
+        2**64 - 1,
+        -(2**63),
+    ]
+    for read in (texts.json_of, texts.first_json):
+        with pytest.raises(ValueError, match="more than 64 bits"):
+            read("[1" + "0" * 400 + "]")
 
 
 @pytest.mark.parametrize("change", [{"campaign": "../ESC"}, {"seed": "[" * 50}, {"spec": 5}, {"metrics": 5}])

@@ -15,7 +15,9 @@ from ruamel.yaml import YAML
 from fslab.errors import StudyError, UsageError, nearest
 from fslab.machine import tunables
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.study import read
 from fslab.study.load import load, load_text
+from fslab.study.source import Node
 
 GOOD = """\
 title: t
@@ -397,3 +399,29 @@ def test_what_a_terminal_obeys_is_in_no_study(text: str) -> None:
 def test_a_path_that_linux_does_not_take(kind: str, path: str) -> None:
     (found, *_) = mistakes(GOOD.replace("{type: ram, size: 1g}", f"{{type: {kind}, path: {path}}}"))
     assert "too long for a path" in found
+
+
+@pytest.mark.parametrize("key", ["trials: ", "workloads: {w: {tool: fio, rw: write, size: 1m, iodepth: "])
+@pytest.mark.parametrize("number", ["0x" + "f" * 5000, "0o" + "7" * 30, "1" + "0" * 30])
+def test_a_number_that_no_program_can_hold(key: str, number: str) -> None:
+    text = GOOD.partition("workloads:")[0] + key + number + "}}" * ("{" in key) + "\n"
+    assert any("a whole number has at most 64 bits" in each and len(each) < 200 for each in mistakes(text))
+
+
+def test_a_long_chain_and_a_long_list_are_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their number of steps grows with their length, and not with its square."""
+    entries = 0
+    extends = read._extends
+
+    def counted(node: Node) -> Node | None:
+        nonlocal entries
+        entries += 1
+        return extends(node)
+
+    monkeypatch.setattr(read, "_extends", counted)
+    chain = "".join(f"  w{number}: {{extends: w{number - 1}}}\n" for number in range(1, 400))
+    found = mistakes(f"{GOOD}  w0: {{extends: rw}}\n{chain}")
+    assert [each for each in found if "extends more than 50 workloads in a chain" in each]
+    assert entries < 400 * 4 * 52
+    items = "1," * 50_000
+    assert mistakes(GOOD.replace("64m", f"[{items}1]")) == ["13: not valid YAML: more than 20000 values"]

@@ -1,5 +1,6 @@
 """What the user must agree to before a campaign runs: what it executes of the study's own, and what it overwrites."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from fslab import feasibility, names
 from fslab.campaign.consent import Consent, Executed, Kind, executed, refuse
 from fslab.cell import Cell
 from fslab.errors import FslabError
+from fslab.storage import images
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.inputs import InputPlace
 from fslab.system import paths
@@ -15,7 +17,8 @@ __all__ = ["Consent", "Executed", "Kind", "changed_files", "executed", "places",
 
 
 def places(cells: Iterable[Cell]) -> list[str]:
-    """Return notes on what a stored campaign overwrites and where it writes files, without fslab's own images."""
+    """Return notes on what a stored campaign overwrites and where it writes files and images, without images in fslab's
+    own directory."""
 
     found: dict[str, None] = {}
     for cell in cells:
@@ -25,8 +28,16 @@ def places(cells: Iterable[Cell]) -> list[str]:
         for device in planned.wipes:
             found[f"overwrites {names.shown(device)}"] = None
         if not stack.medium.formatted:
-            found[f"writes files in {names.shown(str(Path(planned.device).expanduser().absolute()))}"] = None
+            found[f"writes files in {_shown(planned.device)}"] = None
+        for place in planned.space:
+            if place not in {images.MEMORY, str(paths.images())}:
+                found[f"writes images in {_shown(place)}"] = None
     return list(found)
+
+
+def _shown(written: str) -> str:
+    """Return the path that a path of a study leads to, with links resolved."""
+    return names.shown(os.path.realpath(Path(written).expanduser()))
 
 
 def changed_files(settings: dict[str, object]) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from fslab.analysis.cost import spent_s
-from fslab.api.agreement import Consent
+from fslab.api.agreement import Consent, places
 from fslab.api.running import create
 from fslab.campaign import launch, liveness
 from fslab.campaign.observer import Observer
@@ -68,6 +68,8 @@ def _campaign(name: str, store: Store, conditions: launch.RunConditions, watched
         return known[-1]
     if known:
         campaign = known[-1]
+        for line in places(campaign.cells):
+            conditions.tell(line)
         launch.check_resumable(campaign, store, conditions)
     else:
         campaign = create(study, name, store, conditions)

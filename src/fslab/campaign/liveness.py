@@ -17,7 +17,7 @@ def as_it_is(campaign: Campaign, store: Store) -> Campaign:
     if campaign.status is not CampaignStatus.RUNNING or not _ours(campaign) or is_running(campaign.id):
         return campaign
     # It may have ended since it was read: its process stores the status before it releases the lock.
-    status = store.campaign(campaign.id).status
+    status = store.status(campaign.id)
     killed = status is CampaignStatus.RUNNING
     return campaign.model_copy(update={"status": CampaignStatus.INTERRUPTED if killed else status})
 

@@ -144,6 +144,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    counts = store.counts()
     rows: list[dict[str, Any]] = [
         {
             "campaign": campaign.id,
@@ -151,7 +152,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
             "note": campaign.note,
             "study": campaign.study_id,
             "status": _state(campaign, store),
-            "trials": store.count(campaign.id),
+            "trials": counts.get(campaign.id, 0),
             "planned": campaign.planned()[0],
             "planned_most": campaign.planned()[1],
             "title": campaign.study_title,

@@ -25,7 +25,7 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
     StatementError,
 )
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from sqlalchemy.sql import column
 
 from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
@@ -35,6 +35,8 @@ from fslab.store.schema import REVISIONS, VERSION_TABLE
 from fslab.system import files, paths, signals
 
 BUSY_TIMEOUT_S = 30.0
+STATEMENT_LIMIT_S = 600.0  # of reading: a view in a hostile store can be endless
+_LOOK_EVERY = 100_000  # steps of SQLite's virtual machine: some milliseconds
 # What reading raises for content that fslab did not write.
 WRONG_CONTENT = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
@@ -117,6 +119,7 @@ def _configure(engine: Engine, reading: readonly.Connector | None) -> None:
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _configure_reading if reading else _configure_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
+        event.listen(engine, "before_cursor_execute", _begin_statement)
     elif engine.url.drivername == "postgresql+psycopg":
         event.listen(engine, "connect", _configure_postgresql)
     if isinstance(reading, readonly.CopyConnector):
@@ -177,13 +180,14 @@ def _hint(said: str) -> str | None:
         "not a database": "this file is not an fslab store; give another path with --store",
         "locked": "another process has locked the store for too long: end it, or try again later",
         "readonly": "this user cannot write the store or its directory: change permissions, or copy it elsewhere",
+        "interrupted": f"reading ends after {STATEMENT_LIMIT_S:g} s: if others could write this store, do not use it",
         "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
 
 
 # Errors that a retry does not solve, but that SQLite also reports as OperationalError.
-_LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error")
+_LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error", "interrupted")
 
 
 def _check_there(url: URL) -> None:
@@ -234,7 +238,25 @@ def _check_closed(path: Path) -> None:
         )  # fmt: skip
 
 
-def _configure_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+class _Statement:
+    """The running statement of a connection. ``ends``: when it is ended; None: never."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.ends: float | None = None
+        connection.set_progress_handler(self._is_over, _LOOK_EVERY)
+
+    def _is_over(self) -> bool:
+        # Python handles signals when it is called: without this, none would end a statement.
+        return self.ends is not None and time.monotonic() > self.ends
+
+
+def _begin_statement(connection: Connection, *_: object) -> None:
+    writes = connection.get_execution_options().get(WRITING)
+    connection.info[_Statement].ends = None if writes else time.monotonic() + STATEMENT_LIMIT_S
+
+
+def _configure_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
+    record.info[_Statement] = _Statement(connection)
     connection.isolation_level = None  # _begin_sqlite begins transactions, not the driver
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
     connection.execute("PRAGMA trusted_schema = OFF")
@@ -269,7 +291,8 @@ def _check_encoding(engine: Engine, place: str) -> None:
         )  # fmt: skip
 
 
-def _configure_reading(connection: sqlite3.Connection, _record: object) -> None:
+def _configure_reading(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
+    record.info[_Statement] = _Statement(connection)
     connection.isolation_level = None
     connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_S * 1000:.0f}")
     connection.execute("PRAGMA trusted_schema = OFF")  # functions in views of a manipulated store

@@ -73,4 +73,4 @@ def _inflate(connection: Connection, campaign_id: str) -> None:
     wanted = select(raw_output).join(trials).join(cells).join(campaigns).where(campaigns.c.id == campaign_id)
     with connection.execute(wanted, execution_options={"yield_per": 1}) as found:
         for row in found.mappings():
-            rows.to_raw([row])
+            rows.Outputs().of([row])

@@ -35,7 +35,9 @@ from fslab.store.schema import (
     trials,
     warnings,
 )
+from fslab.system import memory
 
+RAW_SHARE = 4  # the outputs of all trials may take a quarter of the available memory
 Grouped = dict[int, list[RowMapping]]
 _OLDEST_FIRST = (campaigns.c.created, campaigns.c.number)
 
@@ -142,6 +144,8 @@ def select_trials(
     observed = _belonging(connection, probes, campaign_id, only)
     doubts = _belonging(connection, warnings, campaign_id)
     output = _belonging(connection, raw_output, campaign_id) if raw else {}
+    available = memory.available_bytes()
+    outputs = rows.Outputs(left_bytes=None if available is None else available // RAW_SHARE)
     wanted = _trial_columns(lean=only is not None).where(trials.c.cell.in_(numbers)).order_by(trials.c.number)
     return [
         rows.to_trial(
@@ -151,7 +155,7 @@ def select_trials(
             metrics=figures.get(row["number"], ()),
             probes=observed.get(row["number"], ()),
             warnings=doubts.get(row["number"], ()),
-            raw=output.get(row["number"], ()),
+            raw=outputs.of(output.get(row["number"], ())),
         )
         for row in connection.execute(wanted).mappings().all()
     ]
@@ -160,6 +164,17 @@ def select_trials(
 def count_trials(connection: Connection, campaign_id: str) -> int:
     wanted = select(func.count()).select_from(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id)))
     return connection.execute(wanted).scalar_one()
+
+
+def trial_counts(connection: Connection) -> dict[str, int]:
+    """Return the number of trials of each campaign that has some, by its id."""
+    counted = select(campaigns.c.id, func.count()).select_from(trials).join(cells).join(campaigns)
+    return {str(found): int(count) for found, count in connection.execute(counted.group_by(campaigns.c.id))}
+
+
+def status_of(connection: Connection, campaign_id: str) -> str | None:
+    """Return the stored status of the campaign with exactly this id; None if there is none."""
+    return connection.execute(select(campaigns.c.status).where(campaigns.c.id == campaign_id)).scalar()
 
 
 def trials_of(campaign_id: ColumnElement[str]) -> ColumnElement[int]:

@@ -1,8 +1,8 @@
 """Converts campaigns and trials to table rows and back. Does not access the database."""
 
-import json
 import zlib
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 from pydantic import BaseModel
 from sqlalchemy import RowMapping
 
+from fslab import texts
 from fslab.cell import Cell, TrialKey
+from fslab.errors import NoSpaceError
 from fslab.record import Provenance, Status, TrialRecord, ValidityWarning, Value
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Unit, format_size
@@ -48,7 +50,7 @@ def from_json(written: str | bytes) -> Any:
     if not isinstance(written, str | bytes):  # SQLite accepts any type in any column
         raise TypeError(f"not a JSON document: {written!r}")
     document = written if isinstance(written, str) else written.decode("utf-8")
-    value = json.loads(document)
+    value = texts.json_of(document)
     return _storable(value) if "\\u" in document else value
 
 
@@ -131,9 +133,27 @@ def raw_rows(raw: Mapping[str, str], trial: int) -> list[Row]:
     ]
 
 
-def to_raw(rows: Iterable[RowMapping]) -> dict[str, str]:
-    """Return the tools' output by name. ValueError if it is larger than fslab can have stored."""
-    return {row["name"]: _inflated(row["zlib"]).decode("utf-8", "surrogatepass") for row in rows}
+@dataclass(kw_only=True, slots=True)
+class Outputs:
+    """Decompresses the tools' output of trials. ``left_bytes``: how much all of it may still have; None: unlimited."""
+
+    left_bytes: int | None = None
+
+    def of(self, rows: Iterable[RowMapping]) -> dict[str, str]:
+        """Return the output of a trial by name. ValueError if it is larger than fslab can have stored, NoSpaceError if
+        all of it is larger than the memory for it."""
+        found = {}
+        for row in rows:
+            content = _inflated(row["zlib"])
+            if self.left_bytes is not None:
+                self.left_bytes -= len(content)
+                if self.left_bytes < 0:
+                    raise NoSpaceError(
+                        "the tools' output of all trials needs more than a quarter of the available memory",
+                        where="memory", hint="fslab results shows the figures without it",
+                    )  # fmt: skip
+            found[row["name"]] = content.decode("utf-8", "surrogatepass")
+        return found
 
 
 def _inflated(compressed: bytes) -> bytes:
@@ -168,7 +188,7 @@ def to_trial(
     metrics: Iterable[RowMapping],
     probes: Iterable[RowMapping],
     warnings: Iterable[RowMapping],
-    raw: Iterable[RowMapping],
+    raw: dict[str, str],
 ) -> TrialRecord:
     """Return the record for a row of ``trials`` and the rows that belong to it."""
     return TrialRecord(
@@ -184,5 +204,5 @@ def to_trial(
         probes=to_figures(probes),
         validity=tuple(to_warning(item) for item in warnings),
         provenance=Provenance.model_validate(row["provenance"]) if row["provenance"] else _NO_PROVENANCE,
-        raw=to_raw(raw),
+        raw=raw,
     )

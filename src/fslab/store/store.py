@@ -231,6 +231,19 @@ class Store:
         with self._reading() as connection:
             return queries.count_trials(connection, campaign_id)
 
+    def counts(self) -> dict[str, int]:
+        """Return the number of trials of each campaign that has some, by its id."""
+        with self._reading() as connection:
+            return queries.trial_counts(connection)
+
+    def status(self, campaign_id: str) -> CampaignStatus:
+        """Return the stored status of the campaign with exactly this id. StoreError if there is none."""
+        with self._reading() as connection:
+            found = queries.status_of(connection, campaign_id)
+            if found is not None:
+                return CampaignStatus(found)
+        raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
         """Return cell id and block of every stored trial, however it ended: a resumed campaign skips these."""
         with self._reading() as connection:

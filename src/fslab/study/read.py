@@ -24,6 +24,8 @@ from fslab.study.overrides import MACHINE
 from fslab.study.source import Node
 from fslab.workloads import REGISTRY as WORKLOADS
 
+MOST_EXTENDED = 50
+
 
 @dataclass(kw_only=True, slots=True)
 class Draft:
@@ -167,30 +169,39 @@ def _extends(node: Node) -> Node | None:
 
 
 def _ancestors(node: Node, all_workloads: Node) -> list[str]:
-    """Return the names that a workload extends, nearest first; stop before an unknown or repeated name."""
-    names: list[str] = []
-    while (extends := _extends(node)) is not None:
+    """Return the names that a workload extends, nearest first; stop before an unknown or repeated name, and after
+    more than MOST_EXTENDED."""
+    names: dict[str, None] = {}
+    while (extends := _extends(node)) is not None and len(names) <= MOST_EXTENDED:
         name = extends.content
         if not isinstance(name, str) or name not in all_workloads.fields or name in names:
             break
-        names.append(name)
+        names[name] = None
         node = all_workloads.fields[name]
-    return names
+    return list(names)
 
 
 def _merged(node: Node, all_workloads: Node, mistakes: Mistakes) -> Node:
     """Return the workload, with the fields that it does not set copied from the workloads that it extends."""
-    extends = _extends(node)
+    extends, ancestors = _extends(node), _ancestors(node, all_workloads)
     if extends is not None and isinstance(extends.content, str):
         if extends.content not in all_workloads.fields:
             known = [name for name in all_workloads.fields if name != node.path[-1]]
             what = f"no workload '{extends.content}'{suggestion(extends.content, known)}"
             mistakes.add(extends.place, extends.path, what)
-        elif node.path[-1] in _ancestors(node, all_workloads):
-            chain = " → ".join([str(node.path[-1]), *_ancestors(node, all_workloads)])
+        elif node.path[-1] in ancestors:
+            chain = " → ".join([str(node.path[-1]), *ancestors])
             mistakes.add(extends.place, extends.path, f"extends itself: {chain}")
+        elif (
+            len(ancestors)
+            > MOST_EXTENDED
+            >= len(_ancestors(all_workloads.fields[ancestors[0]], all_workloads))
+        ):
+            mistakes.add(
+                extends.place, extends.path, f"extends more than {MOST_EXTENDED} workloads in a chain"
+            )
     fields: dict[str, Node] = {}
-    for name in reversed(_ancestors(node, all_workloads)):
+    for name in reversed(ancestors):
         fields.update(all_workloads.fields[name].fields)
     fields.pop("extends", None)
     return Node(content={**fields, **node.fields}, place=node.place, path=node.path)

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, TypeAlias
 
 from ruamel.yaml import YAML
+from ruamel.yaml.composer import Composer, ComposerError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
@@ -24,6 +25,7 @@ from fslab.study.mistakes import Mistakes, Path, SourcePosition
 MERGE_TAG = "tag:yaml.org,2002:merge"
 # With anchors, a few lines can expand to any number of values. A real study has a few hundred.
 MAX_NODES = 20_000
+LARGEST_BITS = 64  # of an integer: floats, tools and str() have limits for them
 
 
 Content: TypeAlias = "dict[str, Node] | list[Node] | Scalar | None"
@@ -97,7 +99,9 @@ def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ruamel.yaml warns of repeated anchor names, which YAML allows
-            return YAML(typ="safe", pure=True).compose(text)  # type: ignore[no-any-return]
+            reader = YAML(typ="safe", pure=True)
+            reader.Composer = _BoundedComposer
+            return reader.compose(text)  # type: ignore[no-any-return]
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark and start.line else start.line
@@ -111,6 +115,19 @@ def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -
     except RecursionError:
         mistakes.add(start, path, "nested too deeply")
     return None
+
+
+class _BoundedComposer(Composer):
+    """Ends at a number of values, keys counted: composing takes seconds for each megabyte."""
+
+    composed = 0
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        self.composed += 1
+        if self.composed > 2 * MAX_NODES + 1:
+            mark = self.parser.peek_event().start_mark
+            raise ComposerError(None, None, f"more than {MAX_NODES} values", mark)
+        return super().compose_node(parent, index)
 
 
 def _offset_place(error: YAMLError, text: str, start: SourcePosition) -> SourcePosition:
@@ -194,6 +211,11 @@ class _Builder:
         except (YAMLError, ValueError) as error:
             problem = getattr(error, "problem", None) or error
             self.mistakes.add(place, path, f"not a value fslab reads: {' '.join(str(problem).split())}")
+            return None
+        if isinstance(value, int) and value.bit_length() > LARGEST_BITS:
+            self.mistakes.add(
+                place, path, f"'{node.value[:20]}…' is too large: a whole number has at most 64 bits"
+            )
             return None
         if isinstance(value, float) and not isfinite(value):
             self.mistakes.add(place, path, f"'{node.value}' is not a finite number")
