@@ -70,7 +70,7 @@ def test_json_has_one_object_per_trial() -> None:
         "stack": {
             "name": "xfs-tuned", "medium": "ram", "medium_name": "memory", "medium_options": {"size": "1g"},
             "layout": "single", "layout_options": {}, "filesystem": "xfs", "mkfs_options": "",
-            "mount_options": "noatime,logbufs=8", "geometry": "default", "machine": "host",
+            "mount_options": "noatime,logbufs=8", "geometry": "default", "machine": "host", "settings": {},
         },
         "workload": {
             "name": "rand-write", "tool": "fio", "parameters": {"rw": "randwrite", "iodepth": 32},

@@ -159,8 +159,8 @@ def _frames(trials: Sequence[TrialRecord]) -> Iterator[pl.DataFrame]:
 
     text = (
         "campaign", "cell", "stack", "medium", "medium_name", "medium_options", "layout", "layout_options",
-        "filesystem", "mkfs_options", "mount_options", "geometry", "machine", "workload", "tool", "parameters", "cache",
-        "fresh",
+        "filesystem", "mkfs_options", "mount_options", "geometry", "machine", "settings", "workload", "tool",
+        "parameters", "cache", "fresh",
     )  # fmt: skip
     schema: dict[str, pl.DataType | type[pl.DataType]] = dict.fromkeys(text, pl.String)
     schema |= {
@@ -200,6 +200,7 @@ def _common_columns(trial: TrialRecord) -> Object:
         **stack,
         "medium_options": json.dumps(stack["medium_options"]),
         "layout_options": json.dumps(stack["layout_options"]),
+        "settings": json.dumps(stack["settings"]),
         "workload": cell["workload"],
         "tool": trial.cell.workload.tool,
         "parameters": json.dumps(trial.cell.workload.parameters),
