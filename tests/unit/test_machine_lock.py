@@ -7,6 +7,7 @@ import io
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.limits import LIMIT_S
 
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import machine_lock
@@ -114,6 +116,19 @@ def test_a_lock_of_somebody_else_is_told_with_its_process(directory: Path, works
     assert told.whom[0].startswith(f"process {os.getpid()} (")
 
 
+def test_a_wait_ends_at_its_limit_and_the_lock_is_not_taken_later(
+    directory: Path, workspace: Workspace
+) -> None:
+    foreign = os.open(directory, os.O_RDONLY)
+    fcntl.flock(foreign, fcntl.LOCK_EX)
+    with pytest.raises(machine_lock.WaitedTooLongError, match=f"process {os.getpid()}"):  # noqa: SIM117
+        with machine_lock.held(workspace, Told(lambda: None), until=time.monotonic() + 0.1):
+            pytest.fail("the lock is held by somebody else")
+    os.close(foreign)
+    with machine_lock.held(workspace, Told(lambda: None), until=time.monotonic() + LIMIT_S):
+        pass  # after the thread that got it too late has given it up
+
+
 def test_nobody_is_told_of_a_turn_that_is_free_and_no_note_stays(
     directory: Path, workspace: Workspace
 ) -> None:
@@ -173,13 +188,23 @@ def test_waiting_does_not_use_up_the_budget(workspace: Workspace, monkeypatch: p
 
     monkeypatch.setattr(campaigns, "time", clock)
     monkeypatch.setattr(machine_lock, "_wait", wait)
-    course = _CampaignRun(
-        campaign=campaign, store=watcher, observer=watcher, workspace=workspace, history=TrialHistory(),
-        schedule=schedule, budget_s=100.0, finished=set(),
-        guests=watcher, begun=0.0,
-    )  # fmt: skip
-    assert course.run_planned() is CampaignStatus.BUDGET_SPENT
-    assert len(course.finished) == 10
+
+    def course(**limits: Any) -> _CampaignRun:
+        clock.now = 0.0
+        return _CampaignRun(
+            campaign=campaign, store=watcher, observer=watcher, workspace=workspace, history=TrialHistory(),
+            schedule=schedule, finished=set(), guests=watcher, begun=0.0, **limits,
+        )  # fmt: skip
+
+    budget = course(budget_s=100.0)
+    assert budget.run_planned() is CampaignStatus.BUDGET_SPENT
+    assert len(budget.finished) == 10
+    wall = course(budget_s=100.0, wall_s=200.0)
+    assert wall.run_planned() is CampaignStatus.BUDGET_SPENT
+    assert len(wall.finished) == 4, "the fourth begins at 180 s, before its wait"
+    assert (
+        watcher.said[-1] == "the limit of 3 min 20 s on the clock is reached, 3 min 20 s of it spent waiting"
+    )
 
 
 def test_lines_tell_at_once_and_then_each_half_minute() -> None:

@@ -75,16 +75,18 @@ def run_campaign(
     observer: Observer,
     *,
     budget_s: float | None,
+    wall_s: float | None = None,
     wipe: frozenset[str] = frozenset(),
     consent: Consent | None = None,
 ) -> CampaignStatus:
     """Run the remaining trials of a stored campaign and return its status.
 
-    ``consent``: to what the campaign brings and is executed; None: to nothing.
+       ``consent``: to what the campaign brings and is executed; None: to nothing.
+    ``budget_s`` does not count the time spent waiting for other campaigns, ``wall_s`` does.
 
-    If the campaign plans more trials than the store has (``Campaign.extended``), the new plan is stored once nothing
-    else can refuse the run. Raises before anything is created if a stack cannot be built safely. An interruption sets
-    the stored status to ``interrupted`` and undoes everything; the trial in flight is not stored.
+       If the campaign plans more trials than the store has (``Campaign.extended``), the new plan is stored once nothing
+       else can refuse the run. Raises before anything is created if a stack cannot be built safely. An interruption sets
+       the stored status to ``interrupted`` and undoes everything; the trial in flight is not stored.
     """
     check_same_machine(campaign)
     (consent or Consent()).require(campaign.cells)
@@ -100,7 +102,7 @@ def run_campaign(
                 store.extend_campaign(campaign)
             store.set_campaign_status(campaign.id, CampaignStatus.RUNNING)
             _store_impossible(campaign, store, observer, reasons)
-            status = _run_trials(campaign, store, observer, workspace, budget_s, frozenset(reasons))
+            status = _run_trials(campaign, store, observer, workspace, budget_s, wall_s, frozenset(reasons))
             # Before the journal is released: a reader that finds no process must find the final status.
             store.set_campaign_status(campaign.id, status)
     except InterruptedBySignal:
@@ -137,6 +139,7 @@ def _run_trials(
     observer: Observer,
     workspace: Workspace,
     budget_s: float | None,
+    wall_s: float | None,
     without: frozenset[str],
 ) -> CampaignStatus:
     unstored_trial.store_kept(campaign, store, observer.note)
@@ -157,6 +160,7 @@ def _run_trials(
         history=history,
         schedule=schedule,
         budget_s=budget_s,
+        wall_s=wall_s,
         finished=store.finished(campaign.id),
         guests=Guests(workspace=workspace, machine=facts.gather(), groups=groups(campaign.cells)),
         begun=time.monotonic(),
@@ -183,7 +187,8 @@ def resume(
 
 @dataclass(kw_only=True, slots=True)
 class _CampaignRun:
-    """A campaign that this process runs. ``waited_s``: time spent waiting for the machine lock; no budget counts it."""
+    """A campaign that this process runs. ``waited_s``: time spent waiting for the machine lock, which ``wall_s``
+    counts and ``budget_s`` does not."""
 
     campaign: Campaign
     store: Store
@@ -196,6 +201,7 @@ class _CampaignRun:
     guests: Guests
     begun: float
     waited_s: float = 0.0
+    wall_s: float | None = None
 
     def run_until_done(self) -> CampaignStatus:
         """Run the planned trials, and those that are planned after each look. Returns the campaign's status."""
@@ -228,13 +234,28 @@ class _CampaignRun:
             if not self._is_due(cell, block):
                 continue
             together = self._together(number, cell, block)
-            elapsed_s = time.monotonic() - self.begun - self.waited_s
-            expected_s = sum(map(self.history.expected_s, together))
-            if self.budget_s is not None and elapsed_s + expected_s > self.budget_s:
-                self.observer.note(f"the budget of {format_duration(self.budget_s)} is spent")
+            if why := self._over(sum(map(self.history.expected_s, together))):
+                self.observer.note(why)
                 return CampaignStatus.BUDGET_SPENT
-            self._run(together, block, self._coming(number, block))
+            try:
+                self._run(together, block, self._coming(number, block))
+            except machine_lock.WaitedTooLongError as error:
+                self.observer.note(f"{self._wall_words()}: still waiting for {error.whom}")
+                return CampaignStatus.BUDGET_SPENT
         return CampaignStatus.FINISHED
+
+    def _over(self, expected_s: float) -> str | None:
+        """Return which limit another trial of this duration would exceed; None: no limit."""
+        wall_s = time.monotonic() - self.begun
+        if self.budget_s is not None and wall_s - self.waited_s + expected_s > self.budget_s:
+            return f"the budget of {format_duration(self.budget_s)} is spent"
+        if self.wall_s is not None and wall_s + expected_s > self.wall_s:
+            return self._wall_words()
+        return None
+
+    def _wall_words(self) -> str:
+        waited = f", {format_duration(self.waited_s)} of it spent waiting" if self.waited_s >= 1 else ""
+        return f"the limit of {format_duration(self.wall_s or 0.0)} on the clock is reached{waited}"
 
     def _is_due(self, cell: Cell, block: int) -> bool:
         return (cell.id, block) not in self.finished and not self.history.given_up(cell)
@@ -257,7 +278,8 @@ class _CampaignRun:
         for cell in cells:
             self.observer.trial_started(cell, block)
         key = TrialKey(campaign=self.campaign.id, block=block, seed=tool_seed(self.campaign.seed, block))
-        with signals.kept(), machine_lock.held(self.workspace, self.observer) as waited_s:
+        until = None if self.wall_s is None else self.begun + self.wall_s
+        with signals.kept(), machine_lock.held(self.workspace, self.observer, until=until) as waited_s:
             self.waited_s += waited_s
             if len(cells) > 1:
                 records = self.guests.run_together(cells, key)

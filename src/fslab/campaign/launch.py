@@ -195,16 +195,24 @@ def run(
     conditions: RunConditions,
     *,
     budget_s: float | None = None,
+    wall_s: float | None = None,
     new: bool,
 ) -> CampaignStatus:
     """Run the remaining trials. Deletes a ``new`` campaign without trials if its device was taken after the check.
 
-    ``budget_s`` None: the campaign's budget, as a whole, whatever earlier runs spent.
+    ``budget_s`` None: the campaign's budget, as a whole, whatever earlier runs spent. ``wall_s`` also counts the time
+    spent waiting for other campaigns.
     """
     limit_s = campaign.settings.get("budget_s") if budget_s is None else budget_s
     try:
         return campaigns.run_campaign(
-            campaign, store, observer, budget_s=limit_s, wipe=conditions.wipe, consent=conditions.consent
+            campaign,
+            store,
+            observer,
+            budget_s=limit_s,
+            wall_s=wall_s,
+            wipe=conditions.wipe,
+            consent=conditions.consent,
         )
     except (BusyError, UnsafeError):
         if new and not store.count(campaign.id):

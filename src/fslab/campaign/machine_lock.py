@@ -41,13 +41,24 @@ class Holder(Frozen):
         )
 
 
+class WaitedTooLongError(Exception):
+    """The lock was not free in time. ``whom``: its holder, in words."""
+
+    def __init__(self, whom: str) -> None:
+        super().__init__(whom)
+        self.whom = whom
+
+
 @contextmanager
-def held(workspace: Workspace, observer: Observer) -> Iterator[float]:
-    """Hold the lock during the block. Yields the seconds that were spent waiting for it."""
+def held(workspace: Workspace, observer: Observer, *, until: float | None = None) -> Iterator[float]:
+    """Hold the lock during the block. Yields the seconds that were spent waiting for it.
+
+    ``until``: a time of the monotonic clock at which to stop waiting, with WaitedTooLongError.
+    """
     directory = os.open(workspace.runtime.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     note = workspace.runtime / NOTE
     try:
-        waited_s = _wait(directory, workspace.runtime.parent, observer)
+        waited_s = _wait(directory, workspace.runtime.parent, observer, until)
         ours = Holder(campaign=workspace.campaign, user=_user(), pid=os.getpid(), since=datetime.now(UTC))
         note.write_text(ours.model_dump_json(), "utf-8")
         yield waited_s
@@ -56,7 +67,7 @@ def held(workspace: Workspace, observer: Observer) -> Iterator[float]:
         os.close(directory)
 
 
-def _wait(descriptor: int, directory: Path, observer: Observer) -> float:
+def _wait(descriptor: int, directory: Path, observer: Observer, until: float | None) -> float:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -68,13 +79,35 @@ def _wait(descriptor: int, directory: Path, observer: Observer) -> float:
     teller = threading.Thread(target=_tell, args=(directory, observer, begun, ours), daemon=True)
     teller.start()
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if until is None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        elif not _lock_until(descriptor, until):
+            raise WaitedTooLongError(_whom(directory))
     finally:
         ours.set()
         teller.join()
     waited_s = time.monotonic() - begun
     observer.turn_begins(waited_s)
     return waited_s
+
+
+def _lock_until(descriptor: int, until: float) -> bool:
+    """Take the lock, unless that takes longer than ``until``. Return whether it is held.
+
+    flock(2) has no time limit. Another thread waits, with a descriptor of its own for the same open file: if it gets
+    the lock too late, closing this descriptor, the last one by then, gives the lock up.
+    """
+    copy, taken = os.dup(descriptor), threading.Event()
+
+    def take() -> None:
+        try:
+            fcntl.flock(copy, fcntl.LOCK_EX)
+            taken.set()
+        finally:
+            os.close(copy)
+
+    threading.Thread(target=take, daemon=True).start()
+    return taken.wait(max(0.0, until - time.monotonic()))
 
 
 def _tell(directory: Path, observer: Observer, begun: float, ended: threading.Event) -> None:

@@ -74,12 +74,10 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Sequence[str])
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
     screen.print(_expected(made), soft_wrap=True)
-    for line in claims:
+    space = (f"space: {format_size(needed)} in {place}" for place, needed in made.space.items())
+    notes = (f"note: {text}" for text in made.notices)
+    for line in (*_where(made), *claims, *space, *_shared(made), *notes):
         screen.print(line, soft_wrap=True, markup=False)
-    for place, needed in made.space.items():
-        screen.print(f"space: {format_size(needed)} in {place}", soft_wrap=True, markup=False)
-    for line in (*_shared(made), *(f"[bold]note[/bold]: {escape(text)}" for text in made.notices)):
-        screen.print(line, soft_wrap=True)
     if made.devices:
         screen.print(f"devices: {', '.join(made.devices)}", soft_wrap=True, markup=False)
     for device in made.wipes:
@@ -110,6 +108,20 @@ def _show_executed(made: Plan, screen: Console) -> None:
     if found := agreement.executed(made.cells):
         for line in consent.lines(found, sys.maxsize):
             screen.print(line, soft_wrap=True, markup=False)
+
+
+def _where(made: Plan) -> Iterator[str]:
+    """Yield where the stacks are measured, unless that is this machine itself for all of them."""
+    from fslab.units import first_of
+
+    if all(each.type == "host" for each in made.machines):
+        return
+    for each in made.machines:
+        line = f"on {each.type}: {first_of(list(each.stacks), 12)}"
+        told = "every instruction is emulated, which shows whether something works, not how fast"
+        if each.emulated is None:
+            line += f" (the first boot shows whether KVM works; without it, {told})"
+        yield f"{line} (without KVM: {told})" if each.emulated else line
 
 
 def _shared(made: Plan) -> Iterator[str]:
@@ -147,6 +159,7 @@ def _expected(made: Plan) -> str:
         expected += (
             f"; the budget of {limit} may end it earlier" if short else f", within the budget of {limit}"
         )
+        expected += ", not counting the time spent waiting for other campaigns (run --wall-limit)"
     return expected
 
 

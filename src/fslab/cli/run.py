@@ -28,7 +28,7 @@ from fslab.cli.common import (
     study_settings,
 )
 from fslab.cli.consent import AllowOption, WipeOption
-from fslab.errors import ToolFailedError
+from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def run(
     study: run_options.StudyArgument = None,
     settings: SetOption = None,
     budget: run_options.BudgetOption = None,
+    wall_limit: run_options.WallLimitOption = None,
     trials: run_options.TrialsOption = None,
     precision: run_options.PrecisionOption = None,
     until: run_options.UntilOption = None,
@@ -79,8 +80,9 @@ def run(
     In a study with claims, further trials go to the claims that are still open, within the budget; see: fslab claims.
 
     Trials are interleaved, and each is stored when it ends. Ctrl-C, a crash or a power cut loses at most the running
-    trial; --resume finishes the campaign. Invalid trials are repeated, at most as many as were planned. What a trial
-    makes (images, loop devices, mounts) is removed afterwards; after a crash, by the next run or by: fslab clean.
+    trial: the results so far are shown, and --resume finishes the campaign. Invalid trials are repeated, at most as
+    many as were planned. What a trial makes (images, loop devices, mounts) is removed afterwards; after a crash, by the
+    next run or by: fslab clean.
 
     Only devices that the study names are overwritten, and those that are not blank only with --wipe. A device counts
     as blank only if it can be read completely within a minute and each 16 KiB of it are all zeros, or all ones (ff).
@@ -143,9 +145,32 @@ def run(
                 loaded, path, opened, conditions, budget_s=limit_s, name=name, note=note
             )
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
-        with shown:
-            running.run_trials(campaign, opened, shown, conditions, budget_s=limit_s, new=not resume)
+        try:
+            with shown:
+                running.run_trials(
+                    campaign, opened, shown, conditions, budget_s=limit_s, wall_s=run_options.seconds(wall_limit),
+                    new=not resume,
+                )  # fmt: skip
+        except InterruptedBySignal:
+            _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
+            raise
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
+
+
+def _show_so_far(campaign: Campaign, store: Store, *, as_json: bool) -> None:
+    """Print the results of the trials of a campaign that was interrupted, if it has any."""
+    from fslab.api.results import CampaignResults
+    from fslab.cli import results
+
+    found = CampaignResults(campaign, store)
+    if not found.report().counts.stored:
+        return
+    if as_json:
+        print_json(found.document())
+    else:
+        say("interrupted; the results so far:")
+        results.show(found)
+        say(f"finish it: fslab run --resume {campaign.id}")
 
 
 def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json: bool) -> None:

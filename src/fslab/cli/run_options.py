@@ -23,7 +23,15 @@ BudgetOption = Annotated[
     typer.Option(
         metavar="TIME",
         help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of the "
-        "campaign, once more.",
+        "campaign, once more. Waiting for other campaigns does not count: see --wall-limit.",
+    ),
+]
+WallLimitOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="End after TIME on the clock: like --budget, but the time spent waiting for other campaigns on this "
+        "machine counts too, and such a wait ends then.",
     ),
 ]
 TrialsOption = Annotated[

@@ -49,12 +49,24 @@ class Shared(Frozen):
     files: bool
 
 
+class PlannedMachine(Frozen):
+    """A machine of a plan and the names of the stacks that are measured there.
+
+    ``emulated``: every instruction is emulated, so that no figure says how fast anything is; None: not known yet.
+    """
+
+    type: str
+    stacks: tuple[str, ...]
+    emulated: bool | None
+
+
 class Plan(Frozen):
     """The plan of a study.
 
     ``trials``: per cell; ``stopping`` decides whether these are all, or only the first ones. ``order``: each of these
     trials once, in the order of running. ``commands`` maps a cell's id to the commands of each of its trials.
     ``impossible``: the reason for each cell that is not possible. ``refused``: why ``run`` would not start here.
+    ``machines``: where the stacks are measured.
     ``devices``: the block devices in use, or their placeholders. ``space`` maps a place (a directory, or ``memory``) to
     the bytes needed there at the same time. ``wipes``: devices whose content will be lost.
 
@@ -74,6 +86,7 @@ class Plan(Frozen):
     commands: dict[str, tuple[PlannedCommand, ...]] = Field(repr=False)
     impossible: dict[str, str] = Field(default_factory=dict)
     refused: tuple[str, ...] = ()
+    machines: tuple[PlannedMachine, ...] = ()
     devices: tuple[str, ...] = ()
     space: dict[str, int] = Field(default_factory=dict)
     wipes: tuple[str, ...] = ()

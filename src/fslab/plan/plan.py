@@ -1,17 +1,18 @@
-"""Makes the plan of a study. Pure: touches no device, starts no process, reads neither /sys nor the clock."""
+"""Makes the plan of a study. Touches no device, starts no process, reads neither /sys nor the clock."""
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from fslab.cell import Cell, StackSpec
+from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
-from fslab.plan.model import Plan, PlannedTrial
+from fslab.plan.model import Plan, PlannedMachine, PlannedTrial
 from fslab.plan.order import order, tool_seed
 from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.shared_states import groups
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.study.model import Study
 from fslab.workloads import parsed
@@ -20,9 +21,7 @@ from fslab.workloads import parsed
 # margin for slower media.
 OVERHEAD_S = 0.4
 IMAGE_BYTES_PER_S = 500e6
-# In User-Mode Linux, measured on one CPU: a boot until the guest listens, and the extra time of each trial.
-GUEST_BOOT_S = 2.0
-GUEST_OVERHEAD_S = 1.0
+ZEROS_BYTES_PER_S = 200e6  # to the disks of an array
 
 
 def make_plan(
@@ -54,6 +53,7 @@ def make_plan(
             PlannedTrial(block=block, cell=cell.id) for block, cell in order(cells, study.trials, study.seed)
         ),
         commands={cell.id: commands_of(cell, paths, seed=seed) for cell in cells},
+        machines=_machines(cells),
         impossible={cell.id: why for cell in cells if (why := why_not(cell))},
         devices=tuple(
             dict.fromkeys(
@@ -92,14 +92,35 @@ def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(told))
 
 
+def _machines(cells: Sequence[Cell]) -> tuple[PlannedMachine, ...]:
+    stacks: dict[MachineSpec, dict[str, None]] = {}
+    for cell in cells:
+        stacks.setdefault(cell.stack.machine, {})[cell.stack.name] = None
+    return tuple(
+        PlannedMachine(type=spec.type, stacks=tuple(names), emulated=MACHINES.get(spec.type).emulated(spec))
+        for spec, names in stacks.items()
+    )
+
+
 def trial_s(cell: Cell) -> float:
     """Return a rough duration of one trial of a cell."""
-    guest = MACHINES.get(cell.stack.machine.type).guest
-    return parsed(cell.workload).expected_s() + OVERHEAD_S + (GUEST_OVERHEAD_S if guest else 0.0)
+    machine = MACHINES.get(cell.stack.machine.type)
+    slowdown = machine.emulated_factor if machine.emulated(cell.stack.machine) else 1.0
+    workload, stack = parsed(cell.workload), parsed_stack(cell.stack)
+    work_s = max(workload.expected_s(), workload.waits() * stack.medium.seek_s(stack.medium_options))
+    return slowdown * (work_s + OVERHEAD_S + machine.trial_s) + _made_s(cell)
+
+
+def _made_s(cell: Cell) -> float:
+    """Return how long mkfs writes zeros, if the layout cannot pass on the command for them (md)."""
+    stack = parsed_stack(cell.stack)
+    planned = stack.medium_plan(Path())
+    if cell.stack.filesystem is None or planned.size_bytes is None or stack.layout.passes_zeros():
+        return 0.0
+    zeros_bytes = FILESYSTEMS.get(cell.stack.filesystem).made.zeros(stack.usable_bytes(planned.size_bytes))
+    return zeros_bytes / ZEROS_BYTES_PER_S
 
 
 def _expected_s(cells: Sequence[Cell], trials: int, image_bytes: int) -> float:
-    guests = [cell.stack.machine for cell in cells if MACHINES.get(cell.stack.machine.type).guest]
-    return (
-        trials * sum(map(trial_s, cells)) + GUEST_BOOT_S * len(set(guests)) + image_bytes / IMAGE_BYTES_PER_S
-    )
+    boots_s = sum(MACHINES.get(spec.type).boot_s for spec in {cell.stack.machine for cell in cells})
+    return trials * sum(map(trial_s, cells)) + boots_s + image_bytes / IMAGE_BYTES_PER_S

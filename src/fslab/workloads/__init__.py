@@ -129,6 +129,11 @@ class Workload(ABC, Generic[P]):
     def expected_s(self, parameters: P) -> float:
         """Return a rough duration of prepare and run, for the plan's estimate."""
 
+    def waits(self, parameters: P) -> float:
+        """Return how many requests of a fixed amount of work wait for the disk one after the other, at random places;
+        0 if unknown, or if the time is fixed. For the plan's estimate on media whose speed is known."""
+        return self.traits(parameters).syncs or 0.0
+
     def files_of(self, keys: Iterable[str]) -> tuple[str, ...]:
         """Return the keys that name a file whose text is part of the workload."""
         return tuple(key for key in keys if key.rpartition(".")[2] in self.Parameters.file_keys)
@@ -280,6 +285,9 @@ class ParsedWorkload(Generic[P]):
 
     def expected_s(self) -> float:
         return self.tool.expected_s(self.parameters)
+
+    def waits(self) -> float:
+        return self.tool.waits(self.parameters)
 
 
 REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload, group="fslab.workloads")

@@ -182,6 +182,17 @@ class FioJob(Workload[FioParameters]):
         work_s = min(run_s, parameters.runtime_s or run_s)
         return _STARTUP_S + layout_s + work_s + _fio_time.ramp_s(parameters.others)
 
+    def waits(self, parameters: FioParameters) -> float:
+        """Return the random requests that bypass the page cache or read, and the calls of fsync."""
+        if parameters.runtime_s is not None:
+            return 0.0
+        options = {**parameters.others, "bs": parameters.bs}
+        moved_bytes = parameters.numjobs * _fio_time.moved_bytes(options, parse_size(parameters.size))
+        requests = moved_bytes / _fio_time.block_bytes(options)
+        seeks = parameters.rw.startswith("rand") and (parameters.direct or not parameters.writes)
+        every = parameters.fsync or parameters.fdatasync
+        return (requests if seeks else 0.0) + (requests / every if every and parameters.writes else 0.0)
+
 
 def _reading(
     job: Mapping[str, Any], metrics: Mapping[str, float | None], parameters: FioParameters, rates: str

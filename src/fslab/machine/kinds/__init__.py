@@ -47,7 +47,9 @@ class Machine(ABC):
     """A kind of machine. The registry sets ``name`` from the file's name.
 
     ``guest``: it has to be booted. ``device``: the placeholder for its disks in plans. ``tools``: the programs that it
-    needs on the host. ``memory_file``: its memory is a file in a memory file system.
+    needs on the host. ``memory_file``: its memory is a file in a memory file system. ``boot_s``, ``trial_s``: about how
+    long it takes to boot, and how much longer a trial takes there; ``emulated_factor``: how many times as long both and
+    the work take if it is ``emulated``.
     """
 
     name: str
@@ -56,6 +58,9 @@ class Machine(ABC):
     memory_file: ClassVar[bool] = False
     device: ClassVar[str] = ""
     tools: ClassVar[tuple[Tool, ...]] = ()
+    boot_s: ClassVar[float] = 0.0
+    trial_s: ClassVar[float] = 0.0
+    emulated_factor: ClassVar[float] = 1.0
 
     @abstractmethod
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
@@ -64,6 +69,10 @@ class Machine(ABC):
     def check_room(self, spec: MachineSpec) -> None:  # noqa: ARG002
         """Raise NoSpaceError if there is not enough space to boot it now."""
         return
+
+    def emulated(self, spec: MachineSpec) -> bool | None:  # noqa: ARG002
+        """Return whether every instruction is emulated there; None: that is not known before it is booted."""
+        return False
 
     @abstractmethod
     def kernel(self, spec: MachineSpec) -> Kernel | None:

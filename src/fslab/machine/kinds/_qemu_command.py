@@ -53,21 +53,35 @@ def accelerator(program: str, kernel: str, initrd: str, mark: tuple[str, str]) -
 
     ``mark``: in the environment of that guest, by which it is ended if fslab is killed.
     """
+    if (known := known_accelerator(program)) is not None:
+        return known
+    found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd), mark) else TCG
+    with contextlib.suppress(OSError):  # without the file, the next guest tests again
+        files.make_directories(_memory().parent, 0o700)
+        _memory().write_text(json.dumps({**_key(program), "accelerator": found}), "utf-8")
+    return found
+
+
+def known_accelerator(program: str) -> str | None:
+    """Return what ``accelerator`` returns, as far as it is known without booting a guest."""
     if not os.access("/dev/kvm", os.R_OK | os.W_OK):
         return TCG
-    known = paths.cache() / "kvm.json"
-    key = {"boot_id": sysfs.text(BOOT_ID), "program": str(Path(program).resolve())}
+    key = _key(program)
     try:
-        remembered = texts.json_of(known.read_text("utf-8"))
+        remembered = texts.json_of(_memory().read_text("utf-8"))
         if {name: remembered[name] for name in key} == key and remembered["accelerator"] in {KVM, TCG}:
             return str(remembered["accelerator"])
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not tested yet, or the file is from another version
-    found = KVM if _boots(machine_argv(program, KVM, 256, kernel, initrd), mark) else TCG
-    with contextlib.suppress(OSError):  # without the file, the next guest tests again
-        files.make_directories(known.parent, 0o700)
-        known.write_text(json.dumps({**key, "accelerator": found}), "utf-8")
-    return found
+    return None
+
+
+def _memory() -> Path:
+    return paths.cache() / "kvm.json"
+
+
+def _key(program: str) -> dict[str, str | None]:
+    return {"boot_id": sysfs.text(BOOT_ID), "program": str(Path(program).resolve())}
 
 
 def _boots(argv: Sequence[str], mark: tuple[str, str]) -> bool:

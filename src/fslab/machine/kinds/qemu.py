@@ -91,6 +91,9 @@ class Qemu(kinds.Machine):
 
     summary = "QEMU: a distribution's kernel in a virtual machine, without root"
     device = "/dev/vdN"
+    boot_s = 5.0
+    trial_s = 2.0
+    emulated_factor = 15.0  # seen: a factor of 5 in loops, and of 17 in the start of a program
     tools = (EMULATOR, BUSYBOX, *_userland.TOOLS)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
@@ -111,6 +114,10 @@ class Qemu(kinds.Machine):
         if _initramfs.static_busybox() is None:
             needs.append(Need(what="no static busybox is installed", remedy=BUSYBOX.remedy))
         return (*needs, *_userland.missing())
+
+    def emulated(self, spec: MachineSpec) -> bool | None:  # noqa: ARG002
+        known = command.known_accelerator(tools.find(command.PROGRAM) or "")
+        return None if known is None else known == command.TCG
 
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         directory = _modules(spec)

@@ -104,6 +104,8 @@ class Uml(kinds.Machine):
     memory_file = True
     summary = "User-Mode Linux: a kernel in a process, without root"
     device = "/dev/ubdN"
+    boot_s = 2.0
+    trial_s = 1.0
     tools = (KERNEL, TASKSET, *_userland.TOOLS)
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:

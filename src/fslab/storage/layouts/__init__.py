@@ -82,6 +82,10 @@ class Layout(ABC, Generic[O]):
         """Return how many devices of the medium it needs: by default the option ``disks``, else 1."""
         return int(getattr(options, "disks", 1))
 
+    def passes_zeros(self) -> bool:
+        """Return whether the command to write zeros reaches its disks. If not, mkfs writes zeros as data."""
+        return True
+
     @abstractmethod
     def usable_bytes(self, options: O, disk_bytes: int) -> int:
         """Return about how many bytes a file system gets on disks of ``disk_bytes`` each. Pure."""

@@ -83,6 +83,10 @@ class Medium(ABC, Generic[O]):
     formatted: ClassVar[bool] = True
     Options: type[O]
 
+    def seek_s(self, options: O) -> float:  # noqa: ARG002
+        """Return about how long a request at a random place waits for the device; 0 if unknown. Pure."""
+        return 0.0
+
     @abstractmethod
     def plan(self, options: O, site_images: Path) -> MediumPlan:
         """Return what the medium would use and run. Pure: does not access the machine."""

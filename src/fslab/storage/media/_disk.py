@@ -64,6 +64,14 @@ def memory_bytes(options: VirtualOptions) -> int:
     return taken + mapped // PAGE_BYTES * MAP_BYTES_PER_PAGE
 
 
+def seek_s(options: VirtualOptions) -> float:
+    """Return half a rotation and a short seek of a hard disk, at the study's speed. Files lie close together."""
+    if options.kind != "hdd":
+        return 0.0
+    rpm, average_ms = float(options.figures["rpm"]), float(options.figures["average_ms"])
+    return (30 / rpm + average_ms / 3000) / options.speed
+
+
 def check(options: VirtualOptions, disks: int, *, mounted: bool = True) -> None:
     """Raise an error unless so many of these disks can be served: the server, FUSE if they are mounted, and memory."""
     disk.check_supported(mounted=mounted)

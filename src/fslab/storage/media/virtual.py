@@ -34,6 +34,9 @@ class Virtual(media.Medium[VirtualOptions]):
             space={images.MEMORY: _disk.memory_bytes(options)},
         )
 
+    def seek_s(self, options: VirtualOptions) -> float:
+        return _disk.seek_s(options)
+
     def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check root, loop devices, FUSE and the available memory."""
         _loop.check_root(os.geteuid(), self.name)
@@ -85,7 +88,6 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.in_real_time(_disk.running(workspace, slot), options)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Check the server and the available memory."""
         _model.refuse_sectors(options.sector_size)
         _disk.check(options, disks, mounted=os.geteuid() == 0)
 
@@ -111,7 +113,6 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.scaled(options, factor, least_bytes=least_bytes)
 
     def speed(self, options: VirtualOptions) -> float:
-        """Return the speed in the study."""
         return options.speed
 
     def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
