@@ -81,12 +81,12 @@ def run_campaign(
 ) -> CampaignStatus:
     """Run the remaining trials of a stored campaign and return its status.
 
-       ``consent``: to what the campaign brings and is executed; None: to nothing.
-    ``budget_s`` does not count the time spent waiting for other campaigns, ``wall_s`` does.
+    ``consent``: to what the campaign brings and is executed; None: to nothing. ``budget_s`` does not count the time
+    spent waiting for other campaigns, ``wall_s`` does.
 
-       If the campaign plans more trials than the store has (``Campaign.extended``), the new plan is stored once nothing
-       else can refuse the run. Raises before anything is created if a stack cannot be built safely. An interruption sets
-       the stored status to ``interrupted`` and undoes everything; the trial in flight is not stored.
+    If the campaign plans more trials than the store has (``Campaign.extended``), the new plan is stored once nothing
+    else can refuse the run. Raises before anything is created if a stack cannot be built safely. An interruption sets
+    the stored status to ``interrupted`` and undoes everything; the trial in flight is not stored.
     """
     check_same_machine(campaign)
     (consent or Consent()).require(campaign.cells)
