@@ -66,12 +66,17 @@ def test_the_site_has_its_four_parts_and_every_command(site: Path) -> None:
     assert "ext4" in (site / "study-file.html").read_text()
 
 
-def test_tutorials_have_their_examples(site: Path) -> None:
-    for page in ("tutorial.html", "tutorial-python.html"):
-        text = (site / page).read_text()
-        assert "docs/examples/" not in re.sub("<pre.*?</pre>|<code.*?</code>", "", text, flags=re.DOTALL)
-        assert "--8" not in text
-    assert "Prints each trial when it is stored." in (site / "tutorial-python.html").read_text()
+@pytest.mark.parametrize("path", TEXTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_text_is_whole_without_the_site(path: Path) -> None:
+    """No include directive of the site, and no link to a page that only the site has."""
+    text = path.read_text()
+    assert not re.search(r"^ *-+8<-+", text, re.MULTILINE)
+    assert not MADE & set(LINK.findall(text))
+
+
+def test_tutorials_have_their_examples() -> None:
+    for page, example in (("tutorial.md", "first.yaml"), ("tutorial-python.md", "first.py")):
+        assert (ROOT / "docs/examples" / example).read_text() in (ROOT / "docs" / page).read_text()
 
 
 def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:

@@ -27,9 +27,10 @@ from tests.unit.test_report import (
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning
+from fslab.report import paper
 from fslab.report.conclusion import MOST_WARNINGS, Conclusion, conclude
 from fslab.report.conclusion_terminal import show
-from fslab.report.model import Report
+from fslab.report.model import GuestSummary, Report
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction
 
@@ -88,7 +89,7 @@ def test_a_winner_is_told_with_how_much_and_how_sure() -> None:
     found = conclude(three())
     assert found.sentence == "xfs is best."
     (only,) = found.standings
-    assert (only.certainty, only.kinds, only.next_kind) == (StandingCertainty.BEST, ("xfs",), "ext4")
+    assert (only.certainty, only.labels, only.next_stack) == (StandingCertainty.BEST, ("xfs",), "ext4")
     text = told(three())
     assert "★ xfs" in text
     assert "2.0" in text
@@ -100,7 +101,7 @@ def test_lower_is_better_is_said_as_multiples_of_time() -> None:
     planned = cells((EXT4, XFS), SYNCED)
     found = report(planned, measured(planned, {"ext4": 2.0, "xfs": 1.0}, metrics=(LATENCY,)))
     latency = next(each for each in conclude(found).standings if each.metric == "fsync_mean")
-    assert latency.kinds == ("ext4",)
+    assert latency.labels == ("ext4",)
     assert "as long (" in told(found)
 
 
@@ -204,11 +205,11 @@ def test_more_trials_for_a_known_result_are_said() -> None:
     assert "planned: 3 each" in conclude(report(planned, trials, settings=settings)).warnings[0].what
 
 
-def test_mount_variants_count_as_their_file_system() -> None:
+def test_the_sentence_names_stacks_as_the_study_does() -> None:
     found: Conclusion = conclude(sparse())
-    assert "btrfs is slower than the best in all 32 metrics" in found.sentence
-    assert "ext4 are indistinguishable in" in found.sentence
-    assert {kind for each in found.standings for kind in each.kinds} == {"ext4", "xfs"}
+    assert "btrfs defaults is slower than the best in all 32 metrics" in found.sentence
+    assert "ext4 defaults are indistinguishable in" in found.sentence
+    assert {label.split()[0] for each in found.standings for label in each.labels} == {"ext4", "xfs"}
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -267,10 +268,23 @@ def test_stacks_on_another_kind_of_machine_are_named_and_not_compared() -> None:
     middle = {"ext4": 1.0, "xfs": 2.0, "btrfs": 1.9}
     found = conclude(report(planned, measured(planned, middle)))
     (only,) = found.standings
-    assert (only.certainty, only.kinds, only.next_kind) == (StandingCertainty.BEST, ("xfs",), "ext4")
+    assert (only.certainty, only.labels, only.next_stack) == (StandingCertainty.BEST, ("xfs",), "ext4")
     assert "not compared (other machine): btrfs" in told(report(planned, measured(planned, middle)), 160)
     alone = report(planned[1:], measured(planned[1:], middle))
     assert conclude(alone).sentence == "Nothing to compare: the stacks ran on different kinds of machines."
+
+
+def test_a_summary_names_the_kernel_that_measured() -> None:
+    planned = cells((EXT4,), RANDOM)
+    made = report(planned, measured(planned, {"ext4": 1.0})).model_copy(update={"kernel": "6.18.4"})
+    assert "kernel 6.18.4" in told(made, 110)
+    guest = GuestSummary(machine="uml", kernel="6.12.47", cpus=1, memory_bytes=1 << 30)
+    inside = made.model_copy(update={"guests": (guest,), "on_host": False})
+    assert "kernel 6.12.47 (uml)" in told(inside, 110)
+    assert "6.18.4" not in told(inside, 110)
+    assert "Linux 6.12.47 (uml)" in paper._origin(inside)
+    both = inside.model_copy(update={"on_host": True})
+    assert "kernel 6.18.4 (host), 6.12.47 (uml)" in told(both, 110)
 
 
 def test_the_best_is_the_one_that_wins_where_both_were_measured() -> None:
@@ -287,7 +301,7 @@ def test_the_best_is_the_one_that_wins_where_both_were_measured() -> None:
     found = conclude(made)
     assert found.sentence == "xfs is best."
     (only,) = found.standings
-    assert (only.kinds, only.next_kind, only.worse) == (("xfs",), "ext4", ("ext4",))
+    assert (only.labels, only.next_stack, only.worse) == (("xfs",), "ext4", ("ext4",))
 
 
 def test_of_many_metrics_too_lower_is_better_is_said_of_the_other_one() -> None:

@@ -198,9 +198,12 @@ def test_where_no_trial_is_sound_no_median_is_spoken_of() -> None:
 def test_many_variants_stand_down_and_show_ties_and_unlabelled_options() -> None:
     options = ("defaults", "noatime,data=journal", "noatime,data=writeback,barrier=0")
     stacks = [
-        *(StackSpec(name=text, medium=MEDIUM, filesystem="ext4", mount_options=text) for text in options),
+        *(
+            StackSpec(name=f"ext4 {text}", medium=MEDIUM, filesystem="ext4", mount_options=text)
+            for text in options
+        ),
         StackSpec(
-            name="x", medium=MEDIUM, filesystem="xfs", mount_options="noatime", mkfs_options="-i size=1024"
+            name="xfs", medium=MEDIUM, filesystem="xfs", mount_options="noatime", mkfs_options="-i size=1024"
         ),
     ]
     planned = cells(stacks, RANDOM)

@@ -11,7 +11,7 @@ from fslab.analysis.comparison_model import ComparisonVerdict, Mark
 from fslab.analysis.labels import stack_lines, workload_labels
 from fslab.analysis.pairs import RowPairs, Sample, row_pairs
 from fslab.analysis.row_comparison import RowOutcome, outcome_of
-from fslab.cell import Cache, Cell, Fresh, Geometry, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.words import ranking_words, row_words
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
@@ -244,44 +244,25 @@ def stack(filesystem: str | None, mount: str = "defaults", **more: Any) -> Stack
     return StackSpec(mount_options=mount, **fields)
 
 
-def test_stack_is_called_by_its_file_system_where_that_suffices() -> None:
-    assert stack_lines([stack("ext4", "noatime"), stack("xfs")]) == [("ext4",), ("xfs",)]
-    assert stack_lines([stack(None, name="here")]) == [("here",)]
-
-
-def test_options_are_named_only_among_stacks_of_one_file_system() -> None:
-    stacks = [
-        stack("ext4"),
-        stack("ext4", "noatime"),
-        stack("xfs", "noatime"),
-        stack("ext4", mkfs_options="-m 0"),
-    ]
-    assert stack_lines(stacks) == [
-        ("ext4", "defaults", "mkfs defaults"),
-        ("ext4", "noatime", "mkfs defaults"),
-        ("xfs",),
-        ("ext4", "defaults", "mkfs -m 0"),
+def test_a_stack_has_its_name_in_the_study() -> None:
+    """The layout or an option may be the question, and the name says so."""
+    assert stack_lines([stack("ext4", name="striped disks=2"), stack("xfs", name="here")]) == [
+        ("striped", "disks=2"),
+        ("here",),
     ]
 
 
-def test_geometry_is_named_where_it_differs() -> None:
-    stacks = [stack("ext4"), stack("ext4", geometry=Geometry.NONE), stack("btrfs")]
-    assert stack_lines(stacks) == [("ext4", "geometry default"), ("ext4", "geometry none"), ("btrfs",)]
-
-
-def test_medium_and_layout_are_named_where_any_differ() -> None:
+def test_stacks_with_one_name_are_told_apart() -> None:
+    """Those of several studies."""
     disk = MediumSpec(name="disk", type="loop")
-    striped = stack("xfs", layout="lvm-stripe", layout_options={"disks": 2, "chunk": "64k"})
-    assert stack_lines([stack("ext4", medium=disk), stack("xfs"), striped]) == [
-        ("ext4", "single", "on disk"),
-        ("xfs", "single", "on memory"),
-        ("xfs", "lvm-stripe disks=2 chunk=64k", "on memory"),
+    striped: dict[str, Any] = {"layout": "lvm-stripe", "layout_options": {"disks": 2}}
+    same = [stack("ext4", name="s"), stack("ext4", name="s", medium=disk), stack("ext4", name="s", **striped)]
+    assert stack_lines(same) == [
+        ("s", "single", "on memory"),
+        ("s", "single", "on disk"),
+        ("s", "lvm-stripe disks=2", "on memory"),
     ]
-
-
-def test_stacks_that_look_alike_get_their_names() -> None:
-    one, other = stack("ext4", name="a"), stack("ext4", name="b")
-    assert stack_lines([one, other, stack("xfs")]) == [("ext4", "a"), ("ext4", "b"), ("xfs",)]
+    assert stack_lines([stack("ext4", name="s"), stack("xfs", name="s")]) == [("s", "ext4"), ("s", "xfs")]
 
 
 def cell(name: str, more: dict[str, Any] | None = None, **parameters: Any) -> Cell:

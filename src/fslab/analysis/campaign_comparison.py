@@ -51,7 +51,7 @@ class Results:
     @classmethod
     def of_campaign(cls, campaign: MeasuredCampaign, trials: Iterable[TrialRecord]) -> Results:
         return cls(
-            name=campaign.id, trials=tuple(trials), cells=campaign.cells, study=campaign.study_id,
+            name=campaign.name or campaign.id, trials=tuple(trials), cells=campaign.cells, study=campaign.study_id,
             machine=campaign.machine, looks=looks_of(campaign.stopping),
         )  # fmt: skip
 

@@ -6,30 +6,25 @@ from fslab.cell import Cell, StackSpec, shown
 
 
 def stack_lines(stacks: Sequence[StackSpec]) -> list[tuple[str, ...]]:
-    """Return a label for each stack, in lines: the file system, then options, layout and medium where these differ.
+    """Return a label for each stack, in lines: the words of its name in the study.
 
-    Options are compared among stacks with the same file system, layout and medium among all stacks. If two labels are
-    still equal, the names of the stacks are added.
+    Stacks of several studies can have the same name: these get what differs among them.
     """
-    labels = [_stack_label(stack, stacks) for stack in stacks]
-    return [
-        (*label, stack.name) if labels.count(label) > 1 else label
-        for stack, label in zip(stacks, labels, strict=True)
-    ]
+    return [(*stack.name.split(), *_told_apart(stack, stacks)) for stack in stacks]
 
 
-def _stack_label(stack: StackSpec, stacks: Sequence[StackSpec]) -> tuple[str, ...]:
-    alike = [other for other in stacks if other.filesystem == stack.filesystem]
-    traits: list[tuple[Callable[[StackSpec], str], Sequence[StackSpec]]] = [
-        (lambda one: one.mounted_with, alike),
-        (lambda one: f"mkfs {one.mkfs_options or 'defaults'}", alike),
-        (lambda one: f"geometry {one.geometry}", alike),
-        (lambda one: settings_of(one) or "plain", alike),
-        (_layout, stacks),
-        (lambda one: f"on {one.medium.name}", stacks),
+def _told_apart(stack: StackSpec, stacks: Sequence[StackSpec]) -> list[str]:
+    alike = [other for other in stacks if other.name == stack.name]
+    traits: list[Callable[[StackSpec], str]] = [
+        lambda one: one.filesystem or "no file system",
+        lambda one: one.mounted_with,
+        lambda one: f"mkfs {one.mkfs_options or 'defaults'}",
+        lambda one: f"geometry {one.geometry}",
+        lambda one: settings_of(one) or "plain",
+        _layout,
+        lambda one: f"on {one.medium.name}",
     ]
-    differing = (trait(stack) for trait, among in traits if len({trait(other) for other in among}) > 1)
-    return (stack.filesystem or stack.name, *differing)
+    return [trait(stack) for trait in traits if len({trait(other) for other in alike}) > 1]
 
 
 def settings_of(stack: StackSpec) -> str:

@@ -1,4 +1,4 @@
-"""Finds which kinds of stacks are best in a metric, how certain this is, and which are worse. Pure.
+"""Finds which stacks are best in a metric, how certain this is, and which are worse. Pure.
 
 Uses the comparisons of the metric's row only.
 """
@@ -30,15 +30,13 @@ UNDECIDED = frozenset({StandingCertainty.INCONCLUSIVE, StandingCertainty.FEW})
 
 
 class Standing(Frozen):
-    """The best kinds of stacks in one metric of one workload.
+    """The best stacks in one metric of one workload.
 
-    ``kinds``: the best kind, or all kinds that may be the best, the leader's first. ``labels``: the same kinds, with
-    the number of their stacks if not all are meant. ``value``: the leader's median.
-    ``next``: comparison with the nearest stack that is significantly worse. ``next_kind``: the kind of this stack, or
-    its label if only variants of the best kinds are worse. ``worse``: kinds of which all stacks are worse.
+    ``labels``: the best stack, or all that may be the best, the leader first. ``value``: the leader's median.
+    ``next``: comparison with the nearest stack that is significantly worse, ``next_stack``. ``worse``: all that are.
     ``detectable``: smallest difference among the tied that would be detected, as a share. ``n``: complete blocks;
-    ``needed``: complete blocks needed for an interval. ``apart``: stacks (labels) on other kinds of machines, which are
-    not compared with the leader, and of which nothing else here tells.
+    ``needed``: complete blocks needed for an interval. ``apart``: stacks on other kinds of machines, which are not
+    compared with the leader, and of which nothing else here tells.
     """
 
     workload: str
@@ -46,11 +44,10 @@ class Standing(Frozen):
     unit: Unit
     better: Direction
     certainty: StandingCertainty
-    kinds: tuple[str, ...]
     labels: tuple[str, ...]
     value: float | None
     next: Comparison | None = None
-    next_kind: str | None = None
+    next_stack: str | None = None
     worse: tuple[str, ...] = ()
     detectable: float | None = None
     n: int = 0
@@ -62,7 +59,7 @@ class Standing(Frozen):
 class MeasuredRow:
     """One metric of one workload on the stacks that have values for it, by label in the order of the plan.
 
-    ``kinds``: the kind of each stack. ``leader``: the stack with the best median; ``comparisons``: the leader with each
+    ``leader``: the stack with the best median; ``comparisons``: the leader with each
     other stack on the same kind of machine. ``n``: number of values of the first stack.
     """
 
@@ -70,7 +67,6 @@ class MeasuredRow:
     metric: str
     unit: Unit
     better: Direction
-    kinds: Mapping[str, str]
     medians: Mapping[str, float | None]
     leader: str | None
     comparisons: Sequence[Comparison]
@@ -85,24 +81,20 @@ def standing(row: MeasuredRow) -> Standing:
     worse = {one.other(row.leader): one for one in row.comparisons if _is_behind(row, one)}
     tied = [one for one in row.comparisons if one.other(row.leader) not in worse]
     compared = {row.leader, *(one.other(row.leader) for one in row.comparisons)}
-    apart = tuple(label for label in row.kinds if row.leader is not None and label not in compared)
+    apart = tuple(label for label in row.medians if row.leader is not None and label not in compared)
     best = sorted(
-        (label for label in row.kinds if label not in {*worse, *apart}), key=lambda label: label != row.leader
+        (label for label in row.medians if label not in {*worse, *apart}),
+        key=lambda label: label != row.leader,
     )
-    names = tuple(dict.fromkeys(row.kinds[label] for label in best))
-    behind = {label: one for label, one in worse.items() if row.kinds[label] not in names}
-    told = [(row.kinds[label], one) for label, one in behind.items()] or [*worse.items()]
-    next_kind, nearest = min(
-        told, key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
+    next_stack, nearest = min(
+        worse.items(), key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
     )
-    rivals = [one for one in tied if row.kinds[one.other(row.leader)] != names[0]]
     return Standing(
         workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
-        certainty=_certainty(row, names, rivals), kinds=names, labels=_short(best, row.kinds),
+        certainty=_certainty(row, best, tied), labels=tuple(best),
         value=row.medians.get(row.leader or ""),
-        next=nearest, next_kind=next_kind,
-        worse=tuple(dict.fromkeys(row.kinds[label] for label in behind)),
-        detectable=max((one.detectable for one in rivals if one.detectable is not None), default=None),
+        next=nearest, next_stack=next_stack, worse=tuple(worse),
+        detectable=max((one.detectable for one in tied if one.detectable is not None), default=None),
         n=min((min(one.n) for one in row.comparisons), default=row.n),
         needed=max((one.needed for one in row.comparisons), default=0), apart=apart,
     )  # fmt: skip
@@ -130,13 +122,3 @@ def _certainty(row: MeasuredRow, names: Sequence[str], rivals: Sequence[Comparis
         return StandingCertainty.INCONCLUSIVE
     coarse = any((one.detectable or 0.0) > COARSE or one.more for one in rivals)
     return StandingCertainty.INCONCLUSIVE if coarse else StandingCertainty.TIE
-
-
-def _short(best: Sequence[str], kinds: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the best kinds: ``xfs``, or ``xfs (2 of 4)`` if only 2 of its 4 stacks are among the best."""
-    found = {}
-    for kind in dict.fromkeys(kinds[label] for label in best):
-        own = sum(kinds[label] == kind for label in best)
-        of = list(kinds.values()).count(kind)
-        found[kind] = kind if own == of else f"{kind} ({own} of {of})"
-    return tuple(found.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -65,10 +66,18 @@ def plan(
     if as_json:
         print_json({**made.model_dump(mode="json"), "claims": claims})
     else:
-        _show(made, console(markup=True), commands=commands, claims=claims)
+        words = [
+            "fslab",
+            "plan",
+            study,
+            *(word for each in settings for word in ("--set", each)),
+            "--commands",
+        ]
+        _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)
 
 
-def _show(made: Plan, screen: Console, *, commands: bool, claims: Sequence[str]) -> None:
+def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str]) -> None:
+    """``more``: the command that shows the exact commands of each cell; None: show them."""
     from fslab.units import counted, format_size
 
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
@@ -91,13 +100,11 @@ def _show(made: Plan, screen: Console, *, commands: bool, claims: Sequence[str])
         screen.print(f"[bold yellow]not possible[/bold yellow] ({share}): {escape(reason)}", soft_wrap=True)
     _show_scale(made, screen)
     _show_executed(made, screen)
-    if commands:
+    if more is None:
         for cell in made.cells:
             _show_cell(cell, made, screen)
     else:
-        screen.print(
-            f"exact commands of each cell: fslab plan {made.study} --commands", style="dim", markup=False
-        )
+        screen.print(f"exact commands of each cell: {more}", style="dim", markup=False, soft_wrap=True)
     screen.print("nothing was changed")
 
 
@@ -202,8 +209,6 @@ def _show_scale(made: Plan, screen: Console) -> None:
 
 
 def _show_cell(cell: Cell, made: Plan, screen: Console) -> None:
-    import shlex
-
     place = f" in {cell.stack.machine.type}" if cell.stack.machine.type != "host" else ""
     screen.print(
         f"\n[bold]{escape(cell.workload.name)}[/bold] on [bold]{escape(cell.stack.name)}[/bold]{place}"

@@ -65,6 +65,7 @@ def build(
         cpus=facts.get("cpus"),
         memory_bytes=facts.get("memory_bytes"),
         guests=_guests(trials),
+        on_host=not trials or any(trial.cell.stack.machine.type == "host" for trial in trials),
         media=_media(campaign.cells),
         scale=campaign.settings.get("scale", 1.0),
         extended_from=campaign.extended_from,

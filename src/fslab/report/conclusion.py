@@ -1,7 +1,6 @@
 """The conclusion of a report in words: one sentence for all metrics, and the most important warnings. Pure.
 
-If a report has several file systems, each stack counts as its file system, so that mount variants do not compete with
-each other. ``analysis.standings`` decides which stack is best in a metric; this module must not.
+Stacks have the study's own names. ``analysis.standings`` decides which stack is best in a metric; this module must not.
 """
 
 from collections import Counter
@@ -11,7 +10,7 @@ from fslab.analysis.campaign_comparison_lines import SPEEDS
 from fslab.analysis.comparison_model import ComparisonVerdict
 from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
 from fslab.cell import Frozen
-from fslab.report.model import Note, Report, Row, StackColumn
+from fslab.report.model import Note, Report, Row
 from fslab.report.safety import unsafe_leaders, verdict
 from fslab.report.words import of_differences
 from fslab.stats.compare import INDEPENDENCE_LEAST
@@ -45,10 +44,7 @@ class Conclusion(Frozen):
 
 def conclude(report: Report) -> Conclusion:
     """Return the conclusion. The rows of the report must compare each stack with the best, not with a baseline."""
-    kinds = kinds_of(report.stacks)
-    standings = tuple(
-        _standing(row, report, kinds) for row in report.rows if any(s.values for s in row.summaries)
-    )
+    standings = tuple(_standing(row, report) for row in report.rows if any(s.values for s in row.summaries))
     of_campaign = tuple(_of_campaign(report))
     found = [*of_campaign, *(_important(note, report.counts.stored) for note in _weightiest(report))]
     shown = tuple(found[:MOST_WARNINGS])
@@ -61,16 +57,7 @@ def conclude(report: Report) -> Conclusion:
     )
 
 
-def kinds_of(stacks: Sequence[StackColumn]) -> dict[str, str]:
-    """Return stack id → what the stack counts as.
-
-    This is its file system, or its label if all stacks have the same file system.
-    """
-    several = len({stack.filesystem for stack in stacks}) > 1
-    return {stack.id: (stack.filesystem if several else None) or stack.label for stack in stacks}
-
-
-def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
+def _standing(row: Row, report: Report) -> Standing:
     label_of = {stack.id: stack.label for stack in report.stacks}
     have = {label_of[item.stack] for item in row.summaries if item.values}
     same = {stack.label for stack in report.stacks if stack.same_as in have}
@@ -82,8 +69,7 @@ def _standing(row: Row, report: Report, kinds: dict[str, str]) -> Standing:
     return standing(
         MeasuredRow(
             workload=row.workload, metric=row.metric, unit=row.unit, better=row.better, leader=row.leader,
-            comparisons=row.comparisons, kinds={label: kinds[item.stack] for label, item in measured.items()},
-            medians={label: item.median for label, item in measured.items()},
+            comparisons=row.comparisons, medians={label: item.median for label, item in measured.items()},
             n=len(next(iter(measured.values())).values),
         )
     )  # fmt: skip
@@ -104,7 +90,7 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
     if len(judged) == 1:
         return _of_one(judged[0])
     won_all = all(
-        each.certainty is StandingCertainty.BEST and each.kinds == judged[0].kinds for each in judged
+        each.certainty is StandingCertainty.BEST and each.labels == judged[0].labels for each in judged
     )
     parts = [*_winners(judged), *(() if won_all else _losers(judged, report)), *_ties(judged)]
     # The statement about the most metrics comes first. Only the first statement gives the total.
@@ -121,31 +107,31 @@ def _of_one(only: Standing) -> str:
         if only.certainty is StandingCertainty.TIE
         else "not distinguished: too noisy, or too few trials"
     )
-    return f"{listed(only.kinds)} are {what}."
+    return f"{listed(only.labels)} are {what}."
 
 
 def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
-    """Yield a number of metrics and a text: the kind that is best most often, with the next two."""
-    won = Counter(each.kinds[0] for each in known if each.certainty is StandingCertainty.BEST).most_common(3)
+    """Yield a number of metrics and a text: the stack that is best most often, with the next two."""
+    won = Counter(each.labels[0] for each in known if each.certainty is StandingCertainty.BEST).most_common(3)
     if won:
         first = f"{won[0][0]} is best in {_share(won[0][1], known)}"
         yield won[0][1], listed([first, *(f"{kind} in {count}" for kind, count in won[1:])])
 
 
 def _losers(known: Sequence[Standing], report: Report) -> Iterator[tuple[int, str]]:
-    """Yield a number of metrics and a text: the kind that is worse most often. Yield nothing for only two kinds."""
+    """Yield a number of metrics and a text: the stack that is worse most often. Yield nothing for only two stacks."""
     slower = Counter(kind for each in known for kind in each.worse)
     word = "slower" if all(each.unit in SPEEDS for each in known) else "worse"
-    if slower and len(set(kinds_of(report.stacks).values())) > 2:
+    if slower and len(report.stacks) > 2:
         kind, count = slower.most_common(1)[0]
         yield count, f"{kind} is {word} than the best in {_share(count, known)}"
 
 
 def _ties(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
-    sets = Counter(frozenset(each.kinds) for each in known if each.certainty is StandingCertainty.TIE)
+    sets = Counter(frozenset(each.labels) for each in known if each.certainty is StandingCertainty.TIE)
     if sets:
         group, count = sets.most_common(1)[0]
-        order = list(dict.fromkeys(kind for each in known for kind in each.kinds))
+        order = list(dict.fromkeys(kind for each in known for kind in each.labels))
         names = listed(sorted(group, key=order.index))
         yield count, f"{names} are indistinguishable in {_share(count, known)}"
     undecided = sum(each.certainty in UNDECIDED for each in known)

@@ -13,13 +13,14 @@ from fslab.report.conclusion import Conclusion
 from fslab.report.conclusion_words import NOISY, apart, behind, margin
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
-from fslab.report.words import share_text, trials_words
+from fslab.report.words import kernels_words, share_text, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
 NARROWEST, WIDEST = 20, 110
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
-MANY = 12  # metrics; if there are more, those with the same best kinds share a line
+MANY = 12  # metrics; if there are more, those with the same best stacks share a line
+MOST_LINES = 3  # of those
 NAMED = 4
 SIGN = {
     StandingCertainty.BEST: "★",
@@ -89,20 +90,23 @@ def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
 
 
 def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
-    """Yield a line for each set of best kinds: how certain that is, in how many metrics, and the largest factors."""
+    """Yield a line for the most frequent sets of best stacks: how certain that is, in how many metrics, and the largest
+    factors."""
     groups: dict[tuple[StandingCertainty, frozenset[str]], list[Standing]] = {}
     for each in standings:
-        compared = () if each.better is Direction.NEITHER else each.kinds
+        compared = () if each.better is Direction.NEITHER else each.labels
         groups.setdefault((each.certainty, frozenset(compared)), []).append(each)
     ordered = sorted(groups.items(), key=lambda item: (not item[0][1], -len(item[1])))
-    for (certainty, among), alike in ordered:
-        kinds = ", ".join(alike[0].kinds) if among else ""
+    for (certainty, among), alike in ordered[:MOST_LINES]:
+        best = first_of(alike[0].labels, NAMED) if among else ""
         ranked = sorted(alike, key=lambda one: -((one.next and (one.next.ratio or one.next.more)) or 0.0))
         named = first_of([f"{_name(one, standings)}{_factor(one)}" for one in ranked], NAMED)
         yield wrapped(
-            f"{SIGN[certainty]} {kinds}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}",
+            f"{SIGN[certainty]} {best}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}",
             width, style=STYLE.get(certainty, ""),
         )  # fmt: skip
+    if rest := sum(len(alike) for _, alike in ordered[MOST_LINES:]):
+        yield wrapped(f"and {rest} more: --all", width, style="dim")
 
 
 def _word(certainty: StandingCertainty, one: Standing) -> str:
@@ -120,12 +124,12 @@ def _word(certainty: StandingCertainty, one: Standing) -> str:
 
 def _factor(one: Standing) -> str:
     if one.next is not None and one.next.more is not None:
-        return f" ({one.next_kind} {abs(one.next.more):.3g} {'more' if one.better is Direction.LOWER else 'fewer'})"
+        return f" ({one.next_stack} {abs(one.next.more):.3g} {'more' if one.better is Direction.LOWER else 'fewer'})"
     if one.next is None or not one.next.ratio:
         return ""
     ratio = ratio_text(one.next.ratio)[0]
     # Where lower is better, the ratio is that of the other to the best.
-    told = f"{one.next_kind} {ratio} ×" if one.better is Direction.LOWER else f"{ratio} × {one.next_kind}"
+    told = f"{one.next_stack} {ratio} ×" if one.better is Direction.LOWER else f"{ratio} × {one.next_stack}"
     return f" ({told})"
 
 
@@ -171,10 +175,10 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
 
 def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     """Yield the numbers of trials, the environment, and the commands that show more."""
-    memory = f", {format_size(report.memory_bytes)}" if report.memory_bytes else ""
+    memory = f", {format_size(report.memory_bytes)}" if report.memory_bytes and not report.guests else ""
     scale = f" · scale {report.scale:g}" if report.scale != 1 else ""
     trials = trials_words(report.counts)
-    yield f"{trials}{scale} · kernel {report.kernel or 'unknown'}{memory} · on {', '.join(report.media)}"
+    yield f"{trials}{scale} · kernel {kernels_words(report)}{memory} · on {', '.join(report.media)}"
     more = f" ({conclusion.more} more)" if conclusion.more else ""
     notes = f" · --notes: all warnings{more}" if report.notes else ""
     yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: mechanisms"

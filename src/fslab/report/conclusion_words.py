@@ -57,11 +57,13 @@ def behind(one: Standing) -> str:
     found = one.next
     if found is not None and found.more_interval is not None:
         more = more_text(found)
-        return f"{one.next_kind} {more}" if one.better is Direction.LOWER else f"{more} than {one.next_kind}"
+        return (
+            f"{one.next_stack} {more}" if one.better is Direction.LOWER else f"{more} than {one.next_stack}"
+        )
     if found is None or found.ratio is None or found.interval is None:
         return ""
     ratio, low, high = ratio_text(found.ratio, found.interval.low, found.interval.high)
     if one.better is Direction.LOWER:
         size = "as long" if one.unit in {Unit.NANOSECONDS, Unit.SECONDS} else "as much"
-        return f"{one.next_kind} {ratio} × {size} ({low}–{high})"
-    return f"{ratio} × {one.next_kind} ({low}–{high})"
+        return f"{one.next_stack} {ratio} × {size} ({low}–{high})"
+    return f"{ratio} × {one.next_stack} ({low}–{high})"

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from rich.text import Text
 
 INDENT = "  "
-_CLAUSE = re.compile(r"(?:, or|, so that|[,;:])(?= )")
+_CLAUSE = re.compile(
+    r"(?:, or|, so that|[;:])(?= )"
+)  # not a comma: what follows "; without it," is no statement
 
 
 def lines_of(text: str, width: int) -> list[str]:

@@ -145,8 +145,9 @@ class Report(Frozen):
     """A campaign's results. ``coverage``: the coverage required of every ratio's interval.
 
     ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host. Trials in ``guests`` ran on those of the
-    guest instead. ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``:
-    trials per cell before each time that a user, who knew the results, added trials.
+    guest instead; ``on_host``: whether trials ran on the host, too. ``scale``: factor for the sizes, counts and run
+    times that the study defines. ``extended_from``: trials per cell before each time that a user, who knew the results,
+    added trials.
     """
 
     campaign: str
@@ -159,6 +160,7 @@ class Report(Frozen):
     cpus: int | None
     memory_bytes: int | None
     guests: tuple[GuestSummary, ...] = ()
+    on_host: bool = True
     media: tuple[str, ...]
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fslab.analysis.comparison_model import Mark
 from fslab.report.cells import absence
 from fslab.report.model import Note, Report, Row, Summary
-from fslab.report.words import SEVERITY_WORD, share_text
+from fslab.report.words import SEVERITY_WORD, kernels_words, share_text
 from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {
@@ -88,7 +88,7 @@ def _legend(report: Report) -> str:
 
 
 def _origin(report: Report) -> str:
-    kernel = f"Linux {report.kernel}" if report.kernel else ""
+    kernel = f"Linux {kernels_words(report)}" if report.kernel or report.guests else ""
     told = (f"fslab campaign {report.campaign}", f"{report.created:%Y-%m-%d}", kernel, report.cpu or "")
     whole = ", ".join([*filter(None, told), f"on {', '.join(report.media)}"])
     return " ".join(whole.split())  # one line, because a LaTeX comment ends with its line

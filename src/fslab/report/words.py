@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import log
 
 from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank, Span
-from fslab.report.model import Counts
+from fslab.report.model import Counts, Report
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, counted, listed, ratio_text
 
@@ -61,6 +61,15 @@ def trials_words(counts: Counts) -> str:
     )
     told = [f"{counts.sound} usable", *(f"{number} {word}" for number, word in flawed if number)]
     return f"{counted(counts.stored, 'trial')}: {', '.join(told)}"
+
+
+def kernels_words(report: Report) -> str:
+    """Return the kernels that measured: ``6.12.1``, or with guests ``6.12.1 (host), 6.1.0 (uml)``."""
+    if not report.guests:
+        return report.kernel or "unknown"
+    host = [f"{report.kernel or 'unknown'} (host)"] if report.on_host else []
+    guests = (f"{guest.kernel or 'unknown'} ({guest.machine})" for guest in report.guests)
+    return ", ".join(dict.fromkeys([*host, *guests]))
 
 
 def of_differences(count: int, of: int, one: str, many: str) -> str:
