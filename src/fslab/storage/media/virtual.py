@@ -38,7 +38,6 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.seek_s(options)
 
     def check(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        """Check root, loop devices, FUSE and the available memory."""
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
         _disk.check(options, disks)
