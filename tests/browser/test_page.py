@@ -53,6 +53,18 @@ def activate(control: Locator) -> None:
     control.press("Enter")
 
 
+def test_on_a_phone_tables_keep_to_their_box_and_verdicts_are_in_sight(html: str, opened: Opener) -> None:
+    page = opened(html, width=400).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+    for verdict in page.locator("td.verdict").all():
+        box = verdict.bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 400
+    cut = "each => each.scrollWidth > innerWidth && getComputedStyle(each.closest('.scroll')).overflowX !== 'auto'"
+    assert page.evaluate(f"[...document.querySelectorAll('table')].filter({cut}).length") == 0
+
+
 def test_every_mark_is_drawn(page: Page, html: str, opened: Opener) -> None:
     shown = drawn(opened(html)).page
     figures = [figure for figure in assemble.figures(page) if figure.id != "heat"]

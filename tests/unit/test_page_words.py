@@ -225,6 +225,20 @@ def test_tables_for_a_paper() -> None:
     assert r"\caption{50 \% \& <b>. Median of 5 trials" in latex
 
 
+def test_tables_in_latex_fit_a_page() -> None:
+    names = [f"ext4-{number}" for number in range(13)]
+    stacks = [StackSpec(name=name, medium=stack("ext4").medium, filesystem="ext4") for name in names]
+    report, _, _ = made([(each, work(f"w{row}"), 1000 + row) for row in range(29) for each in stacks])
+    latex = paper.latex(report)
+    tables = latex.split(r"\begin{table}")[1:]
+    assert len(tables) == 6
+    for table in tables:
+        rows = [line for line in table.splitlines() if line.endswith(r"\\")]
+        assert len(rows) <= 25
+        assert {row.count(" & ") for row in rows} <= {5, 3}
+    assert all(latex.count(f"w{row}, write iops &") == 3 for row in range(29))
+
+
 def test_what_a_store_calls_its_media_is_no_line_of_tex() -> None:
     report, _, _ = made([(stack("ext4"), work("w"), 1000), (stack("xfs"), work("w"), 2000)])
     named = report.model_copy(update={"media": ("ram\n\\input{/etc/passwd}",), "cpu": "x\n\\input{y}"})

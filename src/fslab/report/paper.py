@@ -16,6 +16,7 @@ _TEX: dict[str, str | int | None] = {
     "★": r"$\star$", "↓": r"$\downarrow$", "µ": r"$\mu$", "–": "--", "·": r"$\cdot$", "→": r"$\to$", "α": r"$\alpha$",
 }  # fmt: skip
 _MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
+TEX_COLUMNS, TEX_ROWS = 5, 24  # of one table in \\small on a page of A4
 SIGN = {Mark.BEST: "★ ", Mark.MAYBE_BEST: "≈ ", Mark.NONE: ""}
 
 
@@ -43,17 +44,37 @@ def markdown(report: Report) -> str:
 
 
 def latex(report: Report) -> str:
-    """Return a ``table`` in LaTeX. It needs the package booktabs, and nothing else."""
+    """Return tables in LaTeX, each small enough for a page. They need the package booktabs, and nothing else."""
+    tables = [
+        (rows, first)
+        for rows in batched(report.rows, TEX_ROWS)
+        for first in range(0, len(report.stacks), TEX_COLUMNS)
+    ]
+    made = [
+        line for rows, first in tables for line in _tex_table(report, rows, first, several=len(tables) > 1)
+    ]
+    return "\n".join([f"% {_origin(report)}", *made]) + "\n"
+
+
+def _tex_table(report: Report, rows: Sequence[Row], first: int, *, several: bool) -> Iterator[str]:
+    """Yield the table of these rows and of ``TEX_COLUMNS`` stacks from the first one on, with its notes below it."""
     escaped = _escaping(_TEX)
-    header = " & ".join(["", *(escaped(stack.label) for stack in report.stacks)])
-    rows = [" & ".join(map(escaped, [_name(row), *_values(row)])) + r" \\" for row in report.rows]
-    notes = [f"% note {note.number}: {' '.join(note.message.split())}" for note in report.notes]
-    return "\n".join([
-        f"% {_origin(report)}", *notes, r"\begin{table}", r"  \centering", r"  \small",
-        rf"  \begin{{tabular}}{{l{'r' * len(report.stacks)}}}", r"    \toprule", rf"    {header} \\", r"    \midrule",
-        *(f"    {row}" for row in rows), r"    \bottomrule", r"  \end{tabular}",
-        rf"  \caption{{{escaped(f'{report.title}. {_legend(report)}')}}}", r"\end{table}",
-    ]) + "\n"  # fmt: skip
+    stacks = report.stacks[first : first + TEX_COLUMNS]
+    columns = slice(first, first + TEX_COLUMNS)
+    numbers = {number for row in rows for summary in row.summaries[columns] for number in summary.notes}
+    yield from (r"\begin{table}", r"  \centering", r"  \small")
+    yield from (rf"  \begin{{tabular}}{{l{'r' * len(stacks)}}}", r"    \toprule")
+    yield f"    {' & '.join(['', *(escaped(stack.label) for stack in stacks)])} \\\\"
+    yield r"    \midrule"
+    for row in rows:
+        yield f"    {' & '.join(map(escaped, [_name(row), *_values(row)[columns]]))} \\\\"
+    yield from (r"    \bottomrule", r"  \end{tabular}")
+    title = f"{report.title} ({', '.join(stack.label for stack in stacks)})" if several else report.title
+    yield rf"  \caption{{{escaped(f'{title}. {_legend(report)}')}}}"
+    for note in report.notes:
+        if note.number in numbers:
+            yield rf"  \par\footnotesize {note.number}: {escaped(' '.join(note.message.split()))}"
+    yield r"\end{table}"
 
 
 def _name(row: Row) -> str:
@@ -61,9 +82,14 @@ def _name(row: Row) -> str:
     return f"{row.workload}, {row.metric.replace('_', ' ')}{arrow}"
 
 
-def _values(row: Row) -> Iterator[str]:
-    for summary in row.summaries:
-        yield _value(row, summary)
+def _values(row: Row) -> list[str]:
+    return [_value(row, summary) for summary in row.summaries]
+
+
+def batched(rows: Sequence[Row], most: int) -> Iterator[Sequence[Row]]:
+    """Yield the rows in groups of at most ``most``."""
+    for first in range(0, len(rows), most):
+        yield rows[first : first + most]
 
 
 def _value(row: Row, summary: Summary) -> str:

@@ -10,7 +10,8 @@ from typing import Any
 from fslab.report.figures import Figure, _axis
 
 _COLOUR = {
-    "field": "share", "type": "quantitative", "legend": None,
+    "field": "share", "type": "quantitative",
+    "legend": {"title": "share of the best", "values": [0, 0.5, 1], "format": ".2f", "gradientLength": 80},
     "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
 }  # fmt: skip
 _FRAME = {"type": "rect", "filled": False, "stroke": "#1b1f24", "strokeDash": [3, 3], "strokeWidth": 1}
@@ -41,7 +42,7 @@ class Tile:
 def figure(key: str, tiles: Sequence[Tile], rows: Sequence[str], stacks: Sequence[str]) -> Figure:
     """Return the figure: a row per workload, a column per stack. Undecided tiles have a dashed frame."""
     data = [_axis.row(tile) for tile in tiles]
-    across = _axis.names("stack", stacks, 90, orient="top", labelAngle=0)
+    across = _axis.names("stack", stacks, 240, orient="top", labelAngle=-40, labelAlign="left")
     spec = _axis.base(
         "Each stack relative to the best median of each workload",
         width={"step": 92}, height={"step": 26}, data={"values": data},
