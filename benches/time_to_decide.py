@@ -1,71 +1,134 @@
-"""Measures how long it takes to rank the stacks of ``quick``: repeating until decided, and with ten trials per cell.
+"""Measures how long it takes to decide between two stacks: in slices, and one trial after the other.
 
-Runs both on this machine, one after the other. Prints the trials, the time and the outcomes of the comparisons. Needs
-root.
+For each workload, campaigns of both kinds alternate until every comparison is decided: a difference, or a tie within
+the precision. Prints the seconds of trials, the median ratio of both kinds, and what stayed open. Goal: in slices a
+fifth of the time. Needs root.
 
-    python benches/time_to_decide.py [--precision 5%]
+    python benches/time_to_decide.py [--precision 10%] [--rounds 2] [--load 4] [--workloads random-read,synced-write]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 FSLAB = str(Path(sys.executable).with_name("fslab"))
+WAYS = {"slices": "auto", "one by one": "off"}
+WORKLOADS = {
+    "random-read": "{tool: fio, rw: randread, bs: 4k, direct: true, size: 64m, runtime: 1s}",
+    "random-read-32": "{tool: fio, rw: randread, bs: 4k, iodepth: 32, direct: true, size: 64m, runtime: 1s}",
+    "random-write-direct": "{tool: fio, rw: randwrite, bs: 4k, direct: true, size: 64m, runtime: 1s}",
+    "random-write": "{tool: fio, rw: randwrite, bs: 4k, fsync: 64, size: 64m, runtime: 1s}",
+    "synced-write": "{tool: fio, rw: randwrite, bs: 4k, fsync: 1, size: 64m, runtime: 1s}",
+    "sequential-write": "{tool: fio, rw: write, bs: 1m, size: 512m}",
+    "small-files": '{tool: engine, operation: small-files, files: 20000, size: 4k, operations: "create,delete"}',
+    "large-directory": '{tool: engine, operation: small-files, files: 50000, dirs: 1, size: 0, operations: "create"}',
+}
+STUDY = """\
+title: how long it takes to decide
+media: {{memory: {{type: ram, size: 8g, room: 1g}}}}
+stacks: {{fs: {{medium: memory, filesystem: [{filesystems}]}}}}
+workloads: {{{name}: {workload}}}
+slices: {slices}
+trials: 3
+precision: {precision}
+max_trials: 40
+budget: {budget}
+"""
 
 
 def main() -> int:
-    """Run both and print a table."""
+    """Run all campaigns and print a table."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--precision", default="5%")
-    parser.add_argument("--study", default="quick")
+    parser.add_argument("--precision", default="10%")
+    parser.add_argument("--filesystems", default="ext4, xfs")
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--budget", default="3m", help="the most time for one campaign")
+    parser.add_argument("--load", type=int, default=0, help="processes that compute meanwhile")
+    parser.add_argument("--workloads", default=",".join(WORKLOADS))
     arguments = parser.parse_args()
-    ways = {
-        "until decided": ["--trials", "4", "--precision", arguments.precision, "--max-trials", "40"],
-        "10 trials": ["--trials", "10"],
-    }
-    print("| | trials | time | comparisons decided | alike within the precision | open |")
-    print("|---|---|---|---|---|---|")
-    with tempfile.TemporaryDirectory() as directory:
-        for name, options in ways.items():
-            begun = time.monotonic()
-            document = campaign(Path(directory) / "store.sqlite", arguments.study, options)
-            took_s = time.monotonic() - begun
-            found = [item for row in document["rows"] for item in row["comparisons"]]
-            decided = sum(bool(item["holds_together"]) for item in found)
-            limit = 1 + float(arguments.precision.rstrip("%")) / 100
-            alike = sum(
-                not item["holds_together"]
-                and item["interval"] is not None
-                and 1 / limit <= item["interval"]["low"] <= item["interval"]["high"] <= limit
-                for item in found
-            )
-            still = len(found) - decided - alike
+    print(
+        "| workload | slices: s | one by one: s | share | ratio | ratio | open |\n|---|---|---|---|---|---|---|"
+    )
+    shares = []
+    with loaded(arguments.load), tempfile.TemporaryDirectory() as directory:
+        for name in arguments.workloads.split(","):
+            taken: dict[str, list[dict[str, Any]]] = {way: [] for way in WAYS}
+            for number in range(arguments.rounds):
+                for way in sorted(WAYS, reverse=number % 2 == 1):
+                    taken[way].append(decided(Path(directory), name, WAYS[way], arguments))
+            seconds = [statistics.median(each["seconds"] for each in found) for found in taken.values()]
+            ratios = [statistics.median(each["ratio"] for each in found) for found in taken.values()]
+            left = [sum(each["open"] for each in found) for found in taken.values()]
+            shares.append(seconds[0] / seconds[1])
             print(
-                f"| {name} | {document['counts']['stored']} | {took_s:.0f} s | {decided} of {len(found)} | {alike} "
-                f"| {still} |",
+                f"| {name} | {seconds[0]:.1f} | {seconds[1]:.1f} | {shares[-1]:.2f} | {ratios[0]:.2f} | "
+                f"{ratios[1]:.2f} | {left[0]} and {left[1]} |",
                 flush=True,
             )
+    print(f"\nmedian share of the time: {statistics.median(shares):.2f} (goal: at most 0.2)")
     return 0
 
 
-def campaign(store: Path, study: str, options: list[str]) -> dict[str, Any]:
-    """Run the study and return its report."""
-    argv = [FSLAB, "run", study, *options, "--set", "budget=1h", "--json", "--store", str(store)]
+def decided(directory: Path, name: str, slices: str, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Run one campaign. Return the seconds of its trials, the first ratio, and how many comparisons are open."""
+    study, store = directory / "decide.yaml", directory / "store.sqlite"
+    study.write_text(
+        STUDY.format(
+            name=name, workload=WORKLOADS[name], slices=slices, precision=arguments.precision,
+            filesystems=arguments.filesystems, budget=arguments.budget,
+        )
+    )  # fmt: skip
+    argv = [FSLAB, "run", str(study), "--json", "--store", str(store)]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(argv)}: exit {done.returncode}\n{done.stderr}")
     document: dict[str, Any] = json.loads(done.stdout)
-    return document
+    found = [item for row in document["rows"] for item in row["comparisons"]]
+    limit = 1 + float(arguments.precision.rstrip("%")) / 100
+    return {
+        "seconds": spent_s(store),
+        "ratio": found[0]["ratio"] or 1.0,
+        "open": sum(not item["holds_together"] and not is_tie(item["interval"], limit) for item in found),
+    }
+
+
+def is_tie(interval: dict[str, float] | None, limit: float) -> bool:
+    """Return whether the interval of a ratio lies within 1/limit and limit."""
+    return interval is not None and 1 / limit <= interval["low"] <= interval["high"] <= limit
+
+
+def spent_s(store: Path) -> float:
+    """Return the time of the trials of the last campaign."""
+    argv = [FSLAB, "export", "last", "--format", "json", "--store", str(store)]
+    records = json.loads(subprocess.run(argv, capture_output=True, text=True, check=True).stdout)
+    return float(sum(record["duration_s"] for record in records))
+
+
+@contextmanager
+def loaded(processes: int) -> Iterator[None]:
+    """Run so many processes that only compute."""
+    running = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
+    try:
+        yield
+    finally:
+        for each in running:
+            each.kill()
+            each.wait()
 
 
 if __name__ == "__main__":
+    if os.geteuid() != 0:
+        sys.exit("needs root")
     sys.exit(main())

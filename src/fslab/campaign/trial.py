@@ -80,7 +80,8 @@ def run_in_slices(
     """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
-    in the page cache is written back, in its own time. Raises like ``run_trial``.
+    in the page cache is written back, in its own time. Each record has its share of the time that all took. Raises like
+    ``run_trial``.
     """
     attempts = [
         _Attempt(
@@ -103,7 +104,7 @@ def run_in_slices(
         for turn, (attempt, trial, ready, watch) in zip(turns, takers, strict=True):
             with attempt.guarded():
                 _measure(trial, ready, watch, _completed(trial, turn), turn.timeline())
-    return [attempt.record() for attempt in attempts]
+    return [attempt.record(at_once=len(attempts)) for attempt in attempts]
 
 
 @dataclass(kw_only=True, slots=True)
@@ -144,8 +145,8 @@ class _Attempt:
         except OSError as error:
             self.failure = self.failure or _from_os_error(error)
 
-    def record(self) -> TrialRecord:
-        """Return the record of what came of it."""
+    def record(self, at_once: int = 1) -> TrialRecord:
+        """Return the record of what came of it. ``at_once``: of how many trials the time was."""
         state, failure = self.state, self.failure
         return TrialRecord(
             key=self.key,
@@ -154,7 +155,7 @@ class _Attempt:
             failure=failure.failure.value if failure else None,
             error=str(failure) if failure else None,
             started=self.started,
-            duration_s=time.monotonic() - self.clock_s,
+            duration_s=(time.monotonic() - self.clock_s) / at_once,
             metrics=state.metrics,
             probes=state.probes,
             validity=tuple(state.warnings),
