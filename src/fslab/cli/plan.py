@@ -82,6 +82,7 @@ def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str
 
     screen.print(f"[bold]{escape(made.study)}[/bold]: {escape(made.title)}", soft_wrap=True)
     screen.print(f"{_trials(made)}, in random order (seed {made.seed})", soft_wrap=True)
+    _show_slices(made, screen)
     screen.print(_expected(made), soft_wrap=True)
     space = (f"space: {format_size(needed)} in {place}" for place, needed in made.space.items())
     notes = (f"note: {text}" for text in made.notices)
@@ -106,6 +107,14 @@ def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str
     else:
         screen.print(f"exact commands of each cell: {more}", style="dim", markup=False, soft_wrap=True)
     screen.print("nothing was changed")
+
+
+def _show_slices(made: Plan, screen: Console) -> None:
+    from fslab.units import format_duration
+
+    if sliced := {cell.workload.name: cell.slice_s for cell in made.cells if cell.slice_s}:
+        told = ", ".join(f"{name} ({format_duration(slice_s)})" for name, slice_s in sliced.items())
+        screen.print(f"in slices, the stacks in turns: {told}", soft_wrap=True, markup=False)
 
 
 def _show_executed(made: Plan, screen: Console) -> None:
