@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -352,3 +353,12 @@ def test_a_version_that_counts_in_microseconds_is_told_of() -> None:
             FIO.parse_parameters({"rw": "randwrite", "size": "1m"}),
             output(text.replace("lat_ns", "lat")),
         )
+
+
+def test_the_run_time_goes_by_a_clock_that_runs_while_others_have_their_turns() -> None:
+    raw = {"rw": "randread", "size": "8m", "runtime": "1s"}
+    timed = FIO.parse_parameters(raw)
+    assert FIO.takes_turns(timed)
+    assert "--runtime=1s" in FIO.commands(timed, JOB).run
+    assert "--runtime=3600ms" in FIO.commands(timed, replace(JOB, turns=3)).run  # also while the others start
+    assert not FIO.takes_turns(FIO.parse_parameters({**raw, "rate_iops": 100}))

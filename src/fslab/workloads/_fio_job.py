@@ -287,4 +287,4 @@ def _runtime(parameters: FioParameters, job: Job) -> str | None:
     """Return the run time for fio's clock, which goes on while other tools have their turns."""
     if job.turns == 1 or parameters.runtime_s is None:
         return parameters.runtime
-    return f"{job.clock_s(parameters.runtime_s):.3f}s"
+    return f"{round(job.clock_s(parameters.runtime_s) * 1000)}ms"  # fio cuts fractions of a second
