@@ -214,6 +214,13 @@ def test_limits_of_figures(name: str, limit: float, kind: str, severity: Severit
     assert judge(facts(figures=figures(**{name: None}))) == ()
 
 
+def test_caches_that_the_tool_itself_dropped_do_not_count() -> None:
+    assert judge(facts(WorkFacts(drops=2), figures=figures(cache_drops=2.0))) == ()
+    assert verdict(facts(WorkFacts(drops=2), figures=figures(cache_drops=3.0))) == [
+        ("cache_dropped", INVALID)
+    ]
+
+
 def test_a_little_foreign_load_counts_where_tasks_waited_for_a_cpu() -> None:
     assert judge(facts(figures=figures(foreign_cpu=1.0, pressure_cpu_some=19.0))) == ()
     given = facts(

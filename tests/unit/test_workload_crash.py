@@ -8,6 +8,8 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.read import read
 
+from fslab.crash import bounded
+from fslab.crash.sequences import Sequences
 from fslab.errors import ToolOutputError, UnsupportedError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
@@ -53,6 +55,12 @@ def test_counts_and_quantiles() -> None:
     assert (metrics["recovery_p50"], metrics["recovery_p95"]) == (3, 4)
     assert (metrics["loss_window_p50"], metrics["loss_window_p95"]) == (7, 9)
     assert reading({**DOCUMENT, "recovery_ns": []}).metrics["recovery_p50"] is None
+
+
+def test_caches_that_steps_drop_are_its_own() -> None:
+    assert (reading(DOCUMENT).drops, reading({**DOCUMENT, "cache_drops": 4}).drops) == (0, 4)
+    chosen = bounded.published()
+    assert Sequences(chosen=chosen).extent()["cache_drops"] == 4
 
 
 def test_broken_promises_are_told_with_what_makes_them_again() -> None:

@@ -20,6 +20,7 @@ from fslab.system import cache as caches
 from fslab.system import syscalls
 from fslab.system.syscalls import Fallocate, Rename
 
+EVICT = "evict inodes"
 NEW_PARTS = 2 * PARTS  # of a new file with contents
 _FLAGS = {"": 0, " with O_DIRECT": os.O_DIRECT, " with O_SYNC": os.O_SYNC}
 _SHIFTING = {Fallocate.COLLAPSE_RANGE, Fallocate.INSERT_RANGE}
@@ -360,7 +361,7 @@ def _sync_unnamed(text: str) -> Operation:
 
 
 def _evict(text: str) -> Operation:
-    return Operation(name=text, run=lambda *_: caches.drop_all(), effect=lambda tree, _: tree)
+    return Operation(name=text, run=lambda *_: caches.drop_inodes(), effect=lambda tree, _: tree)
 
 
 _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
@@ -392,7 +393,7 @@ _FORMS: tuple[tuple[str, Callable[..., Operation]], ...] = (
     (f"mkdir {_NAME}", _mkdir),
     (f"rmdir {_NAME}", _rmdir),
     (f"mkfifo {_NAME}", _mkfifo),
-    ("evict inodes", _evict),
+    (EVICT, _evict),
 )
 
 # The forms for people: "half a block of " in "overwrite (half a block of )?NAME()" becomes "[half a block of ]".

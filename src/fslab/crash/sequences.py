@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fslab.crash import bounded, oracle, perform
+from fslab.crash import bounded, operations, oracle, perform
 from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES
 from fslab.crash.history import History
 from fslab.crash.oracle import Seen
@@ -69,11 +69,13 @@ class Sequences(Source[dict[str, Seen]]):
         return list(map(str, self.chosen[number]))
 
     def extent(self) -> dict[str, Any]:
+        steps = (str(step) for steps in self.chosen for step in steps)
         return {
+            "cache_drops": sum(text == operations.EVICT for text in steps),
             "lengths": [
                 {"operations": length, "tried": tried, "of": every}
                 for length, (tried, every) in self.lengths.items()
-            ]
+            ],
         }
 
     def stored(self) -> dict[str, Any]:

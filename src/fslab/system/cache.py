@@ -17,6 +17,11 @@ def drop_all() -> None:
     DROP_CACHES.write_text("3")
 
 
+def drop_inodes() -> None:
+    """Drop the unused dentries and inodes of the machine; the page cache of files stays."""
+    DROP_CACHES.write_text("2")
+
+
 def drop_buffers(device: Path) -> None:
     """Write the cached pages of a block device that is not mounted to it, and drop them (ioctl BLKFLSBUF, as
     blockdev(8) does). The kernel does so only when the last process closes the device."""

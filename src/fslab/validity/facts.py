@@ -46,7 +46,8 @@ class WorkFacts:
     ``errors``: number of failed and skipped operations by name. ``wrong``: (found, true) by key of the tool's answer.
     ``messages``: the tool's own warnings.
     ``promises_broken``: what a power cut broke, in words. ``mounts_damaged``: the tool mounts other file systems that
-    may be damaged, and the kernel logs errors about them. ``disk_fails``: the tool cuts the power of the disk under
+    may be damaged, and the kernel logs errors about them. ``drops``: how often the tool itself dropped the machine's
+    caches. ``disk_fails``: the tool cuts the power of the disk under
     test, or makes it return errors, and itself reports what is wrong afterwards. ``sliced``: it took turns with others,
     and the times are those in which it ran, without its start.
     """
@@ -70,6 +71,7 @@ class WorkFacts:
     messages: tuple[str, ...] = ()
     promises_broken: tuple[str, ...] = ()
     mounts_damaged: bool = False
+    drops: int = 0
     disk_fails: bool = False
     sliced: bool = False
 

@@ -77,6 +77,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         promises_broken=tuple(
             f"{name}: {promise}" for name, each in parts.items() for promise in each.promises_broken
         ),
+        drops=sum(each.drops for each in readings),
         mounts_damaged=any(each.mounts_damaged for each in readings),
         disk_fails=any(each.disk_fails for each in readings),
     )

@@ -230,7 +230,10 @@ def _reading(document: dict[str, Any], duration_s: float) -> Reading:
         times = sorted(document[f"{what}_ns"])
         figures |= {f"{what}_{name}": _quantile(times, share) for name, share in _SHARES.items()}
     broken = tuple(_told(finding) for finding in document["findings"] if finding["broken"])
-    return Reading(metrics=figures, measured_s=duration_s, mounts_damaged=True, promises_broken=broken)
+    return Reading(
+        metrics=figures, measured_s=duration_s, mounts_damaged=True, promises_broken=broken,
+        drops=int(document.get("cache_drops", 0)),
+    )  # fmt: skip
 
 
 def _told(finding: dict[str, Any]) -> str:
