@@ -21,14 +21,14 @@ class Promise:
 class Promises:
     """The promises of a file system with its options.
 
-    ``consistent``: it mounts without repair, and its checker finds nothing. ``names``: fsync of a file also keeps its
-    names (new, linked, renamed). ``attributes``: fsync of a file also keeps its extended attributes. ``directories``:
-    fsync of a directory keeps its new entries, even if the new files were not synced. ``removal``: fsync of a file
-    keeps the removal of its last name (it is still open). ``rename``: a renamed file has its old or its new name, never
-    none. ``replace``: if a new file is renamed over a name, the name has the old or the new contents, without fsync.
-    ``unexposed``: a file never contains bytes of another file, or deleted bytes.
-    ``caution``: why the options void the promises of POSIX on a disk with a volatile cache, from their documentation;
-    None: they do not.
+    ``consistent``: it mounts without repair, and its checker finds nothing. ``names``: fsync of a file also keeps
+    its names (new, linked, renamed). ``attributes``: fsync of a file also keeps its extended attributes.
+    ``directories``: fsync of a directory keeps its new entries, even if the new files were not synced. ``removal``:
+    fsync of a file keeps the removal of its names: old ones of a renamed file, removed links, and the last one of
+    an open file. ``rename``: a renamed file has its old or its new name, never none. ``replace``: if a new file is
+    renamed over a name, the name has the old or the new contents, without fsync. ``unexposed``: a file never
+    contains bytes of another file, or deleted bytes. ``caution``: why the options void the promises of POSIX on a
+    disk with a volatile cache, from their documentation; None: they do not.
     """
 
     consistent: Promise
