@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 1' HUP INT TERM
 
 python3 -m zipfile -l "$wheel" >"$work/contents"
-for part in fslab/studies/quick.yaml fslab/studies/iozone-ssd-hdd.claims.yaml templates/page.html.j2 xstate.c migrations/ \
+for part in fslab/studies/quick.yaml fslab/studies/iozone-ssd-hdd.claims.yaml templates/page.html.j2 xstate.c  \
     scripts/fslab scripts/fslab-engine; do
     grep -qF "$part" "$work/contents" || {
         echo "$part is missing in $wheel" >&2

@@ -26,9 +26,8 @@ from tests import caches
 
 # Numerical libraries start threads at import, but only a process with one thread can fork safely.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-LATE = {"alembic.command", "numpy", "scipy.special", "rich.table", "rich.progress", "typer._adapters"}
-# Modules that only Alembic imports, and that of the first process of a guest.
-NOT_IMPORTED = ("fslab.store.migrations.env", "fslab.store.migrations.versions", "fslab.campaign.guest_main")
+LATE = {"numpy", "scipy.special", "rich.table", "rich.progress", "typer._adapters"}
+NOT_IMPORTED = ("fslab.campaign.guest_main",)  # the first process of a guest
 
 
 class Forker:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from sqlalchemy.exc import DBAPIError
 from tests.store.sql import sql
-from tests.store.test_store import CELLS, campaign, trial
+from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
 
 from fslab.campaign import launch
@@ -13,7 +13,6 @@ from fslab.cli import app
 from fslab.errors import StoreError, UsageError
 from fslab.machine import facts
 from fslab.store.campaign import Campaign
-from fslab.store.database import open_engine, store_url
 from fslab.store.store import Store
 
 TABLES = (
@@ -94,22 +93,6 @@ def test_a_single_trial_can_still_not_be_deleted(filled: Store, url: str) -> Non
     filled.delete_campaign("c1")
     with pytest.raises(DBAPIError, match="immutable"):
         sql(url, "DELETE FROM trials")
-
-
-def test_a_store_of_an_earlier_version_gets_names(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from alembic import command
-
-    upgrade = command.upgrade
-    monkeypatch.setattr(command, "upgrade", lambda config, revision: upgrade(config, "0002"))
-    open_engine(store_url(empty), create=True).dispose()
-    monkeypatch.undo()
-    with pytest.raises(DBAPIError, match="name"):
-        sql(empty, "SELECT campaigns.name FROM campaigns")
-    with Store.open(empty) as opened:
-        opened.create_campaign(called("c1", "x"))
-        opened.add_trial(trial(of=CELLS[0]))
-        opened.delete_campaign("c1")
-        assert opened.campaigns() == []
 
 
 def test_the_verbs(filled: Store, url: str) -> None:

@@ -1,13 +1,11 @@
-"""Tests of the store's database: URLs, settings, concurrent opening, migrations; foreign databases are refused."""
+"""Tests of the store's database: URLs, settings, concurrent opening; foreign databases are refused."""
 
 from __future__ import annotations
 
-import sys
 import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import inspect
 from tests.bare import CELL, STARTED, campaign
 from tests.postgresql import Cluster
 from tests.store.sql import sql
@@ -137,24 +135,16 @@ def test_reader_is_not_disturbed_by_a_writer(store: Store, url: str) -> None:
         assert other.campaign().id == "c1"
 
 
-def test_opening_a_current_store_needs_no_alembic(
-    store: Store, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("other", ["0004", "9999"])
+def test_store_with_another_schema_is_refused_and_left_alone(store: Store, url: str, other: str) -> None:
     store.close()
-    monkeypatch.setitem(sys.modules, "fslab.store.migrations", None)  # makes importing it fail
-    with Store.open(url) as again:
-        assert again.campaigns() == []
-    with pytest.raises(ImportError):
-        Store.open(str(tmp_path / "new.sqlite"))
-
-
-def test_store_of_a_newer_fslab_is_refused_and_left_alone(store: Store, url: str) -> None:
-    store.close()
-    sql(url, f"UPDATE {schema.VERSION_TABLE} SET version_num = '9999'")
-    with pytest.raises(StoreError, match=r"newer fslab .schema 9999; this one knows 0005") as caught:
+    sql(url, f"UPDATE {schema.VERSION_TABLE} SET version_num = '{other}'")
+    with pytest.raises(
+        StoreError, match=f"has schema {other}, and this fslab reads only schema 0005"
+    ) as caught:
         Store.open(url)
     assert caught.value.where == database.place_of(database.store_url(url))
-    assert sql(url, f"SELECT * FROM {schema.VERSION_TABLE}") == [("9999",)]
+    assert sql(url, f"SELECT * FROM {schema.VERSION_TABLE}") == [(other,)]
 
 
 def test_database_of_another_program_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -209,26 +199,3 @@ def test_url_may_be_a_path_or_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_password_is_never_shown() -> None:
     url = database.store_url("postgresql+psycopg://me:secret@host/lab")
     assert database.place_of(url) == "postgresql+psycopg://me:***@host/lab"
-
-
-def test_migrations_make_the_tables_that_the_program_uses(store: Store) -> None:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    with store._reader.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"version_table": schema.VERSION_TABLE})
-        found = compare_metadata(context, schema.metadata)
-        # Alembic does not see that these keys are SQLite's only. PostgreSQL has triggers instead.
-        keys = {each[1].table.name for each in found if store.is_shared and each[0] == "add_fk"}
-        assert keys == ({each.name for each in schema.BELONGING} if store.is_shared else set())
-        assert len(found) == len(keys)
-        assert set(inspect(connection).get_table_names()) == {*schema.metadata.tables, schema.VERSION_TABLE}
-
-
-def test_known_revisions_are_the_migrations_there_are() -> None:
-    from alembic.script import ScriptDirectory
-
-    from fslab.store.migrations import configuration
-
-    scripts = ScriptDirectory.from_config(configuration())
-    assert tuple(script.revision for script in scripts.walk_revisions())[::-1] == schema.REVISIONS

@@ -104,20 +104,6 @@ def test_whoever_can_put_a_file_beside_it_counts(how: str, theirs: Path, tmp_pat
     assert contents(path.resolve().parent) == before
 
 
-def test_one_of_an_older_fslab_is_migrated_in_the_copy(theirs: Path) -> None:
-    with closing(sqlite3.connect(theirs)) as database, database:
-        database.execute("PRAGMA journal_mode = DELETE")
-        for table in ("fleet_schedules", "fleet_assignments", "fleet_machines"):
-            database.execute(f"DROP TABLE IF EXISTS {table}")
-        database.execute("UPDATE fslab_version SET version_num = '0003'")
-    before = contents(theirs.parent)
-    with Store.open(str(theirs), create=False) as store:
-        assert store.has("c1")
-        with pytest.raises(StoreError, match="readonly"):
-            store.set_campaign_status("c1", CampaignStatus.FINISHED)
-    assert contents(theirs.parent) == before
-
-
 def test_what_is_not_in_the_file_yet_is_told(theirs: Path, caplog: pytest.LogCaptureFixture) -> None:
     theirs.with_name("store.sqlite-wal").write_bytes(b"x" * 4096)
     with Store.open(str(theirs), create=False) as store:

@@ -1,4 +1,4 @@
-"""Connects to a store's database, upgrades its schema, and turns database errors into StoreErrors.
+"""Connects to a store's database, creates its tables, and turns database errors into StoreErrors.
 
 SQLite runs in WAL mode with synchronous FULL: a committed trial survives power loss. Must not depend on campaigns and
 trials.
@@ -25,13 +25,14 @@ from sqlalchemy.exc import (
     SQLAlchemyError,
     StatementError,
 )
-from sqlalchemy.pool import ConnectionPoolEntry, NullPool
+from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql import column
 
 from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
 from fslab.store import readonly
+from fslab.store.creation import create as create_tables
 from fslab.store.rows import from_json
-from fslab.store.schema import REVISIONS, VERSION_TABLE
+from fslab.store.schema import SCHEMA, VERSION_TABLE
 from fslab.system import files, paths, signals
 
 BUSY_TIMEOUT_S = 30.0
@@ -41,7 +42,7 @@ _LOOK_EVERY = 100_000  # steps of SQLite's virtual machine: some milliseconds
 WRONG_CONTENT = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
 _TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL encodings for any text; SQL_ASCII keeps bytes as they are
-_MIGRATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
+_CREATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
 
 
 def default_path() -> Path:
@@ -76,7 +77,7 @@ def place_of(url: URL) -> str:
 
 
 def open_engine(url: URL, *, create: bool = True) -> Engine:
-    """Return an engine whose schema is this program's. Migrates the store if needed, and creates it if ``create``."""
+    """Return an engine of a store with this program's schema. Creates the store if ``create``."""
     place = place_of(url)
     reading = None
     if url.get_backend_name() == "sqlite" and "uri" in url.query:
@@ -106,9 +107,7 @@ def open_engine(url: URL, *, create: bool = True) -> Engine:
         with translated(place):
             if create and engine.dialect.name == "postgresql":
                 _check_encoding(engine, place)
-            if isinstance(reading, readonly.CopyConnector):
-                _migrate_copy(reading, place)
-            _bring_up_to_date(engine, place)
+            _create_if_new(engine, place)
     except BaseException:
         engine.dispose()
         raise
@@ -319,37 +318,28 @@ def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if immediate else "BEGIN")
 
 
-def _migrate_copy(copy: readonly.CopyConnector, place: str) -> None:
-    """Migrate the schema of a copy, before it is opened for reading."""
-    engine = create_engine("sqlite://", creator=copy, poolclass=NullPool)
-    _configure(engine, reading=None)
-    _bring_up_to_date(engine, place)
-
-
-def _bring_up_to_date(engine: Engine, place: str) -> None:
+def _create_if_new(engine: Engine, place: str) -> None:
     with engine.connect() as connection:
-        if _revision(connection, place) == REVISIONS[-1]:
+        if not _is_new(connection, place):
             return
     with engine.connect().execution_options(**{WRITING: True}) as connection, connection.begin():
         if connection.dialect.name == "postgresql":
-            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        if _revision(connection, place) != REVISIONS[-1]:  # else another process was faster
-            from fslab.store.migrations import upgrade  # noqa: PLC0415 - alembic is slow and rarely needed
-
-            upgrade(connection)
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CREATION_LOCK})
+        if _is_new(connection, place):  # else another process was faster
+            create_tables(connection)
 
 
-def _revision(connection: Connection, place: str) -> str | None:
-    """Return the schema's revision; None for an empty database. StoreError if it is unknown or another program's."""
+def _is_new(connection: Connection, place: str) -> bool:
+    """Return whether the database is empty. StoreError if it has another schema, or is another program's."""
     names = inspect(connection).get_table_names()
     if VERSION_TABLE not in names:
         if names and connection.dialect.name == "sqlite":
             raise StoreError("is the database of another program", where=place, hint="give another path")
-        return None
+        return True
     found = connection.execute(select(table(VERSION_TABLE, column("version_num")))).scalar()
-    if found is not None and found not in REVISIONS:
+    if found != SCHEMA:
         raise StoreError(
-            f"the store was written by a newer fslab (schema {found}; this one knows {REVISIONS[-1]})",
-            where=place, hint="upgrade fslab, or give another store with --store",
+            f"the store has schema {found}, and this fslab reads only schema {SCHEMA}", where=place,
+            hint="use the fslab that wrote it, or give another store with --store",
         )  # fmt: skip
-    return str(found) if found is not None else None
+    return False

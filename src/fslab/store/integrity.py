@@ -24,7 +24,7 @@ def database_faults(store: Store) -> list[str]:
     """Return what is wrong with the database itself, besides its campaigns.
 
     SQLite: PRAGMA integrity_check and foreign_key_check. PostgreSQL: rows of missing trials, which has no foreign keys
-    for them (revision 0005).
+    for them.
     """
     with store._reading() as connection:
         if connection.dialect.name != "sqlite":

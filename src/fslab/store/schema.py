@@ -1,6 +1,6 @@
-"""The tables, in portable SQL, and the revisions of the schema that this program supports.
+"""The tables, in portable SQL, and the number of the schema that this program reads and writes.
 
-Contains only definitions. ``database`` connects to a store, ``migrations`` changes an existing one.
+Contains only definitions. ``database`` connects to a store, ``creation`` makes a new one.
 """
 
 from datetime import UTC, datetime
@@ -27,13 +27,7 @@ from sqlalchemy import (
 )
 
 VERSION_TABLE = "fslab_version"
-REVISIONS = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-)  # oldest first; a test compares them with the files in migrations/versions
+SCHEMA = "0005"  # another number is a store that this program cannot read
 
 
 class Utc(TypeDecorator[datetime]):

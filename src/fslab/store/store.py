@@ -53,7 +53,7 @@ class Store:
 
     @classmethod
     def open(cls, url: str | None = None, *, create: bool = True) -> Store:
-        """Open the store at a path or an SQLAlchemy URL (None: the user's own). Creates it if ``create``; migrates it.
+        """Open the store at a path or an SQLAlchemy URL (None: the user's own). Creates it if ``create``.
 
         StoreError if it cannot be opened, is another program's, or was written by a newer fslab.
         """
