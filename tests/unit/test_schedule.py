@@ -12,7 +12,7 @@ from fslab.analysis.interim import InterimResult, Question, questions
 from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.record import Status, TrialRecord, Value
+from fslab.record import Provenance, Status, TrialRecord, Value
 from fslab.stats.goal import Goal
 from fslab.stopping import StoppingRule, Until
 from fslab.units import Direction, Unit
@@ -175,6 +175,17 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
         looks=looks_of(stopping),
     )
     assert all(row.winner(pair) is None for pair in row.pairs)
+
+
+def test_stacks_of_which_the_kernel_made_the_same_ask_for_no_trials() -> None:
+    variants = (CELLS[0].stack.model_copy(update={"mount_options": each}) for each in ("defaults", "discard"))
+    cells = tuple(Cell(stack=stack, workload=WORKLOAD) for stack in variants)
+    stopping = StoppingRule(trials=5, precision=0.001)
+    made = [record(cell, block, 100.0 + block) for block in range(5) for cell in cells]
+    assert len(list(questions(cells, made, stopping))) == 1
+    effect = Provenance(observed={"options_in_effect": ("rw",)})
+    same = [each.model_copy(update={"provenance": effect}) for each in made]
+    assert list(questions(cells, same, stopping)) == []
 
 
 def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> None:

@@ -13,6 +13,7 @@ from fslab.analysis.groups import Group, groups, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.analysis.same_stacks import different, same_stacks
 from fslab.analysis.usability import exhausted_cells
 from fslab.cell import Cell
 from fslab.record import TrialRecord
@@ -118,14 +119,19 @@ class InterimAnalysis:
 def questions(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
 ) -> Iterator[Question]:
-    """Yield the comparisons of each workload, by the first of its headline metrics."""
+    """Yield the comparisons of each workload, by the first of its headline metrics.
+
+    Stacks of which the kernel made the same are not compared: no number of trials would tell them apart.
+    """
     noise = CampaignNoise(trials=trials)
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
+    same = same_stacks(specs, trials)
     for group in groups(cells, trials):
         for metric in metrics_of(group)[:1]:
+            samples, _ = different(samples_of(group, metric), same)
             row = row_pairs(
-                samples_of(group, metric), metric.better, coverage=COVERAGE, looks=looks_of(stopping),
+                samples, metric.better, coverage=COVERAGE, looks=looks_of(stopping),
                 prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip
             yield from _of_row(row, group, metric.name, names, stopping)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fslab.analysis.pairs import Sample
 from fslab.cell import Geometry, StackSpec
 from fslab.record import TrialRecord
 
@@ -48,6 +49,18 @@ def same_stacks(stacks: Mapping[str, StackSpec], trials: Sequence[TrialRecord]) 
             names = {**changed.get(of, {}), **changed.get(key, {})}
             found[key] = SameStack(of=of, changed=tuple(names))
     return found
+
+
+def different(
+    samples: Sequence[Sample], same: Mapping[str, SameStack]
+) -> tuple[list[Sample], dict[str, str]]:
+    """Return the samples to compare, and for each other one the stack (id) that it is the same as.
+
+    Two samples of the same stack differ by noise only.
+    """
+    have = {sample.stack for sample in samples}
+    others = {stack: each.of for stack, each in same.items() if {stack, each.of} <= have}
+    return [sample for sample in samples if sample.stack not in others], others
 
 
 def _made(spec: StackSpec) -> str:

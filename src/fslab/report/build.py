@@ -3,7 +3,7 @@
 Usable trials are compared. Trials with warnings get a note. Invalid and failed trials are counted and get a note.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
@@ -11,9 +11,9 @@ from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.interim import COVERAGE
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pairs import Sample, looks_of, row_pairs, samples_of
+from fslab.analysis.pairs import looks_of, row_pairs, samples_of
 from fslab.analysis.row_comparison import outcome_of
-from fslab.analysis.same_stacks import same_stacks
+from fslab.analysis.same_stacks import SameStack, different, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
 from fslab.cell import Cell
 from fslab.errors import UsageError
@@ -44,12 +44,13 @@ def build(
     ``baseline``: the name, label, id or file system of a stack. ``together``: the trials in groups, if the caller
     already has them.
     """
-    stacks = _stacks(campaign.cells, trials)
+    same = same_stacks({cell.stack_id: cell.stack for cell in campaign.cells}, trials)
+    stacks = _stacks(campaign.cells, trials, same)
     together = [*groups(campaign.cells, trials)] if together is None else together
     found = judge(tuple(_series(together, known)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
-        stacks=stacks, book=book, noise=CampaignNoise(trials=trials),
+        stacks=stacks, same=same, book=book, noise=CampaignNoise(trials=trials),
         looks=looks_of(campaign.stopping), baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
@@ -77,7 +78,9 @@ def build(
     )
 
 
-def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[StackColumn, ...]:
+def _stacks(
+    cells: Sequence[Cell], trials: Sequence[TrialRecord], same: Mapping[str, SameStack]
+) -> tuple[StackColumn, ...]:
     """Return the columns. On a medium that fslab does not format, the file system is the one that trials found."""
     found = {
         trial.cell.stack_id: name
@@ -90,7 +93,6 @@ def _stacks(cells: Sequence[Cell], trials: Sequence[TrialRecord]) -> tuple[Stack
         for key, spec in planned.items()
     }
     lines = dict(zip(specs, labels.stack_lines(list(specs.values())), strict=True))
-    same = same_stacks(specs, trials)
     return tuple(
         StackColumn(
             id=key, lines=lines[key], name=spec.name, filesystem=spec.filesystem, medium=spec.medium.type,
@@ -119,6 +121,7 @@ class _Means:
     """The inputs for building rows: the columns, the notes, and how to compare."""
 
     stacks: tuple[StackColumn, ...]
+    same: Mapping[str, SameStack]
     book: NoteBook
     noise: CampaignNoise
     looks: Looks | None
@@ -128,7 +131,7 @@ class _Means:
         """Return the row of one metric of one workload."""
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
-        samples, same = self._different(samples_of(group, metric))
+        samples, same = different(samples_of(group, metric), self.same)
         pairs = row_pairs(
             samples, metric.better, coverage=COVERAGE, looks=self.looks,
             counts=metric.unit is Unit.COUNT, prior=self.noise.of_stacks(group, metric.name),
@@ -163,14 +166,6 @@ class _Means:
                 apart=outcome.apart,
             ),
         )
-
-    def _different(self, samples: Sequence[Sample]) -> tuple[list[Sample], dict[str, str]]:
-        """Return the samples of stacks that differ, and for each other one the stack (id) that it is the same as."""
-        id_of = {stack.label: stack.id for stack in self.stacks}
-        have = {sample.stack for sample in samples}
-        same = {stack.id: id_of[stack.same_as] for stack in self.stacks if stack.same_as is not None}
-        same = {stack: of for stack, of in same.items() if {stack, of} <= have}
-        return [sample for sample in samples if sample.stack not in same], same
 
 
 def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:

@@ -15,6 +15,7 @@ from fslab.analysis.interim import COVERAGE
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pairs import RowPairs, inverse, looks_of, row_pairs, samples_of
+from fslab.analysis.same_stacks import different, same_stacks
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median
@@ -123,8 +124,11 @@ class Matrix:
         """Return ``ext4 1.07 × xfs (1.01–1.13)``: the leader against the nearest other stack; ``?`` if undecided."""
         found = self._filled(group)
         for metric in _first(found):
+            trials = [trial for each in self.records.values() for trial in each]
+            specs = {stack: cell.stack for stack, cell in group.cells.items()}
+            samples, _ = different(samples_of(found, metric), same_stacks(specs, trials))
             pairs = row_pairs(
-                samples_of(found, metric), metric.better, coverage=COVERAGE, looks=looks_of(self.stopping),
+                samples, metric.better, coverage=COVERAGE, looks=looks_of(self.stopping),
                 prior=noise.of_stacks(found, metric.name),
             )  # fmt: skip
             return _leader(pairs, self.labels)
