@@ -45,3 +45,9 @@ class Hold:
         """Close the FIFOs."""
         os.close(self._here)
         os.close(self._go)
+
+
+def mark_of(journal: Path) -> str:
+    """Return the mark of a campaign's processes, which only its journal has; empty before the first one is started."""
+    lines = (json.loads(line) for line in journal.read_text().splitlines())
+    return next((line["mark"] for line in lines if "mark" in line), "")

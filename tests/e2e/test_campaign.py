@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.conftest import Fslab, end
-from tests.hold import Hold
+from tests.hold import Hold, mark_of
 from tests.limits import LIMIT_S
 
 import fslab as api
@@ -99,8 +99,9 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
         hold.reached(process)
         hold.release()
     hold.reached(process)  # a workload runs on a mounted file system
-    campaign = next(path.stem for path in (own_directories / "state").rglob("*.jsonl"))
-    assert proc.marked_processes(campaign)
+    journal = next((own_directories / "state").rglob("*.jsonl"))
+    campaign, mark = journal.stem, mark_of(journal)
+    assert proc.marked_processes(mark)
     assert loops_of(campaign)
     end(process, signal.SIGKILL)
     before = fslab.trials()
@@ -118,7 +119,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     assert all(kept[trial["cell"]["id"], trial["block"]] == trial["started"] for trial in before)
     assert not ours(own_directories)
     assert not loops_of(campaign)
-    assert not proc.marked_processes(campaign)
+    assert not proc.marked_processes(mark)
 
 
 def loops_of(campaign: str) -> list[Path]:

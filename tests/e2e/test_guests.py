@@ -10,6 +10,7 @@ import pytest
 from tests.e2e.conftest import Fslab, end
 from tests.e2e.test_other_user import as_nobody, home
 from tests.guest.conftest import group_members
+from tests.hold import mark_of
 from tests.limits import wait_for
 
 from fslab.cell import MachineSpec
@@ -67,10 +68,13 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     process = fslab.start("run", study, "--set", "workloads.write.runtime=60s")
     state = own_directories / "state"
     wait_for(lambda: bool(list(state.rglob("*.jsonl"))))
-    campaign = next(state.rglob("*.jsonl")).stem
+    journal = next(state.rglob("*.jsonl"))
+    campaign = journal.stem
     images = f"fslab-{campaign}-*"
-    wait_for(lambda: any("linux.uml" in command_of(pid) for pid in proc.marked_processes(campaign)))
-    leader = next(pid for pid in proc.marked_processes(campaign) if "linux.uml" in command_of(pid))
+    wait_for(lambda: mark_of(journal))
+    mark = mark_of(journal)
+    wait_for(lambda: any("linux.uml" in command_of(pid) for pid in proc.marked_processes(mark)))
+    leader = next(pid for pid in proc.marked_processes(mark) if "linux.uml" in command_of(pid))
     wait_for(lambda: bool(list(memory.SHARED.glob(images))))
     console = paths.runtime() / campaign / "guest-1/console"
     assert (mounts.at(console.parent) is not None) == (os.geteuid() == 0), "bounded, where it may be"
@@ -83,7 +87,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     end(process, signal.SIGKILL)
     wait_for(lambda: not group_members(leader))
     wait_for(lambda: not list(state.rglob("*.jsonl")))
-    assert not proc.marked_processes(campaign)
+    assert not proc.marked_processes(mark)
     assert not list(memory.SHARED.glob(images))
     assert mounts.at(console.parent) is None
     assert not (paths.runtime() / campaign).exists()
@@ -99,13 +103,13 @@ def test_interrupted_during_a_trial_it_ends_the_guest_and_can_be_finished(
     for line in process.stderr:
         if line.startswith("[1/2]"):
             break
-    (campaign,) = [path.stem for path in (own_directories / "state").rglob("*.jsonl")]
-    leader = next(pid for pid in proc.marked_processes(campaign) if "linux.uml" in command_of(pid))
+    (journal,) = (own_directories / "state").rglob("*.jsonl")
+    leader = next(pid for pid in proc.marked_processes(mark_of(journal)) if "linux.uml" in command_of(pid))
     _, said = end(process, signal.SIGINT)
     assert process.returncode == 130
     assert "fslab run --resume" in said
     assert not group_members(leader)
-    assert not list(memory.SHARED.glob(f"fslab-{campaign}-*"))
+    assert not list(memory.SHARED.glob(f"fslab-{journal.stem}-*"))
     assert "[2/2]" in fslab("run", "--resume").stderr
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from tests.disk_server import BINARY
 from tests.e2e.conftest import FSLAB, Fslab, end
-from tests.hold import Hold
+from tests.hold import Hold, mark_of
 from tests.leaks import settled
 from tests.limits import LIMIT_S, wait_for
 
@@ -45,8 +45,8 @@ def write(path: Path, run: str) -> Path:
 
 
 def servers(own: Path) -> list[int]:
-    campaigns = [path.stem for path in (own / "state").rglob("*.jsonl")]
-    found = [pid for campaign in campaigns for pid in proc.marked_processes(campaign)]
+    marks = filter(None, map(mark_of, (own / "state").rglob("*.jsonl")))
+    found = [pid for mark in marks for pid in proc.marked_processes(mark)]
     servers = []
     for pid in found:
         with suppress(FileNotFoundError, ProcessLookupError):  # a command of the campaign that has just ended
