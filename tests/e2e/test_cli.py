@@ -85,13 +85,13 @@ def test_plan_prints_exact_commands(fslab: Fslab) -> None:
         "mkfs.xfs -f -q -K /dev/loopN",
         "mount -t btrfs -o",
         "--rw=randwrite",
-        "60 trials",
+        "72 trials",
         "in memory",
     ):
         assert words in said
     made = fslab.json("plan", "quick", "--json")
-    assert len(made["cells"]) == 15
-    assert len(made["order"]) == 60
+    assert len(made["cells"]) == 18
+    assert len(made["order"]) == 72
 
 
 def test_an_unknown_study_suggests(fslab: Fslab) -> None:
@@ -241,9 +241,10 @@ def test_when_no_trial_comes_off_the_exit_code_says_so(fslab: Fslab, tmp_path: P
 
 
 def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
-    said = fslab("plan", "quick", "--set", "media.memory.size=300000g").stdout
+    larger = ("--set", "media.memory.size=300000g", "--set", "media.memory.room=200000g")
+    said = fslab("plan", "quick", *larger).stdout
     assert len(said.splitlines()) <= 12
-    assert "60 trials" in said
+    assert "72 trials" in said
     assert "cannot run here" in said
     assert "of memory, but only" in said
     assert "mkfs" not in said

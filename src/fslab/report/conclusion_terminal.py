@@ -22,6 +22,7 @@ TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
 MANY = 12  # metrics; if there are more, those with the same best stacks share a line
 MOST_LINES = 3  # of those
 NAMED = 4
+BEST_NAMED = 3  # of the stacks that may be the best
 SIGN = {
     StandingCertainty.BEST: "★",
     StandingCertainty.TIE: "≈",
@@ -63,7 +64,7 @@ def _table(standings: Sequence[Standing]) -> Table:
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("how much better", overflow="fold")
     for each in standings:
-        named = f"{SIGN[each.certainty]} {', '.join(each.labels)}{_beside(each)}"
+        named = f"{SIGN[each.certainty]} {_best(each)}{_beside(each)}"
         best = Text(named, style=STYLE.get(each.certainty, ""))
         table.add_row(
             Text(_label(each, standings)),
@@ -72,6 +73,11 @@ def _table(standings: Sequence[Standing]) -> Table:
             Text("; ".join(filter(None, (behind(each), apart(each)))) if _beside(each) else margin(each)),
         )
     return table
+
+
+def _best(one: Standing) -> str:
+    few = len(one.labels) <= BEST_NAMED  # such as three file systems that tie
+    return first_of(one.labels, BEST_NAMED if few else 1)
 
 
 def _beside(one: Standing) -> str:
@@ -83,7 +89,7 @@ def _beside(one: Standing) -> str:
 
 def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
     for each in standings:
-        first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {', '.join(each.labels)} {_value(each)}"
+        first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {_best(each)} {_value(each)}"
         yield wrapped(first, width, style=STYLE.get(each.certainty, ""))
         if told := margin(each):
             yield Text("\n".join(textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="  ")))
