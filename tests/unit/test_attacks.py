@@ -67,9 +67,11 @@ def test_mkfs_options_name_no_other_device(filesystem: str, options: str) -> Non
         ("uid", "0"),
     ],
 )  # fmt: skip
-def test_fio_touches_only_its_own_files(key: str, value: str) -> None:
+@pytest.mark.parametrize("form", [{"rw": "read", "size": "1m"}, {"file": "a", "file_text": "[a]\nsize=1m\n"}])
+def test_fio_touches_only_its_own_files(key: str, value: str, form: dict[str, str]) -> None:
+    fio = WORKLOADS.get("fio").of(form)
     with pytest.raises(ValueError, match=key.partition(" ")[0]):
-        WORKLOADS.get("fio").parse_parameters({"rw": "read", "size": "1m", key: value})
+        fio.parse_parameters({**form, key: value})
 
 
 @pytest.mark.parametrize(("key", "value"), [("directory", "/etc"), ("write_bw_log", "/etc/x")])

@@ -16,9 +16,9 @@ from fslab.cell import Scalar
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import scaled
-from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, JobSection, read_jobs
+from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, JobSection, read_jobs, refusal
 from fslab.workloads._fio_options import LEFT_OUT, writes_through, writes_zeros
-from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, VARIABLES, mistake, objection, spelled
+from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, VARIABLES, mistake, spelled
 from fslab.workloads._fio_phases import Start, start_of
 from fslab.workloads._fio_places import number
 
@@ -163,9 +163,9 @@ def _read(file: str, text: str, given: frozenset[str], variables: tuple[tuple[st
 
 
 def _refusal_beside(key: str, value: str) -> str | None:
-    if "\n" in value or re.search(r"[$`\\;#]", value):
-        return "$, `, \\, ; and # are not allowed"
-    return objection(key, value)
+    if not value.isprintable() or re.search(r"[$`\\;#]", value):
+        return "$, `, \\, ;, # and control characters are not allowed"
+    return refusal(key, value)
 
 
 def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]) -> Iterator[FileJob]:

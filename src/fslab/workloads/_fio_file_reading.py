@@ -181,7 +181,7 @@ class _Reader:
         value, why = _filled_in(key, value, self.variables)
         if key in _FILE_NAMES and why is None:
             value = self._file_names(value)
-        why = why or _refusal(key, value)
+        why = why or (None if key in ORDER else refusal(key, value))
         if why is not None:
             self._refuse(place, f"{key}: {why}")
         options[key] = value if equals else None
@@ -218,16 +218,14 @@ def _filled_in(key: str, value: str, variables: Mapping[str, str]) -> tuple[str,
     return found, None
 
 
-def _refusal(key: str, value: str) -> str | None:
-    """Return why an option cannot be passed to fio, and what to do; None if it can."""
+def refusal(key: str, value: str) -> str | None:
+    """Return why an option cannot be passed to fio, and what to do; None if it can. Of the file and beside it."""
     if key == "ioengine" and value not in SYNC_ENGINES | ASYNC_ENGINES:
         known = ", ".join(sorted(SYNC_ENGINES | ASYNC_ENGINES))
         what = f"fslab does not support the I/O engine '{value}'"
         return f"{what}: give another one as 'ioengine' beside 'file', or delete the job; supported: {known}"
     if key == "rw" and "trim" in value:
         return "fio trims block devices only, not files: delete the job, or give 'rw' beside 'file'"
-    if key in ORDER:
-        return None
     return objection(key, value) or _unreadable(key, value)
 
 
