@@ -23,8 +23,9 @@ for number in range(10**9):
     os.pwrite(file, str(number).encode(), 0)
 """
 LIMIT_S = 60.0
-KINDS: dict[str, Callable[[str], freezer.Freezer]] = {
+KINDS: dict[str, Callable[[str], freezer.Freezer | None]] = {
     "group": freezer.create,
+    "version 1": freezer.version_1,
     "signals": lambda _: freezer.SignalFreezer(),
 }
 _numbers = itertools.count()
@@ -49,7 +50,7 @@ def have_grown(path: Path, before: list[int]) -> bool:
 @pytest.fixture(params=KINDS)
 def frozen(request: pytest.FixtureRequest) -> Iterator[freezer.Freezer]:
     made = KINDS[request.param](f"fslab-test-{os.getpid()}-{next(_numbers)}")
-    if request.param == "group" and isinstance(made, freezer.SignalFreezer):
+    if made is None or (request.param == "group" and isinstance(made, freezer.SignalFreezer)):
         pytest.skip("no control group may be made here")
     yield made
     made.end()
@@ -70,6 +71,15 @@ def test_a_frozen_program_does_nothing_and_continues(frozen: freezer.Freezer, tm
         frozen.freeze()
     frozen.end()
     until(lambda: not freezer.session(started.pid))  # ended although it was frozen
+
+
+def test_a_frozen_program_of_a_campaign_that_was_killed_ends(frozen: freezer.Freezer) -> None:
+    mark = f"frozen-{os.getpid()}-{next(_numbers)}"
+    with proc.running(("sleep", "600"), env={proc.MARK: mark}) as started:
+        frozen.adopt(started.pid)
+        frozen.freeze()
+        assert proc.kill_marked(mark)
+        until(lambda: started.has_ended(0.01))
 
 
 def test_a_program_that_ends_while_it_runs_is_not_waited_for(frozen: freezer.Freezer) -> None:

@@ -34,7 +34,7 @@ from fslab.machine import tuning
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Provenance, Severity, Status, TrialRecord, Value
 from fslab.storage import Workspace, stack, tool_scratch
-from fslab.system import proc, tools, trees, untrusted_files, users
+from fslab.system import freezer, proc, tools, trees, untrusted_files, users
 from fslab.system.signals import Teardown
 from fslab.validity.trial import judge
 from fslab.workloads import Commands, Job, Reading, RunsAs
@@ -309,7 +309,7 @@ def _turn(trial: _Trial, ready: _Ready, watch: Watch, drain: bool) -> slices.Sli
     """Return the run of the tool as one of several that take turns."""
     workspace, up = trial.workspace, ready.up
     return slices.SlicedRun(
-        name=f"fslab-{workspace.campaign}{workspace.turn}",
+        name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
         start=lambda: trial.undo.enter_context(
             proc.running(ready.command(ready.commands.run), cwd=up.work, env=workspace.marked, accounted=True)
         ),

@@ -23,6 +23,8 @@ _PAUSE_S = 0.0002
 _ENDED = frozenset("ZX")
 _STOPPED = frozenset("Tt") | _ENDED
 _V1 = Path("/sys/fs/cgroup/freezer")
+_STATE, _THAWED = "freezer.state", "THAWED"
+PREFIX = "fslab-"  # of the names of groups
 
 
 class Freezer(ABC):
@@ -115,7 +117,8 @@ class SignalFreezer(Freezer):
 
 
 def create(name: str) -> Freezer:
-    """Return a freezer. ``name``: of its control group, below this process's own. The caller must ``end`` it."""
+    """Return a freezer. ``name``: of its control group, below this process's own; begins with ``PREFIX``. The caller
+    must ``end`` it."""
     if (group := cgroup.create(name)) is not None:
         if (group.path / "cgroup.freeze").exists():
             return GroupFreezer(
@@ -126,15 +129,25 @@ def create(name: str) -> Freezer:
                 frozen=b"frozen 1",
             )
         group.end()
-    if (old := _old_group(name)) is not None:
-        return GroupFreezer(
-            group=old,
-            switch="freezer.state",
-            words=("FROZEN", "THAWED"),
-            state="freezer.state",
-            frozen=b"FROZEN\n",
-        )
-    return SignalFreezer()
+    return version_1(name) or SignalFreezer()
+
+
+def version_1(name: str) -> Freezer | None:
+    """Return a freezer of the version 1 hierarchy; None if there is none or that is not allowed. Else as ``create``."""
+    if (group := _old_group(name)) is None:
+        return None
+    return GroupFreezer(
+        group=group, switch=_STATE, words=("FROZEN", _THAWED), state=_STATE, frozen=b"FROZEN\n"
+    )
+
+
+def let_end(pid: int) -> None:
+    """Thaw the group of a process that was killed: one that is frozen by version 1 does not end before. Its fslab, which
+    would do that, may be killed itself."""
+    own = _old_path(pid)
+    if own is not None and own.name.startswith(PREFIX):
+        with contextlib.suppress(OSError):  # it has ended
+            (own / _STATE).write_text(_THAWED)
 
 
 def session(leader: int) -> list[int]:
@@ -155,16 +168,22 @@ def _old_group(name: str) -> cgroup.ControlGroup | None:
 
     None if there is none or that is not allowed.
     """
-    lines = (sysfs.text(Path("/proc/self/cgroup")) or "").splitlines()
-    own = next((line.split(":", 2)[2] for line in lines if line.split(":", 2)[1] == "freezer"), None)
-    if own is None or ".." in Path(own).parts:
+    own = _old_path("self")
+    if own is None:
         return None
-    path = _V1 / own.lstrip("/") / name
+    path = own / name
     try:
         path.mkdir(exist_ok=True)
     except OSError:
         return None
     return cgroup.ControlGroup(path=path)
+
+
+def _old_path(pid: int | str) -> Path | None:
+    """Return the group of a process in the version 1 hierarchy; None if it has none, or one that is not seen here."""
+    lines = (sysfs.text(Path(f"/proc/{pid}/cgroup")) or "").splitlines()
+    own = next((line.split(":", 2)[2] for line in lines if line.split(":", 2)[1] == "freezer"), None)
+    return None if own is None or ".." in Path(own).parts else _V1 / own.lstrip("/")
 
 
 def _stats() -> Iterator[tuple[int, list[str]]]:

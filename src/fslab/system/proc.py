@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
-from fslab.system import ending, oom, path_owners, search_path, signals, sysfs
+from fslab.system import ending, freezer, oom, path_owners, search_path, signals, sysfs
 from fslab.system.said import said
 
 log = logging.getLogger("fslab.proc")
@@ -323,6 +323,7 @@ def kill_marked(mark: str) -> bool:
             # Once more: by now, another process can have got the number.
             if _is_marked(pid, mark):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                freezer.let_end(pid)
     return bool(found)
 
 
