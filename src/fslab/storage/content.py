@@ -50,9 +50,12 @@ def fill_mistakes(value: str) -> Iterator[str]:
 
 
 def command_mistakes(command: str) -> Iterator[str]:
-    """Yield why a command cannot be split into words."""
+    """Yield why a command is not one line with a program. The empty text is no command."""
+    if len(command.splitlines()) > 1:
+        yield f"'{command}' has several lines: give one command, such as sh -c '…'"
     try:
-        shlex.split(command)
+        if command and not any(shlex.split(command)[:1]):
+            yield f"'{command}' names no program"
     except ValueError as error:
         yield f"'{command}': {error}"
 
