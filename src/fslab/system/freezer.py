@@ -142,8 +142,10 @@ def version_1(name: str) -> Freezer | None:
 
 
 def let_end(pid: int) -> None:
-    """Thaw the group of a process that was killed: one that is frozen by version 1 does not end before. Its fslab, which
-    would do that, may be killed itself."""
+    """Thaw the group of a process that was killed, because one that version 1 has frozen does not end before.
+
+    For the processes of an fslab that was itself killed.
+    """
     own = _old_path(pid)
     if own is not None and own.name.startswith(PREFIX):
         with contextlib.suppress(OSError):  # it has ended
