@@ -62,6 +62,15 @@ def test_all_run_to_their_ends_and_never_two_at_once(
         assert ended <= began
 
 
+def test_no_other_tool_works_while_one_starts(turn: Callable[..., SlicedRun]) -> None:
+    """What a tool does before it is seen to work is in no slice, but in its figures."""
+    turns = [turn(WORK), turn(WORK), turn(WORK)]
+    take_turns(turns, slice_s=0.05, seed=1)
+    starts = sorted(each.ran[0] for each in turns)
+    for (_, ended), (began, _) in itertools.pairwise(starts):
+        assert ended <= began
+
+
 def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., SlicedRun]) -> None:
     def full() -> None:
         raise NoSpaceError("full")

@@ -38,8 +38,22 @@ def test_rates_and_durations_lose_the_frozen_time() -> None:
 def test_a_mean_latency_loses_the_time_of_requests_in_flight_at_a_freeze() -> None:
     """One request at a time: 3 s of work in 30 requests are 0.1 s each. Three of them also waited
     through a freeze, so the tool reports (3 s + 9 s) / 30 on average."""
-    found = thawed(reading(read_lat_mean=0.4e9), METRICS, LINE)
+    found = thawed(reading(read_iops=2.5, read_lat_mean=0.4e9), METRICS, LINE)
     assert found.metrics["read_lat_mean"] == pytest.approx(0.1e9)
+
+
+def test_a_mean_latency_is_unknown_if_it_is_chance_how_many_freezes_hit_a_request() -> None:
+    """Buffered writes take 2 % of the time, fsync the rest. Whether one of three freezes hits a write is chance: it
+    adds 3 s to the sum of 1000 latencies of 60 µs."""
+    metrics = [
+        Metric(name="write_iops", unit=Unit.IOPS),
+        Metric(name="write_lat_mean", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+        Metric(name="fsync_mean", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    ]
+    means = {"write_lat_mean": 60e3, "fsync_mean": 11.94e6}
+    found = thawed(reading(write_iops=1000 / 12, **means), metrics, LINE).metrics
+    assert found["write_lat_mean"] is None
+    assert found["fsync_mean"] == pytest.approx(2.985e6)
 
 
 def test_percentiles_stay_only_where_few_requests_were_interrupted() -> None:

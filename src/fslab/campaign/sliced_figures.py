@@ -2,10 +2,12 @@
 
 Rates and shares of time are divided by the share of the time in which the tool ran, durations lose the frozen time. A
 mean latency is multiplied by that share: of the requests in flight at a freeze, the frozen time is in the latency, and
-there are as many of them as are in flight on average (Little's law). Percentiles stay where so few requests were
+there are as many of them as are in flight on average (Little's law). If that is less than one, it is a matter of chance
+how many freezes hit a request, and a mean that depends on it is unknown. Percentiles stay where so few requests were
 interrupted that they hardly change; the others, and the maximum, are unknown.
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -18,9 +20,12 @@ from fslab.workloads import Reading
 _RATES = frozenset(
     {Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.PERCENT}
 )
+_DIRECTIONS = frozenset({"read", "write"})
 _PERCENTILE = re.compile(r"_p(\d+)(?:_(\d+))?$")
 # An interrupted request is above every percentile: at most this share of those above may be interrupted ones.
 _INTERRUPTED = 0.2
+# A mean latency is known if its standard error, from the number of freezes that hit a request, is at most this share.
+_MEAN_ERROR = 0.05
 
 Window = tuple[float, float]
 
@@ -33,8 +38,9 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
     whole = _whole(reading, timeline)
     units = {metric.name: metric.unit for metric in metrics}
     windows = reading.windows or dict.fromkeys(units, whole)
+    rates = {name: value for name, value in reading.metrics.items() if name.endswith("_iops")}
     changed = {
-        name: _value(name, value, units[name], windows[name], timeline)
+        name: _value(name, value, units[name], windows[name], timeline, _in_flight(name, value, rates))
         if name in windows and value is not None
         else value
         for name, value in reading.metrics.items()
@@ -67,7 +73,18 @@ def _part_s(reading: Reading, name: str, took_s: float, timeline: Timeline) -> f
     return took_s if window is None else timeline.ran_s(*window)
 
 
-def _value(name: str, value: float, unit: Unit, window: Window, timeline: Timeline) -> float | None:
+def _in_flight(name: str, value: float, rates: Mapping[str, float | None]) -> float:
+    """Return how many requests with this mean latency are in flight on average, by the tool's clock (Little's law).
+
+    fio does not report the rate of its fsync: at most one for each write.
+    """
+    direction = name.partition("_")[0]
+    return value / 1e9 * (rates.get(f"{direction if direction in _DIRECTIONS else 'write'}_iops") or 0.0)
+
+
+def _value(
+    name: str, value: float, unit: Unit, window: Window, timeline: Timeline, in_flight: float
+) -> float | None:
     length_s, ran_s = window[1] - window[0], timeline.ran_s(*window)
     if length_s <= 0 or ran_s <= 0:
         return None
@@ -77,17 +94,26 @@ def _value(name: str, value: float, unit: Unit, window: Window, timeline: Timeli
         return max(0.0, value - (length_s - ran_s))
     if unit is not Unit.NANOSECONDS:
         return value
-    return _latency(name, value, ran_s / length_s, timeline.freezes(*window), ran_s)
-
-
-def _latency(name: str, value: float, share: float, freezes: int, ran_s: float) -> float | None:
+    freezes = timeline.freezes(*window)
     if not freezes:
         return value
+    if name.endswith("_mean"):
+        share = ran_s / length_s
+        return value * share if _mean_error(share, min(1.0, in_flight), freezes) <= _MEAN_ERROR else None
+    return _latency(name, value, freezes, ran_s)
+
+
+def _mean_error(share: float, in_flight: float, freezes: int) -> float:
+    """Return the relative standard error of a corrected mean: each freeze hits a request or not (binomial)."""
+    return (1 - share) * math.sqrt((1 - in_flight) / (in_flight * freezes)) if in_flight else math.inf
+
+
+def _latency(name: str, value: float, freezes: int, ran_s: float) -> float | None:
     if name.endswith("_max"):
         return None
     found = _PERCENTILE.search(name)
     if found is None:
-        return value * share
+        return value
     above = 1 - float(f"{found[1]}.{found[2] or 0}") / 100
     interrupted = freezes * value / 1e9 / ran_s  # of the requests of one thread, if each takes this long
     return value if interrupted < _INTERRUPTED * above else None

@@ -163,13 +163,11 @@ def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None
     ``seed``: of the order.
     """
     drawn = random.Random(f"{seed}:slices")  # noqa: S311 - an order, no secret
-    starting = drawn.sample(turns, len(turns))
-    for turn in starting:
+    # One after the other: while one is frozen, no other may work unseen. Its work would be in no slice.
+    for turn in drawn.sample(turns, len(turns)):
         _guarded(turn, turn.begin)
-    while starting := [
-        turn for turn in starting if turn.error is None and not _guarded(turn, turn.has_begun)
-    ]:
-        time.sleep(START_EVERY_S)
+        while turn.error is None and not _guarded(turn, turn.has_begun):
+            time.sleep(START_EVERY_S)
     while left := [turn for turn in turns if not turn.is_over]:
         order = drawn.sample(left, len(left))
         for turn in (*order, *reversed(order)):
