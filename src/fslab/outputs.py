@@ -7,12 +7,15 @@ Contains no format. ``texts`` and ``system.untrusted_files`` read files that oth
 import errno
 import io
 import os
+import re
 import sys
 import tempfile
 from pathlib import Path
 
 from fslab import names
 from fslab.system import path_owners
+
+_DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/(self|thread-self|\d+)(/task/\d+)?/fd/\d+")
 
 
 def replace(path: Path, content: str | bytes) -> None:
@@ -25,11 +28,14 @@ def replace(path: Path, content: str | bytes) -> None:
     no new files are written to directly.
     """
     data = content.encode() if isinstance(content, str) else content
-    place = _followed(path)
-    if not place.is_symlink() and (_is_stream(path) or (place.exists() and not place.is_file())):
+    if _is_stream(path):
         _write(path, data, os.O_APPEND)
         return
     check_place(path)
+    place = _followed(path)
+    if not place.is_symlink() and place.exists() and not place.is_file():
+        _write(place, data, os.O_APPEND | os.O_NOFOLLOW)
+        return
     try:
         _rename_over(place, data)
     except OSError as error:
@@ -41,7 +47,7 @@ def replace(path: Path, content: str | bytes) -> None:
 def check_place(path: Path) -> None:
     """Raise UnsafeError if root must not write a file of this name, because another user could put a link in the place
     of its directory."""
-    if not _is_stream(_followed(path)):
+    if not _is_stream(path):
         path_owners.check_closed(_followed(path).parent, "--output")
 
 
@@ -75,9 +81,9 @@ def _followed(path: Path) -> Path:
 
 
 def _is_stream(path: Path) -> bool:
-    """Return whether the path is below /dev or /proc. It may be the name of an open descriptor; replacing it would not
-    change the file that another process has open."""
-    return path.is_relative_to("/dev") or path.is_relative_to("/proc")
+    """Return whether the path is the name of an open descriptor: replacing it would not change the file that another
+    process has open. Not all below /dev: anybody can make files in /dev/shm."""
+    return _DESCRIPTOR.fullmatch(str(path)) is not None
 
 
 def _is_plain(place: Path) -> bool:

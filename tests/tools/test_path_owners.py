@@ -187,14 +187,26 @@ class TestDirectoriesOfOurOwn:
 
     def test_for_reports(self, theirs: Path, capfd: pytest.CaptureFixture[str]) -> None:
         (theirs / "link").symlink_to("/dev/stdout")
-        for name in ("report.html", "deeper/report.html"):
+        os.mkfifo(theirs / "pipe")  # they can put a link there before it is opened
+        for name in ("report.html", "deeper/report.html", "pipe"):
             with pytest.raises(UnsafeError, match="another '--output'"):
                 outputs.replace(theirs / name, "text")
-        assert [each.name for each in theirs.iterdir()] == ["link"]
+        assert {each.name for each in theirs.iterdir()} == {"link", "pipe"}
         with pytest.raises(UnsafeError, match="another '--output'"):
             report.check_name(theirs / "report.html")  # before a campaign begins
         outputs.replace(Path("/dev/stdout"), "to a stream\n")
         assert capfd.readouterr().out == "to a stream\n"
+
+    def test_for_reports_in_memory(self, tmp_path: Path) -> None:
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as made:  # below /dev, but no device
+            outputs.replace(Path(made, "new"), "text")
+            assert Path(made, "new").read_text() == "text"
+            (tmp_path / "file").write_text("mine")
+            Path(made, "out").symlink_to(tmp_path)
+            os.chown(made, NOBODY, NOBODY)
+            with pytest.raises(UnsafeError, match="another '--output'"):
+                outputs.replace(Path(made, "out/file"), "text")
+            assert (tmp_path / "file").read_text() == "mine"
 
 
 def test_a_failed_cleanup_is_told_and_not_a_traceback(
