@@ -51,6 +51,12 @@ def check_place(path: Path) -> None:
         path_owners.check_closed(_followed(path).parent, "--output")
 
 
+def make_directory(path: Path) -> None:
+    """Create a directory for output, and those above it. UnsafeError as ``check_place``."""
+    path_owners.check_closed(path, "--output")
+    path.mkdir(parents=True, exist_ok=True)
+
+
 def to_standard_output(content: str | bytes) -> None:
     """Write ``content`` to standard output."""
     data = content.encode() if isinstance(content, str) else content

@@ -8,16 +8,19 @@ import struct
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fslab import outputs
+from fslab.api import crash, replications
 from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.cli import report
 from fslab.errors import FslabError, UnsafeError
+from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.store.store import Store
 from fslab.system import memory, path_owners, paths, proc
@@ -191,9 +194,17 @@ class TestDirectoriesOfOurOwn:
         for name in ("report.html", "deeper/report.html", "pipe"):
             with pytest.raises(UnsafeError, match="another '--output'"):
                 outputs.replace(theirs / name, "text")
+        new = theirs / "new"
+        before_a_campaign = partial(report.check_name, theirs / "report.html")
+        into = (partial(make, (), new) for make in (figures.write, replications.write))
+        for make in (before_a_campaign, partial(report.make_directory, new), *into):
+            with pytest.raises(UnsafeError, match="another '--output'"):
+                make()
+        with pytest.raises(UnsafeError, match="another '--recordings'"):
+            crash.crash_test(theirs, crash.CrashRequest(), recordings=theirs)
+        with pytest.raises(UnsafeError, match="another 'DIRECTORY'"):
+            crash._ground(new)
         assert {each.name for each in theirs.iterdir()} == {"link", "pipe"}
-        with pytest.raises(UnsafeError, match="another '--output'"):
-            report.check_name(theirs / "report.html")  # before a campaign begins
         outputs.replace(Path("/dev/stdout"), "to a stream\n")
         assert capfd.readouterr().out == "to a stream\n"
 

@@ -74,6 +74,8 @@ def crash_test(
         )
     if scratch is not None and not scratch.is_dir():
         raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")
+    if recordings is not None:
+        path_owners.check_closed(recordings, "--recordings")
     source = _source(request)
     recording.server_of(directory)
     directory, mount = _ground(directory)
@@ -160,6 +162,7 @@ def _ground(directory: Path) -> tuple[Path, mounts.Mount]:
     Raises UsageError if this fails or the directory is not empty, UnsupportedError if the promises of its file system
     are not known.
     """
+    path_owners.check_closed(directory, "DIRECTORY")
     try:
         directory.mkdir(exist_ok=True)
     except OSError as error:

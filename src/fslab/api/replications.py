@@ -77,7 +77,7 @@ def write(made: Sequence[Replication], directory: Path) -> None:
     Raises UsageError if a file cannot be written.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        outputs.make_directory(directory)
         for _, page, _ in made:
             text = "\n".join(replication.lines(page))
             outputs.replace(directory / f"{page.study}.md", f"{text}\n")

@@ -153,7 +153,7 @@ def _put(text: str, output: Path | None) -> None:
 def make_directory(path: Path) -> None:
     """Create a directory and its parents. Raises UsageError if this fails."""
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        outputs.make_directory(path)
     except OSError as error:
         raise UsageError(f"cannot be made: {error.strerror}", where=str(path)) from error
 

@@ -23,7 +23,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
     import vl_convert  # noqa: PLC0415 - 30 MB that only figures need
 
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        outputs.make_directory(directory)
     except OSError as error:
         raise UsageError(f"cannot create the directory: {error.strerror}", where=str(directory)) from error
     written: list[Path] = []
