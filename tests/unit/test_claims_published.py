@@ -9,9 +9,10 @@ from math import prod
 from pathlib import Path
 
 import pytest
-from tests.unit.claimed import cell, claim
+from tests.unit.claimed import cell, claim, noisy, trials
 
 from fslab.api.claims import of_campaign
+from fslab.api.pages import html_of, page_of, write_figures
 from fslab.campaign import launch
 from fslab.cell import Cell
 from fslab.claims.build import judged, tables
@@ -257,3 +258,32 @@ def test_figures_go_with_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (found,) = of_campaign(store.campaign(), store).claims
     assert found.published is not None
     assert found.published.verdict is ClaimVerdict.HOLDS
+
+
+def test_a_figure_shows_the_published_value_beside_the_measured_one(tmp_path: Path) -> None:
+    """XFS is published as 2 × ext4, btrfs as half of it; measured are 1.5 × ext4, and nothing on btrfs."""
+    printed_here = HEAD + "I,w,ext4,defaults,iops,1/s,100\nI,w,xfs,defaults,iops,1/s,200\n"
+    printed_here += "I,w,btrfs,defaults,iops,1/s,50\nII,w,xfs,defaults,bandwidth,MB/s,7\n"
+    text = OWN.replace("[ext4, xfs]", "[ext4, xfs, btrfs]")
+    study = load.load_text(text, "own.yaml", (), {"printed.csv": printed_here})
+    with Store.open(str(tmp_path / "store.sqlite")) as store:
+        campaign = launch.of_study(study, "own.yaml")
+        store.create_campaign(campaign)
+        for each in campaign.cells:
+            middle = {"ext4": 1000.0, "xfs": 1500.0}.get(each.stack.filesystem or "")
+            for record in trials(each, [*noisy(middle), *noisy(middle)]) if middle else ():
+                key = record.key.model_copy(update={"campaign": campaign.id})
+                store.add_trial(record.model_copy(update={"key": key}))
+        page = page_of([campaign], store)
+    (figure,) = page.parts[0].published  # of table II, nothing can be compared
+    layers = {layer["name"]: layer["data"]["values"] for layer in figure.spec["layer"]}
+    xfs, btrfs = layers["published"]
+    assert (xfs["label"], xfs["published"], xfs["measured"]) == ("w, iops: xfs", 2.0, pytest.approx(1.5))
+    assert xfs["low"] < 1.5 < xfs["high"]
+    assert (btrfs["published"], btrfs["measured"]) == (0.5, None)
+    assert layers["measured"] == layers["interval"] == [xfs]
+    assert "Each value is divided by that of ext4" in figure.caption
+    assert f'id="fig-{figure.id}"' in html_of(page)
+    svg = next(path for path in write_figures(page, tmp_path) if path.name == f"{figure.id}.svg").read_text()
+    assert [svg.count(f'{name}_marks"') for name in ("published", "measured", "interval")] == [1, 1, 1]
+    assert svg.count('aria-roledescription="point"') == 3

@@ -1,4 +1,4 @@
-"""The annotations of a report page: the study's claims with their verdicts, and explanations.
+"""The annotations of a report page: the study's claims with their verdicts, published figures, and explanations.
 
 Omits claims that cannot be evaluated here (a study of another version, a publication without its file of figures).
 """
@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 from fslab.api import explanations
 from fslab.api.claims import of_campaign
-from fslab.claims.model import ClaimAnswer
+from fslab.claims.model import ClaimAnswer, PublishedTable
 from fslab.claims.verdict_words import verdict_words
 from fslab.errors import FslabError
 from fslab.explain.statements import all_statements
+from fslab.report.figures.published import PrintedRatio, PrintedTable
 from fslab.report.page.model import PageClaim, PageStatement
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
@@ -18,15 +19,16 @@ from fslab.store.store import Store
 MOST = 40  # statements on a page: those with the most weight
 
 
-def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
-    """Return the study's claims, evaluated by its published figures and by the campaign's trials."""
-    if "claims:" not in campaign.study_source:
-        return ()
+def publication(campaign: Campaign, store: Store) -> tuple[tuple[PageClaim, ...], tuple[PrintedTable, ...]]:
+    """Return the study's claims, evaluated by its published figures and by the campaign's trials, and the tables of
+    published figures of which some were measured."""
+    if not any(key in campaign.study_source for key in ("claims:", "published:")):
+        return (), ()
     try:
         found = of_campaign(campaign, store)
     except FslabError:
-        return ()
-    return tuple(
+        return (), ()
+    claims = tuple(
         PageClaim(
             says=each.says,
             published=_verdict(each.published, printed=True),
@@ -35,6 +37,27 @@ def claims(campaign: Campaign, store: Store) -> tuple[PageClaim, ...]:
         )
         for each in found.claims
     )
+    tables = [_printed(table) for table in found.tables]
+    return claims, tuple(table for table in tables if any(each.measured is not None for each in table.ratios))
+
+
+def _printed(table: PublishedTable) -> PrintedTable:
+    """Return the figures of a table except those of the reference itself, whose ratio is 1."""
+    at = table.stacks.index(table.reference)
+    return PrintedTable(
+        name=table.name,
+        reference=table.reference,
+        ratios=tuple(
+            PrintedRatio(
+                label=f"{line.workload}, {line.metric}: {stack}", published=cell.printed,
+                measured=cell.measured, low=cell.low, high=cell.high,
+            )
+            for line in table.lines
+            for stack, cell in zip(table.stacks, line.cells, strict=True)
+            if stack != table.reference and cell.printed is not None
+        ),
+        left_out=sum(line.cells[at].printed is None for line in table.lines),
+    )  # fmt: skip
 
 
 def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:

@@ -28,18 +28,19 @@ def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
 
 def _source(campaign: Campaign, store: Store) -> CampaignSource:
     """Return a campaign with its trials. Of very many trials, reads only what a brief page shows."""
-    claims = annotations.claims(campaign, store)
+    claims, printed = annotations.publication(campaign, store)
     if store.count(campaign.id) <= assemble.BRIEF_FROM:
         return CampaignSource(
             campaign=campaign,
             trials=store.trials(campaign.id, raw=True, known=campaign.cells),
             statements=annotations.statements(campaign, store),
             claims=claims,
+            printed=printed,
         )
     works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
     named = {metric.name for work in works for metric in headline_metrics(work)}
     trials = store.trials(campaign.id, only=named or None, known=campaign.cells)
-    return CampaignSource(campaign=campaign, trials=trials, claims=claims)
+    return CampaignSource(campaign=campaign, trials=trials, claims=claims, printed=printed)
 
 
 def html_of(page: Page, live: LivePage | None = None) -> str:

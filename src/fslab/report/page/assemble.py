@@ -16,7 +16,7 @@ from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
 from fslab.report.conclusion_words import line
-from fslab.report.figures import Figure, order, slug
+from fslab.report.figures import Figure, order, published, slug
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
@@ -33,12 +33,14 @@ MOMENTS = 2_000  # approximate maximum number of points in the figure of all tri
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignSource:
-    """One campaign with its trials (with raw output if the page shows it), its statements and claims."""
+    """One campaign with its trials (with raw output if the page shows it), its statements and claims, and the tables of
+    the publication that it repeats."""
 
     campaign: Campaign
     trials: Sequence[TrialRecord]
     statements: tuple[PageStatement, ...] = ()
     claims: tuple[PageClaim, ...] = ()
+    printed: tuple[published.PrintedTable, ...] = ()
 
 
 def page(
@@ -84,6 +86,10 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         study=campaign.study_source,
         statements=source.statements,
         claims=source.claims,
+        published=tuple(
+            published.figure(f"{prefix}published-{number}", table)
+            for number, table in enumerate(source.printed)
+        ),
         left_out=dict(_left_out(source, report)),
     )  # fmt: skip
 
@@ -135,6 +141,7 @@ def figures(found: Page) -> Iterator[Figure]:
             names = [_heat_name(row.workload, row.metric) for row in each.heat]
             labels = [stack.label for stack in each.report.stacks]
             yield heat_figure.figure(f"{number}-heat" if number else "heat", tiles, names, labels)
+        yield from each.published
         yield from each.tradeoffs
         yield from each.sweeps
         yield from (figure for section in each.sections for figure in section.figures)

@@ -148,6 +148,7 @@ class Part:
     study: str
     statements: tuple[PageStatement, ...] = ()
     claims: tuple[PageClaim, ...] = ()
+    published: tuple[Figure, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 

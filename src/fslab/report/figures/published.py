@@ -1,0 +1,97 @@
+"""Published values beside measured ones, on a log axis, one line per published figure (after Cleveland's dot plot).
+
+Both are multiples of the same stack's value: another machine has other absolute values.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fslab.report.figures import Figure, _axis
+
+NUMBERS = ("published", "measured", "low", "high")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrintedRatio:
+    """One published figure, as a multiple of the reference's.
+
+    ``measured``: the same ratio here, ``low`` to ``high`` its interval; None if it is unknown.
+    """
+
+    label: str
+    published: float
+    measured: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PrintedTable:
+    """A table of a publication. ``left_out``: number of its lines without a value of the reference."""
+
+    name: str
+    reference: str
+    ratios: tuple[PrintedRatio, ...]
+    left_out: int = 0
+
+
+def figure(key: str, table: PrintedTable) -> Figure:
+    """Return the figure of one table. A published figure that was not measured has only the published mark."""
+    data = [_axis.row(each) for each in table.ratios]
+    measured = [each for each in data if each["measured"] is not None]
+    intervals = [each for each in measured if each["low"] is not None and each["high"] is not None]
+    title = f"Published and measured values, table {table.name}"
+    labels = [each.label for each in table.ratios]
+    spec = _axis.base(
+        title, height=24 * max(len(data), 1), encoding={"y": _axis.names("label", labels, 320)},
+        layer=_layers(data, measured, intervals, f"÷ {table.reference}"),
+    )  # fmt: skip
+    return Figure(
+        id=key,
+        title=title,
+        spec=spec,
+        caption=_caption(table, bare=len(intervals) < len(measured)),
+        alt=f"{title}: {len(data)} published ratios to {table.reference}, {len(measured)} of them measured too.",
+        marks={"interval": len(intervals), "measured": len(measured), "published": len(data)},
+    )
+
+
+def _caption(table: PrintedTable, *, bare: bool) -> str:
+    caption = f"Each value is divided by that of {table.reference}."
+    caption += " Hollow: published. Filled: measured, with its 95 % CI."
+    caption += " Without a line: too few trials for a CI." * bare
+    if table.left_out:
+        caption += f" {table.left_out} not shown: no value of {table.reference} is published."
+    return caption
+
+
+def _ticks(data: Sequence[dict[str, Any]]) -> list[float]:
+    """Return round ratios between the least and the largest value. Vega's ticks leave 1 to 2 without any."""
+    values = [each[name] for each in data for name in NUMBERS if each[name]]
+    least, largest = min([1.0, *values]), max([1.0, *values])
+    decades = range(math.floor(math.log10(least)), math.ceil(math.log10(largest)) + 1)
+    ticks = [round(step * 10.0**decade, 9) for decade in decades for step in (1, 1.2, 1.5, 2, 3, 4, 5, 7)]
+    return [tick for tick in ticks if least <= tick <= largest]
+
+
+def _layers(
+    data: Sequence[dict[str, Any]],
+    measured: Sequence[dict[str, Any]],
+    intervals: Sequence[dict[str, Any]],
+    title: str,
+) -> list[dict[str, Any]]:
+    axis = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "values": _ticks(data), "labelOverlap": True}
+    x = _axis.quantity("published", title, scale={"type": "log", "nice": False, "padding": 10}, axis=axis)
+    one = {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]}
+    line = {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"}
+    filled = {"type": "point", "shape": "circle", "size": 50, "filled": True, "color": "var(--s1)"}
+    hollow = {"type": "point", "shape": "diamond", "size": 120, "filled": False, "color": "var(--ink)"}
+    shown = _axis.tooltip(label="", published=".4~r", measured=".4~r", low=".4~r", high=".4~r")
+    return [
+        _axis.layer("one", one, [{"x": 1}], x={"field": "x", "type": "quantitative"}, y=None),
+        _axis.layer("interval", line, intervals, x={**x, "field": "low"}, x2={"field": "high"}),
+        _axis.layer("measured", filled, measured, x={**x, "field": "measured"}, tooltip=shown),
+        _axis.layer("published", hollow, data, x=x, tooltip=shown),
+    ]
