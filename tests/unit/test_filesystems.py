@@ -6,7 +6,7 @@ import pytest
 
 from fslab.storage.filesystems import REGISTRY, FileSystem
 
-ALL = REGISTRY.names()
+ALL = [name for name, driver in REGISTRY if driver.mounted]
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -19,6 +19,18 @@ def test_the_contract_is_kept(name: str) -> None:
     argv = filesystem.mount_argv("defaults", "/dev/x", "/m")
     assert (argv[0], argv[-4:-2], argv[-1]) == ("mount", ["-o", "defaults"], "/m")
     assert argv[-2] in {"/dev/x", "fslab-x"}
+
+
+def test_without_a_file_system_nothing_is_made_or_mounted_and_options_are_refused() -> None:
+    none = REGISTRY.get("none")
+    assert none.mkfs_argv("", "/dev/x", discard=False) == none.mount_argv("defaults", "/dev/x", "/m") == []
+    assert none.mkfs_argv("", "/dev/x", discard=True) == ["blkdiscard", "/dev/x"]
+    none.check_mkfs_options("")
+    none.check_mount_options("defaults")
+    with pytest.raises(ValueError, match="'none' has no mkfs"):
+        none.check_mkfs_options("-b 4096")
+    with pytest.raises(ValueError, match="'none' is never mounted"):
+        none.check_mount_options("noatime")
 
 
 # The options of each mkfs without and with discard. The mkfs programs that are not listed have no such option.

@@ -99,6 +99,7 @@ def test_a_trial_begins_without_work_in_the_background(given: str, used: str) ->
         (spec("ext4", geometry="none", mkfs_options="-Estripe-width=16"), "set 'stripe-width' too"),
         (spec("xfs", geometry="none", mkfs_options="-d su=64k,sw=2"), "set 'su' too"),
         (spec("ext4", geometry="aligned", mkfs_options="-T news"), "the stride is in blocks"),
+        (spec("none", fill="80%"), "'none' has no files"),
     ],
 )
 def test_what_does_not_go_together_is_refused(wrong: StackSpec, says: str) -> None:

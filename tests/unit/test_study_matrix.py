@@ -95,6 +95,7 @@ def test_names_of_media_can_be_parts_of_file_names() -> None:
     [
         ({"fs": {"medium": "fast", "filesystem": "ext4"}}, ["fs"]),
         ({"fs": {"medium": "fast", "filesystem": ["ext4", "xfs"]}}, ["ext4", "xfs"]),
+        ({"fs": {"medium": "fast", "filesystem": ["ext4", "none"]}}, ["ext4", "raw"]),
         (
             {"fs": {"medium": "fast", "filesystem": ["ext4", "xfs"], "mount_options": ["defaults", "noatime"]}},
             ["ext4 defaults", "ext4 noatime", "xfs defaults", "xfs noatime"],

@@ -99,4 +99,4 @@ def measured_alike(cell: Cell) -> _Key:
 
 def _key(cell: Cell) -> _Key:
     """Return what cells have in common that vary alike: also the file system."""
-    return (*measured_alike(cell), cell.stack.filesystem or "none")
+    return (*measured_alike(cell), cell.stack.filesystem or "")

@@ -24,7 +24,10 @@ def smallest_bytes(request: Request) -> int:
     """Return the smallest volume of the file system. Raises UsageError if it or a feature has an unknown name."""
     for name in request.only:
         FEATURES.get(name)
-    return FILESYSTEMS.get(request.filesystem).min_size_bytes
+    driver = FILESYSTEMS.get(request.filesystem)
+    if not driver.mounted:
+        raise UsageError(f"'{driver.name}' is not a file system: it has no features to test")
+    return driver.min_size_bytes
 
 
 class Machines(ExitStack):

@@ -1,19 +1,21 @@
 """Brings the page cache of a trial to its declared state, and holds memory for its run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from fslab import workloads
 from fslab.cell import Cache, Cell
 from fslab.storage import stack
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, tools, warm_memory
-from fslab.system.tools import Tool
 
 MOST_BYTES = 4 << 30
 
 
-def prepare(wanted: Cache, up: stack.Stack, needed: Sequence[Tool], keep: Callable[[], None] | None) -> bool:
+def prepare(
+    wanted: Cache, up: stack.Stack, workload: workloads.ParsedWorkload[Any], keep: Callable[[], None] | None
+) -> bool:
     """Flush what preparing left, and bring the page cache to the declared state. Returns whether that succeeded.
 
     A file system of ours is unmounted, so nothing of it stays cached. Other caches do not matter. ``keep`` is called
@@ -21,7 +23,7 @@ def prepare(wanted: Cache, up: stack.Stack, needed: Sequence[Tool], keep: Callab
     """
     up.flush()
     if wanted is Cache.WARM:
-        cache.fill_from(up.work)
+        up.fill_cache(workload.space_bytes())
         return True
     if up.unmount():
         up.drop_caches()
@@ -34,7 +36,7 @@ def prepare(wanted: Cache, up: stack.Stack, needed: Sequence[Tool], keep: Callab
     except PermissionError:
         cache.drop_tree(up.work)
         return False
-    for tool in needed:
+    for tool in workload.tools():
         tools.page_in(tool)  # dropping all caches dropped the tool as well
     return True
 

@@ -226,7 +226,8 @@ def _set_up(trial: _Trial) -> _Ready:
     memory.hold(workspace.warm_memory)
     undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
     up = _build(trial)
-    feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
+    if up.raw is None:
+        feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
     undo.enter_context(tuning.tuned_devices(cell.tuned, up.devices, workspace.journal))
     state.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuned)}
     state.device |= disks.facts(cell, workspace)
@@ -236,14 +237,14 @@ def _set_up(trial: _Trial) -> _Ready:
     cold = cell.cache is Cache.COLD
     job = Job(
         directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced,
-        turns=trial.turns,
+        turns=trial.turns, device=up.raw,
     )  # fmt: skip
     commands = workload.commands(job)
     command = _owned(up.work, workload.runs_as())
     _prepare_files(trial, up, commands, scratch, command)
     _versions(cell)  # runs every tool once, so that no measured run starts by reading one from the disk
     keep = trial.keeper(files=True)
-    state.caches_dropped = page_cache.prepare(cell.cache, up, workload.tools(), keep)
+    state.caches_dropped = page_cache.prepare(cell.cache, up, workload, keep)
     up.before_run(undo)
     return _Ready(
         workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory
@@ -361,7 +362,7 @@ def _measure(
     state.probes = {**findings.values, **requested}
     state.observed = findings.texts
     state.warnings += judge(state.facts(cell, trial.machine, up, reading, findings), cell.known_limits)
-    if cell.fresh.lasts or up.target is None:
+    if cell.fresh.lasts or up.device is None:
         if remount:
             up.mount()
         for argv in commands.cleanup:

@@ -65,9 +65,9 @@ class Watch:
         stack = self.stack
         volume = stack.device.kernel_name if stack.device else next(iter(stack.watched), None)
         return Target(
-            devices=stack.watched, filesystem=stack.filesystem, directory=stack.work, volume=volume,
-            below=self.below, others_in_log=self.others_in_log, empty_bytes=stack.empty_bytes,
-            campaign=stack.workspace.campaign, thorough=self.traced,
+            devices=stack.watched, filesystem=None if stack.raw else stack.filesystem,
+            directory=stack.work, volume=volume, below=self.below, others_in_log=self.others_in_log,
+            empty_bytes=stack.empty_bytes, campaign=stack.workspace.campaign, thorough=self.traced,
         )  # fmt: skip
 
     def snapshot(self, moment: SnapshotMoment) -> None:

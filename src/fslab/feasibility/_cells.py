@@ -22,7 +22,11 @@ def why_not(cell: Cell) -> str | None:
     filesystem = FILESYSTEMS.get(cell.stack.filesystem)
     if filesystem.refusal:
         return filesystem.refusal
-    return filesystem.why_not(parsed(cell.workload).needs())
+    workload = parsed(cell.workload)
+    if not filesystem.mounted:
+        why = workload.why_files()
+        return f"{why}; without a file system, dd and single jobs of fio can run" if why else None
+    return filesystem.why_not(workload.needs())
 
 
 def check_cell(cell: Cell) -> None:

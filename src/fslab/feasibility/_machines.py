@@ -99,7 +99,7 @@ def _missing_in_kernel(
     if kernel is None:
         return needs
     lacking = [f"Linux {kernel.release} has no {name}" for name in modules if not kernel.has_module(name)]
-    if filesystem is not None and filesystem.mount_type not in kernel.filesystems:
+    if filesystem is not None and filesystem.mounted and filesystem.mount_type not in kernel.filesystems:
         why = filesystem.kernels.why_missing(kernel.release)
         reason = f" ({why})" if why else ""
         lacking.append(f"Linux {kernel.release} has no {filesystem.mount_type}{reason}")

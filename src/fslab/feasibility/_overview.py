@@ -15,6 +15,7 @@ from fslab.feasibility._programs import missing_programs, remedies_for
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.machine.kinds import Machine, Need
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.system import kernel, loops, tools
 from fslab.system.tools import Tool
@@ -54,13 +55,17 @@ def matrix() -> list[MatrixEntry]:
     for machine_name, machine in MACHINES:
         spec = MachineSpec(type=machine_name)
         absent = machine.missing(spec)
-        for name, filesystem in FILESYSTEMS:
+        for name, filesystem in _real_filesystems():
             lacks = _refused(filesystem.refusal) or _kernel(absent, _machines.missing_filesystem(name, spec))
             found.append(_entry("file system", name, machine, absent, lacks, filesystem.tools))
         for name, layout in LAYOUTS:
             lacks = _kernel(absent, _machines.missing_layout(name, spec))
             found.append(_entry("layout", name, machine, absent, lacks, layout.tools))
     return found
+
+
+def _real_filesystems() -> list[tuple[str, FileSystem]]:
+    return [(name, filesystem) for name, filesystem in FILESYSTEMS if filesystem.mounted]
 
 
 Lacks = list[tuple[Lack, Need]]
@@ -151,7 +156,7 @@ def everything() -> tuple[list[Capability], list[Tool]]:
     """Return what can be used here, and every program that anything needs."""
     found = [of_user(), of_loops()]
     needed: list[Tool] = [tool for _, machine in MACHINES for tool in machine.tools]
-    for name, filesystem in FILESYSTEMS:
+    for name, filesystem in _real_filesystems():
         needed += () if filesystem.refusal else filesystem.tools
         found.append(
             of_entry("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)

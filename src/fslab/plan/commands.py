@@ -3,7 +3,6 @@
 Names that exist only at run time are placeholders in capitals (/dev/loopN, CAMPAIGN); nothing is looked up.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
 from fslab.storage import WORK, content, mount_point, tool_scratch
-from fslab.storage.layouts import Argv, LayoutPlan
+from fslab.storage.layouts import LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
@@ -39,7 +38,7 @@ def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand,
     return (
         *((PlannedCommand(stage=Stage.BOOT, argv=boot),) if boot else ()),
         *_stack(cell, paths, planned, layout),
-        *_workload(cell, paths, mount_point(paths.runtime) / WORK, seed, layout.before_run),
+        *_workload(cell, paths, mount_point(paths.runtime) / WORK, seed, layout),
         *_detach(cell, layout),
     )
 
@@ -64,7 +63,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
             for argv in (journal.make if journal else (), tuple(mkfs))
             if argv
         ),
-        PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),
+        *((PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),) if mount else ()),
         *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in content.commands(cell.stack, work)),
     )
 
@@ -85,10 +84,12 @@ def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
 
 
 def _workload(
-    cell: Cell, paths: Paths, directory: Path, seed: int, before_run: Sequence[Argv] = ()
+    cell: Cell, paths: Paths, directory: Path, seed: int, layout: LayoutPlan | None = None
 ) -> tuple[PlannedCommand, ...]:
     scratch = tool_scratch(paths.runtime)
-    job = Job(directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD)
+    driver, before_run = parsed_stack(cell.stack).filesystem, layout.before_run if layout else ()
+    raw = Path(layout.device) if layout and driver and not driver.mounted else None
+    job = Job(directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD, device=raw)
     workload = parsed(cell.workload)
     commands, shown = workload.commands(job), workload.runs_as().shown
     return (

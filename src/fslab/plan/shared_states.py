@@ -37,7 +37,8 @@ def _is_copyable(cell: Cell) -> bool:
     if cell.fresh is not Fresh.BLOCK or cell.stack.layout != "single" or workload is None:
         return False
     drives_disk = workloads.REGISTRY.get(cell.workload.tool).drives_disk
-    return not drives_disk and stack.medium.copyable(stack.medium_options)
+    made = stack.filesystem is not None and stack.filesystem.mounted
+    return made and not drives_disk and stack.medium.copyable(stack.medium_options)
 
 
 def _files_digest(cell: Cell) -> str | None:

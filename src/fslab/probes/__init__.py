@@ -31,12 +31,13 @@ class SnapshotMoment(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Target:
-    """What a probe observes: the block devices under the file system (kernel names such as ``loop3``), its mount type
-    and its mount point. ``volume`` is the kernel name of the device that the file system was made on, which is the
-    layout's device if there is one. ``empty_bytes``: what was in use on the file system before the workload had files;
-    None if that is not known. ``below``: the devices on which these lie. ``others_in_log``: how the kernel's messages
-    about other file systems begin. ``campaign``: the mark of its processes. ``thorough``: a snapshot may take more than
-    a few milliseconds. ``sys`` and ``proc`` are the mount points of sysfs and procfs."""
+    """What a probe observes: the block devices under the file system (kernel names such as ``loop3``), its mount
+    type (None: there is no file system) and its mount point. ``volume`` is the kernel name of the device that the
+    file system was made on, which is the layout's device if there is one. ``empty_bytes``: what was in use on the
+    file system before the workload had files; None if that is not known. ``below``: the devices on which these lie.
+    ``others_in_log``: how the kernel's messages about other file systems begin. ``campaign``: the mark of its
+    processes. ``thorough``: a snapshot may take more than a few milliseconds. ``sys`` and ``proc`` are the mount
+    points of sysfs and procfs."""
 
     devices: tuple[str, ...]
     filesystem: str | None

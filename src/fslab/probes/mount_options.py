@@ -20,7 +20,8 @@ class MountOptions(Probe):
     def snapshot(self, target: Target) -> Snapshot:
         """Return all options, as the kernel spells them."""
         own = target.proc / "fs/ext4" / (target.volume or ".") / "options"
-        shown = mounts.containing(target.directory).options.split(",") if target.directory.is_dir() else []
+        there = target.filesystem is not None and target.directory.is_dir()
+        shown = mounts.containing(target.directory).options.split(",") if there else []
         listed = own.read_text().split() if target.volume and own.is_file() else []
         return {"options": [*dict.fromkeys((*shown, *listed))]}
 

@@ -115,6 +115,11 @@ class ParsedStack:
             raise ValueError(
                 f"layout '{self.layout.name}' works with {only} only, not with {self.filesystem.name}"
             )
+        settings = (self.spec.attributes, self.spec.fill, self.spec.after_mount)
+        if not self.filesystem.mounted and any(settings):
+            raise ValueError(
+                f"'attributes', 'fill' and 'after_mount' have no effect: '{self.filesystem.name}' has no files"
+            )
         self.layout.check_mkfs_options(self.spec.mkfs_options)
         plan = self.layout_plan([f"disk{index}" for index in range(self.disks)], "CAMPAIGN")
         self.journal(plan)

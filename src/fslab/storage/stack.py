@@ -3,6 +3,7 @@
 The ExitStack undoes everything in reverse order, also after errors and signals.
 """
 
+import os
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.cell import StackSpec
-from fslab.errors import MkfsError, MountError, ToolMissingError, UnsupportedError
+from fslab.errors import MkfsError, MountError, ToolMissingError, UnsafeError, UnsupportedError
 from fslab.storage import WORK, Growth, StackDevice, Workspace, content, images, mount_point
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
@@ -27,11 +28,12 @@ STRIPES = ("stripe", "sunit", "swidth")
 class Stack:
     """A mounted stack.
 
-    ``work``: the workload's own directory on it. ``device``, and the layout's ``plan``, are None on a ``directory``
-    medium. ``parts``: the disks under it. ``watched``: kernel names of these, as far as known. These are the parts and
-    not the joined device, so that nothing is counted twice, and copies and parity are counted. ``place``: the facts of
-    the file system that an existing directory lies on. ``growths``: of its disks. ``empty_bytes``: what is in use
-    without files of the workload; None if there are some.
+    ``work``: the workload's own directory on it; an empty directory elsewhere if it works on the device itself.
+    ``device``, and the layout's ``plan``, are None on a ``directory`` medium. ``parts``: the disks under it.
+    ``watched``: kernel names of these, as far as known. These are the parts and not the joined device, so that
+    nothing is counted twice, and copies and parity are counted. ``place``: the facts of the file system that an
+    existing directory lies on. ``growths``: of its disks. ``empty_bytes``: what is in use without files of the
+    workload; None if there are some.
     """
 
     workspace: Workspace
@@ -66,9 +68,24 @@ class Stack:
         """The device, if the file system lies directly on one disk; None with a layout, or without a device."""
         return self.device.path if self.device and self.watched == (self.device.kernel_name,) else None
 
+    @property
+    def raw(self) -> Path | None:
+        """The device, if the workload works on it and not on files; otherwise None."""
+        return self.device.path if self.device and self.driver and not self.driver.mounted else None
+
     def flush(self) -> None:
         """Write all dirty data to the device."""
-        mounts.flush(self.target or self.work)
+        if self.raw:
+            mounts.sync(self.raw)
+        else:
+            mounts.flush(self.target or self.work)
+
+    def fill_cache(self, size_bytes: int) -> None:
+        """Read all files into the page cache, or the first ``size_bytes`` of a device without a file system."""
+        if self.raw:
+            cache.fill_from_device(self.raw, size_bytes)
+        else:
+            cache.fill_from(self.work)
 
     def drop_caches(self) -> None:
         """Drop the page cache of its devices after unmounting, which has already dropped the file system's."""
@@ -132,6 +149,9 @@ class Stack:
 
     def unmount(self) -> bool:
         """Unmount it and keep the device, so that nothing stays cached. Returns False if fslab did not mount it."""
+        if self.raw:
+            cache.drop_buffers(self.raw)
+            return True
         if self.target is None or self.device is None:
             return False
         mounts.unmount(self.target)
@@ -175,7 +195,9 @@ def build(
     if make:
         if (journal := parsed.journal(plan)) and journal.make:
             _make(list(journal.make), workspace, parts)
-        _make(parsed.mkfs_argv(plan, str(device.path), discard=device.discard), workspace, parts)
+        discard = device.discard and (driver.mounted or sysfs.discards(device.path))
+        if argv := parsed.mkfs_argv(plan, str(device.path), discard=discard):
+            _make(argv, workspace, parts)
         if workspace.attached is None and layout.undo_kind is None:
             for each in parsed.each_medium_options():
                 medium.made(each, workspace)
@@ -219,7 +241,7 @@ def check_supported(driver: FileSystem, *, where: str) -> None:
     """Raise UnsupportedError if fslab does not build this file system or the kernel lacks it. Can load a module."""
     if driver.refusal:
         raise UnsupportedError(f"not possible: {driver.refusal}", where=where)
-    if not kernel.has_filesystem(driver.mount_type):
+    if driver.mounted and not kernel.has_filesystem(driver.mount_type):
         release = kernel.release()
         why = driver.kernels.why_missing(release)
         raise UnsupportedError(
@@ -242,13 +264,18 @@ def _mounted(
     workspace.will_mount(target, undo)
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
-        workspace=workspace, spec=spec, work=target / WORK, filesystem=driver.name, device=device, parts=tuple(parts),
-        driver=driver, plan=plan, target=target, nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
+        workspace=workspace, spec=spec, work=target / WORK if driver.mounted else target, filesystem=driver.name,
+        device=device, parts=tuple(parts), driver=driver, plan=plan, target=target if driver.mounted else None,
+        nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
         watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
         growths=tuple(part.grows for part in parts if part.grows),
     )  # fmt: skip
+    if stack.raw:
+        _hold(stack.raw, undo)
     stack.mount()
+    if stack.raw:
+        return stack
     found = {"stripes_in_use": _stripes(target), "features": _features(driver, device.path, target)}
     stack.device = replace(device, facts={**device.facts, **found})
     stack.work.mkdir(mode=0o700, exist_ok=True)
@@ -260,6 +287,20 @@ def _mounted(
     if not any(stack.work.iterdir()):
         stack.empty_bytes = content.usage(target)[1]
     return stack
+
+
+def _hold(device: Path, undo: ExitStack) -> None:
+    """Keep a device open until the end of the trial, so that nothing else can mount or claim it, and so that its page
+    cache, like that of files, outlives the tool that filled it: the kernel flushes and drops it at the last close."""
+    try:
+        descriptor = os.open(device, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError as error:
+        raise UnsafeError(
+            f"is in use ({error.strerror})",
+            where=str(device),
+            hint="stop what uses it, or choose another device",
+        ) from error
+    undo.callback(os.close, descriptor)
 
 
 def _features(driver: FileSystem, device: Path, target: Path) -> list[str] | None:

@@ -180,7 +180,7 @@ def _option(name: str, form: str) -> str:
 
 
 def _codes(words: Iterable[str]) -> str:
-    return ", ".join(f"`{word}`" for word in words)
+    return ", ".join(f"`{word}`" for word in words) or "none"
 
 
 if __name__ == "__main__":

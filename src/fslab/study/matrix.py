@@ -83,6 +83,9 @@ def medium_specs(name: str, medium: StudyMedium) -> list[MediumSpec]:
     return found
 
 
+_CALLED = {"none": "raw"}  # "none is faster" means that no stack is
+
+
 def stack_specs(
     stacks: Mapping[str, StudyStack], media: Mapping[str, StudyMedium]
 ) -> list[tuple[str, StackSpec]]:
@@ -123,7 +126,7 @@ def _combinations(
     for place, filesystem, mkfs_options, mount_options, geometry, joined, medium, further in combinations:
         (machine, machine_words), (layout, options, layout_word), (settings, word) = place, joined, further
         words = (
-            filesystem if len(filesystems) > 1 else None,
+            _CALLED.get(filesystem or "", filesystem) if len(filesystems) > 1 else None,
             (mkfs_options or "mkfs-defaults") if len(stack.mkfs_options) > 1 else None,
             mount_options if len(stack.mount_options) > 1 else None,
             f"geometry={geometry}" if len(stack.geometry) > 1 else None,

@@ -59,3 +59,11 @@ def fill_from(directory: Path) -> None:
         with opened(path, os.O_NOFOLLOW) as descriptor:
             while os.readv(descriptor, [buffer]):
                 pass
+
+
+def fill_from_device(device: Path, size_bytes: int) -> None:
+    """Read the first ``size_bytes`` of a block device. They stay cached only while a process has it open."""
+    buffer = bytearray(CHUNK_BYTES)
+    with opened(device, os.O_NOFOLLOW) as descriptor:
+        while size_bytes > 0 and (read := os.readv(descriptor, [buffer])):
+            size_bytes -= read

@@ -87,5 +87,10 @@ def geometry_of(block: Path) -> dict[str, Any]:
     }
 
 
+def discards(device: Path) -> bool:
+    """Return whether a block device accepts discards."""
+    return bool(number(queue_directory(block_directory(device)) / "discard_max_bytes"))
+
+
 def _yes(value: int | None) -> bool | None:
     return None if value is None else bool(value)

@@ -174,6 +174,10 @@ class Workload(ABC, Generic[P]):
         """Return what the workload requires of the file system under test; by default nothing special. Pure."""
         return Needs()
 
+    def why_files(self, parameters: P) -> str | None:  # noqa: ARG002
+        """Return why it works on files only; None if it can work on a block device instead (``Job.device``). Pure."""
+        return f"{self.name} works on files"
+
     def notices(self, parameters: P) -> tuple[str, ...]:  # noqa: ARG002
         """Return what the workload does otherwise than the parameters say, one sentence each, for ``fslab plan``."""
         return ()
@@ -273,6 +277,9 @@ class ParsedWorkload(Generic[P]):
 
     def needs(self) -> Needs:
         return self.tool.needs(self.parameters)
+
+    def why_files(self) -> str | None:
+        return self.tool.why_files(self.parameters)
 
     def space_bytes(self) -> int:
         return self.tool.space_bytes(self.parameters)

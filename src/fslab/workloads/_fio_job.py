@@ -4,6 +4,7 @@ Builds the fio commands and parses their JSON; starts no process. All options of
 that users can copy and run it.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,8 +14,17 @@ from fslab.cell import Scalar
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_amounts, _fio_time
-from fslab.workloads._fio_options import LEFT_OUT, writes_zeros
+from fslab.workloads import (
+    SECTOR_BYTES,
+    Commands,
+    Job,
+    Reading,
+    ToolOutput,
+    Workload,
+    _fio_amounts,
+    _fio_time,
+)
+from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, writes_zeros
 from fslab.workloads._fio_output import (
     PERCENTILES,
     RATE_MS,
@@ -34,6 +44,7 @@ FIO = Tool(program="fio", package="fio")
 REPORT = "fio.json"
 OPERATIONS = "fio_lat.log"  # fio's file name for --write_lat_log=fio if all jobs share a log
 RATES = "fio_bw.log"  # likewise, for --write_bw_log=fio
+_LAYOUT_BYTES = 1 << 20  # of each write, as large as the region allows
 _LONG_ENOUGH_S = 8.0  # shortest run with a useful rate over time
 
 # Only for the estimate of a plan; measured on a virtual disk in 2026.
@@ -98,7 +109,7 @@ class FioJob(Workload[FioParameters]):
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""
         options = _options(parameters, job)
         report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
-        layout = ((*options, "--create_only=1"),) if parameters.laid_out else ()
+        layout = (_layout(parameters, job, options),) if parameters.laid_out else ()
         if job.each_operation:
             log = (*_operations_log(job), *report)
             return Commands(prepare=layout, run=(*options, *log), outputs=(REPORT,), operations=OPERATIONS)
@@ -128,6 +139,11 @@ class FioJob(Workload[FioParameters]):
         return Needs(
             abilities=frozenset(wanted), largest_file_bytes=parse_size(parameters.size) // max(files, 1)
         )
+
+    def why_files(self, parameters: FioParameters) -> str | None:
+        """Return the options that are about files."""
+        about = sorted(OF_FILES & set(parameters.others))
+        return f"'{', '.join(about)}' of fio is about files" if about else None
 
     def takes_turns(self, parameters: FioParameters) -> bool:
         """Return whether nothing but the run time goes by the clock."""
@@ -257,8 +273,7 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
     """Return the job as a command line: the study's options, and fslab's values for those that it does not set."""
     options: dict[str, str | int | None] = {
         "name": "fslab",
-        # fio reads an unescaped colon as the separator between two directories.
-        "directory": str(job.directory).replace(":", "\\:"),
+        **_place(parameters, job),
         "rw": parameters.rw,
         "bs": parameters.bs,
         "size": parameters.size,
@@ -281,6 +296,30 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
     # fio takes the seed modulo 2^32. It prints nothing at all if it cannot parse the seed.
     options.setdefault("randseed", job.seed % (1 << 32))
     return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))
+
+
+def _place(parameters: FioParameters, job: Job) -> dict[str, str | int]:
+    """Return where the job works: in its directory, or on its device, where each process has a region of its own."""
+    # fio reads an unescaped colon as the separator between two directories or files.
+    if job.device is None:
+        return {"directory": str(job.directory).replace(":", "\\:")}
+    place: dict[str, str | int] = {"filename": str(job.device).replace(":", "\\:")}
+    return {**place, "offset_increment": parameters.size} if parameters.numjobs > 1 else place
+
+
+def _layout(parameters: FioParameters, job: Job, options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command that writes the files before the run. fio makes none on a device: another job writes all of
+    its regions once, with the same kind of content."""
+    if job.device is None:
+        return (*options, "--create_only=1")
+    size = parameters.total_bytes
+    wanted: dict[str, object] = {
+        "name": "layout", "filename": _place(parameters, job)["filename"], "rw": "write", "size": size,
+        "bs": max(math.gcd(size, _LAYOUT_BYTES), SECTOR_BYTES), "end_fsync": 1,
+        **{key: value for key, value in parameters.others.items() if key in CONTENT},
+        "randrepeat": 0, "randseed": job.seed % (1 << 32),
+    }  # fmt: skip
+    return ("fio", *(f"--{name}={value}" for name, value in wanted.items()))
 
 
 def _runtime(parameters: FioParameters, job: Job) -> str | None:

@@ -110,6 +110,23 @@ REFUSED = {
     for name in names.split()
 }
 
+# What places or makes files, and has no meaning, or another one, on a block device.
+OF_FILES = frozenset(
+    """
+    allow_file_create create_fsync create_on_open create_serialize fadvise_hint file_append file_service_type filename
+    filename_format filesize lockfile nrfiles offset offset_align offset_increment openfiles pre_read unlink
+    unlink_each_loop write_hint
+    """.split()  # noqa: SIM905
+)
+
+# What determines the bytes that are written: fio(1), "Buffers and memory".
+CONTENT = frozenset(
+    """
+    zero_buffers refill_buffers scramble_buffers buffer_compress_percentage buffer_compress_chunk buffer_pattern
+    dedupe_percentage dedupe_mode dedupe_global dedupe_working_set_percentage
+    """.split()  # noqa: SIM905
+)
+
 # What orders the jobs of a file: it has no meaning for a single job.
 ORDER = frozenset({"stonewall", "wait_for"})
 

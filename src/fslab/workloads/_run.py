@@ -17,7 +17,8 @@ class Job:
     for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
     block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
     the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
-    ``turns``: how many tools take turns (``Workload.takes_turns``): see ``clock_s``.
+    ``turns``: how many tools take turns (``Workload.takes_turns``): see ``clock_s``. ``device``: the block device to
+    work on instead of files (``Workload.why_files``).
     """
 
     directory: Path
@@ -26,6 +27,7 @@ class Job:
     cold: bool = True
     each_operation: bool = False
     turns: int = 1
+    device: Path | None = None
 
     def clock_s(self, run_s: float) -> float:
         """Return the run time for a tool that is to run for ``run_s``. Its clock goes on while others have their turns,

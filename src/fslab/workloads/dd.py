@@ -101,8 +101,8 @@ class Dd(Workload[DdParameters]):
 
     def commands(self, parameters: DdParameters, job: Job) -> Commands:
         """Return ``dd if=/dev/zero of=FILE`` for a write, ``dd if=FILE of=/dev/null`` for a read."""
-        file = job.directory / FILE
-        cleanup = (("rm", "-f", str(file)),)
+        file = job.device or job.directory / FILE
+        cleanup = () if job.device else (("rm", "-f", str(file)),)
         if parameters.op == "write":
             return Commands(run=_write(parameters, file), cleanup=cleanup)
         size = ("iflag=count_bytes", f"count={parameters.total_bytes}")
@@ -133,6 +133,9 @@ class Dd(Workload[DdParameters]):
     def takes_turns(self, parameters: DdParameters) -> bool:  # noqa: ARG002
         """Return true: dd measures all that it does."""
         return True
+
+    def why_files(self, parameters: DdParameters) -> None:
+        """Return None: a device is a file to dd."""
 
     def needs(self, parameters: DdParameters) -> Needs:
         """Return the need for direct I/O, if a flag requests it, and for a file of that size."""

@@ -130,7 +130,8 @@ class FileSystem(ABC):
     ``repair_needs_replay``: a full repair refuses a log that was not replayed. ``repaired_statuses``: exit statuses of
     a repair that succeeded. ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device,
     the size itself slows the file system down. ``limits``: what it does not support. ``refusal``: why fslab does not
-    build it (None: it does). ``mount_flags``: ``-i`` where mount(8) must not call a helper. ``kernels``: the Linux
+    build it (None: it does). ``mount_type``: empty if nothing is mounted: the workload works on the device itself.
+    ``mount_flags``: ``-i`` where mount(8) must not call a helper. ``kernels``: the Linux
     versions that have it. ``switches``: the options that enable features which ``fslab features`` finds missing by
     default.
 
@@ -186,9 +187,17 @@ class FileSystem(ABC):
     settled_options: ClassVar[tuple[str, ...]] = ()
     unsettled_options: ClassVar[tuple[str, ...]] = ()
 
+    @property
+    def mounted(self) -> bool:
+        """Whether it is mounted, and has files. Otherwise the workload works on the device itself."""
+        return bool(self.mount_type)
+
     @abstractmethod
     def mkfs_argv(self, options: str, device: str, *, discard: bool) -> list[str]:
-        """Return the mkfs command line for ``device``. Without ``discard``, it must not discard. Pure."""
+        """Return the mkfs command line for ``device``. Without ``discard``, it must not discard. Pure.
+
+        Empty: there is none.
+        """
 
     def aligned_options(self, stripe: Stripe, options: str) -> str:
         """Return the mkfs options that set the stripes, in addition to the study's ``options``. Pure.
@@ -210,7 +219,7 @@ class FileSystem(ABC):
         return frozenset()
 
     def mount_argv(self, options: str, device: str, target: str) -> list[str]:
-        """Return the mount command line. Pure."""
+        """Return the mount command line; empty if nothing is mounted. Pure."""
         return ["mount", *self.mount_flags, "-t", self.mount_type, "-o", options, device, target]
 
     def grow_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
