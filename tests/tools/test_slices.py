@@ -71,6 +71,19 @@ def test_no_other_tool_works_while_one_starts(turn: Callable[..., SlicedRun]) ->
         assert ended <= began
 
 
+@pytest.mark.parametrize(("requests", "works"), [(8, False), (40, True)])
+def test_a_tool_that_only_opens_files_does_not_work_yet(
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch, requests: int, works: bool
+) -> None:
+    """Its time begins with its work: a start in it would take the place of an end of the same length."""
+    monkeypatch.setattr(slices, "START_S", 0.2)
+    counted = itertools.chain([0], itertools.repeat(requests))
+    monkeypatch.setattr(SlicedRun, "_requests", lambda _: next(counted))
+    one = turn(WORK)
+    take_turns([one], slice_s=0.05, seed=1)
+    assert (one.worked_s is not None) is works
+
+
 def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., SlicedRun]) -> None:
     def full() -> None:
         raise NoSpaceError("full")

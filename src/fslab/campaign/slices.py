@@ -21,6 +21,7 @@ from fslab.system import freezer, proc, sysfs
 START_S = 2.0
 START_EVERY_S = 0.002
 STARTED_BYTES = 256 << 10  # what a program reads of its own files before it works is less
+STARTED_REQUESTS = 16  # to open files, a program has blocks of a cold file system read: some requests
 SECTOR_BYTES = 512
 # If a larger share of its writes reaches the disks in the slices of others, they pay for what it has put off.
 LEFT_MOST = 0.05
@@ -104,7 +105,8 @@ class SlicedRun:
         if self.ran:
             return True
         now_s, pid = time.monotonic(), self._running.pid
-        if self._requests() != self._began_requests or transferred_bytes(pid) > STARTED_BYTES:
+        requests = self._requests() - self._began_requests
+        if requests > STARTED_REQUESTS or transferred_bytes(pid) > STARTED_BYTES:
             self.worked_s = now_s
         over = self._running.has_ended(0.0) or now_s - self._running.began_s > START_S
         if self.worked_s is not None or over:
