@@ -36,7 +36,7 @@ def test_zeros_that_compress_are_named(fslab: Fslab, tmp_path: Path) -> None:
     assert warned == {("compress=zstd:3", "dd"), ("compress=zstd:3", "job")}
     # On 80 columns, the last lines of a run are whole statements.
     said = " ".join(shown.split()).split("observed: ")[1]
-    assert re.match(r"\S+ on btrfs compress=zstd:3: Compression: the device received 0\.\d+ bytes for each byte "
+    assert re.match(r"\S+ on fs compress=zstd:3: Compression: the device received 0\.\d+ bytes for each byte "
                     r"written, and the tool writes hardly anything but zeros\.", said)  # fmt: skip
     assert "page cache" not in fslab("explain", "--all").stdout
     headline, every = (fslab.json("results", "--json", *more)["rows"] for more in ((), ("--all",)))

@@ -123,7 +123,9 @@ def test_a_loop_device_that_falls_back_to_buffered_is_reported(
 ) -> None:
     # Without direct I/O requested, losetup does the same as on a backing file system that does not support it.
     real = loops.attach_argv
-    monkeypatch.setattr(loops, "attach_argv", lambda image, *, direct, device: real(image, direct=False))
+    monkeypatch.setattr(
+        loops, "attach_argv", lambda image, *, direct, **how: real(image, direct=False, **how)
+    )
     with ExitStack() as undo:
         up = stack.build(spec("ext4", "loop"), workspace, undo, slot="m", make=True)
         assert up.buffered

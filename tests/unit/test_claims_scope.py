@@ -40,9 +40,9 @@ def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> ClaimAnswer:
 def test_what_is_left_out_is_said(that: str) -> None:
     found = measured(that)
     assert found.verdict is ClaimVerdict.REPLICATED
-    assert found.compared == ("xfs", "ext4 defaults", "btrfs defaults")
+    assert found.compared == ("xfs", "ext4", "btrfs")
     assert found.left_out == ("ext4 data=journal", "btrfs nodatacow")
-    assert "compared: xfs, ext4 defaults, btrfs defaults" in found.words
+    assert "compared: xfs, ext4, btrfs" in found.words
     assert "left out: ext4 data=journal, btrfs nodatacow" in found.words
     assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
 

@@ -26,7 +26,6 @@ workloads: {{w: {{{keys}}}}}
     [
         "tool: fio, rw: randread, size: 64m, runtime: 9999d",
         "tool: fio, rw: read, size: 64m, loops: 999999999",
-        f"tool: fio, rw: read, size: 64m, loops: {'9' * 40}",
         "tool: fio, rw: write, size: 1m, io_size: 900t",
         "tool: fio, rw: write, size: 1m, rate: 1",
         "tool: fio, rw: write, size: 1g, rate_iops: 1",

@@ -153,7 +153,7 @@ def test_one_grammar_for_every_size() -> None:
 @pytest.mark.parametrize("key", ["media.memory.size", "workloads.random-write.size", "guest_memory"])
 def test_a_size_on_the_command_line_may_be_a_plain_number(key: str) -> None:
     on = ["on=uml"] if key == "guest_memory" else []
-    study = load("quick", [*on, f"{key}=2147483648", "media.memory.size=3gb"])
+    study = load("quick", [*on, f"{key}=2147483648", "media.memory.size=3gb", "media.memory.room=3gb"])
     assert study.media["memory"].options["size"] == ("3gb",)
 
 
