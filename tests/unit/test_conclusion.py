@@ -140,7 +140,7 @@ def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
     assert all(each.hint == "stop it" for each in found.warnings)
     assert not any("volume" in each.what for each in found.warnings)
     assert found.more == 2
-    assert "--notes: all warnings (2 more)" in " ".join(told(three(validity=warnings)).split())
+    assert "--notes (2 more)" in " ".join(told(three(validity=warnings)).split())
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.4])

@@ -186,8 +186,8 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     trials = trials_words(report.counts)
     yield f"{trials}{scale} · kernel {kernels_words(report)}{memory} · on {', '.join(report.media)}"
     more = f" ({conclusion.more} more)" if conclusion.more else ""
-    notes = f" · --notes: all warnings{more}" if report.notes else ""
-    yield f"more: fslab results {report.campaign} --all: every figure{notes} · --why: mechanisms"
+    notes = f" · --notes{more}" if report.notes else ""
+    yield f"more: fslab results {report.campaign} --all{notes} · --why"
     undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
     if undecided and not report.counts.as_needed and report.status is CampaignStatus.FINISHED:
         needed = max(max(2 * each.n, each.needed) for each in undecided)
