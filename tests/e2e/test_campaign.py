@@ -203,9 +203,12 @@ def test_a_signal_unwinds_and_says_how_to_go_on(
         hold.reached(process)
         hold.release()
     hold.reached(process)
-    _, said = end(process, signum)
+    shown, said = end(process, signum)
     assert process.returncode == 128 + signum
     assert "fslab run --resume" in said
+    _, _, so_far = shown.partition("interrupted; the results so far:\n")
+    assert "1 complete block" in so_far
+    assert f"finish it: fslab run --resume {fslab.json('results', '--json')['campaign']}" in so_far
     assert not ours(own_directories)
     stored = len(fslab.trials())
     assert 2 <= stored < 12

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import termios
@@ -17,7 +19,10 @@ from rich.cells import cell_len
 from tests.e2e.conftest import FSLAB
 from tests.limits import LIMIT_S
 
+from fslab.api import running
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cli import app, run
+from fslab.errors import InterruptedBySignal
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -30,6 +35,12 @@ MOUNTS = {
     "xfs": ("defaults", "noatime,inode64", "noatime,logbufs=8", "noatime,logbufs=8,logbsize=256k"),
     "btrfs": ("defaults", "noatime,space_cache=v2", "noatime,compress=zlib", "noatime,compress=zstd"),
 }
+OWN = """\
+title: own
+media: {m: {type: ram, size: 512m}}
+stacks: {fs: {medium: m, filesystem: [ext4, xfs]}}
+workloads: {w: {tool: fio, rw: randwrite, size: 16m, runtime: 2s}}
+"""
 MIXES = ("randwrite", "randread", "write", "read")
 DOUBT = ValidityWarning(
     kind="cpu_saturated", severity=Severity.DOUBT, message="all CPUs were busy", hint="fewer jobs"
@@ -149,3 +160,39 @@ def test_the_answer_fits_one_screen(store: Path) -> None:
     assert max(map(cell_len, plain)) <= 80
     assert "ext4-0 is slower than the best in all 4 metrics" in " ".join(plain)
     assert any("fslab results c --all" in line for line in plain)
+
+
+def test_an_interrupted_run_shows_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a table with the command that finishes it, or as JSON; nothing if no trial is stored."""
+    file, study = str(tmp_path / "store.sqlite"), tmp_path / "own.yaml"
+    study.write_text(OWN)
+    monkeypatch.setattr(run, "undo_leftovers", lambda **_: None)
+
+    def shown(blocks: int, *options: str) -> tuple[str, str]:
+        def interrupted(campaign: Campaign, opened: Store, *_: object, **__: object) -> None:
+            for number, cell in enumerate(campaign.cells):
+                for block in range(blocks):
+                    made = trial(cell, number, block)
+                    key = made.key.model_copy(update={"campaign": campaign.id})
+                    opened.add_trial(made.model_copy(update={"key": key}))
+            raise InterruptedBySignal(signal.SIGINT)
+
+        monkeypatch.setattr(running, "run_trials", interrupted)
+        with pytest.raises(InterruptedBySignal):
+            app(["run", str(study), "--store", file, "--quiet", *options], standalone_mode=False)
+        with Store.open(file) as opened:
+            return capsys.readouterr().out, opened.campaign().id
+
+    assert (shown(0)[0], shown(0, "--json")[0]) == ("", "")
+    table, campaign = shown(5)
+    first, *rest, last = table.splitlines()
+    assert (first, last) == (
+        "interrupted; the results so far:",
+        f"finish it: fslab run --resume {campaign}",
+    )
+    assert any("IOPS" in line for line in rest)
+    document, campaign = shown(5, "--json")
+    found = json.loads(document)
+    assert (found["campaign"], found["counts"]["stored"]) == (campaign, 10)
