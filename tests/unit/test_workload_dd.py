@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,11 @@ def test_command_of_a_write() -> None:
         "dd if=/dev/zero of=/mnt/x/fslab.dd bs=64K count=16 oflag=direct conv=fsync"
     )
     assert commands.cleanup == (("rm", "-f", "/mnt/x/fslab.dd"),)
+
+
+def test_a_write_in_slices_fills_blocks_whose_read_was_interrupted() -> None:
+    parameters = DD.parse_parameters({"op": "write", "count": 16})
+    assert "iflag=fullblock" in DD.commands(parameters, replace(JOB, turns=2)).run
 
 
 def test_a_write_without_fsync_must_be_asked_for() -> None:

@@ -104,7 +104,7 @@ class Dd(Workload[DdParameters]):
         file = job.device or job.directory / FILE
         cleanup = () if job.device else (("rm", "-f", str(file)),)
         if parameters.op == "write":
-            return Commands(run=_write(parameters, file), cleanup=cleanup)
+            return Commands(run=_write(parameters, file, job), cleanup=cleanup)
         size = ("iflag=count_bytes", f"count={parameters.total_bytes}")
         layout = ("dd", "if=/dev/zero", f"of={file}", _PREPARE_BS, *size, "conv=fsync")
         flags = (f"iflag={parameters.iflag}",) if parameters.iflag else ()
@@ -177,10 +177,12 @@ def _blocks(parameters: DdParameters) -> tuple[str, str]:
     return (f"bs={parameters.bs.upper()}", f"count={parameters.count}")
 
 
-def _write(parameters: DdParameters, file: Path) -> tuple[str, ...]:
+def _write(parameters: DdParameters, file: Path, job: Job) -> tuple[str, ...]:
+    # A freeze ends a read of /dev/zero early, and dd would count the part as a block.
+    whole = ("iflag=fullblock",) if job.turns > 1 else ()
     flags = (f"oflag={parameters.oflag}",) if parameters.oflag else ()
     conversion = () if parameters.conv == "none" else (f"conv={parameters.conv}",)
-    return ("dd", "if=/dev/zero", f"of={file}", *_blocks(parameters), *flags, *conversion)
+    return ("dd", "if=/dev/zero", f"of={file}", *_blocks(parameters), *whole, *flags, *conversion)
 
 
 def _flushed(parameters: DdParameters) -> bool | None:
