@@ -24,8 +24,9 @@ _DIRECTIONS = frozenset({"read", "write"})
 _PERCENTILE = re.compile(r"_p(\d+)(?:_(\d+))?$")
 # An interrupted request is above every percentile: at most this share of those above may be interrupted ones.
 _INTERRUPTED = 0.2
-# A mean latency is known if its standard error, from the number of freezes that hit a request, is at most this share.
-_MEAN_ERROR = 0.05
+# A mean latency is known if its standard error, from the number of freezes that hit a request, is at most this share:
+# it differs from round to round, so the interval over the rounds has it.
+_MEAN_ERROR = 0.1
 
 Window = tuple[float, float]
 
