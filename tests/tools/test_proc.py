@@ -265,6 +265,13 @@ def test_what_nohup_ignores_stays_ignored(before: str, after: str) -> None:
     assert proc.run([PYTHON, "-c", code]).stdout == f"{after}\n"
 
 
+def test_an_accounted_program_may_unmount_what_it_works_on(tmp_path: Path) -> None:
+    """What waits for it leaves the directory."""
+    code = "import os\nwhile os.readlink(f'/proc/{os.getppid()}/cwd') != '/': pass\nprint(os.getcwd())"
+    done = proc.run([sys.executable, "-c", code], cwd=tmp_path, accounted=True, timeout_s=LIMIT_S)
+    assert done.stdout.strip() == str(tmp_path)
+
+
 def test_a_daemon_that_ends_during_an_accounted_run_is_waited_for_by_it() -> None:
     """Init waits for it otherwise, and its CPU time would be that of another program."""
     daemon = (

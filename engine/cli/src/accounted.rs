@@ -55,6 +55,9 @@ fn run(command: &mut Command) -> std::io::Result<String> {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     let start = Instant::now();
     let pid = libc::pid_t::try_from(command.spawn()?.id()).map_err(std::io::Error::other)?;
+    // The program works on the file system under test, and may unmount it: this process must not keep it busy. If that
+    // fails, unmounting fails and says so.
+    let _ = std::env::set_current_dir("/");
     let mut status = 0;
     // SAFETY: an all-zero rusage is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };

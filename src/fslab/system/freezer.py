@@ -5,6 +5,9 @@ group may be made by SIGSTOP and SIGCONT. Must not decide who runs when: ``campa
 Source: Linux, Documentation/admin-guide/cgroup-v2.rst and cgroup-v1/freezer-subsystem.rst.
 """
 
+# ``cgroup`` needs ``proc``, and ``proc`` needs this module: annotations must not be looked up when it is imported.
+from __future__ import annotations
+
 import contextlib
 import os
 import signal
