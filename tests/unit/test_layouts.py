@@ -228,6 +228,7 @@ def test_room_of_arrays_is_at_most_what_mdadm_gave(name: str, disks: int, shares
         ("btrfs-raid6", {"chunk": "64k"}, "not permitted"), ("lvm-thin", {"chunk": "32k"}, "power of two from 64 KiB"),
         ("lvm-snapshot", {"chunk": "1m"}, "from 4 KiB to 512 KiB"),
         ("lvm-snapshot", {"chunk": "4k", "thin": True}, "from 64 KiB"), ("luks", {"cipher": "/tmp/x"}, "pattern"),
+        ("luks", {"cipher": "aes-xts-plain64 /dev/sda"}, "pattern"), ("luks", {"cipher": "-\naes-xts"}, "pattern"),
         ("luks", {"key_bits": 300}, "multiple of 8"), ("luks", {"sector_size": 520}, "should be 512"),
         ("md-raid10", {"disks": 2}, "greater than or equal to 3"),
         ("md-raid1", {"chunk": "64k"}, "not permitted"), ("btrfs-raid0", {"chunk": "64k"}, "not permitted"),

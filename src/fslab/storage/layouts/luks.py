@@ -17,7 +17,8 @@ HEAD_BYTES = 16 << 20  # cryptsetup-luksFormat(8): of LUKS2
 KEY_FILE = "/proc/sys/kernel/ostype"
 # A short passphrase search would only protect a secret; its cost is paid when the disk is opened, not in the run.
 QUICK_KEY = ("--pbkdf", "pbkdf2", "--pbkdf-force-iterations", "1000")
-CIPHER = r"[a-z0-9_]+(-[a-z0-9_:]+){1,3}"
+# Anchored: pydantic looks for a pattern anywhere in the text.
+CIPHER = r"^[a-z0-9_]+(-[a-z0-9_:]+){1,3}$"
 
 
 class LuksOptions(LayoutOptions):
