@@ -80,8 +80,8 @@ class Finite(Frozen):
 
 
 class EntryOptions(Finite):
-    """The base class of the keys of a medium, a layout or a tool. ``true`` and ``false`` are not the numbers 1 and 0:
-    who writes them takes the key for a switch."""
+    """The base class of the keys of a medium, a layout or a tool. ``true`` and ``false`` are not accepted as the
+    numbers 1 and 0."""
 
     def value_of(self, key: str) -> object:
         """Return the value of a key, also the default of one that is not set."""

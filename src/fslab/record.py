@@ -21,10 +21,10 @@ _KINDS = {"kernel": str, "filesystem": str, "cpus": int, "memory_bytes": int}
 
 
 class Severity(StrEnum):
-    """``note``: information. ``doubt``: the trial is compared, with a warning. ``invalid``: it is not compared."""
+    """``note``: information. ``warning``: the trial is compared, with a warning. ``invalid``: it is not compared."""
 
     NOTE = "note"
-    DOUBT = "doubt"
+    WARNING = "warning"
     INVALID = "invalid"
 
 

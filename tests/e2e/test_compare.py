@@ -85,8 +85,8 @@ def test_two_stacks_of_one_campaign_are_compared_block_by_block(fslab: Fslab, tm
     fslab("run", "--quiet", "two.yaml")
     document = fslab.json("compare", "last", "--stack", "ext4", "--stack", "xfs", "--json")
     assert {line["stack"] for line in document["lines"]} == {"ext4 → xfs"}
-    sound = [line for line in document["lines"] if len(line["a"]["values"]) == len(line["b"]["values"]) == 4]
-    assert {line["method"] for line in sound} <= {"paired_t"}
+    whole = [line for line in document["lines"] if len(line["a"]["values"]) == len(line["b"]["values"]) == 4]
+    assert {line["method"] for line in whole} <= {"paired_t"}
     assert document["differences"] == []
     fslab("compare", "last", "--stack", "zfs", "--stack", "xfs", code=2)
 

@@ -42,8 +42,8 @@ stacks: {fs: {medium: m, filesystem: [ext4, xfs]}}
 workloads: {w: {tool: fio, rw: randwrite, size: 16m, runtime: 2s}}
 """
 MIXES = ("randwrite", "randread", "write", "read")
-DOUBT = ValidityWarning(
-    kind="cpu_saturated", severity=Severity.DOUBT, message="all CPUs were busy", hint="fewer jobs"
+WARNING = ValidityWarning(
+    kind="cpu_saturated", severity=Severity.WARNING, message="all CPUs were busy", hint="fewer jobs"
 )
 ESCAPE = re.compile(r"\x1b\[([0-9;]*)m")
 # Codes of colours: 30–37, 40–47, 90–97, 100–107, and 38 and 48. Bold (1), dim (2) and their ends are not colours.
@@ -95,7 +95,8 @@ def trial(cell: Cell, number: int, block: int) -> TrialRecord:
         key=TrialKey(campaign="c", block=block, seed=block), cell=cell,
         status=Status.FAILED if failed else Status.OK, failure="no_space" if failed else None,
         error="fio exited 1: No space left on device" if failed else None, started=BEGUN + timedelta(seconds=block),
-        duration_s=1.0, metrics={} if failed else metrics, validity=(DOUBT,) if number % 5 == 0 and not failed else (),
+        duration_s=1.0, metrics={} if failed else metrics,
+        validity=(WARNING,) if number % 5 == 0 and not failed else (),
     )  # fmt: skip
 
 

@@ -52,6 +52,6 @@ def test_a_stock_kernel_serves_a_batch(guests: Guests, kernel: str) -> None:
         mounted = "EXT4-fs (vda): mounted" if name == "ext4" else "F2FS-fs (vda): Mounted"
         assert mounted in record.raw["guest_kernel_log"]
         (warning,) = [each for each in record.validity if each.kind == "guest_figures"]
-        expected = Severity.DOUBT if machine["accelerator"] == "tcg" else Severity.NOTE
+        expected = Severity.WARNING if machine["accelerator"] == "tcg" else Severity.NOTE
         assert warning.severity is expected
     assert len(guests.running) == 1

@@ -149,8 +149,8 @@ def test_it_is_noticed_unprompted_whether_direct_was_direct(
     record = run(workspace, of, traced=False)
     assert record.status in {Status.OK, Status.INVALID}
     # Remove warnings about a busy machine: they are not tested here.
-    sound = record.model_copy(update={"status": Status.OK, "validity": ()})
-    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound]))
+    untraced = record.model_copy(update={"status": Status.OK, "validity": ()})
+    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[untraced]))
     noticed = "direct-not-honoured" in {statement.mechanism for statement in statements}
     assert noticed is not honoured, record.probes.get("volume_dirtied_bytes")
 
@@ -185,8 +185,8 @@ def test_a_trial_on_it_says_less_and_nothing_wrong(uncounted: Path, stable: Call
     for record in (timed, traced):
         warnings = [each for each in record.validity if "does not count" in each.message]
         assert warnings, record.validity
-    sound = timed.model_copy(update={"status": Status.OK, "validity": ()})
-    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound], traced=traced))
+    untraced = timed.model_copy(update={"status": Status.OK, "validity": ()})
+    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[untraced], traced=traced))
     evidence = " ".join(figure.evidence for each in statements for figure in each.figures)
     assert "device_" not in evidence
     assert "amplification" not in evidence
@@ -207,8 +207,8 @@ def test_without_tracefs_the_counters_still_speak(
     assert record.status is Status.TRACED
     assert record.provenance.observed["trace_absent"] == ("trace: no tracefs (Operation not permitted)",)
     assert [name for name in record.probes if name.startswith("traced_")] == ["traced_idle_bytes"]
-    sound = record.model_copy(update={"status": Status.OK, "validity": ()})
-    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[sound], traced=record))
+    untraced = record.model_copy(update={"status": Status.OK, "validity": ()})
+    statements = statements_of(Evidence(cell=of, workload="w", stack="s", trials=[untraced], traced=record))
     assert "metadata-traffic" not in {each.mechanism for each in statements}
     assert statements, "what was counted is said"
     found = {source.name: source for source in available.sources()}

@@ -77,19 +77,19 @@ def test_a_program_that_uses_a_cpu_meanwhile_is_named(workspace: Workspace) -> N
     with hog() as pid:
         record = run(workspace, {**READ, "direct": True})
     (warning,) = of_kind(record, "foreign_load")
-    assert warning.severity is Severity.DOUBT
+    assert warning.severity is Severity.WARNING
     assert any(f"({pid})" in program for program in warning.data["programs"]), (pid, warning.data)
     assert warning.data["foreign_percent"] > 5
 
 
-def test_reads_that_go_round_in_memory_are_in_doubt(workspace: Workspace) -> None:
+def test_repeated_reads_from_memory_are_a_warning(workspace: Workspace) -> None:
     # fio drops its files from the cache each time that it repeats a job. This job is too long to be repeated.
     round_and_round = {**READ, "norandommap": True, "io_size": "1t"}
     record = run(workspace, round_and_round, Cache.COLD)
     read_bytes = int(record.metrics["read_bandwidth"].value or 0)
     assert read_bytes > 64 * MIB, "several times over, or the test says nothing"
     (warning,) = of_kind(record, "fits_in_memory")
-    assert warning.severity is Severity.DOUBT
+    assert warning.severity is Severity.WARNING
     assert not of_kind(run(workspace, {**round_and_round, "direct": True}, Cache.COLD), "fits_in_memory")
     assert not of_kind(run(workspace, READ, Cache.COLD), "fits_in_memory")
 
@@ -171,11 +171,11 @@ def _groups_of(program: str) -> set[int]:
 
 
 @pytest.mark.slow
-def test_a_run_that_stands_still_for_a_while_is_in_doubt(workspace: Workspace) -> None:
+def test_a_run_that_stalls_is_a_warning(workspace: Workspace) -> None:
     with stopped(after_s=3.0, for_s=3.0):
         record = run(workspace, {**READ, "direct": True, "runtime": "10s", "rate": "20m"})
     (warning,) = of_kind(record, "stalled")
-    assert warning.severity is Severity.DOUBT
+    assert warning.severity is Severity.WARNING
     assert 2.0 <= warning.data["stalled_s"] <= 3.4
 
 

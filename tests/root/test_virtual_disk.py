@@ -149,13 +149,13 @@ def test_more_than_its_memory_is_a_failure(workspace: Workspace) -> None:
     assert "the virtual disk's memory is full" in (record.error or "")
 
 
-def test_another_speed_is_a_doubt(workspace: Workspace) -> None:
+def test_another_speed_is_a_warning(workspace: Workspace) -> None:
     record = run(workspace, READS, profile="hdd-7200", speed=50)
     assert "disk_speed" in kinds(record)
     assert "disk_speed" not in kinds(run(workspace, READS, profile="none"))
 
 
-def test_a_disk_that_cannot_be_served_in_its_time_is_a_doubt(workspace: Workspace) -> None:
+def test_a_late_disk_is_a_warning(workspace: Workspace) -> None:
     record = run(workspace, READS, profile="ssd-nvme", speed=1000)
     assert "disk_too_fast" in kinds(record)
 

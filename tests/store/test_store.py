@@ -56,7 +56,7 @@ def campaign(name: str = "c1", **more: Any) -> Campaign:
 
 def trial(block: int = 0, of: Cell = CELLS[0], in_campaign: str = "c1", **more: Any) -> TrialRecord:
     warning = ValidityWarning(
-        kind="cpu_saturated", severity=Severity.DOUBT, message="busy", data={"percent": 99.5}
+        kind="cpu_saturated", severity=Severity.WARNING, message="busy", data={"percent": 99.5}
     )
     fields: dict[str, Any] = {
         "key": TrialKey(campaign=in_campaign, block=block, seed=2**63 + block), "cell": of,

@@ -38,7 +38,7 @@ CELL = Cell(
     ),
     workload=WorkloadSpec(name="rand-write", tool="fio", parameters={"rw": "randwrite", "iodepth": 32}),
 )  # fmt: skip
-SOUND = TrialRecord(
+USABLE = TrialRecord(
     key=TrialKey(campaign="c1", block=0, seed=7), cell=CELL, status=Status.OK,
     started=STARTED, duration_s=2.5,
     metrics={
@@ -46,7 +46,7 @@ SOUND = TrialRecord(
         "p999": Value(value=None, unit=Unit.NANOSECONDS),
     },
     probes={"device_written_bytes": Value(value=0.0, unit=Unit.BYTES)},
-    validity=(ValidityWarning(kind="cpu_saturated", severity=Severity.DOUBT, message="busy"),),
+    validity=(ValidityWarning(kind="cpu_saturated", severity=Severity.WARNING, message="busy"),),
     provenance=Provenance(commands=(Command(stage="mkfs", argv=("mkfs.xfs", "/dev/loop0")),)),
 )  # fmt: skip
 FAILED = TrialRecord(
@@ -56,7 +56,7 @@ FAILED = TrialRecord(
 
 
 def test_json_has_one_object_per_trial() -> None:
-    found = json.loads(render([SOUND, FAILED], Format.JSON))
+    found = json.loads(render([USABLE, FAILED], Format.JSON))
     assert Cell.model_validate(found[0].pop("spec")) == CELL
     assert found[0] == {
         "version": 1,
@@ -82,7 +82,7 @@ def test_json_has_one_object_per_trial() -> None:
         },
         "probes": {"device_written_bytes": {"value": 0.0, "unit": "B"}},
         "validity": [
-            {"kind": "cpu_saturated", "severity": "doubt", "message": "busy", "hint": None, "data": {}},
+            {"kind": "cpu_saturated", "severity": "warning", "message": "busy", "hint": None, "data": {}},
         ],
         "provenance": {
             "commands": [
@@ -102,7 +102,7 @@ def test_json_has_one_object_per_trial() -> None:
 
 
 def test_csv_has_one_row_per_figure_and_one_for_a_failure() -> None:
-    rows = list(csv.DictReader(io.StringIO(render([SOUND, FAILED], Format.CSV).decode())))
+    rows = list(csv.DictReader(io.StringIO(render([USABLE, FAILED], Format.CSV).decode())))
     assert [(row["block"], row["kind"], row["name"], row["value"], row["unit"]) for row in rows] == [
         ("0", "metric", "write_iops", "61700.0", "IOPS"),
         ("0", "metric", "p999", "", "ns"),
@@ -113,11 +113,11 @@ def test_csv_has_one_row_per_figure_and_one_for_a_failure() -> None:
     assert (first["stack"], first["medium"], first["filesystem"]) == ("xfs-tuned", "ram", "xfs")
     assert (first["mkfs_options"], first["mount_options"]) == ("", "noatime,logbufs=8")
     assert json.loads(first["parameters"]) == {"rw": "randwrite", "iodepth": 32}
-    assert (first["warnings"], rows[3]["status"]) == ("doubt:cpu_saturated", "failed:no_space")
+    assert (first["warnings"], rows[3]["status"]) == ("warning:cpu_saturated", "failed:no_space")
 
 
 def test_parquet_keeps_null_and_zero_apart() -> None:
-    frame = pl.read_parquet(io.BytesIO(render([SOUND, FAILED], Format.PARQUET)))
+    frame = pl.read_parquet(io.BytesIO(render([USABLE, FAILED], Format.PARQUET)))
     assert frame["value"].to_list() == [61700.0, None, 0.0, None]
     assert frame["name"].to_list() == ["write_iops", "p999", "device_written_bytes", None]
     assert frame.schema["value"] == pl.Float64
@@ -125,9 +125,9 @@ def test_parquet_keeps_null_and_zero_apart() -> None:
 
 
 def test_columns_do_not_depend_on_the_trials() -> None:
-    unknown = SOUND.model_copy(update={"metrics": {"x": Value(value=None, unit=Unit.IOPS)}, "probes": {}})
+    unknown = USABLE.model_copy(update={"metrics": {"x": Value(value=None, unit=Unit.IOPS)}, "probes": {}})
     frames = [
-        pl.read_parquet(io.BytesIO(render(t, Format.PARQUET))) for t in ([], [unknown], [SOUND, FAILED])
+        pl.read_parquet(io.BytesIO(render(t, Format.PARQUET))) for t in ([], [unknown], [USABLE, FAILED])
     ]
     assert frames[0].schema == frames[1].schema == frames[2].schema
     assert [frame.height for frame in frames] == [0, 1, 4]
@@ -142,7 +142,7 @@ def filled(store: Store) -> Store:
             created=STARTED,
         )
     )  # fmt: skip
-    store.add_trial(SOUND)
+    store.add_trial(USABLE)
     store.add_trial(FAILED)
     return store
 
@@ -152,13 +152,13 @@ def test_file_is_what_is_rendered(filled: Store, tmp_path: Path, form: Format) -
     out = tmp_path / "out"
     out.write_text("older")
     export(filled, "c1", form, out)
-    assert out.read_bytes() == render([SOUND, FAILED], form)
+    assert out.read_bytes() == render([USABLE, FAILED], form)
     assert {entry.name for entry in tmp_path.iterdir()} <= {"out", "new directory"}
 
 
 def test_standard_output_is_the_default(filled: Store, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     export(filled, "c1", Format.CSV, None)
-    assert capsysbinary.readouterr().out == render([SOUND, FAILED], Format.CSV)
+    assert capsysbinary.readouterr().out == render([USABLE, FAILED], Format.CSV)
 
 
 def test_parquet_is_not_written_to_a_terminal(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,8 +175,8 @@ def test_place_that_cannot_be_written_is_named(filled: Store, tmp_path: Path) ->
 
 def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "trials.json"
-    path.write_bytes(render([SOUND, FAILED], Format.JSON))
-    assert exported.read(path) == [SOUND, FAILED]
+    path.write_bytes(render([USABLE, FAILED], Format.JSON))
+    assert exported.read(path) == [USABLE, FAILED]
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_the_table_is_made_in_pieces() -> None:
     """As Python objects, 100,000 trials of 100 figures took 12 GB. Here, a third of what all rows take is allowed."""
     figures = {f"figure_{number}": Value(value=1.0, unit=Unit.COUNT) for number in range(100)}
     trials = [
-        SOUND.model_copy(
+        USABLE.model_copy(
             update={"key": TrialKey(campaign="c1", block=block, seed=7), "metrics": figures, "probes": {}}
         )
         for block in range(4 * PIECE)
@@ -222,8 +222,8 @@ def test_the_table_is_made_in_pieces() -> None:
 def test_no_cell_of_a_csv_file_is_a_formula() -> None:
     hostile = ["=1+cmd|' /C calc'!A0", "+1+1", "-b 4096", "@SUM(A1)", "\t=1", "\r=1"]
     for said in [*hostile, "-5", "1e3", "a=b"]:
-        stack = SOUND.cell.stack.model_copy(update={"mkfs_options": said})
-        trial = SOUND.model_copy(update={"cell": SOUND.cell.model_copy(update={"stack": stack})})
+        stack = USABLE.cell.stack.model_copy(update={"mkfs_options": said})
+        trial = USABLE.model_copy(update={"cell": USABLE.cell.model_copy(update={"stack": stack})})
         rows = csv.DictReader(io.StringIO(render([trial], Format.CSV).decode(), newline=""))
         found = {row["mkfs_options"] for row in rows}
         assert found == {f"'{said}".replace("\r", " ") if said in hostile else said}

@@ -78,37 +78,37 @@ class TestJournal:
             assert len(journal.pending()) == 2
 
 
-class TestLedger:
+class TestTrialHistory:
     def test_two_failures_in_a_row_are_enough(self) -> None:
-        ledger, one = TrialHistory(), cell()
-        ledger.enter(record(Status.FAILED, one))
-        ledger.enter(record(Status.OK, one))
-        ledger.enter(record(Status.FAILED, one))
-        assert not ledger.given_up(one)
-        ledger.enter(record(Status.FAILED, one))
-        assert ledger.given_up(one)
-        assert not ledger.given_up(cell("other"))
+        history, one = TrialHistory(), cell()
+        history.enter(record(Status.FAILED, one))
+        history.enter(record(Status.OK, one))
+        history.enter(record(Status.FAILED, one))
+        assert not history.given_up(one)
+        history.enter(record(Status.FAILED, one))
+        assert history.given_up(one)
+        assert not history.given_up(cell("other"))
 
     def test_what_the_machine_cannot_do_is_tried_once(self) -> None:
-        ledger, one = TrialHistory(), cell()
-        ledger.enter(record(Status.UNSUPPORTED, one))
-        assert ledger.given_up(one)
+        history, one = TrialHistory(), cell()
+        history.enter(record(Status.UNSUPPORTED, one))
+        assert history.given_up(one)
 
     def test_an_invalid_trial_is_no_failure(self) -> None:
-        ledger, one = TrialHistory(), cell()
+        history, one = TrialHistory(), cell()
         for _ in range(3):
-            ledger.enter(record(Status.INVALID, one))
-        assert not ledger.given_up(one)
+            history.enter(record(Status.INVALID, one))
+        assert not history.given_up(one)
 
     def test_expected_duration_is_the_cell_s_own_or_all(self) -> None:
-        ledger, one, two = TrialHistory(), cell("one"), cell("two")
-        assert ledger.expected_s(one) == 0
-        ledger.enter(record(Status.OK, one, 2.0))
-        ledger.enter(record(Status.OK, one, 4.0))
-        assert ledger.expected_s(one) == pytest.approx(3.0)
-        assert ledger.expected_s(two) == pytest.approx(3.0)
-        ledger.enter(record(Status.OK, two, 9.0))
-        assert ledger.expected_s(two) == pytest.approx(9.0)
+        history, one, two = TrialHistory(), cell("one"), cell("two")
+        assert history.expected_s(one) == 0
+        history.enter(record(Status.OK, one, 2.0))
+        history.enter(record(Status.OK, one, 4.0))
+        assert history.expected_s(one) == pytest.approx(3.0)
+        assert history.expected_s(two) == pytest.approx(3.0)
+        history.enter(record(Status.OK, two, 9.0))
+        assert history.expected_s(two) == pytest.approx(9.0)
 
 
 def test_campaign_ids_sort_by_time_and_differ() -> None:

@@ -100,8 +100,8 @@ def test_what_is_about_several_workloads_is_not_placed_on_the_first() -> None:
     ]
     found, _ = parts(claim("ext4 varies less than 2% over bs", metric="bandwidth"), made)
     assert [part.where for part in found] == ["read-*"] * 3 + ["write-*"] * 3
-    apart = [cell("ext4", name, bs=bs) for name, bs in (("small", "4k"), ("large", "64k"))]
-    (alone,), _ = parts(claim("ext4 varies less than 2% over bs"), apart)
+    cells = [cell("ext4", name, bs=bs) for name, bs in (("small", "4k"), ("large", "64k"))]
+    (alone,), _ = parts(claim("ext4 varies less than 2% over bs"), cells)
     assert alone.where == ""
 
 

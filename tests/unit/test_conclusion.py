@@ -132,7 +132,7 @@ def test_one_trial_ranks_nothing_and_says_how_many_are_needed() -> None:
 def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
     kinds = ("foreign_load", "cpu_stolen", "cpu_saturated", "memory_pressure", "stalled", "not_steady")
     warnings = [
-        ValidityWarning(kind=kind, severity=Severity.DOUBT, message=kind, hint="stop it") for kind in kinds
+        ValidityWarning(kind=kind, severity=Severity.WARNING, message=kind, hint="stop it") for kind in kinds
     ]
     warnings.append(ValidityWarning(kind="volume_small", severity=Severity.NOTE, message="small"))
     found = conclude(three(validity=warnings))
@@ -153,7 +153,7 @@ def test_a_disturbed_machine_leaves_the_answer_on_one_screen(noise: float) -> No
     )
     kinds = ("foreign_load", "cpu_stolen", "cpu_saturated", "memory_pressure", "stalled", "not_steady")
     warnings = [
-        ValidityWarning(kind=kind, severity=Severity.DOUBT, message=kind, hint=hint) for kind in kinds
+        ValidityWarning(kind=kind, severity=Severity.WARNING, message=kind, hint=hint) for kind in kinds
     ]
     middle = {"ext4": 1.0, "xfs": 1.0, "btrfs": 0.1}
     found = report(planned, measured(planned, middle, noise=noise, blocks=3, validity=warnings))

@@ -90,7 +90,7 @@ def test_direct_writes_that_were_not() -> None:
 
 
 def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:
-    load = ValidityWarning(kind="foreign_load", severity=Severity.DOUBT, message="make")
+    load = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="make")
     figures = {
         "device_written_bytes_flushed": 64.0 * MIB, "write_amplification": 1.0, "page_cache_dirtied_bytes": 64.0 * MIB,
     }  # fmt: skip
@@ -133,8 +133,10 @@ def test_a_withdrawn_trace_says_nothing() -> None:
     figures = {"device_written_bytes_flushed": 80.0 * MIB, "write_amplification": 10.0}
     of = cell()
     traffic = {"traced_written_bytes": 80.0 * MIB, "traced_metadata_bytes": 72.0 * MIB}
-    sound = trial(of, traffic, status=Status.TRACED)
-    assert "90 % of that was marked as metadata" in by_mechanism(seen(of, figures, sound))["metadata-traffic"]
+    traced = trial(of, traffic, status=Status.TRACED)
+    assert (
+        "90 % of that was marked as metadata" in by_mechanism(seen(of, figures, traced))["metadata-traffic"]
+    )
     off = trial(
         of, traffic, status=Status.TRACED, provenance=Provenance(observed={"trace_withdrawn": ("off",)})
     )
@@ -168,7 +170,7 @@ def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
     for each, expected in ((buffered, Certainty.OBSERVED), (beside, Certainty.COINCIDES)):
         found = [one for one in statements_of(seen(each, commits)) if one.mechanism == "commit-interval"]
         assert [one.certainty for one in found] == [expected], "a counter of the whole file system"
-    busy = ValidityWarning(kind="foreign_load", severity=Severity.DOUBT, message="", data={})
+    busy = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="", data={})
     assert "barriers" in by_mechanism(seen(alone, figures, validity=(busy,)))
     assert "barriers" not in by_mechanism(seen(shared, figures, validity=(busy,)))
 

@@ -18,7 +18,8 @@ GLOSSARY = (ROOT / "docs/glossary.md").read_text()
 INSTEAD = {
     r"cannot be told apart|no difference (was )?seen|told apart": "indistinguishable",
     r"unsound|\bsound (trial|figure|value)s?\b|\b(is|are|were|be) sound\b": "usable",
-    r"\bin doubt\b|\bbefell\b": "with warnings",
+    r"\bdoubt(s|ed|ful)?\b|\bbefell\b": "with warnings",
+    r"separated by blanks": "separated by spaces",
     r"\bunsaid\b": "unavailable",
     r"\bcame off\b|\bcome off\b": "completed",
     r"\bmend(s|ed)?\b": "fix",

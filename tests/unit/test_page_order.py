@@ -8,7 +8,7 @@ def test_an_invalid_trial_is_never_part_of_a_usable_point() -> None:
     count = 2 * assemble.MOMENTS
     points = [
         OrderPoint(
-            stack="xfs", workload="w", sound=number % 5 != 0, minutes=float(number),
+            stack="xfs", workload="w", usable=number % 5 != 0, minutes=float(number),
             ratio=1.0 if number % 5 else 0.1,
         )
         for number in range(count)
@@ -16,6 +16,6 @@ def test_an_invalid_trial_is_never_part_of_a_usable_point() -> None:
     found = assemble._thinned(points)
     assert len(found) <= assemble.MOMENTS + 2
     assert sum(each.trials for each in found) == count
-    assert {each.ratio for each in found if each.sound} == {1.0}
-    assert {each.ratio for each in found if not each.sound} == {0.1}
-    assert sum(each.trials for each in found if not each.sound) == count // 5
+    assert {each.ratio for each in found if each.usable} == {1.0}
+    assert {each.ratio for each in found if not each.usable} == {0.1}
+    assert sum(each.trials for each in found if not each.usable) == count // 5

@@ -55,7 +55,7 @@ def taken(tmp_path: Path, scenario: str) -> dict[SnapshotMoment, Snapshot]:
     }
 
 
-def doubts(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
+def warnings_of(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, ...]:
     """Return the warnings that the rules give for this finding alone."""
     done = WorkFacts(
         read_bytes=meanwhile.read_bytes, written_bytes=meanwhile.written_bytes, direct=meanwhile.direct
@@ -84,7 +84,7 @@ def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:
         "read_amplification": None,
         "write_amplification": 131184 / 131072,
     }
-    assert doubts(found, meanwhile) == ()
+    assert warnings_of(found, meanwhile) == ()
 
 
 def test_buffered_writes_reach_it_when_flushed(tmp_path: Path) -> None:
@@ -92,20 +92,20 @@ def test_buffered_writes_reach_it_when_flushed(tmp_path: Path) -> None:
     found = PROBE.derive(taken(tmp_path, "buffered-write"), meanwhile)
     assert values(found)["device_written_bytes"] == 0
     assert values(found)["device_written_bytes_flushed"] == 131192 * 512  # 128914197 - 128783005
-    assert doubts(found, meanwhile) == ()
+    assert warnings_of(found, meanwhile) == ()
 
 
-def test_direct_writes_that_the_device_did_not_get_are_doubtful(tmp_path: Path) -> None:
+def test_direct_writes_that_the_device_did_not_get_are_a_warning(tmp_path: Path) -> None:
     meanwhile = work(written=64 * MIB, direct=True)
-    (warning,) = doubts(PROBE.derive(taken(tmp_path, "buffered-write"), meanwhile), meanwhile)
-    assert (warning.kind, warning.severity) == ("direct_not_honoured", Severity.DOUBT)
+    (warning,) = warnings_of(PROBE.derive(taken(tmp_path, "buffered-write"), meanwhile), meanwhile)
+    assert (warning.kind, warning.severity) == ("direct_not_honoured", Severity.WARNING)
     assert warning.data == {"written_bytes": 64 * MIB, "device_written_bytes": 0}
 
 
 @pytest.mark.parametrize("direct", [True, False])
 def test_reads_that_the_device_did_not_serve_are_invalid(tmp_path: Path, direct: bool) -> None:
     meanwhile = work(read=64 * MIB, direct=direct)
-    (warning,) = doubts(PROBE.derive(taken(tmp_path, "cached-read"), meanwhile), meanwhile)
+    (warning,) = warnings_of(PROBE.derive(taken(tmp_path, "cached-read"), meanwhile), meanwhile)
     assert (warning.kind, warning.severity) == ("cache_served", Severity.INVALID)
     assert warning.data == {"read_bytes": 64 * MIB, "device_read_bytes": 0}
 
@@ -121,7 +121,7 @@ def test_reads_that_the_device_did_not_serve_are_invalid(tmp_path: Path, direct:
     ],
 )
 def test_reads_that_may_rightly_be_cached(tmp_path: Path, meanwhile: Work) -> None:
-    assert doubts(PROBE.derive(taken(tmp_path, "cached-read"), meanwhile), meanwhile) == ()
+    assert warnings_of(PROBE.derive(taken(tmp_path, "cached-read"), meanwhile), meanwhile) == ()
 
 
 def line(*, reads: int = 0, read_sectors: int = 0, written_sectors: int = 0) -> str:
@@ -136,17 +136,17 @@ def three(tmp_path: Path, *steps: dict[str, str]) -> dict[SnapshotMoment, Snapsh
 
 
 @pytest.mark.parametrize(
-    ("device_mib", "direct", "sound"),
+    ("device_mib", "direct", "valid"),
     [(32, True, True), (31, True, False), (31, False, True), (1, False, True)],
 )
 def test_how_much_a_device_must_have_served(
-    tmp_path: Path, device_mib: int, direct: bool, sound: bool
+    tmp_path: Path, device_mib: int, direct: bool, valid: bool
 ) -> None:
     after = {"sda": line(read_sectors=device_mib * 2048)}
     snapshots = three(tmp_path, {"sda": line()}, after, after)
     meanwhile = work(read=64 * MIB, direct=direct)
     found = PROBE.derive(snapshots, meanwhile)
-    assert (doubts(found, meanwhile) == ()) is sound
+    assert (warnings_of(found, meanwhile) == ()) is valid
     assert values(found)["read_amplification"] == device_mib / 64
 
 
@@ -211,11 +211,11 @@ def test_a_device_that_is_gone_is_an_error(tmp_path: Path) -> None:
         PROBE.snapshot(target)
 
 
-@pytest.mark.parametrize(("cold", "direct", "sectors", "doubted"), [
+@pytest.mark.parametrize(("cold", "direct", "sectors", "warned"), [
     (False, False, 8192, True), (False, False, 64, False), (False, True, 8192, False), (True, False, 8192, False),
 ])  # fmt: skip
-def test_a_warm_run_that_read_from_the_device_is_in_doubt(
-    tmp_path: Path, cold: bool, direct: bool, sectors: int, doubted: bool
+def test_a_warm_run_that_read_from_the_device_is_a_warning(
+    tmp_path: Path, cold: bool, direct: bool, sectors: int, warned: bool
 ) -> None:
     steps = [
         {"loop0": line()},
@@ -224,4 +224,4 @@ def test_a_warm_run_that_read_from_the_device_is_in_doubt(
     ]
     meanwhile = work(4 << 20, 0, direct=direct, cold=cold)
     found = REGISTRY.get("block-device").derive(three(tmp_path, *steps), meanwhile)
-    assert ("cache_not_warm" in [warning.kind for warning in doubts(found, meanwhile)]) is doubted
+    assert ("cache_not_warm" in [warning.kind for warning in warnings_of(found, meanwhile)]) is warned

@@ -148,10 +148,10 @@ def test_warnings_and_errors_are_told_apart(tmp_path: Path) -> None:
         "4,1100,1,-;EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!\n"
         "2,1101,1,-;EXT4-fs error (device loop0): ext4_lookup:1: inode #2: comm ls: bad\n SUBSYSTEM=block\n"
     )
-    invalid, doubt = found(tmp_path, log(1000, 1001), text)
-    assert (invalid.severity, doubt.severity) == (Severity.INVALID, Severity.DOUBT)
+    invalid, warning = found(tmp_path, log(1000, 1001), text)
+    assert (invalid.severity, warning.severity) == (Severity.INVALID, Severity.WARNING)
     assert lines(invalid) == ["EXT4-fs error (device loop0): ext4_lookup:1: inode #2: comm ls: bad"]
-    assert lines(doubt) == ["EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!"]
+    assert lines(warning) == ["EXT4-fs warning (device loop0): ext4_dx_add_entry:2000: Directory index full!"]
 
 
 def test_a_log_that_was_empty_is_watched_too(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def cpu(tmp_path: Path, before: str, end: str) -> ProbeFinding:
     return probe.derive(taken, WORK)
 
 
-def doubts(found: ProbeFinding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
+def warnings_of(found: ProbeFinding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
     """Return the warnings that the rules give for this finding alone."""
     done = WorkFacts(written_bytes=work.written_bytes, direct=work.direct)
     return judge(TrialFacts(work=done, cold=True, figures=found.values, texts=found.texts, cpus=2))
@@ -60,7 +60,7 @@ def test_shares_of_all_cpus(tmp_path: Path) -> None:
         "machine_cpu_busy": 65.0,
         "machine_cpu_busy_measured": 65.0,
     }
-    assert doubts(found) == ()
+    assert warnings_of(found) == ()
 
 
 def test_a_recorded_run(tmp_path: Path) -> None:
@@ -78,19 +78,19 @@ def test_a_recorded_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("idle", "saturated"), [(3, True), (4, False)])
-def test_no_cpu_left_is_doubtful(tmp_path: Path, idle: int, saturated: bool) -> None:
+def test_no_cpu_left_is_a_warning(tmp_path: Path, idle: int, saturated: bool) -> None:
     end = f"cpu {1100 - idle} 20 500 {8000 + idle} 100 10 30 5 0 0\ncpu0 1\ncpu1 1\n"
-    warnings = doubts(cpu(tmp_path, BEFORE, end))
+    warnings = warnings_of(cpu(tmp_path, BEFORE, end))
     assert [(warning.kind, warning.severity) for warning in warnings] == (
-        [("cpu_saturated", Severity.DOUBT)] if saturated else []
+        [("cpu_saturated", Severity.WARNING)] if saturated else []
     )
     assert not saturated or warnings[0].data == {"busy_percent": 97.0, "cpus": 2}
 
 
-def test_stolen_time_is_doubtful(tmp_path: Path) -> None:
+def test_stolen_time_is_a_warning(tmp_path: Path) -> None:
     end = "cpu 1045 20 500 8050 100 10 30 10 0 0\ncpu0 1\ncpu1 1\n"
-    (warning,) = doubts(cpu(tmp_path, BEFORE, end))
-    assert (warning.kind, warning.severity) == ("cpu_stolen", Severity.DOUBT)
+    (warning,) = warnings_of(cpu(tmp_path, BEFORE, end))
+    assert (warning.kind, warning.severity) == ("cpu_stolen", Severity.WARNING)
     assert warning.data == {"steal_percent": 5.0}
 
 
@@ -166,19 +166,19 @@ def test_caches_dropped_by_somebody_else_make_the_trial_invalid(tmp_path: Path) 
         "nr_dirtied 0\ndrop_pagecache 6\ndrop_slab 6\n",
         WORK,
     )
-    (warning,) = doubts(found)
+    (warning,) = warnings_of(found)
     assert (warning.kind, warning.severity) == ("cache_dropped", Severity.INVALID)
     assert warning.data == {"drops": 2}
 
 
-@pytest.mark.parametrize(("dirtied_pages", "doubted"), [(10, False), (600, False), (950, True)])
-def test_direct_writes_that_dirty_the_page_cache_are_in_doubt(
-    tmp_path: Path, dirtied_pages: int, doubted: bool
+@pytest.mark.parametrize(("dirtied_pages", "warned"), [(10, False), (600, False), (950, True)])
+def test_direct_writes_that_dirty_the_page_cache_are_a_warning(
+    tmp_path: Path, dirtied_pages: int, warned: bool
 ) -> None:
     direct = replace(WORK, written_bytes=1000 * 4096, direct=True)
     found = memory(tmp_path, "nr_dirtied 100\n", f"nr_dirtied {100 + dirtied_pages}\n", direct)
-    assert [warning.kind for warning in doubts(found, direct)] == ["direct_not_honoured"] * doubted
-    assert not doubts(memory(tmp_path, "nr_dirtied 100\n", "nr_dirtied 700\n", WORK))
+    assert [warning.kind for warning in warnings_of(found, direct)] == ["direct_not_honoured"] * warned
+    assert not warnings_of(memory(tmp_path, "nr_dirtied 100\n", "nr_dirtied 700\n", WORK))
 
 
 def test_idle_time_of_the_tool_s_start_does_not_hide_saturation(tmp_path: Path) -> None:
@@ -191,5 +191,5 @@ def test_idle_time_of_the_tool_s_start_does_not_hide_saturation(tmp_path: Path) 
         SnapshotMoment.END: snapshot(probe, tmp_path, "stat", end),
     }
     started_late = replace(WORK, duration_s=1.0, measured_s=0.7)
-    assert [w.kind for w in doubts(probe.derive(taken, started_late))] == ["cpu_saturated"]
-    assert not doubts(probe.derive(taken, replace(WORK, duration_s=1.0, measured_s=1.0)))
+    assert [w.kind for w in warnings_of(probe.derive(taken, started_late))] == ["cpu_saturated"]
+    assert not warnings_of(probe.derive(taken, replace(WORK, duration_s=1.0, measured_s=1.0)))

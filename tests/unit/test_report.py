@@ -75,7 +75,7 @@ def shown(found: Report, width: int = 80, *, notes: bool = False) -> str:
 
 def in_effect(*options: str, changed: dict[str, str | None] | None = None) -> dict[str, Any]:
     found = ValidityWarning(
-        kind="options_not_in_effect", severity=Severity.DOUBT, message="m", data={"options": changed}
+        kind="options_not_in_effect", severity=Severity.WARNING, message="m", data={"options": changed}
     )
     observed = {"options_in_effect": options}
     return {"provenance": Provenance(observed=observed), "validity": (found,) if changed else ()}
@@ -99,7 +99,7 @@ def test_stacks_of_which_the_kernel_made_the_same_are_not_compared() -> None:
     concluded = conclude(found)
     (standing,) = concluded.standings
     assert standing.certainty is StandingCertainty.BEST
-    assert standing.apart == ()
+    assert standing.not_compared == ()
     (same,) = [each.what for each in concluded.warnings if "same stack" in each.what]
     assert same.endswith("are the same stack here (the kernel dropped or changed 'discard')")
 
@@ -109,7 +109,7 @@ def quick() -> Report:
     """Return a report of ext4, xfs and btrfs. btrfs has warnings in one workload and fails in the other."""
     planned = cells((EXT4, XFS, BTRFS), RANDOM, SYNCED)
     trials = five(planned[0], {IOPS: 61700}) + five(planned[1], {IOPS: 119_000})
-    trials += five(planned[2], {IOPS: 61800}, validity=(warning(Severity.DOUBT),))
+    trials += five(planned[2], {IOPS: 61800}, validity=(warning(Severity.WARNING),))
     trials += five(planned[3], {IOPS: 2000, LATENCY: 4e5}) + five(planned[4], {IOPS: 1000, LATENCY: 8e5})
     error = "fio exited 1: No space left on device"
     trials += five(planned[5], {}, status=Status.FAILED, failure="no_space", error=error)
@@ -151,11 +151,11 @@ campaign 20261120-k3f · 2026-11-20 21:49 UTC · 30 trials: 25 usable, 5 of them
 
 def test_notes_in_full_tell_what_they_rest_on_each_place_and_what_to_do() -> None:
     planned = cells((EXT4, XFS), RANDOM, SYNCED)
-    doubt = (warning(Severity.DOUBT),)
+    warned = (warning(Severity.WARNING),)
     trials = [
-        *five(planned[0], {IOPS: 10}, validity=doubt),
+        *five(planned[0], {IOPS: 10}, validity=warned),
         *five(planned[1], {IOPS: 10})[:4],
-        trial(planned[1], 4, {IOPS: 10}, validity=doubt),
+        trial(planned[1], 4, {IOPS: 10}, validity=warned),
         *five(planned[2], {IOPS: 10, LATENCY: 10}),
     ]
     found = report(planned, trials)
@@ -302,7 +302,7 @@ def test_numbers_of_notes_stand_beside_their_figure(width: int) -> None:
     ]
     planned = cells(stacks, SYNCED)
     kinds = ("cpu_saturated", "stalled", "not_steady", "foreign_load")
-    validity = tuple(ValidityWarning(kind=kind, severity=Severity.DOUBT, message=kind) for kind in kinds)
+    validity = tuple(ValidityWarning(kind=kind, severity=Severity.WARNING, message=kind) for kind in kinds)
     trials = [each for cell in planned for each in five(cell, {IOPS: 1e5, LATENCY: 4e5}, validity=validity)]
     text = shown(report(planned, trials), width)
     marked = [line for line in text.splitlines() if line.endswith("¹ ² ³ ⁴")]
@@ -325,7 +325,10 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
     good = five(planned[0], {IOPS: 1000})
     bad = [
         trial(
-            planned[1], 0, {IOPS: 9e9}, validity=(warning(Severity.INVALID, "busy"), warning(Severity.DOUBT))
+            planned[1],
+            0,
+            {IOPS: 9e9},
+            validity=(warning(Severity.INVALID, "busy"), warning(Severity.WARNING)),
         ),
         trial(planned[1], 1, {IOPS: 8e9}, status=Status.INVALID, error="clock went back"),
         trial(planned[1], 2, {}, status=Status.UNSUPPORTED, error="no xfs here"),
@@ -334,7 +337,7 @@ def test_only_sound_trials_are_compared_and_all_are_counted() -> None:
     ]
     found = report(planned, [*reversed(bad), *good])
     counts = found.counts
-    assert (counts.planned, counts.stored, counts.sound, counts.doubt, counts.invalid, counts.failed) == (
+    assert (counts.planned, counts.stored, counts.usable, counts.with_warnings, counts.invalid, counts.failed) == (
         10, 10, 7, 0, 2, 1,
     )  # fmt: skip
     summary = found.rows[0].summaries[1]
@@ -372,7 +375,7 @@ def test_warning_that_befalls_two_rows_is_one_note() -> None:
     trials = [
         item
         for cell in planned
-        for item in five(cell, {IOPS: 10, LATENCY: 10}, validity=(warning(Severity.DOUBT),) * 2)
+        for item in five(cell, {IOPS: 10, LATENCY: 10}, validity=(warning(Severity.WARNING),) * 2)
     ]
     (note,) = report(planned, trials).notes
     assert [(place.stack, place.count, place.of) for place in note.places] == [("ext4", 5, 5), ("xfs", 5, 5)]

@@ -48,7 +48,7 @@ def test_the_quickest_is_not_named_without_what_it_breaks(found: Report) -> None
     assert first.hint == "use it only for data that may be lost"
 
 
-def test_of_those_who_keep_their_promises_nothing_is_said(found: Report) -> None:
+def test_no_warning_about_stacks_that_keep_their_promises(found: Report) -> None:
     assert [stack for stack, *_ in safety.unsafe_leaders(found)] == ["ext4"]
     without = found.model_copy(update={"rows": tuple(row for row in found.rows if row.metric != BROKEN.name)})
     assert list(safety.unsafe_leaders(without)) == []

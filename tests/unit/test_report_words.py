@@ -53,7 +53,9 @@ def outcome(better: Direction, *, counts: bool = False, **values: tuple[float, .
 
 
 def words(found: RowOutcome, better: Direction, *missing: str) -> str:
-    return row_words(found.leader, better, found.comparisons, missing=missing, apart=found.apart)
+    return row_words(
+        found.leader, better, found.comparisons, missing=missing, not_compared=found.not_compared
+    )
 
 
 def test_clear_winner_is_best_and_told_as_multiples_of_the_others() -> None:
@@ -200,7 +202,7 @@ def test_stacks_on_unlike_machines_are_never_compared() -> None:
     found = outcome_of(row, {name: name for name in ("ext4", "xfs", "f2fs")})
     assert (found.leader, found.comparisons) == ("f2fs", ())
     assert BEST not in found.marks.values()
-    assert set(found.apart) == {"ext4", "xfs"}
+    assert set(found.not_compared) == {"ext4", "xfs"}
 
 
 def test_holm_is_told_where_it_changes_something() -> None:

@@ -86,7 +86,7 @@ def test_a_disk_by_another_path(tree: Tree) -> None:
     tree.disk("sdd", "8:48")
     first, twin = tree.part(one, 1, "8:1", 0, 100), tree.part(same, 1, "8:17", 0, 100)
     tree.part(same, 2, "8:18", 100, 100)
-    assert {each.name for each in shared.beside(one)} == {"sda", "sda1", "sdb", "sdb1", "sdb2"}
+    assert {each.name for each in shared.same_bytes(one)} == {"sda", "sda1", "sdb", "sdb1", "sdb2"}
     assert shared.numbers(first) == {"8:0", "8:1", "8:16", "8:17"}
     assert shared.number(twin) in shared.numbers(first)
 

@@ -98,7 +98,7 @@ def test_a_study_without_layouts_keeps_its_cells() -> None:
          ("stacks.s.geometry: geometry 'none': the mkfs options '-E stride=16' set 'stride' too; remove "
          "one of the two")),
         ("medium: two, layout: md-raid5, filesystem: ext4",
-         "stacks.s.layout: needs 3 disks, and medium 'two' names 2: name more in its 'path', separated by blanks"),
+         "stacks.s.layout: needs 3 disks, and medium 'two' names 2: name more in its 'path', separated by spaces"),
     ],
 )  # fmt: skip
 def test_each_mistake_has_its_message(stack: str, expected: str) -> None:

@@ -38,7 +38,7 @@ def test_every_rule_says_what_it_is_and_nothing_of_nothing(name: str) -> None:
     assert [*rule.judge((series(()), series((1.0,)), series((0.0,) * 12)))] == []
 
 
-def test_calm_trials_are_no_reason_for_doubt() -> None:
+def test_steady_trials_give_no_warning() -> None:
     assert kinds(series(CALM), series(CALM[::-1], stack="xfs")) == []
 
 
@@ -75,7 +75,7 @@ def test_two_groups_of_trials() -> None:
     mixed = [low[0], high[0], high[1], low[1], high[2], low[2], low[3], high[3], low[4], high[4],
              high[5], low[5], low[6], high[6], high[7], low[7], high[8], low[8], high[9], low[9]]  # fmt: skip
     (found,) = judge((series(mixed), series(CALM, stack="xfs")))
-    assert (found.warning.kind, found.warning.severity) == ("multimodal", Severity.DOUBT)
+    assert (found.warning.kind, found.warning.severity) == ("multimodal", Severity.WARNING)
     assert found.series is not None
     assert found.series.stack == "ext4"
     near = [value if value < 120 else value - 47 for value in mixed]  # 103 instead of 150
@@ -85,7 +85,7 @@ def test_two_groups_of_trials() -> None:
 def test_trials_that_resemble_the_ones_before() -> None:
     wave = [100, 104, 108, 110, 111, 109, 105, 101, 97, 93, 91, 90, 92, 95, 99, 103, 107, 110, 109, 104]
     (found,) = [each for each in judge((series([*map(float, wave)]),)) if each.warning.kind != "drift"]
-    assert (found.warning.kind, found.warning.severity) == ("autocorrelated", Severity.DOUBT)
+    assert (found.warning.kind, found.warning.severity) == ("autocorrelated", Severity.WARNING)
     assert found.warning.data["lag1"] > 0.5
     small = [100 + (value - 100) * 0.05 for value in wave]
     assert kinds(series(small)) == []

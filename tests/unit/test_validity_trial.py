@@ -17,7 +17,7 @@ from fslab.validity.trial import REGISTRY, judge
 
 MIB = 1 << 20
 GIB = 1 << 30
-INVALID, DOUBT, NOTE = Severity.INVALID, Severity.DOUBT, Severity.NOTE
+INVALID, WARNING, NOTE = Severity.INVALID, Severity.WARNING, Severity.NOTE
 
 
 def figures(**values: float | None) -> dict[str, Value]:
@@ -39,7 +39,7 @@ def verdict(given: TrialFacts) -> list[tuple[str, Severity]]:
     return [(warning.kind, warning.severity) for warning in judge(given)]
 
 
-def test_nothing_known_is_no_reason_for_doubt() -> None:
+def test_unknown_facts_give_no_warning() -> None:
     assert judge(facts()) == ()
     assert judge(facts(cold=False)) == ()
 
@@ -66,7 +66,7 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
         (9.1, 10.0, [("too_short", NOTE)]),
         (29.9, 29.9, [("too_short", NOTE)]),
         (30.0, 30.0, []),
-        (0.5, None, [("too_short", DOUBT)]),  # the amount of work is fixed; the time is the result
+        (0.5, None, [("too_short", WARNING)]),  # the amount of work is fixed; the time is the result
         (1.0, None, [("too_short", NOTE)]),
         (31.0, None, []),
         (None, 10.0, []),
@@ -81,7 +81,7 @@ def test_too_short(
 def test_the_parts_that_are_too_short_are_named() -> None:
     work = WorkFacts(measured_s=60.3, parts_s={"create": 60.0, "delete": 0.3})
     warning = only("too_short", facts(work))
-    assert warning.severity is DOUBT
+    assert warning.severity is WARNING
     assert warning.data == {"seconds": {"delete": 0.3}, "shortest_s": 1.0}
     assert "delete took only 0.3 s" in warning.message
 
@@ -109,7 +109,7 @@ def test_a_queue_in_the_tool_is_noted() -> None:
 
 @pytest.mark.parametrize(
     ("passes", "direct", "expected"),
-    [(1.0, False, []), (2.5, False, [("written_again", DOUBT)]), (2.5, True, [("written_again", NOTE)])],
+    [(1.0, False, []), (2.5, False, [("written_again", WARNING)]), (2.5, True, [("written_again", NOTE)])],
 )
 def test_written_again(passes: float, direct: bool, expected: list[tuple[str, Severity]]) -> None:
     assert verdict(facts(WorkFacts(passes=passes, direct=direct))) == expected
@@ -121,7 +121,7 @@ def test_what_the_tool_did_wrong_or_warns_of() -> None:
     wrong = only("wrong_answer", facts(WorkFacts(wrong={"files": (199, 200)})))
     assert (wrong.severity, wrong.data) == (INVALID, {"answers": {"files": {"found": 199, "truth": 200}}})
     assert "files: found 199, correct is 200" in wrong.message
-    assert verdict(facts(WorkFacts(messages=("a", "b")))) == [("tool_warning", DOUBT)] * 2
+    assert verdict(facts(WorkFacts(messages=("a", "b")))) == [("tool_warning", WARNING)] * 2
 
 
 def read(
@@ -154,7 +154,7 @@ def read(
         (read(64 * MIB, 64 * MIB, 31 * MIB, direct=True), [("cache_served", INVALID)]),
         (read(64 * MIB, 64 * MIB, 32 * MIB, direct=True), []),
         # Each byte was read ten times, but only once from the device.
-        (read(64 * MIB, 640 * MIB, 64 * MIB), [("fits_in_memory", DOUBT)]),
+        (read(64 * MIB, 640 * MIB, 64 * MIB), [("fits_in_memory", WARNING)]),
         (read(64 * MIB, 100 * MIB, 64 * MIB), [("fits_in_memory", NOTE)]),
         (read(64 * MIB, 100 * MIB, 90 * MIB), []),
         (read(64 * MIB, 640 * MIB, None), [("fits_in_memory", NOTE)]),
@@ -173,8 +173,8 @@ def test_reads_from_caches(given: TrialFacts, expected: list[tuple[str, Severity
     ("flushed", "times", "device", "expected"),
     [
         (True, 1, 64 * MIB, []),
-        (False, 1, 64 * MIB, [("fits_in_memory", DOUBT)]),
-        (True, 10, 64 * MIB, [("fits_in_memory", DOUBT)]),  # a final fsync writes only the last pass
+        (False, 1, 64 * MIB, [("fits_in_memory", WARNING)]),
+        (True, 10, 64 * MIB, [("fits_in_memory", WARNING)]),  # a final fsync writes only the last pass
         (True, 10, 640 * MIB, []),  # an fsync after each write
     ],
 )
@@ -193,17 +193,17 @@ def test_a_warm_cache_is_what_was_asked_for() -> None:
     given = facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=0))
     assert judge(given) == ()
     evicted = facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=33 * MIB))
-    assert verdict(evicted) == [("cache_not_warm", DOUBT)]
+    assert verdict(evicted) == [("cache_not_warm", WARNING)]
 
 
 @pytest.mark.parametrize(
     ("name", "limit", "kind", "severity"),
     [
-        ("machine_cpu_busy_measured", 97.0, "cpu_saturated", DOUBT),
-        ("machine_cpu_steal", 5.0, "cpu_stolen", DOUBT),
-        ("foreign_cpu", 5.0, "foreign_load", DOUBT),
-        ("pressure_memory_some", 10.0, "memory_pressure", DOUBT),
-        ("cpu_throttle_events", 1.0, "cpu_throttled", DOUBT),
+        ("machine_cpu_busy_measured", 97.0, "cpu_saturated", WARNING),
+        ("machine_cpu_steal", 5.0, "cpu_stolen", WARNING),
+        ("foreign_cpu", 5.0, "foreign_load", WARNING),
+        ("pressure_memory_some", 10.0, "memory_pressure", WARNING),
+        ("cpu_throttle_events", 1.0, "cpu_throttled", WARNING),
         ("cache_drops", 1.0, "cache_dropped", INVALID),
         ("suspended", 0.1, "suspended", INVALID),
     ],
@@ -242,7 +242,7 @@ def test_busy_cpus_are_said_to_be_the_tool_s_or_those_of_others_not_both(
 
 
 @pytest.mark.parametrize(
-    ("zeros", "written", "received", "doubtful"),
+    ("zeros", "written", "received", "warned"),
     [
         (True, 64, 3, True),
         (True, 64, 63, False),
@@ -251,10 +251,10 @@ def test_busy_cpus_are_said_to_be_the_tool_s_or_those_of_others_not_both(
         (True, 640, 3, True),
     ],
 )
-def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, doubtful: bool) -> None:
+def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, warned: bool) -> None:
     work = WorkFacts(written_bytes=written * MIB, working_set_bytes=64 * MIB, zeros=zeros, flushed=True)
     given = facts(work, figures=figures(device_written_bytes_flushed=received * MIB))
-    assert [each.kind for each in judge(given) if each.kind == "zeros_only"] == ["zeros_only"] * doubtful
+    assert [each.kind for each in judge(given) if each.kind == "zeros_only"] == ["zeros_only"] * warned
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, do
 )
 def test_a_clock_that_jumped(step: float, window: float, jumped: bool) -> None:
     given = facts(figures=figures(clock_step=step, clock_window=window))
-    assert verdict(given) == [("clock_stepped", DOUBT)] * jumped
+    assert verdict(given) == [("clock_stepped", WARNING)] * jumped
 
 
 def test_another_clock_source() -> None:
@@ -290,7 +290,7 @@ def steps(*levels: float) -> Rate:
 )
 def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) -> None:
     timed = WorkFacts(measured_s=40.0, asked_s=40.0, rates=(rate,))
-    assert verdict(facts(timed)) == [("not_steady", DOUBT)] * changed
+    assert verdict(facts(timed)) == [("not_steady", WARNING)] * changed
     amount = WorkFacts(measured_s=40.0, rates=(steps(100.0), rate))
     assert verdict(facts(amount)) == [("not_steady", NOTE)] * changed
 
@@ -328,9 +328,9 @@ def test_which_pauses_are_stalls(values: tuple[float, ...], stalled_s: float | N
 
 def test_what_the_trial_says_of_itself() -> None:
     assert verdict(facts(remade=True)) == [("filesystem_remade", NOTE)]
-    assert verdict(facts(caches_dropped=False)) == [("cache_not_dropped", DOUBT)]
+    assert verdict(facts(caches_dropped=False)) == [("cache_not_dropped", WARNING)]
     assert verdict(facts(caches_dropped=False, cold=False)) == []
-    assert verdict(facts(medium_buffered=True)) == [("loop_buffered", DOUBT)]
+    assert verdict(facts(medium_buffered=True)) == [("loop_buffered", WARNING)]
     small = facts(filesystem="btrfs", volume_bytes=2 * GIB, fair_volume_bytes=16 * GIB)
     assert only("volume_small", small).message.startswith(
         "the volume has 2 GiB; btrfs is slower below 16 GiB"
@@ -346,7 +346,7 @@ def test_what_the_trial_says_of_itself() -> None:
         ("host", None, []),
         ("uml", None, [("guest_figures", NOTE)]),
         ("qemu", "kvm", [("guest_figures", NOTE)]),
-        ("qemu", "tcg", [("guest_figures", DOUBT)]),
+        ("qemu", "tcg", [("guest_figures", WARNING)]),
     ],
 )
 def test_figures_of_a_guest_are_its_own(
@@ -366,16 +366,16 @@ def test_limits_of_an_emulated_disk_are_said() -> None:
 def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
     given = read(64 * MIB, 640 * MIB, 64 * MIB)
     assert [one.severity for one in judge(given, ("fits_in_memory",))] == [NOTE]
-    assert [one.severity for one in judge(given, ("too_short",))] == [DOUBT]
+    assert [one.severity for one in judge(given, ("too_short",))] == [WARNING]
     broken = facts(WorkFacts(measured_s=0.1, asked_s=1.0))
     assert [one.severity for one in judge(broken, ("too_short",))] == [INVALID]
 
 
-@pytest.mark.parametrize(("moved", "expected"), [(39.9, []), (40.0, [("noisy_neighbour", DOUBT)])])
+@pytest.mark.parametrize(("moved", "expected"), [(39.9, []), (40.0, [("noisy_neighbour", WARNING)])])
 def test_a_machine_whose_speed_moved(moved: float, expected: list[tuple[str, Severity]]) -> None:
     assert verdict(facts(figures=figures(reference_moved=moved))) == expected
 
 
-@pytest.mark.parametrize(("lost", "expected"), [(2.9, []), (3.0, [("cpu_stood_still", DOUBT)])])
+@pytest.mark.parametrize(("lost", "expected"), [(2.9, []), (3.0, [("cpu_stood_still", WARNING)])])
 def test_a_cpu_that_stood_still(lost: float, expected: list[tuple[str, Severity]]) -> None:
     assert verdict(facts(figures=figures(cpu_stood_still=lost))) == expected

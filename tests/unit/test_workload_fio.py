@@ -190,7 +190,7 @@ def test_a_log_without_lines_is_no_rate(text: str) -> None:
     assert rate_over_time(text) is None
 
 
-def test_the_top_class_of_depths_gets_the_benefit_of_the_doubt() -> None:
+def test_the_top_class_of_depths_counts_as_reached() -> None:
     assert depth_bounds({"iodepth_level": {"32": 0.0, ">=64": 100.0}}, 256) == (64.0, 256.0)
     assert depth_bounds({"iodepth_level": {"1": 0.0}}, 1) == (None, None)
 

@@ -21,15 +21,15 @@ class LineOutcome(StrEnum):
     NOT_DETECTED = "no_difference_seen"
     TOO_FEW = "too_few_trials"
     NO_RATIO = "no_ratio"
-    MISSING = "no_sound_trial"
+    MISSING = "no_usable_trial"
 
 
 class Side(Frozen):
     """One of the two sets of results. ``name`` is the name given by the user.
 
-    ``trials`` counts the stored trials, ``sound`` the usable ones, ``doubt`` the usable ones with warnings.
-    ``sequential``: trials were repeated until the ranking of the set's own stacks was clear, so the number of trials
-    depends on the measured values.
+    ``trials`` counts the stored trials, ``usable`` those that are compared, ``with_warnings`` the usable ones with
+    warnings. ``sequential``: trials were repeated until the ranking of the set's own stacks was clear, so the number
+    of trials depends on the measured values.
     """
 
     name: str
@@ -37,8 +37,8 @@ class Side(Frozen):
     study: str | None
     begun: datetime | None
     trials: int
-    sound: int
-    doubt: int
+    usable: int
+    with_warnings: int
     kernels: tuple[str, ...]
     machines: tuple[str, ...]
     sequential: bool = False

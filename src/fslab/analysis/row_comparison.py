@@ -18,15 +18,14 @@ from fslab.units import Direction
 class RowOutcome:
     """The result of a row. ``marks`` are by stack id; ``leader`` is a label, or None if there is no value.
 
-    ``apart``: labels of stacks that have values but run on another kind of machine than the leader, and are therefore
-    not compared with it.
+    ``not_compared``: labels of stacks that have values but run on another kind of machine than the leader.
     """
 
     leader: str | None
     comparisons: tuple[Comparison, ...]
     marks: Mapping[str, Mark]
     ranking: tuple[Rank, ...]
-    apart: tuple[str, ...]
+    not_compared: tuple[str, ...]
 
 
 def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None = None) -> RowOutcome:
@@ -36,7 +35,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
     """
     leader = row.leader
     if leader is None:
-        return RowOutcome(leader=None, comparisons=(), marks={}, ranking=(), apart=())
+        return RowOutcome(leader=None, comparisons=(), marks={}, ranking=(), not_compared=())
     have = [sample.stack for sample in row.samples]
     chosen = reference if reference in have else leader.stack
     comparisons = tuple(_comparison(row, pair, chosen, labels) for pair in row.of(chosen))
@@ -54,7 +53,7 @@ def outcome_of(row: RowPairs, labels: Mapping[str, str], reference: str | None =
         comparisons=comparisons,
         marks=_marks(row, leader.stack),
         ranking=ranking if len(have) > 1 else (),
-        apart=tuple(labels[stack] for stack in have if stack not in {*paired, chosen}),
+        not_compared=tuple(labels[stack] for stack in have if stack not in {*paired, chosen}),
     )
 
 

@@ -35,8 +35,8 @@ class Standing(Frozen):
     ``labels``: the best stack, or all that may be the best, the leader first. ``value``: the leader's median.
     ``next``: comparison with the nearest stack that is significantly worse, ``next_stack``. ``worse``: all that are.
     ``detectable``: smallest difference among the tied that would be detected, as a share. ``n``: complete blocks;
-    ``needed``: complete blocks needed for an interval. ``apart``: stacks on other kinds of machines, which are not
-    compared with the leader, and of which nothing else here tells.
+    ``needed``: complete blocks needed for an interval. ``not_compared``: stacks on other kinds of machines than the
+    leader.
     """
 
     workload: str
@@ -52,7 +52,7 @@ class Standing(Frozen):
     detectable: float | None = None
     n: int = 0
     needed: int = 0
-    apart: tuple[str, ...] = ()
+    not_compared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,9 +81,9 @@ def standing(row: MeasuredRow) -> Standing:
     worse = {one.other(row.leader): one for one in row.comparisons if _is_behind(row, one)}
     tied = [one for one in row.comparisons if one.other(row.leader) not in worse]
     compared = {row.leader, *(one.other(row.leader) for one in row.comparisons)}
-    apart = tuple(label for label in row.medians if row.leader is not None and label not in compared)
+    not_compared = tuple(label for label in row.medians if row.leader is not None and label not in compared)
     best = sorted(
-        (label for label in row.medians if label not in {*worse, *apart}),
+        (label for label in row.medians if label not in {*worse, *not_compared}),
         key=lambda label: label != row.leader,
     )
     next_stack, nearest = min(
@@ -96,7 +96,7 @@ def standing(row: MeasuredRow) -> Standing:
         next=nearest, next_stack=next_stack, worse=tuple(worse),
         detectable=max((one.detectable for one in tied if one.detectable is not None), default=None),
         n=min((min(one.n) for one in row.comparisons), default=row.n),
-        needed=max((one.needed for one in row.comparisons), default=0), apart=apart,
+        needed=max((one.needed for one in row.comparisons), default=0), not_compared=not_compared,
     )  # fmt: skip
 
 

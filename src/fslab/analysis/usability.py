@@ -30,7 +30,7 @@ def is_impossible(trial: TrialRecord) -> bool:
 
 def has_warnings(trial: TrialRecord) -> bool:
     """Return whether a trial is usable with warnings."""
-    return is_usable(trial) and _has(trial, Severity.DOUBT)
+    return is_usable(trial) and _has(trial, Severity.WARNING)
 
 
 def notable(trials: Iterable[TrialRecord]) -> list[TrialRecord]:

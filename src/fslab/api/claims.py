@@ -121,10 +121,10 @@ def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
 
 
 def _conditions(campaign: Campaign, judge: Evaluator) -> str:
-    sound = sum(is_usable(record) for record in judge.trials.records)
+    usable = sum(is_usable(record) for record in judge.trials.records)
     kernel = ", ".join(judge.trials.kernels) or campaign.machine.get("kernel") or "unknown"
     return (
         f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
-        f"{sound} usable of {counted(len(judge.trials.records), 'trial')} of "
+        f"{usable} usable of {counted(len(judge.trials.records), 'trial')} of "
         f"{counted(len(campaign.cells), 'cell')}"
     )

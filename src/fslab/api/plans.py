@@ -3,7 +3,7 @@
 import os
 
 from fslab import feasibility
-from fslab.api import quiet
+from fslab.api import machine_noise
 from fslab.campaign import claims_budget, launch
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan
@@ -32,8 +32,8 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     if not about:
         return []
     told = claims_budget.words(about, study.limit_s)
-    spread = quiet.now()
-    known = [] if spread is None else [quiet.words(spread, claims_budget.block_s(about))]
+    spread = machine_noise.now()
+    known = [] if spread is None else [machine_noise.trials_sentence(spread, claims_budget.block_s(about))]
     return [*([told] if told else []), *known]
 
 

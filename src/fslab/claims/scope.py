@@ -166,7 +166,7 @@ class Scope:
         having = self.plain[id(cell)]
         return tuple(having.get(name) for name in names)
 
-    def apart(self, groups: Sequence[Sequence[Cell]], given: Sequence[str] = ()) -> list[str]:
+    def distinguishing(self, groups: Sequence[Sequence[Cell]], given: Sequence[str] = ()) -> list[str]:
         """Return the attributes that distinguish the cells within each group, without those in ``given``.
 
         Attributes that the others determine are left out, names of workloads first: for ``dd-write-4k`` and
@@ -192,7 +192,7 @@ class Scope:
         do not have it, the single value is combined with all of theirs (one disk with stripes over two, three and
         four).
         """
-        names = self.apart(groups)
+        names = self.distinguishing(groups)
         joined = [self._joined(number, groups, names) for number in range(len(groups))]
         yield from self._join(groups, joined, (), {})
 
@@ -234,7 +234,7 @@ class Scope:
         With ``beside``, the groups have names that also fit the series of these other cells.
         """
         grouped: dict[tuple[object, ...], list[Cell]] = {}
-        names = self.apart([cells, *beside], keys)
+        names = self.distinguishing([cells, *beside], keys)
         for cell in cells:
             known = grouped.setdefault(self.at(cell, names), [])
             if self.at(cell, keys) not in [self.at(other, keys) for other in known]:

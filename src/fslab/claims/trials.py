@@ -74,7 +74,7 @@ class Trials:
 def _reason(records: Sequence[TrialRecord]) -> str:
     """Return the first reason why a trial failed or is invalid, as the end of a sentence."""
     failed = [record.error.splitlines()[0] for record in records if record.error]
-    doubts = [
+    invalid = [
         one.message for record in records for one in record.validity if one.severity is Severity.INVALID
     ]
-    return f": {[*failed, *doubts][0]}" if failed or doubts else ""
+    return f": {[*failed, *invalid][0]}" if failed or invalid else ""

@@ -126,7 +126,7 @@ def print_json(value: Any) -> None:
 
 
 def say(text: object, *, err: bool = False) -> None:
-    """Print a line. Control characters become blanks."""
+    """Print a line. Control characters become spaces."""
     typer.echo(names.shown(str(text)), err=err)
 
 

@@ -19,7 +19,7 @@ ScratchOption = Annotated[
 
 
 @app.command("test", short_help="Test crash consistency in a directory on a virtual disk.")
-def try_states(
+def check_states(
     directory: Annotated[
         Path, typer.Argument(help="A new or empty directory on a virtual disk with log: data.")
     ],

@@ -57,7 +57,7 @@ def _show_study(found: StudyNeeds, *, as_json: bool) -> None:
 
 
 def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
-    from fslab.api import quiet
+    from fslab.api import machine_noise
 
     if as_json:
         print_json(asdict(found))
@@ -65,7 +65,7 @@ def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
     _show(found)
     _show_advice(found.advice)
     if found.reference_spread is not None:
-        say(quiet.words(found.reference_spread))
+        say(machine_noise.trials_sentence(found.reference_spread))
 
 
 def _show_advice(advice: Sequence[Advice]) -> None:

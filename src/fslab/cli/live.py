@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self
 from rich.text import Text
 
 from fslab import Observer
-from fslab.api.quiet import LoopRates
+from fslab.api.machine_noise import LoopRates
 from fslab.cli.progress import Lines, look_lines, replaced_words, waiting
 from fslab.record import Status, TrialRecord
 from fslab.report.matrix_terminal import Matrix

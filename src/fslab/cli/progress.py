@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from fslab import Observer
-from fslab.api.quiet import LoopRates
+from fslab.api.machine_noise import LoopRates
 from fslab.api.results import headline_of
 from fslab.record import Status, TrialRecord
 from fslab.units import Unit, counted, format_duration, format_value, ratio_text

@@ -65,7 +65,7 @@ def judge_all(
 ) -> Tally:
     """Judge all states. For ``recoveries`` of the states without a broken promise, also judge a second cut, during the
     mount; for ``repairs`` of them, during a full repair. Minimise the first broken promises."""
-    tally, sound = Tally(), list[State]()
+    tally, intact = Tally(), list[State]()
     for state in chosen:
         outcome = judge.after_end(state) if cuts is Cuts.ENDS else _with_others(judge, state, random)
         tally.states += 1
@@ -73,16 +73,16 @@ def judge_all(
         tally.loss_window_ns.append(outcome.oldest_ns)
         tally.add(outcome)
         if not outcome.broken:
-            sound.append(state)
+            intact.append(state)
     sorts = [sort for sort, finding in tally.findings.items() if finding.broken][:MINIMISED]
     for sort in sorts:
         tally.findings[sort] = _minimised(judge, tally.findings[sort])
     # A file system that need not be consistent is repaired first; a repair promises nothing for a power cut.
     if judge.tested.promises.consistent.given:
-        for state in random.sample(sound, min(recoveries, len(sound))):
+        for state in random.sample(intact, min(recoveries, len(intact))):
             judge_recovery(judge, state, tally, random, unit=unit)
     if judge.tested.driver.full_repair_argv("") is not None:
-        for state in random.sample(sound, min(repairs, len(sound))):
+        for state in random.sample(intact, min(repairs, len(intact))):
             judge_recovery(judge, state, tally, random, unit=unit, repair=True)
     return tally
 

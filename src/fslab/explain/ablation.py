@@ -94,14 +94,14 @@ def values_of(
 ) -> tuple[dict[Off, Mapping[int, float]], Mapping[int, float]]:
     """Return the arguments of :func:`attribute` from values by cell and block, with larger values better."""
     flip = 1 if ablation.higher_is_better else -1
-    sound = {
+    usable = {
         cell: {block: value**flip for block, value in values.items() if value > 0}
         for cell, values in by_cell.items()
     }
-    slow: dict[Off, Mapping[int, float]] = {frozenset(): sound.get(ablation.slow_cell, {})}
+    slow: dict[Off, Mapping[int, float]] = {frozenset(): usable.get(ablation.slow_cell, {})}
     for names, cell in ablation.off.items():
-        slow[frozenset(names.split("+"))] = sound.get(cell, {})
-    return slow, sound.get(ablation.fast_cell, {})
+        slow[frozenset(names.split("+"))] = usable.get(cell, {})
+    return slow, usable.get(ablation.fast_cell, {})
 
 
 def attributed(

@@ -75,7 +75,7 @@ class Timers:
 
 
 def timers(value: str) -> tuple[str, ...]:
-    """Return the timer names in a text, separated by blanks or commas. ValueError for an invalid name."""
+    """Return the timer names in a text, separated by spaces or commas. ValueError for an invalid name."""
     found = tuple(filter(None, re.split(r"[\s,]+", value)))
     for name in found:
         if not TIMER_NAME.fullmatch(name):

@@ -163,7 +163,7 @@ class _Means:
                 outcome.comparisons,
                 missing=missing,
                 impossible=impossible,
-                apart=outcome.apart,
+                not_compared=outcome.not_compared,
             ),
         )
 
@@ -171,8 +171,8 @@ class _Means:
 def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:
     trials = group.trials.get(stack.id, [])
     odd = notable(trials)
-    sound = [trial for trial in trials if is_usable(trial)] if odd else trials
-    figures = [trial.metrics.get(metric.name) for trial in sound]
+    usable = [trial for trial in trials if is_usable(trial)] if odd else trials
+    figures = [trial.metrics.get(metric.name) for trial in usable]
     values = [figure.value for figure in figures if figure is not None and figure.value is not None]
     interval = median_interval(values, coverage=MEDIAN_COVERAGE)
     return Summary(
@@ -181,9 +181,9 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
         median=median(values),
         interval=Span.of(interval) if interval else None,
         spread=half_range(values),
-        n_usable=len(sound),
+        n_usable=len(usable),
         n_with_warnings=sum(map(has_warnings, odd)),
-        n_unknown=len(sound) - len(values),
+        n_unknown=len(usable) - len(values),
         n_invalid=sum(map(is_invalid, odd)),
         n_failed=sum(map(is_failed, odd)),
         n_impossible=sum(map(is_impossible, odd)),
@@ -212,8 +212,8 @@ def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
         planned=least,
         planned_most=most,
         stored=len(trials),
-        sound=len(trials) - len(odd) + sum(map(is_usable, odd)),
-        doubt=sum(map(has_warnings, odd)),
+        usable=len(trials) - len(odd) + sum(map(is_usable, odd)),
+        with_warnings=sum(map(has_warnings, odd)),
         invalid=sum(map(is_invalid, odd)),
         failed=sum(map(is_failed, odd)),
         impossible=sum(map(is_impossible, odd)),

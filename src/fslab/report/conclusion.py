@@ -20,7 +20,7 @@ from fslab.units import listed
 MOST_WARNINGS = 5
 # Order of the warnings. Invalid and failed trials come first, because they are not compared.
 _STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
-_WEIGHTS = {"invalid": 0, "failed": 1, "doubt": 2, "unknown": 3, "unsupported": 4}
+_WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
 
 
 class ConclusionWarning(Frozen):
@@ -81,7 +81,7 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
     judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
     if not judged:
-        if any(each.apart for each in standings):
+        if any(each.not_compared for each in standings):
             return "Nothing to compare: the stacks ran on different kinds of machines."
         return "Nothing to compare: each metric was measured on one stack only."
     if all(each.certainty is StandingCertainty.FEW for each in judged):

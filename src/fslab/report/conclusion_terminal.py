@@ -10,7 +10,7 @@ from rich.text import Text
 
 from fslab.analysis.standings import UNDECIDED, Standing, StandingCertainty
 from fslab.report.conclusion import Conclusion
-from fslab.report.conclusion_words import NOISY, apart, behind, margin
+from fslab.report.conclusion_words import NOISY, behind, margin, not_compared
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
 from fslab.report.words import kernels_words, share_text, trials_words
@@ -70,7 +70,9 @@ def _table(standings: Sequence[Standing]) -> Table:
             Text(_label(each, standings)),
             best,
             _value(each),
-            Text("; ".join(filter(None, (behind(each), apart(each)))) if _beside(each) else margin(each)),
+            Text(
+                "; ".join(filter(None, (behind(each), not_compared(each)))) if _beside(each) else margin(each)
+            ),
         )
     return table
 

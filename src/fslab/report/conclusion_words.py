@@ -22,12 +22,12 @@ def margin(one: Standing) -> str:
 
     For a tie: the detectable difference, and what is worse. At the end: what is not compared.
     """
-    return "; ".join(filter(None, (_of_compared(one), apart(one))))
+    return "; ".join(filter(None, (_of_compared(one), not_compared(one))))
 
 
-def apart(one: Standing) -> str:
+def not_compared(one: Standing) -> str:
     """Return which stacks are not compared with the best, such as ``not compared (other machine): f2fs``."""
-    return f"not compared (other machine): {', '.join(one.apart)}" if one.apart else ""
+    return f"not compared (other machine): {', '.join(one.not_compared)}" if one.not_compared else ""
 
 
 def _of_compared(one: Standing) -> str:
@@ -44,7 +44,7 @@ def _of_compared(one: Standing) -> str:
         case StandingCertainty.SINGLE:
             if one.better is Direction.NEITHER:
                 return "no preferred direction"
-            return "" if one.apart else "nothing to compare with"
+            return "" if one.not_compared else "nothing to compare with"
 
 
 def _limit(detectable: float | None) -> str:

@@ -112,7 +112,7 @@ class Note(Frozen):
 class Counts(Frozen):
     """Numbers of trials of the campaign: planned and stored ones.
 
-    Of the stored ones: ``sound``: usable, including ``doubt`` (with warnings). ``failed`` includes ``impossible`` (not
+    Of the stored ones: ``usable`` includes those ``with_warnings``. ``failed`` includes ``impossible`` (not
     possible here). A campaign with a precision has at least ``planned`` and at most ``planned_most`` trials. A cell
     that is not possible counts as one trial.
     """
@@ -120,8 +120,8 @@ class Counts(Frozen):
     planned: int
     planned_most: int = 0
     stored: int
-    sound: int
-    doubt: int
+    usable: int
+    with_warnings: int
     invalid: int
     failed: int
     impossible: int = 0

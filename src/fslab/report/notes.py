@@ -106,7 +106,7 @@ def _reasons(trial: TrialRecord, stack: str, metric: str) -> Iterator[_Reason]:
             message=trial.error or "no reason given",
         )
         return
-    shown = {Severity.INVALID} if is_invalid(trial) else {Severity.DOUBT, Severity.NOTE}
+    shown = {Severity.INVALID} if is_invalid(trial) else {Severity.WARNING, Severity.NOTE}
     warnings = [warning for warning in trial.validity if warning.severity in shown]
     yield from map(_reason_of, warnings)
     if is_invalid(trial) and not warnings:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from fslab.analysis.comparison_model import Mark
 from fslab.report.cells import absence
-from fslab.report.model import Note, Report, Row, Summary
-from fslab.report.words import SEVERITY_WORD, kernels_words, share_text
+from fslab.report.model import Report, Row, Summary
+from fslab.report.words import kernels_words, share_text
 from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {
@@ -36,7 +36,7 @@ def markdown(report: Report) -> str:
     lines += [
         "",
         *(
-            f"{note.number}. {escaped(f'{note.kind} ({_severity(note)}): {note.message}')}"
+            f"{note.number}. {escaped(f'{note.kind} ({note.severity}): {note.message}')}"
             for note in report.notes
         ),
     ]
@@ -98,10 +98,6 @@ def _value(row: Row, summary: Summary) -> str:
     spread = "" if summary.spread is None else f" ± {share_text(summary.spread)}"
     notes = f" ({', '.join(map(str, summary.notes))})" if summary.notes else ""
     return f"{SIGN[summary.mark]}{format_value(summary.median, row.unit)}{spread}{notes}"
-
-
-def _severity(note: Note) -> str:
-    return SEVERITY_WORD.get(note.severity, note.severity)
 
 
 def _legend(report: Report) -> str:

@@ -16,7 +16,7 @@ from fslab.report import cells
 from fslab.report.fit import wrapped
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
 from fslab.report.narrow_tables import tall_tables, width_of
-from fslab.report.words import SEVERITY_WORD, ranking_words, trials_words
+from fslab.report.words import ranking_words, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, counted, format_size
 
@@ -152,8 +152,7 @@ def _place(place: NotePlace) -> str:
 
 def _head(note: Note) -> str:
     kind = note.kind.replace(":", ", ").replace("_", " ")
-    severity = SEVERITY_WORD.get(note.severity, note.severity)
-    what = kind if kind.startswith(severity) else f"{severity}, {kind}"
+    what = kind if kind.startswith(note.severity) else f"{note.severity}, {kind}"
     return f"{cells.superscripts([note.number])} {what}"
 
 

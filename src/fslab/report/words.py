@@ -12,7 +12,6 @@ from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, counted, listed, ratio_text
 
 MANY = 4
-SEVERITY_WORD = {"doubt": "warning"}  # stores keep the former name
 FAR = log(1.1)  # logarithm of a ratio; a larger deviation is visible when a reader divides the medians
 
 
@@ -23,13 +22,13 @@ def row_words(
     *,
     missing: Sequence[str] = (),
     impossible: Sequence[str] = (),
-    apart: Sequence[str] = (),
+    not_compared: Sequence[str] = (),
 ) -> str:
     """Return ``xfs 1.90 × ext4 (1.70–2.10), 2.40 × btrfs (2.20–2.60)``.
 
     Above 1 the leader is better: if lower is better, the other stacks are given as multiples of the leader.
-    ``missing``: stacks without a usable value. ``impossible``: stacks that this machine cannot build. ``apart``: stacks
-    on another kind of machine, which are not compared.
+    ``missing``: stacks without a usable value. ``impossible``: stacks that this machine cannot build.
+    ``not_compared``: stacks on another kind of machine.
     """
     if leader is None:
         return "no usable trial"
@@ -43,7 +42,7 @@ def row_words(
         *map(_no_ratio, by_verdict[ComparisonVerdict.NO_RATIO]),
         *([f"{listed(missing)}: no usable trial"] if missing else []),
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
-        *([f"{listed(apart)}: on another kind of machine, not compared"] if apart else []),
+        *([f"{listed(not_compared)}: on another kind of machine, not compared"] if not_compared else []),
         *_together(leader, comparisons),
         *_independence(leader, comparisons),
         *_medians(leader, comparisons),
@@ -54,12 +53,12 @@ def row_words(
 def trials_words(counts: Counts) -> str:
     """Return ``18 trials: 15 usable, 2 of them with warnings, 1 invalid, 2 failed``."""
     flawed = (
-        (counts.doubt, "of them with warnings"),
+        (counts.with_warnings, "of them with warnings"),
         (counts.invalid, "invalid"),
         (counts.failed - counts.impossible, "failed"),
         (counts.impossible, "not possible here"),
     )
-    told = [f"{counts.sound} usable", *(f"{number} {word}" for number, word in flawed if number)]
+    told = [f"{counts.usable} usable", *(f"{number} {word}" for number, word in flawed if number)]
     return f"{counted(counts.stored, 'trial')}: {', '.join(told)}"
 
 

@@ -6,7 +6,7 @@ estimated from the variances themselves. Their common variance then counts as ad
 
 Source: Smyth, *Stat. Appl. Genet. Mol. Biol.* 3 (2004) article 3 (moderated t); Phipson et al., *Ann. Appl. Stat.* 10
 (2016) 946 (cells whose noise is of another size keep their own variance). Unlike there, the variances count as no more
-similar than the number of cells can show (``_DOUBT``), and their common value is their geometric mean. The moment
+similar than the number of cells can show (``_LIMIT_ERROR``), and their common value is their geometric mean. The moment
 estimates of the source fit variances that are inverse-chi-squared; with two sizes of noise among few cells, they show
 false differences in 6–8 % instead of 5 %.
 
@@ -36,7 +36,7 @@ _EQUAL = 1e-20
 _ROUNDS = 15
 # The scatter of the variances is taken as its upper confidence limit with this error, from a χ² with one degree of
 # freedom less than there are independent cells: three workloads of three cells do not show that variances are equal.
-_DOUBT = 0.2
+_LIMIT_ERROR = 0.2
 
 _Pair = tuple[Mapping[int, float], Mapping[int, float]]
 _Rounds = tuple[Sequence[Mapping[int, float]], list[list[tuple[int, int]]]]
@@ -112,7 +112,7 @@ def _common_noise(turns: Sequence[Sequence[_Pair]], cells: int) -> tuple[float, 
         by_chance.append(float(polygamma(1, halves).mean()))
     if not scatters:
         return None
-    most = float(np.mean(scatters)) * (cells - 1) / float(chdtri(cells - 1, 1 - _DOUBT))
+    most = float(np.mean(scatters)) * (cells - 1) / float(chdtri(cells - 1, 1 - _LIMIT_ERROR))
     excess = most - float(np.mean(by_chance))
     return float(np.exp(np.mean(logarithms))), 2 * _trigamma_inverse(excess) if excess > 0 else inf
 

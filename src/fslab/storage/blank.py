@@ -167,7 +167,7 @@ def settle(device: Path) -> None:
     whole disk."""
     block = sysfs.block_directory(device)
     try:
-        for each in (*shared.beside(block), *shared.below(block)):
+        for each in (*shared.same_bytes(block), *shared.below(block)):
             with opened(Path("/dev") / each.name) as descriptor:
                 os.fsync(descriptor)
     except OSError:  # one has no node in /dev, or has an error: write everything
@@ -193,12 +193,12 @@ def _own(block: Path) -> tuple[int, ...] | None:
     if disk == block:
         return _written(block)
     parts = shared.partitions(disk)
-    beside = set(shared.beside(block))
+    same = set(shared.same_bytes(block))
     for _ in range(
         COUNT_TRIES
     ):  # the kernel counts a write to a partition for the disk as well, but not at once
         before, whole, after = _sum(parts), _written(disk), _sum(parts)
-        through = _sum([part for part in parts if part in beside])
+        through = _sum([part for part in parts if part in same])
         if before is None or whole is None or through is None:
             return None
         if before == after:

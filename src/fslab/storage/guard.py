@@ -45,7 +45,7 @@ def check_unused(path: str) -> Path:
     block = sysfs.block_directory(device)
     numbers = shared.numbers(block)
     _check_mounts(numbers, path)
-    for each in shared.beside(block):
+    for each in shared.same_bytes(block):
         if holders := [holder.name for holder in sorted((each / "holders").glob("*"))]:
             raise UnsafeError(
                 f"is held by {', '.join(holders)} (LVM, md or dm)", where=path, hint="choose another device"

@@ -12,7 +12,7 @@ from fslab.errors import UnsafeError
 from fslab.system import loops, sysfs
 
 
-def beside(block: Path) -> Iterator[Path]:
+def same_bytes(block: Path) -> Iterator[Path]:
     """Yield the device and all devices with the same bytes at the same level. ``block``: its directory in sysfs.
 
     For a disk, its partitions. For a partition, the whole disk and the partitions that overlap it. The same for other
@@ -38,7 +38,7 @@ def below(block: Path) -> Iterator[Path]:
     if (found := backing(whole)) is not None and found.block is not None:
         parts.append((sysfs.SYS / "dev/block" / found.block).resolve())
     for part in parts:
-        yield from beside(part)
+        yield from same_bytes(part)
         yield from below(part)
 
 
@@ -48,7 +48,7 @@ def numbers(block: Path) -> set[str]:
     The number of a character device is prefixed with ``c``.
     """
     found = set()
-    for each in (*beside(block), *below(block)):
+    for each in (*same_bytes(block), *below(block)):
         found.add(number(each))
         found.update(_generic(disk(each)))
     return found

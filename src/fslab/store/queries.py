@@ -142,7 +142,7 @@ def select_trials(
     cell_of = _cells(connection, numbers, {cell.id: cell for cell in known})
     figures = _belonging(connection, metrics, campaign_id, only)
     observed = _belonging(connection, probes, campaign_id, only)
-    doubts = _belonging(connection, warnings, campaign_id)
+    warned = _belonging(connection, warnings, campaign_id)
     output = _belonging(connection, raw_output, campaign_id) if raw else {}
     available = memory.available_bytes()
     outputs = rows.Outputs(left_bytes=None if available is None else available // RAW_SHARE)
@@ -154,7 +154,7 @@ def select_trials(
             cell=cell_of[row["cell"]],
             metrics=figures.get(row["number"], ()),
             probes=observed.get(row["number"], ()),
-            warnings=doubts.get(row["number"], ()),
+            warnings=warned.get(row["number"], ()),
             raw=outputs.of(output.get(row["number"], ())),
         )
         for row in connection.execute(wanted).mappings().all()

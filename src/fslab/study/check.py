@@ -140,15 +140,19 @@ class _StackCheck:
 def _check_expanded(draft: Draft, root: Node, mistakes: Mistakes) -> None:
     """Check the combinations of all entries that have no mistake of their own."""
 
-    def sound(kind: str, names: Iterable[str]) -> bool:
+    def without_mistakes(kind: str, names: Iterable[str]) -> bool:
         return not any(mistakes.any_at((kind, name)) for name in names)
 
     stacks = {
         name: stack
         for name, stack in draft.stacks.items()
-        if sound("stacks", [name]) and sound("media", stack.medium) and set(stack.medium) <= set(draft.media)
+        if without_mistakes("stacks", [name])
+        and without_mistakes("media", stack.medium)
+        and set(stack.medium) <= set(draft.media)
     }
-    workloads = {name: workload for name, workload in draft.workloads.items() if sound("workloads", [name])}
+    workloads = {
+        name: workload for name, workload in draft.workloads.items() if without_mistakes("workloads", [name])
+    }
     total = sum(_size(stack, draft.media) for stack in stacks.values()) * sum(
         matrix.count(workload.parameters) for workload in workloads.values()
     )
@@ -210,7 +214,7 @@ class _Use:
             what = (
                 f"needs {self.disks} disks, and medium '{self.stack.medium.name}' names {len(planned.wipes)}"
             )
-            self._add("layout", f"{what}: name more in its 'path', separated by blanks")
+            self._add("layout", f"{what}: name more in its 'path', separated by spaces")
         if planned.size_bytes is None:
             return
         if planned.size_bytes < layout.least_disk_bytes:

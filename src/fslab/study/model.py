@@ -288,7 +288,7 @@ class StudyFile(Written):
         "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `cpu_dma_latency` (in µs; 0: "
         "idle CPUs poll), `transparent_hugepage`; of the devices in use `io_scheduler`, `nr_requests`, "
         "`read_ahead_kib`, `max_sectors_kib`, `wbt_lat_usec` and `rotational`, and of md RAID 5 and 6 "
-        "`stripe_cache_size`; `stop_timers`: systemd timers, separated by blanks",
+        "`stripe_cache_size`; `stop_timers`: systemd timers, separated by spaces",
     )
 
     margin: Share = Field(

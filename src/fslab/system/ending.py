@@ -1,4 +1,4 @@
-"""End processes of fslab's own, and never another that has got the number of one.
+"""End processes that fslab started, and never another process that has the same number (PID) later.
 
 A process keeps its number until it is reaped, even after its end, and so does its group. Must not reap.
 """

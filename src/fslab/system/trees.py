@@ -28,7 +28,7 @@ class _Level:
 
 
 def remove(path: Path) -> None:
-    """Remove a file, or a directory with all its contents; of a link, only the link itself. Nothing may be there.
+    """Remove a file, or a directory with all its contents; of a link, only the link itself. It need not exist.
 
     Removes directories that their owner may not enter. OSError for the first thing that cannot be removed, after the
     others were.

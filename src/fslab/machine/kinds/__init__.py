@@ -88,7 +88,7 @@ class Machine(ABC):
 
 
 def option(name: str, value: object) -> str:
-    """Return ``NAME=VALUE`` as a word of a kernel's command line, in double quotes if it contains blanks.
+    """Return ``NAME=VALUE`` as a word of a kernel's command line, in double quotes if it contains spaces.
 
     UnsupportedError for a value with a double quote, which cannot be quoted there, or with a newline.
     """

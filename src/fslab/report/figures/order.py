@@ -19,7 +19,7 @@ class OrderPoint:
     workload: str
     minutes: float
     ratio: float
-    sound: bool
+    usable: bool
     trials: int = 1
 
 
@@ -32,8 +32,8 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
             "workload": moment.workload,
             "minutes": round(moment.minutes, 3),
             "ratio": _axis.rounded(moment.ratio),
-            "kind": "sound" if moment.sound else "invalid",
-            "validity": "usable" if moment.sound else "invalid",
+            "kind": "usable" if moment.usable else "invalid",
+            "validity": "usable" if moment.usable else "invalid",
         }
         for moment in moments
     ]
@@ -58,7 +58,7 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
 
 def _encoding(present: StackStyles) -> dict[str, Any]:
     percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
-    shapes = {"domain": ["sound", "invalid"], "range": ["circle", "cross"]}
+    shapes = {"domain": ["usable", "invalid"], "range": ["circle", "cross"]}
     return {
         "x": _axis.quantity("minutes", "minutes since the first trial", axis={"grid": False}),
         "y": _axis.quantity(

@@ -11,7 +11,7 @@ from fslab.report.model import Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PlotPoint:
-    """One trial of a stack (its label). ``kind``: ``sound`` (usable), ``doubt`` (with warnings) or ``invalid``."""
+    """One trial of a stack (its label). ``kind``: ``usable``, ``warning`` (usable, with warnings) or ``invalid``."""
 
     stack: str
     block: int
@@ -19,7 +19,7 @@ class PlotPoint:
     kind: str
 
 
-_VALIDITY = {"sound": "usable", "doubt": "with warnings"}
+_VALIDITY = {"warning": "with warnings"}
 
 
 def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles, best: float | None) -> Figure:
@@ -68,7 +68,7 @@ def figure(key: str, row: Row, points: Sequence[PlotPoint], looks: StackStyles, 
 def _caption(points: Sequence[PlotPoint]) -> str:
     caption = "Each point is a trial; the bar is the median, the band its confidence interval."
     kinds = {point.kind for point in points}
-    caption += " Hollow: with warnings." * ("doubt" in kinds) + " Crossed: invalid, not compared." * (
+    caption += " Hollow: with warnings." * ("warning" in kinds) + " Crossed: invalid, not compared." * (
         "invalid" in kinds
     )
     return caption
@@ -115,10 +115,10 @@ def _both(name: str, value: float | None, best: float | None) -> dict[str, float
 
 def _kinds() -> dict[str, Any]:
     shapes = ["circle", "circle", "M-.7-.7L.7.7M-.7.7L.7-.7"]
-    scale = {"domain": ["sound", "doubt", "invalid"], "range": shapes}
+    scale = {"domain": ["usable", "warning", "invalid"], "range": shapes}
     return {
         "shape": _axis.name("kind", legend=None, scale=scale),
-        "fillOpacity": {"condition": {"test": "datum.kind === 'sound'", "value": 0.55}, "value": 0},
+        "fillOpacity": {"condition": {"test": "datum.kind === 'usable'", "value": 0.55}, "value": 0},
     }
 
 

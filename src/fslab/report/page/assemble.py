@@ -206,7 +206,7 @@ def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf
                     if figure is not None and figure.value is not None:
                         moments.append(
                             order.OrderPoint(
-                                stack=labels[stack], workload=group.label, sound=is_usable(trial),
+                                stack=labels[stack], workload=group.label, usable=is_usable(trial),
                                 minutes=(trial.started - begun).total_seconds() / 60, ratio=figure.value / middle,
                             )
                         )  # fmt: skip
@@ -224,13 +224,13 @@ def _thinned(moments: list[order.OrderPoint]) -> list[order.OrderPoint]:
     size = -(-len(moments) // MOMENTS)
     alike: dict[tuple[str, bool], list[order.OrderPoint]] = {}
     for moment in sorted(moments, key=lambda each: each.minutes):
-        alike.setdefault((moment.stack, moment.sound), []).append(moment)
+        alike.setdefault((moment.stack, moment.usable), []).append(moment)
     return [
         order.OrderPoint(
-            stack=stack, workload=counted(len(chunk), "trial"), sound=sound, trials=len(chunk),
+            stack=stack, workload=counted(len(chunk), "trial"), usable=usable, trials=len(chunk),
             minutes=statistics.median(each.minutes for each in chunk),
             ratio=statistics.median(each.ratio for each in chunk),
         )
-        for (stack, sound), each_of in alike.items()
+        for (stack, usable), each_of in alike.items()
         for chunk in (each_of[start : start + size] for start in range(0, len(each_of), size))
     ]  # fmt: skip

@@ -51,7 +51,7 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
         **{key: shown(text) for key, text in told.items() if text},
         "study": campaign.study_id,
         "started": f"{campaign.created:%Y-%m-%d %H:%M} UTC",
-        "trials": f"{counts.stored} stored: {counts.sound} usable ({counts.doubt} with warnings), "
+        "trials": f"{counts.stored} stored: {counts.usable} usable ({counts.with_warnings} with warnings), "
         f"{counts.invalid} invalid, {counts.failed} failed",
         "repeated": f"{stopping.trials} times"
         if stopping.precision is None

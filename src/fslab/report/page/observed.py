@@ -100,8 +100,8 @@ def figures(trials: Iterable[TrialRecord], name: str) -> list[float]:
 
 
 def kind_of(trial: TrialRecord) -> str:
-    """Return the kind of point that a figure draws for a trial: ``sound``, ``doubt`` or ``invalid``."""
-    return "invalid" if not is_usable(trial) else "doubt" if has_warnings(trial) else "sound"
+    """Return the kind of point that a figure draws for a trial: ``usable``, ``warning`` or ``invalid``."""
+    return "invalid" if not is_usable(trial) else "warning" if has_warnings(trial) else "usable"
 
 
 def _middle(curves: Sequence[Mapping[float, float]]) -> dict[float, float]:

@@ -25,7 +25,7 @@ class DeviceOptions(media.MediumOptions):
     """
 
     path: LocalPath = Field(
-        description="stable device name, such as /dev/disk/by-id/…, or several, separated by blanks; "
+        description="stable device name, such as /dev/disk/by-id/…, or several, separated by spaces; "
         "ALL THEIR DATA IS LOST"
     )
 
@@ -64,7 +64,7 @@ class Device(media.Medium[DeviceOptions]):
         if disks > len(options.paths):
             raise UsageError(
                 f"the layout needs {disks} disks, but 'path' names {len(options.paths)}", where=options.path,
-                hint="add devices to 'path', separated by blanks",
+                hint="add devices to 'path', separated by spaces",
             )  # fmt: skip
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 

@@ -18,7 +18,7 @@ class Autocorrelated(CampaignRule):
     """
 
     summary = "a cell's trials resemble the ones before them"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "make the file system fresh for each trial, and let the device rest between trials"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:

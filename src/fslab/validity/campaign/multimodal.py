@@ -18,7 +18,7 @@ class Multimodal(CampaignRule):
     """
 
     summary = "a cell's trials fall into two groups"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "compare the trials of the two groups and their probes (fslab export)"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:

@@ -41,12 +41,12 @@ def judge(
 ) -> tuple[ValidityWarning, ...]:
     """Return the warnings of all rules for a trial.
 
-    ``of_host``: apply only the rules whose facts are unknown in a guest. A doubt of a kind in ``known_limits`` becomes
-    a note, because the study accounts for it.
+    ``of_host``: apply only the rules whose facts are unknown in a guest. A warning of a kind in ``known_limits``
+    becomes a note, because the study accounts for it.
     """
     return tuple(
         warning.model_copy(update={"severity": Severity.NOTE})
-        if warning.kind in known_limits and warning.severity is Severity.DOUBT
+        if warning.kind in known_limits and warning.severity is Severity.WARNING
         else warning
         for _, rule in REGISTRY
         if (rule.of_host or not of_host) and all(facts.figure(name) is not None for name in rule.needs)

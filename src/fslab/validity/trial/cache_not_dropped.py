@@ -11,7 +11,7 @@ class CacheNotDropped(TrialRule):
     """Dentries and inodes can be dropped only through /proc/sys/vm/drop_caches, which needs root."""
 
     summary = "dentries and inodes stayed cached"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "run as root for a cold cache"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -15,7 +15,7 @@ class CacheNotWarm(TrialRule):
     """The data was evicted from the cache, or was never in it."""
 
     summary = "warm reads that came from the device"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("device_read_bytes",)
     hint = "use a file set that fits in memory, or measure cold reads"
 

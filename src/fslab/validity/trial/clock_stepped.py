@@ -17,7 +17,7 @@ class ClockStepped(TrialRule):
     """
 
     summary = "the wall clock jumped during the run"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("clock_step", "clock_window")
     hint = "check whether NTP sets the clock, and whether the virtual machine was paused"
 

@@ -14,7 +14,7 @@ class ClocksourceChanged(TrialRule):
     """
 
     summary = "the kernel changed its clock source"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "search the kernel log for 'clocksource', and measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -16,7 +16,7 @@ class CpuSaturated(TrialRule):
     """
 
     summary = "CPU-bound: not a storage result"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("machine_cpu_busy_measured",)
     hint = "use fewer jobs or threads, or measure on a machine with more CPUs"
 

@@ -13,7 +13,7 @@ class CpuStolen(TrialRule):
     """The share is of the time of all CPUs, including idle time: only CPU time that a guest needs can be stolen."""
 
     summary = "the hypervisor took CPU time"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("machine_cpu_steal",)
     hint = "measure when the host is quiet, or on bare metal"
 

@@ -16,7 +16,7 @@ class CpuStoodStill(TrialRule):
     """
 
     summary = "the guest's CPU stood still for a part of the run"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     of_host = True
     needs = ("cpu_stood_still",)
     hint = "measure when the host is quiet, or on bare metal"

@@ -11,7 +11,7 @@ class CpuThrottled(TrialRule):
     """Later trials then run on a slower machine than earlier ones."""
 
     summary = "the CPU throttled itself"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("cpu_throttle_events",)
     hint = "cool the machine, or limit its frequency for all trials alike"
 

@@ -22,7 +22,7 @@ class DirectNotHonoured(TrialRule):
     """
 
     summary = "direct writes that went through a cache"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "compare it with buffered writes on the other stacks, or use options that allow direct I/O"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

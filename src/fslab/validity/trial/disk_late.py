@@ -14,7 +14,7 @@ class DiskLate(TrialRule):
     """The server thread needs a CPU at the right moment to answer at the time that the model gives."""
 
     summary = "the virtual disk answered later than its model says"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     of_host = True
     hint = "measure when the machine is idle, or use a slower profile"
     needs = ("disk_late_mean", "disk_service_mean")

@@ -11,7 +11,7 @@ class DiskSpeed(TrialRule):
     """The speed of the processors does not change with it, so their share of each figure differs."""
 
     summary = "the virtual disk did not run at the speed of its model"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

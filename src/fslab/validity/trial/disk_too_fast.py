@@ -14,7 +14,7 @@ class DiskTooFast(TrialRule):
     """The round trip to the disk's server is measured before each trial."""
 
     summary = "the virtual disk is faster than this machine can serve"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     of_host = True
     hint = "use a slower profile, or a lower 'speed'"
 

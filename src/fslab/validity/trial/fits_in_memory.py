@@ -16,8 +16,8 @@ class FitsInMemory(TrialRule):
     """A set of files smaller than memory is read from the device once, and then from the page cache.
 
     Written data stays in the page cache unless it is flushed. There is no warning for a single pass with a cold cache,
-    for writes that are flushed within the measured time, and for a study with a warm cache. The warning is a doubt if
-    less than half of the tool's I/O reached the device, or if its writes were not flushed; else it is a note.
+    for writes that are flushed within the measured time, and for a study with a warm cache. It is a warning if
+    less than half of the tool's I/O reached the device, or if its writes were not flushed, else a note.
     """
 
     summary = "a buffered run on data that fit in memory"
@@ -33,7 +33,7 @@ class FitsInMemory(TrialRule):
             yield self.warning(
                 f"{format_size(work.written_bytes)} were written and not flushed in the measured time; they fit in "
                 f"memory ({format_size(memory)})",
-                severity=Severity.DOUBT, working_set_bytes=size, memory_bytes=memory,
+                severity=Severity.WARNING, working_set_bytes=size, memory_bytes=memory,
             )  # fmt: skip
         elif _moved(work) > _ONE_PASS * size * work.rounds:
             share = _share_of_device(facts)
@@ -42,7 +42,7 @@ class FitsInMemory(TrialRule):
                 yield self.warning(
                     f"the workload accessed {format_size(size)} of files {times:.1f} times, and they fit "
                     f"in memory ({format_size(memory)}): the cache was cold only at the start",
-                    severity=Severity.DOUBT if share is not None and share < _MOSTLY else Severity.NOTE,
+                    severity=Severity.WARNING if share is not None and share < _MOSTLY else Severity.NOTE,
                     working_set_bytes=size, memory_bytes=memory, moved_bytes=_moved(work), device_share=share,
                 )  # fmt: skip
 

@@ -11,7 +11,7 @@ class ForeignLoad(TrialRule):
     """With other programs, busy CPUs say nothing about the tool: then this is the only warning about them."""
 
     summary = "other programs used the CPUs"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("foreign_cpu",)
     hint = "stop the other programs, then measure again"
 

@@ -32,7 +32,7 @@ class GuestFigures(TrialRule):
                 yield self.warning(
                     "measured in QEMU without KVM: every instruction is emulated; this shows whether something "
                     "works, not how fast it is",
-                    severity=Severity.DOUBT, hint="use a machine with KVM; without it, do not compare figures",
+                    severity=Severity.WARNING, hint="use a machine with KVM; without it, do not compare figures",
                     machine=facts.machine, accelerator=facts.accelerator,
                 )  # fmt: skip
             case "qemu":

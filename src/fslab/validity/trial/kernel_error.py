@@ -17,14 +17,12 @@ SERIOUS = re.compile(
     r"|blocked for more than \d+ seconds|self-detected stall|Out of memory: Killed",
     re.IGNORECASE,
 )
-DOUBTFUL = re.compile(
-    r"EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock)"
-)
+WARNED = re.compile(r"EXT4-fs warning|BTRFS warning|XFS \([^)]*\): .*(?:possible memory allocation deadlock)")
 _LINES_SHOWN = 20
 
 
 class KernelError(TrialRule):
-    """An error makes the trial invalid, a kernel warning is a doubt. Lines about other devices are no facts of a trial.
+    """An error makes the trial invalid; a warning of the kernel does not. Only lines about its devices are facts.
 
     If the tool mounts other damaged file systems, only lines about the devices under test count. If it makes the disk
     under test fail, lines about this disk do not count.
@@ -42,8 +40,8 @@ class KernelError(TrialRule):
         if facts.work.disk_fails:
             lines = tuple(line for line in lines if not _names(line, facts.devices))
         errors = [line for line in lines if SERIOUS.search(line)]
-        doubts = [line for line in lines if line not in errors and DOUBTFUL.search(line)]
-        for severity, found in ((Severity.INVALID, errors), (Severity.DOUBT, doubts)):
+        warned = [line for line in lines if line not in errors and WARNED.search(line)]
+        for severity, found in ((Severity.INVALID, errors), (Severity.WARNING, warned)):
             if found:
                 more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
                 yield self.warning(

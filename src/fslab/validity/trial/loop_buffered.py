@@ -11,7 +11,7 @@ class LoopBuffered(TrialRule):
     """If the file system below the image does not support direct I/O, the kernel silently uses buffered I/O."""
 
     summary = "the loop device is cached by the file system below it"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -16,7 +16,7 @@ class MemoryPressure(TrialRule):
     """
 
     summary = "tasks waited for memory"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("pressure_memory_some",)
     hint = "free memory, use smaller images on a 'ram' medium, or fewer jobs"
 

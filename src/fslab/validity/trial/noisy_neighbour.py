@@ -13,11 +13,11 @@ class NoisyNeighbour(TrialRule):
     """A fixed loop in memory ran before and after the run.
 
     On an idle guest, the worst of 40 loops took 1.5 times as long as the best; the limit follows from this. The warning
-    is only a doubt, because work that the run left to kernel threads also slows the second loop.
+    is only a warning, because work that the run left to kernel threads also slows the second loop.
     """
 
     summary = "the machine's own speed changed during the run"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("reference_moved",)
     hint = "measure when the host is idle; comparisons by block remove slow changes"
 

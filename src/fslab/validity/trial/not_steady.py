@@ -14,12 +14,12 @@ _LEVEL = 0.01
 class NotSteady(TrialRule):
     """A mean over two levels is neither of them and depends mostly on when the run was stopped.
 
-    So the warning is a doubt. With a fixed amount of work, the time is still the result, and the warning is a note.
+    So it is a warning. With a fixed amount of work, the time is still the result, and it is a note.
     Rates are autocorrelated, which makes tests report too many changes; therefore a change must also be large.
     """
 
     summary = "the rate changed while it was measured"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "measure for longer, or precondition the device first"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
@@ -31,7 +31,7 @@ class NotSteady(TrialRule):
         span_s = len(rate.values) * rate.interval_s
         yield self.warning(
             f"the {rate.what} was not steady: over {span_s:.0f} s its level changed by {100 * abs(shift):.0f} %",
-            severity=Severity.DOUBT if facts.work.asked_s is not None else Severity.NOTE,
+            severity=Severity.WARNING if facts.work.asked_s is not None else Severity.NOTE,
             shift=shift, interval_s=rate.interval_s, values=list(rate.values),
         )  # fmt: skip
 

@@ -12,7 +12,7 @@ class OptionsNotInEffect(TrialRule):
     """The trial measures other options than its label says."""
 
     summary = "options of mount or mkfs are not in effect as the study asks"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "remove these options from the study"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

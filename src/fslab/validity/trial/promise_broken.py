@@ -13,7 +13,7 @@ class PromiseBroken(TrialRule):
     """The figures are correct, but the file system, its options or the disk is not reliable."""
 
     summary = "a power cut broke a promise of POSIX or of the file system"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "make the state again and look at its image: fslab crash replay ID"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

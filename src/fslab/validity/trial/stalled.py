@@ -22,7 +22,7 @@ class Stalled(TrialRule):
     """
 
     summary = "no progress for 1 s or longer"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "measure for longer, so that each trial includes such stalls; read the kernel log"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

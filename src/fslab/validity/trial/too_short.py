@@ -43,7 +43,7 @@ class TooShort(TrialRule):
         elif short:
             yield self.warning(
                 f"{_took(short)}: below {shortest_s:g} s the start and the end of the run affect the figure",
-                severity=Severity.DOUBT, seconds=short, shortest_s=shortest_s,
+                severity=Severity.WARNING, seconds=short, shortest_s=shortest_s,
             )  # fmt: skip
         elif long := {name: seconds for name, seconds in parts.items() if seconds < LONG_S}:
             yield self.warning(

@@ -11,7 +11,7 @@ class ToolWarning(TrialRule):
     """The tool has more information about its own work than fslab."""
 
     summary = "the tool itself warns"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         for message in facts.work.messages:

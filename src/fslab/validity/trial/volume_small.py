@@ -12,7 +12,7 @@ class VolumeSmall(TrialRule):
     """The driver of each file system defines the smallest volume on which a comparison is fair."""
 
     summary = "the volume is too small for its file system"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     hint = "use a larger medium"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -10,7 +10,7 @@ from fslab.validity.trial import TrialRule
 class WrittenAgain(TrialRule):
     """Sequential writes for a set time restart at the end of the file. From then on, they do not allocate blocks.
 
-    If the writes are buffered, later passes overwrite data that is still in memory: then the warning is a doubt.
+    If the writes are buffered, later passes overwrite data that is still in memory: then it is a warning, not a note.
     """
 
     summary = "sequential writes went over their files more than once"
@@ -22,6 +22,6 @@ class WrittenAgain(TrialRule):
         if passes is not None and passes > 1:
             yield self.warning(
                 f"the files were written {passes:.1f} times over; only the first pass allocates",
-                severity=Severity.NOTE if facts.work.direct else Severity.DOUBT,
+                severity=Severity.NOTE if facts.work.direct else Severity.WARNING,
                 passes=passes,
             )

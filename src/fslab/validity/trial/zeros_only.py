@@ -17,7 +17,7 @@ class ZerosOnly(TrialRule):
     """
 
     summary = "zeros that were compressed, deduplicated or stored as holes"
-    severity = Severity.DOUBT
+    severity = Severity.WARNING
     needs = ("device_written_bytes_flushed",)
     hint = "write data that does not compress, with fio and without zero_buffers"
 

@@ -11,7 +11,7 @@ _LAST = 30  # the progress of a campaign uses the last 30 trials
 _FEWEST = 5
 
 
-def words(spread: float, block_s: float | None = None) -> str:
+def trials_sentence(spread: float, block_s: float | None = None) -> str:
     """Return the sentence. ``block_s``: seconds for one trial of each cell; None: without a study."""
     trials = reference.trials_for(DIFFERENCE, spread)
     told = (
@@ -41,4 +41,4 @@ class LoopRates:
         """Return the sentence; None while there are too few trials."""
         if len(self._rates) < _FEWEST:
             return None
-        return words(reference.spread_of(list(self._rates)))
+        return trials_sentence(reference.spread_of(list(self._rates)))
