@@ -2,10 +2,10 @@
 
 A study has stacks whose true levels are known (some are exactly equal), workloads, and claims of each kind: orders,
 extremes with several parts, ratios, ties. The values of its campaign are random, with the shapes of ``stopping_data``;
-the schedule and the verdicts are computed by fslab. Prints the tables of docs/methods.md; with ``--write``, replaces
+the schedule and the verdicts are computed by fslab. Prints the tables of docs/simulations.md; ``--write`` replaces
 them in that file. Fixed seeds; takes about 12 minutes on one core.
 
-    python benches/claims_rule.py [--studies 16] [--write docs/methods.md]
+    python benches/claims_rule.py [--studies 16] [--write docs/simulations.md]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benches.methods_page import main, table
+from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Shape
 
 from fslab.analysis.noise import CampaignNoise
@@ -45,7 +45,7 @@ from fslab.stats.sequential import Looks
 from fslab.stopping import StoppingRule, Until
 from fslab.units import Unit
 
-COMMAND = "python benches/claims_rule.py --write docs/methods.md"
+COMMAND = "python benches/claims_rule.py --write docs/simulations.md"
 STACKS = ("ext4", "xfs", "btrfs", "f2fs")
 WORKLOADS = tuple("abcdefgh")
 # Possible differences between the logarithms of the levels of two neighbouring stacks.

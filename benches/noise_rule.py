@@ -1,10 +1,10 @@
 """Simulates the benefit and the cost of using the noise of other cells: intervals of few blocks, with and without it.
 
 The cells do not differ; their noise has several shapes. Counts how often a comparison of two cells shows a difference
-at three levels, and measures how wide its interval is. Prints the table of docs/methods.md; with ``--write``, replaces
+at three levels, and measures how wide its interval is. Prints the table of docs/simulations.md; ``--write`` replaces
 it in that file. Fixed seeds; takes about a minute on one core.
 
-    python benches/noise_rule.py [--groups 400] [--write docs/methods.md]
+    python benches/noise_rule.py [--groups 400] [--write docs/simulations.md]
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from scipy.special import stdtr, stdtrit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benches.methods_page import main, table
+from benches.simulations_page import main, table
 
 from fslab.stats.moderation import fit, moderated
 
-COMMAND = "python benches/noise_rule.py --write docs/methods.md"
+COMMAND = "python benches/noise_rule.py --write docs/simulations.md"
 LEVELS = (0.05, 0.01, 0.002)
 PAIRS = 40  # compared pairs of cells in each simulated campaign
 Floats = NDArray[np.float64]

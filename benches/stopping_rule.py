@@ -1,10 +1,10 @@
 """Simulates the stopping rule, a fixed number of trials, and rerunning until the spread is small.
 
 Two cells whose true ratio is known are measured in blocks; each rule decides when to stop and what to conclude.
-fslab's own code computes the intervals, for many comparisons at once. Prints the tables of docs/methods.md; with
+fslab's own code computes the intervals, for many comparisons at once. Prints the tables of docs/simulations.md; with
 ``--write``, replaces them in that file. Fixed seeds; takes about 5 minutes on one core.
 
-    python benches/stopping_rule.py [--repetitions 1000] [--write docs/methods.md]
+    python benches/stopping_rule.py [--repetitions 1000] [--write docs/simulations.md]
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scipy.special import stdtrit
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benches.methods_page import main, table
+from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
 from fslab.analysis.pairs import Sample, row_pairs
@@ -47,7 +47,7 @@ LOOKS = Looks(first=FIRST, most=MOST)
 LATE = Looks(first=20, most=MOST)
 MEMORY = MediumSpec(name="memory", type="ram")
 HARD_SPREAD, HARD_RATIO = 0.2, 1.1
-COMMAND = "python benches/stopping_rule.py --write docs/methods.md"
+COMMAND = "python benches/stopping_rule.py --write docs/simulations.md"
 Flags = NDArray[np.bool_]
 
 

@@ -1,6 +1,6 @@
 """Trials to the same certainty, with and without memory that is held between runs (fslab.system.warm_memory).
 
-    python benches/warm_memory.py [--rounds 8] [--write docs/methods.md]
+    python benches/warm_memory.py [--rounds 8] [--write docs/measuring.md]
 
 Runs one study in memory again and again, one trial of each cell at a time, alternately without and with held memory,
 and compares the scatter of each metric. It needs root, and shows a difference only on a machine that gives free memory
@@ -18,7 +18,7 @@ import tempfile
 from collections import defaultdict
 from pathlib import Path
 
-from benches import methods_page
+from benches import simulations_page
 
 STUDY = """
 title: Large files in memory
@@ -81,10 +81,10 @@ def tables(rounds: int) -> str:
     return (
         f"Made by `python benches/warm_memory.py`: {rounds} trials of each cell without held memory and {rounds} with "
         "it, by turns. Scatter: standard deviation of the logarithm.\n\n"
-        f"{methods_page.table(head, rows, words=2)}\n\n"
+        f"{simulations_page.table(head, rows, words=2)}\n\n"
         f"Geometric mean of the ratios of variances, which is that of the trials to the same certainty: {gain:.1f}."
     )
 
 
 if __name__ == "__main__":
-    sys.exit(methods_page.main(__doc__, "warm-memory", ("--rounds", 8), tables))
+    sys.exit(simulations_page.main(__doc__, "warm-memory", ("--rounds", 8), tables))

@@ -165,7 +165,7 @@ def cells(
 def test_all_looks_together_cover_the_truth(shape: object) -> None:
     """Without stopping, the intervals of all looks up to 40 blocks cover the true ratio in about 95 % of campaigns.
 
-    docs/methods.md has a larger simulation.
+    docs/simulations.md has a larger simulation.
     """
     generator, rounds, held = random.Random(2026), 700, 0
     sizes = [*(size for number in range(12) if (size := LOOKS.at(number)) < MOST), MOST]

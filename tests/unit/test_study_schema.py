@@ -1,4 +1,4 @@
-"""Tests of the generated schema and document: they agree with what loading accepts; docs/study-file.md is current."""
+"""Tests of the generated schema and document: they agree with what loading accepts; the pages in docs are current."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from fslab.study.load import load_text
 from fslab.study.model import StudyFile, StudyStack
 from fslab.study.model import StudyWorkload as WorkloadKeys
 from fslab.study.schema import schema
+from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "study-file.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 GOOD = """\
 title: t
@@ -88,10 +90,26 @@ def test_what_loading_refuses_the_schema_refuses(validator: Draft202012Validator
     assert list(validator.iter_errors(plain(text)))
 
 
-def test_the_document_is_current() -> None:
-    assert DOCUMENT.read_text("utf-8") == document.markdown(), (
-        "make it again: python -m fslab.study.document > docs/study-file.md"
-    )
+AGAIN = "make it again: python -m fslab.study.document docs"
+
+
+def test_the_pages_are_current() -> None:
+    pages = document.pages()
+    assert {path.name for path in (DOCS / "tools").iterdir()} == {
+        path.removeprefix("tools/") for path in pages if path.startswith("tools/")
+    }, AGAIN
+    for path, text in pages.items():
+        assert (DOCS / path).read_text("utf-8") == text, AGAIN
+    filesystems = (DOCS / "file-systems.md").read_text("utf-8")
+    assert filesystems == document.replaced(filesystems, document.filesystem_options()), AGAIN
+
+
+def test_the_warnings_name_every_rule_with_its_condition() -> None:
+    rules = [rule for registry in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in registry]
+    page = document.warnings()
+    for rule in rules:
+        assert rule.when, f"{rule.name} needs its condition"
+        assert f"| `{rule.kind}` |" in page
 
 
 def test_the_document_has_every_key_with_a_description() -> None:
@@ -105,5 +123,7 @@ def test_the_document_has_every_key_with_a_description() -> None:
                 continue  # contain the entry's own keys, or texts of files
             assert info.description, f"{model.__name__}.{key} needs a description"
             assert f"| `{key}` |" in text
-    for name in (*MEDIA.names(), *LAYOUTS.names(), *WORKLOADS.names(), *FILESYSTEMS.names()):
+    for name in (*MEDIA.names(), *WORKLOADS.names(), *FILESYSTEMS.names()):
         assert f": {name}`" in text
+    for name in LAYOUTS.names():
+        assert f"| **`{name}`** |" in text

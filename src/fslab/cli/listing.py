@@ -41,7 +41,7 @@ def listing(
 ) -> None:
     """List what studies can use, and the plug-ins that add to it.
 
-    For every key of a study see docs/study-file.md, or: fslab schema --markdown. An entry of a plug-in is followed by
+    For every key of a study: fslab schema --markdown. An entry of a plug-in is followed by
     the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
     """
     from fslab.api import catalogue

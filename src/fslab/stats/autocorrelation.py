@@ -31,7 +31,7 @@ def widening(samples: Floats, common: CommonCorrelation | None = None) -> Floats
     A series of 20 blocks is too short for small levels: one in sixteen with ρ = 0.5 does not show it, so that 6–13 % of
     the rows of 3–6 cells had a false difference after Holm's correction. Therefore the ``common`` autocorrelation of
     all cells counts if there is one, and that of the sample only if it is larger by more than its standard error.
-    Simulated in docs/methods.md.
+    Simulated in docs/simulations.md.
     """
     count = samples.shape[1]
     factor, least = np.ones(len(samples)), -np.inf

@@ -1,6 +1,6 @@
 """Estimates the centre of differences by block, with its interval and the corresponding test.
 
-Rows are samples, columns are blocks in order. A comparison passes one row; the simulation in docs/methods.md passes
+Rows are samples, columns are blocks in order. A comparison passes one row; the simulation in docs/simulations.md passes
 thousands. Both run this code. Pure functions; they must not know what the numbers mean. Import this module only where
 something is compared, because numpy and scipy take longer to load than most commands take to run.
 

@@ -61,7 +61,7 @@ def combine(estimates: Sequence[Estimate], *, coverage: float = 0.95) -> Combine
       Am. Stat. Assoc. 99 (2004) 1060). They include the uncertainty of the noise on each machine, and of the spread. If
       both are treated as known (Hartung–Knapp, Higgins), predictions cover only 89 % in the worst case.
 
-    The same estimates give the same result, because draws use a fixed seed. Simulated in docs/methods.md.
+    The same estimates give the same result, because draws use a fixed seed. Simulated in docs/simulations.md.
     """
     if len(estimates) < MACHINES_LEAST:
         return Combined(

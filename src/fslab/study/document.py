@@ -1,12 +1,16 @@
-"""Generates ``docs/study-file.md``, the reference of all keys of a study file, from the models and the registries.
+"""Generates the reference pages in ``docs`` from the models and the registries.
 
-Run as ``python -m fslab.study.document > docs/study-file.md``; a test checks that the file is current.
+These are the study file, a page for each tool, the options of the file systems, and the warnings.
+
+Run as ``python -m fslab.study.document docs``; a test checks that the pages are current.
 """
 
 import inspect
+import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,15 +23,19 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.fields import adapter_of, keys_of
 from fslab.study.model import StudyFile, StudyLayout, StudyMedium, StudyStack, StudyWorkload
+from fslab.validity import Rule
+from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
+from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
-HEAD = """\
+MADE = "<!-- Made by: python -m fslab.study.document docs — do not edit. -->"
+END = "<!-- End of what is made. -->"
+SYNTAX = f"""\
 # Study file
 
-<!-- Made by: python -m fslab.study.document > docs/study-file.md — do not edit. -->
+{MADE}
 
-Every key of a study file, with its type, unit, default and meaning. To learn how to write one, see the
-[tutorial](tutorial.md).
+Every key of a study file, with its type, unit, default and meaning. The [tutorial](tutorial.md) shows how to write one.
 
 ## Syntax
 
@@ -44,62 +52,154 @@ Every key of a study file, with its type, unit, default and meaning. To learn ho
 - **Files** that a study names (job files, scripts, published figures) are text files of at most 1 MiB in the study's
   own directory or below; `--allow-path DIRECTORY` allows others. Their text is stored with the results.
 - All mistakes are reported at once, each with its line. `fslab plan FILE` shows what a study means and changes
-  nothing.
-- `fslab schema` prints a JSON Schema for completion in an editor.
+  nothing. `fslab schema` prints a JSON Schema for completion in an editor.
+"""
+WARNINGS = f"""\
+# Warnings
+
+{MADE}
+
+Every trial is stored, with the reasons to distrust it. Each reason is a warning of one kind, with its data and what to
+do. It is made by one rule in `src/fslab/validity`, and is the same in tables, store and export.
+
+- **invalid**: the trial is not compared.
+- **warning**: the trial is compared, with a mark.
+- **note**: for information.
+
+The table has the usual severity; "when" says where it differs. A rule gives no warning if a fact that it needs is
+unknown. `known_limits` of a study names kinds of warnings that are inherent in what it measures, with the reasons:
+such a warning becomes a note, and the reason is shown once with the claims. What is invalid stays invalid.
+
+Not detectable: which process waited in the pressure figures (PSI is of the whole machine, and the tool itself waits for
+I/O), and I/O of other programs on the disk below an image.
 """
 
-FRESH = """\
-`fresh` says how long a file system is used. `trial`: each trial makes a new one. `block`: each trial has a new one, but
-trials of a block that begin with the same files, or the same empty file system, get copies of one. `cell`: all trials
-of a cell use it. `campaign`: all cells of a stack use it. With `cell` and `campaign` it ages, which can be what you
-measure.
 
-`cache: cold` flushes, unmounts, drops what is cached of the file system's devices, and mounts again before the measured
-run; `warm` reads every file once into the page cache.
-"""
+def pages() -> dict[str, str]:
+    """Return the text of each page that is made as a whole, by its path in ``docs``."""
+    tools = {f"tools/{name}.md": _tool(name, entry) for name, entry in WORKLOADS}
+    return {"study-file.md": study_file(), "warnings.md": warnings(), **tools}
 
 
 def markdown() -> str:
+    """Return all keys of a study as one text: the study file, the tools, and the options of the file systems."""
+    tools = (_tool(name, entry) for name, entry in WORKLOADS)
+    return "\n".join([study_file(), *tools, "# File systems\n", filesystem_options()])
+
+
+def study_file() -> str:
+    tools = (f"| [`{name}`](tools/{name}.md) | {_cell(entry.summary)} |" for name, entry in WORKLOADS)
     parts = [
-        HEAD,
+        SYNTAX,
         "## Top level\n",
         _table(keys_of(StudyFile, described=True)),
-        FRESH,
         "## `media`: what the data lies on\n",
         _table(keys_of(StudyMedium, described=True)),
-        *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in MEDIA),
+        *(_medium(name, entry.summary, entry.Options) for name, entry in MEDIA),
         "## `stacks`: what is compared\n",
+        "The options of each file system are in [file-systems.md](file-systems.md#options).\n",
         _table(keys_of(StudyStack, described=True)),
         "## `layout` of a stack: how devices become one\n",
-        _table(keys_of(StudyLayout, described=True)),
-        *(_entry(f"type: {name}", entry.summary, entry.Options) for name, entry in LAYOUTS),
-        "## `workloads`: what is run\n",
+        "`layout: NAME`, or a mapping of `type: NAME` and the keys of that layout.\n",
+        "| layout | key | value | default | meaning |\n|---|---|---|---|---|",
+        *(row for name, entry in LAYOUTS for row in _layout(name, entry.summary, entry.Options)),
+        "\n## `workloads`: what is run\n",
         _table(keys_of(StudyWorkload, described=True)),
-        *(_entry(f"tool: {name}", entry.summary, entry.Parameters) for name, entry in WORKLOADS),
-        "## `claims`: statements about the figures\n",
+        "Each tool has keys of its own:\n",
+        "| tool | what it is |\n|---|---|",
+        *tools,
+        "\n## `claims`: statements about the figures\n",
         "A list; the language of `that` is in [claims.md](claims.md).\n",
         _table(keys_of(Claim)),
         "## `published`: the figures of a publication\n",
         _table(keys_of(Published)),
-        "## File systems\n",
-        f"Mount options that every file system has: {_codes(VFS_OPTIONS)}.\n",
-        *(_filesystem(name) for name in FILESYSTEMS.names()),
     ]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _entry(heading: str, summary: str, model: type[BaseModel]) -> str:
-    about = inspect.cleandoc(model.__doc__ or "").replace("``", "`")
-    table = _table(keys_of(model, described=True)) if model.model_fields else "No keys of its own.\n"
-    return f"### `{heading}`\n\n{summary}. {about}\n\n{table}"
+def warnings() -> str:
+    """Return the page of all built-in rules, with the condition of each (``Rule.when``)."""
+    head = "| warning | severity | when | what to do |\n|---|---|---|---|"
+    campaign = "Found in all trials together when a report is made, and not stored:\n"
+    parts = [
+        WARNINGS,
+        "## Of a trial\n", head, *(_rule(rule) for _, rule in TRIAL_RULES),
+        "\n## Of a campaign\n", campaign, head, *(_rule(rule) for _, rule in CAMPAIGN_RULES),
+    ]  # fmt: skip
+    return "\n".join(parts) + "\n"
+
+
+def filesystem_options() -> str:
+    """Return the options that studies may use with each file system; those of one listed before are named once."""
+    text = f"Mount options that every file system has: {_codes(_options(VFS_OPTIONS))}.\n\n"
+    listed: dict[str, Mapping[str, str]] = {"": VFS_OPTIONS}
+    for name, driver in FILESYSTEMS:
+        options = {**VFS_OPTIONS, **driver.mount_options}
+        base = max(
+            (it for it, own in listed.items() if own.items() <= options.items()),
+            key=lambda it: len(listed[it]),
+        )
+        more = {option: form for option, form in options.items() if option not in listed[base]}
+        those = f"those of {base}, and " if base else ""
+        text += (
+            f"### `filesystem: {name}`\n\n{driver.summary}.\n\n"
+            f"- `mkfs_options`: {_flags(driver.mkfs_flags)}\n"
+            f"- `mount_options`: {those}{_codes(_options(more))}\n\n"
+        )
+        listed |= {name: options} if more else {}
+    return text.rstrip() + "\n"
+
+
+def replaced(page: str, text: str) -> str:
+    """Return ``page`` with ``text`` between its two marks."""
+    before, after = page.partition(MADE)[0], page.partition(END)[2]
+    return f"{before}{MADE}\n\n{text}\n{END}{after}"
+
+
+def write(docs: Path) -> None:
+    """Write all pages, and the part of file-systems.md that is made."""
+    for path, text in pages().items():
+        (docs / path).parent.mkdir(exist_ok=True)
+        (docs / path).write_text(text, "utf-8")
+    filesystems = docs / "file-systems.md"
+    filesystems.write_text(replaced(filesystems.read_text("utf-8"), filesystem_options()), "utf-8")
+
+
+def _rule(rule: Rule) -> str:
+    when = re.sub(r"(?<=\d)%", " %", rule.when)
+    return f"| `{rule.kind}` | {rule.severity.value} | {_cell(when)} | {_cell(rule.hint or '')} |"
+
+
+def _tool(name: str, entry: Any) -> str:
+    return f"# `tool: {name}`\n\n{MADE}\n\n{entry.summary}. {_about(entry.Parameters)}\n\n{_keys(entry.Parameters)}"
+
+
+def _medium(name: str, summary: str, model: type[BaseModel]) -> str:
+    return f"### `type: {name}`\n\n{summary}. {_about(model)}\n\n{_keys(model)}"
+
+
+def _layout(name: str, summary: str, model: type[BaseModel]) -> Iterator[str]:
+    yield f"| **`{name}`** | | | | {_cell(summary)} |"
+    yield from (f"| {row}" for row in _rows(keys_of(model, described=True)))
+
+
+def _about(model: type[BaseModel]) -> str:
+    return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
+
+
+def _keys(model: type[BaseModel]) -> str:
+    return _table(keys_of(model, described=True)) if model.model_fields else "No keys of its own.\n"
 
 
 def _table(keys: Mapping[str, FieldInfo]) -> str:
-    rows = [
+    return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *_rows(keys)]) + "\n"
+
+
+def _rows(keys: Mapping[str, FieldInfo]) -> list[str]:
+    return [
         f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |"
         for key, info in keys.items()
     ]
-    return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def _kind(info: FieldInfo) -> str:
@@ -161,22 +261,21 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def _filesystem(name: str) -> str:
-    driver = FILESYSTEMS.get(name)
-    flags = (flag if form == "" else f"{flag} VALUE" for flag, form in sorted(driver.mkfs_flags.items()))
-    own = {option: form for option, form in sorted(driver.mount_options.items()) if option not in VFS_OPTIONS}
-    return (
-        f"### `filesystem: {name}`\n\n{driver.summary}.\n\n"
-        f"- `mkfs_options`: {_codes(flags)}\n"
-        f"- `mount_options`: {_codes(_option(option, form) for option, form in own.items())}\n"
-    )
+def _flags(flags: Mapping[str, str]) -> str:
+    """Return the options of mkfs, those with a value first."""
+    plain = sorted(flag for flag, form in flags.items() if form == "")
+    valued = _codes(sorted({*flags} - {*plain}))
+    return f"{valued}; without a value: {_codes(plain)}" if plain else valued
 
 
-def _option(name: str, form: str) -> str:
-    """Return an option with the form of its value: ``commit=int``, ``data=journal|ordered``, ``barrier[=0|1]``."""
-    if not form:
-        return name
-    return f"{name}[={form[:-1]}]" if form.endswith("?") else f"{name}={form}"
+def _options(options: Mapping[str, str]) -> Iterator[str]:
+    """Yield options with the form of their value: ``commit=int``, ``barrier[=0|1]``, ``[no]acl`` for acl and noacl."""
+    for name, form in sorted(options.items()):
+        if name.startswith("no") and form == "" == options.get(name[2:]):
+            continue
+        opposite = form == "" == options.get(f"no{name}")
+        value = f"[={form[:-1]}]" if form.endswith("?") else f"={form}" if form else ""
+        yield f"[no]{name}" if opposite else f"{name}{value}"
 
 
 def _codes(words: Iterable[str]) -> str:
@@ -184,4 +283,4 @@ def _codes(words: Iterable[str]) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(markdown())
+    write(Path(sys.argv[1]))

@@ -6,7 +6,7 @@ gets such pages depends on what ran before, so that buffered writes scatter by a
 is still in use by the guest, and a CPU takes first what was freed last on it. Pages are reported in blocks of 2 MiB,
 from which large folios come too: so huge pages are held where the machine has them. Measured, CPU time in the kernel of
 dd of 512 MiB on ext4: 0.82 s without held memory, 0.4 to 1.0 s with small pages, 0.16 to 0.26 s with huge ones. tmpfs
-takes small blocks first, so that small pages are held for what it stores (docs/methods.md).
+takes small blocks first, so that small pages are held for what it stores (docs/measuring.md).
 """
 
 import contextlib

@@ -14,11 +14,13 @@ class Rule(ABC):
     """One reason for a warning.
 
     The registry sets ``name`` from the name of the file. With underscores, it is the kind of the stored and displayed
-    warnings. ``severity`` and ``hint`` are the defaults for its warnings.
+    warnings. ``severity`` and ``hint`` are the defaults for its warnings. ``when``: the condition, with its limits, for
+    the list of warnings (``study/document.py``).
     """
 
     name: str
     summary: ClassVar[str]
+    when: ClassVar[str] = ""
     severity: ClassVar[Severity]
     hint: ClassVar[str | None] = None
 

@@ -19,6 +19,10 @@ class Autocorrelated(CampaignRule):
 
     summary = "a cell's trials resemble the ones before them"
     severity = Severity.WARNING
+    when = (
+        f"each trial of a cell resembles the one before (Bartels at {_LEVEL:.0%}; from 8 trials on), and "
+        f"they vary by {_SPREAD:.0%} or more"
+    )
     hint = "make the file system fresh for each trial, and let the device rest between trials"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:

@@ -23,6 +23,10 @@ class Drift(CampaignRule):
 
     summary = "the machine became faster or slower during the campaign"
     severity = Severity.NOTE
+    when = (
+        f"the median over all cells changed with the blocks, by {_MATTERS:.0%} or more (Mann–Kendall at "
+        f"{_LEVEL:.0%}; from 5 blocks on). Comparisons by block do not contain it"
+    )
     hint = "compare within this campaign only; look for heat, garbage collection and other load"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:

@@ -19,6 +19,10 @@ class Multimodal(CampaignRule):
 
     summary = "a cell's trials fall into two groups"
     severity = Severity.WARNING
+    when = (
+        f"the trials of a cell fall into two groups (Hartigans' dip at {_LEVEL:.0%}; from 8 trials on) "
+        f"whose levels are {_APART - 1:.0%} apart or more"
+    )
     hint = "compare the trials of the two groups and their probes (fslab export)"
 
     def judge(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:

@@ -5,7 +5,7 @@ from fslab.validity.facts import TrialFacts
 SATURATED_PERCENT = 97.0
 BUSY_PERCENT = 5.0
 CONTENDED_PERCENT = 1.0
-_WAITED_PERCENT = 20.0
+WAITED_PERCENT = 20.0
 
 
 def by_tool(facts: TrialFacts) -> bool:
@@ -20,5 +20,5 @@ def by_others(facts: TrialFacts) -> bool:
     share, waited = facts.figure("foreign_cpu"), facts.figure("pressure_cpu_some")
     if share is None:
         return False
-    contended = share >= CONTENDED_PERCENT and waited is not None and waited >= _WAITED_PERCENT
+    contended = share >= CONTENDED_PERCENT and waited is not None and waited >= WAITED_PERCENT
     return share >= BUSY_PERCENT or (contended and not by_tool(facts))

@@ -13,6 +13,7 @@ class CacheDropped(TrialRule):
 
     summary = "another process dropped the machine's caches"
     severity = Severity.INVALID
+    when = "something else than the tool wrote to /proc/sys/vm/drop_caches during the run"
     needs = ("cache_drops",)
     hint = "measure when the machine is idle"
 

@@ -12,6 +12,7 @@ class CacheNotDropped(TrialRule):
 
     summary = "dentries and inodes stayed cached"
     severity = Severity.WARNING
+    when = "`cache: cold` without root: only the pages of the workload's own files could be dropped"
     hint = "run as root for a cold cache"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -16,6 +16,10 @@ class CacheNotWarm(TrialRule):
 
     summary = "warm reads that came from the device"
     severity = Severity.WARNING
+    when = (
+        f"a buffered run with `cache: warm`: more than {_WARM_SHARE:.0%} of the bytes that it read, and "
+        f"more than {format_size(_METADATA_BYTES)}, came from the device"
+    )
     needs = ("device_read_bytes",)
     hint = "use a file set that fits in memory, or measure cold reads"
 

@@ -24,6 +24,11 @@ class CacheServed(TrialRule):
 
     summary = "direct or cold reads that did not come from the device"
     severity = Severity.INVALID
+    when = (
+        f"direct reads of which the device saw less than {_HONEST_SHARE:.0%}; cold buffered reads of at "
+        f"least {format_size(_NOTICEABLE_BYTES)}, in a run that wrote nothing, of which it saw less than "
+        f"{_METADATA_SHARE:.0%}"
+    )
     needs = ("device_read_bytes",)
     hint = "check whether the file system honours direct I/O with these options, or measure warm reads"
 

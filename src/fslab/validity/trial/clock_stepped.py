@@ -18,6 +18,10 @@ class ClockStepped(TrialRule):
 
     summary = "the wall clock jumped during the run"
     severity = Severity.WARNING
+    when = (
+        f"the wall clock jumped against the monotonic one by more than {1000 * SHORTEST_STEP_S:g} ms, and "
+        "by more than NTP can slew in the time: it was set, or the virtual machine was paused"
+    )
     needs = ("clock_step", "clock_window")
     hint = "check whether NTP sets the clock, and whether the virtual machine was paused"
 

@@ -15,6 +15,9 @@ class ClocksourceChanged(TrialRule):
 
     summary = "the kernel changed its clock source"
     severity = Severity.WARNING
+    when = (
+        "the name of the clock source differs before and after the run: times before the change can be wrong"
+    )
     hint = "search the kernel log for 'clocksource', and measure again"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -17,6 +17,11 @@ class CpuSaturated(TrialRule):
 
     summary = "CPU-bound: not a storage result"
     severity = Severity.WARNING
+    when = (
+        f"all CPUs were {_cpu_use.SATURATED_PERCENT:g} % busy while the tool measured, less than "
+        f"{_cpu_use.BUSY_PERCENT:g} % with other programs: the result is CPU cost, not storage. Usual on "
+        "`ram` media"
+    )
     needs = ("machine_cpu_busy_measured",)
     hint = "use fewer jobs or threads, or measure on a machine with more CPUs"
 

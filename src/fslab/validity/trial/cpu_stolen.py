@@ -14,6 +14,7 @@ class CpuStolen(TrialRule):
 
     summary = "the hypervisor took CPU time"
     severity = Severity.WARNING
+    when = f"the hypervisor took {STOLEN_PERCENT:g} % or more of the time of all CPUs"
     needs = ("machine_cpu_steal",)
     hint = "measure when the host is quiet, or on bare metal"
 

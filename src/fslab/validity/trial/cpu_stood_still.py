@@ -17,6 +17,10 @@ class CpuStoodStill(TrialRule):
 
     summary = "the guest's CPU stood still for a part of the run"
     severity = Severity.WARNING
+    when = (
+        f"the CPU of a guest lost {STANDING_PERCENT:g} % or more of the run in parts at less than half of "
+        "its median speed"
+    )
     of_host = True
     needs = ("cpu_stood_still",)
     hint = "measure when the host is quiet, or on bare metal"

@@ -12,6 +12,7 @@ class CpuThrottled(TrialRule):
 
     summary = "the CPU throttled itself"
     severity = Severity.WARNING
+    when = "the CPU counted throttling events during the run: it was too hot, or drew too much power"
     needs = ("cpu_throttle_events",)
     hint = "cool the machine, or limit its frequency for all trials alike"
 

@@ -15,6 +15,7 @@ class DepthNotReached(TrialRule):
 
     summary = "fewer requests in flight than asked for"
     severity = Severity.INVALID
+    when = f"less than {_HALF:.0%} of the queue depth asked for was reached; below {_NEARLY:.0%} a note"
     hint = "set direct: true or ioengine: io_uring, or spread the load over numjobs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

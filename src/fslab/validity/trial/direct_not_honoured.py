@@ -23,6 +23,13 @@ class DirectNotHonoured(TrialRule):
 
     summary = "direct writes that went through a cache"
     severity = Severity.WARNING
+    when = (
+        f"direct writes that dirtied {_DIRTIED_SHARE:.0%} or more of their bytes of page cache "
+        f"({_DIRTIED_SHARE_OF_MACHINE:.0%} where only the machine's dirty pages are known: without root, "
+        "or before Linux 6.10 in a memory cgroup), or of which the device had seen less than "
+        f"{_HONEST_SHARE:.0%} when the tool ended. ext4 with `data=journal`, and btrfs with checksums "
+        "since Linux 6.15, write through the cache"
+    )
     hint = "compare it with buffered writes on the other stacks, or use options that allow direct I/O"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

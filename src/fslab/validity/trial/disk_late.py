@@ -15,6 +15,9 @@ class DiskLate(TrialRule):
 
     summary = "the virtual disk answered later than its model says"
     severity = Severity.WARNING
+    when = (
+        f"a virtual disk answered late by more than {SHARE:.0%} of its model's mean service time, on average"
+    )
     of_host = True
     hint = "measure when the machine is idle, or use a slower profile"
     needs = ("disk_late_mean", "disk_service_mean")

@@ -12,6 +12,7 @@ class DiskSpeed(TrialRule):
 
     summary = "the virtual disk did not run at the speed of its model"
     severity = Severity.WARNING
+    when = "`speed` of a virtual disk is not 1"
     hint = "compare only what is bound by the disk, and confirm it with 'speed: 1'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -15,6 +15,10 @@ class DiskTooFast(TrialRule):
 
     summary = "the virtual disk is faster than this machine can serve"
     severity = Severity.WARNING
+    when = (
+        "the round trip to a virtual disk, measured before the trial, takes longer than its model's "
+        "fastest request"
+    )
     of_host = True
     hint = "use a slower profile, or a lower 'speed'"
 

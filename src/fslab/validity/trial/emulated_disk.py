@@ -13,6 +13,10 @@ class EmulatedDisk(TrialRule):
 
     summary = "the disk was an image with limits"
     severity = Severity.NOTE
+    when = (
+        "the disk of a guest is an image with limits of rate (`model`, `iops`, `bandwidth`): seeks are "
+        "not modelled"
+    )
     hint = "compare stacks on it; its figures are not those of a real disk, least of all for sequential work"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -12,6 +12,10 @@ class FilesystemRemade(TrialRule):
 
     summary = "the file system was lost and made again"
     severity = Severity.NOTE
+    when = (
+        "`fresh: cell` or `campaign`: the file system was lost with an interrupted run, and is not aged "
+        "any more"
+    )
     hint = "run the study again without interruption if its ageing matters"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

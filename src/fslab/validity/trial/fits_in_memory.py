@@ -22,6 +22,11 @@ class FitsInMemory(TrialRule):
 
     summary = "a buffered run on data that fit in memory"
     severity = Severity.NOTE
+    when = (
+        "a cold buffered run on data that fit in memory, which accessed the data more than once: a note, "
+        f"or a warning if less than {_MOSTLY:.0%} of the bytes reached the device. A warning if it wrote "
+        "and did not flush in the measured time"
+    )
     hint = "use a set of files larger than memory or direct I/O, read it only once, or set 'cache: warm'"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

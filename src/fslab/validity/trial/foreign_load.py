@@ -12,6 +12,11 @@ class ForeignLoad(TrialRule):
 
     summary = "other programs used the CPUs"
     severity = Severity.WARNING
+    when = (
+        f"other programs used {_cpu_use.BUSY_PERCENT:g} % of the CPUs, or {_cpu_use.CONTENDED_PERCENT:g} % "
+        f"while tasks waited for a CPU for {_cpu_use.WAITED_PERCENT:g} % of the time; daemons of the "
+        "workload belong to the workload"
+    )
     needs = ("foreign_cpu",)
     hint = "stop the other programs, then measure again"
 

@@ -17,6 +17,7 @@ class GuestFigures(TrialRule):
 
     summary = "measured in a guest machine"
     severity = Severity.NOTE
+    when = "the trial ran in a guest; a warning in QEMU without KVM, where each instruction is emulated"
     hint = "compare within this machine and kernel, never with figures of another"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -30,6 +30,10 @@ class KernelError(TrialRule):
 
     summary = "the kernel logged errors"
     severity = Severity.INVALID
+    when = (
+        "the kernel log reports an error of the file system or of the device, an oops, or a hung task; a "
+        "warning if it only warns. Messages about other devices do not count"
+    )
     hint = "read the kernel log (dmesg) before you rely on this device or file system"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -12,6 +12,7 @@ class LoopBuffered(TrialRule):
 
     summary = "the loop device is cached by the file system below it"
     severity = Severity.WARNING
+    when = "the file system below the image does not support direct I/O"
     hint = "put the image ('path' of the medium) on a file system that allows direct I/O, such as ext4 or xfs"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -17,6 +17,7 @@ class MemoryPressure(TrialRule):
 
     summary = "tasks waited for memory"
     severity = Severity.WARNING
+    when = f"tasks waited for memory for {WAITED_PERCENT:g} % of the time or more (PSI)"
     needs = ("pressure_memory_some",)
     hint = "free memory, use smaller images on a 'ram' medium, or fewer jobs"
 

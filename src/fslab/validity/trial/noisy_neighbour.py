@@ -18,6 +18,10 @@ class NoisyNeighbour(TrialRule):
 
     summary = "the machine's own speed changed during the run"
     severity = Severity.WARNING
+    when = (
+        f"a fixed loop of system calls and copies, before and after the run, differed by {MOVED_PERCENT:g} "
+        "% or more: something that no counter of a guest shows takes cache, memory bandwidth or CPU time"
+    )
     needs = ("reference_moved",)
     hint = "measure when the host is idle; comparisons by block remove slow changes"
 

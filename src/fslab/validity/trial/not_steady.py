@@ -20,6 +20,11 @@ class NotSteady(TrialRule):
 
     summary = "the rate changed while it was measured"
     severity = Severity.WARNING
+    when = (
+        f"the rate during the run changed its level, or went one way, by more than {LARGEST_SHIFT:.0%}; "
+        "for a set amount of work a note. Known for fio and the engine's small files, in runs of 8 s and "
+        "more"
+    )
     hint = "measure for longer, or precondition the device first"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -12,6 +12,7 @@ class OperationsFailed(TrialRule):
 
     summary = "files disappeared or could not be used during the run"
     severity = Severity.INVALID
+    when = "the tool skipped files that had disappeared or could not be used"
     hint = "another program changes the directory under test"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -13,6 +13,11 @@ class OptionsNotInEffect(TrialRule):
 
     summary = "options of mount or mkfs are not in effect as the study asks"
     severity = Severity.WARNING
+    when = (
+        "the kernel dropped or changed a mount option or a feature of mkfs without an error, such as "
+        "`nodatacow` beside `compress`. Stacks that differ only in such options are the same stack, and "
+        "are not compared"
+    )
     hint = "remove these options from the study"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -12,6 +12,10 @@ class ProbeFailed(TrialRule):
 
     summary = "a probe could not read its source"
     severity = Severity.NOTE
+    when = (
+        "a kernel source could not be read; its figures are missing. No warning for counters that this "
+        "kernel or CPU lacks"
+    )
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         for failure in facts.probe_failures:

@@ -14,6 +14,7 @@ class PromiseBroken(TrialRule):
 
     summary = "a power cut broke a promise of POSIX or of the file system"
     severity = Severity.WARNING
+    when = "after a simulated power cut, data that was promised to persist is lost or damaged"
     hint = "make the state again and look at its image: fslab crash replay ID"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -12,6 +12,7 @@ class QueueInTool(TrialRule):
 
     summary = "the depth is a queue of the tool's own"
     severity = Severity.NOTE
+    when = "buffered requests with libaio: the depth is the length of fio's own queue"
     hint = "set direct: true or ioengine: io_uring"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

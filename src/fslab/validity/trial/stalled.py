@@ -23,6 +23,10 @@ class Stalled(TrialRule):
 
     summary = "no progress for 1 s or longer"
     severity = Severity.WARNING
+    when = (
+        f"no progress for {LONGEST_S:g} s or longer after the first progress, unless the tool always "
+        "progresses in such steps"
+    )
     hint = "measure for longer, so that each trial includes such stalls; read the kernel log"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

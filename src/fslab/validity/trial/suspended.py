@@ -16,6 +16,7 @@ class Suspended(TrialRule):
 
     summary = "the machine was suspended during the run"
     severity = Severity.INVALID
+    when = f"the machine slept during the run, for {_SHORTEST_S:g} s or longer"
     needs = ("suspended",)
     hint = "keep the machine awake while it measures (systemd-inhibit)"
 

@@ -23,6 +23,12 @@ class TooShort(TrialRule):
 
     summary = "the measurement was too short"
     severity = Severity.INVALID
+    when = (
+        f"a run with a set time that measured for less than {SHORTEST_S:g} s ({SLICED_SHORTEST_S:g} s in "
+        f"slices), or for less than {_WHOLE_RUN:.0%} of its time ({SLICED_SHORTEST_S:.0%} in slices). A "
+        f"set amount of work that took less than {SHORTEST_S:g} s: a warning, because its time is the "
+        f"result. Below {LONG_S:g} s: a note"
+    )
     hint = "raise the runtime, or the amount of work"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

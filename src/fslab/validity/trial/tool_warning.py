@@ -12,6 +12,7 @@ class ToolWarning(TrialRule):
 
     summary = "the tool itself warns"
     severity = Severity.WARNING
+    when = "what the tool itself warns of"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         for message in facts.work.messages:

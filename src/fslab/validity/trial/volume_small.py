@@ -13,6 +13,10 @@ class VolumeSmall(TrialRule):
 
     summary = "the volume is too small for its file system"
     severity = Severity.WARNING
+    when = (
+        "the volume is smaller than the file system's driver calls fair: btrfs below 16 GiB, where "
+        "reservations of metadata space force early commits"
+    )
     hint = "use a larger medium"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -15,6 +15,10 @@ class WrittenAgain(TrialRule):
 
     summary = "sequential writes went over their files more than once"
     severity = Severity.NOTE
+    when = (
+        "sequential writes went over their files more than once: only the first pass allocates. A warning "
+        "if they were buffered"
+    )
     hint = "set an amount of work instead of a time, to write each file once"
 
     def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:

@@ -12,6 +12,7 @@ class WrongAnswer(TrialRule):
 
     summary = "an operation returned a wrong answer"
     severity = Severity.INVALID
+    when = "an operation of the engine returned an answer that differs from the ground-truth manifest"
     hint = (
         "the file system lost or changed data, another program changes the directory, or the engine has a bug"
     )

@@ -18,6 +18,11 @@ class ZerosOnly(TrialRule):
 
     summary = "zeros that were compressed, deduplicated or stored as holes"
     severity = Severity.WARNING
+    when = (
+        "dd, sysbench, IOzone, bonnie++, or fio with `zero_buffers`: the device received less than "
+        f"{_STORED_SHARE:.0%} of the zeros that were written: they were compressed, deduplicated or stored "
+        "as holes"
+    )
     needs = ("device_written_bytes_flushed",)
     hint = "write data that does not compress, with fio and without zero_buffers"
 

@@ -1,4 +1,4 @@
-"""Command line of the simulations whose tables are in docs/methods.md: prints the tables, or replaces them there."""
+"""Command line of the simulations: prints the tables of docs/simulations.md, or replaces them there."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
