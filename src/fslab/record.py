@@ -84,16 +84,37 @@ def checked_facts(facts: dict[str, Any]) -> dict[str, Any]:
     return facts
 
 
+class RunPart(Frozen):
+    """What happened in one part of a run. ``seconds``: how long it took.
+
+    ``wait``: share of the time in which the tool waited for its device, of the time that it ran or waited (the rest of
+    the time, it waited for a CPU). ``cpu_s``: CPU time of the tool. ``read_bytes``, ``written_bytes``, ``flushes``: at
+    the disks. Unknown: None.
+    """
+
+    seconds: Duration
+    wait: Annotated[float, Field(ge=0, le=1)] | None = None
+    cpu_s: Annotated[float, Field(ge=0)] | None = None
+    read_bytes: int | None = None
+    written_bytes: int | None = None
+    flushes: int | None = None
+
+
+WHOLE = "run"  # the name of the part that is all of a run
+
+
 class Provenance(Frozen):
     """The origin of a figure: exact commands, versions, machine and geometry of the device. ``observed``: lines that
-    probes read (mount options in effect, programs that ran at the same time), by name. ``plugins``: all plug-in
-    packages whose code was used, with their versions."""
+    probes read (mount options in effect, programs that ran at the same time), by name. ``parts``: what happened in the
+    run, and in each of its parts that has figures of its own. ``plugins``: all plug-in packages whose code was used,
+    with their versions."""
 
     commands: tuple[Command, ...] = ()
     tools: dict[str, str | None] = {}
     machine: dict[str, Any] = {}
     device: dict[str, Any] = {}
     observed: dict[str, tuple[str, ...]] = {}
+    parts: dict[str, RunPart] = {}
     plugins: dict[str, str] = {}
 
     @field_validator("machine", "device")

@@ -129,15 +129,16 @@ def test_a_part_that_is_replicated_leaves_its_share_of_the_error() -> None:
 @pytest.mark.parametrize(
     ("ratio", "margin", "verdict"),
     [
-        (1.05, 0.10, ClaimVerdict.REPLICATED),  # 1.0077 to 1.0940: above 1, so the size does not matter
+        (1.06, 0.10, ClaimVerdict.REPLICATED),  # 1.0173 to 1.1045: above 1, and may be more than the margin
+        (1.05, 0.10, ClaimVerdict.SMALL),  # 1.0077 to 1.0940
         (1.04, 0.10, ClaimVerdict.TIE),  # 0.998 to 1.0836
         (0.96, 0.10, ClaimVerdict.TIE),  # 0.9214 to 1.0003, above 1/1.1
         (0.94, 0.10, ClaimVerdict.REVERSED),  # 0.9022 to 0.9794
         (1.04, 0.05, ClaimVerdict.OPEN),
-        (0.94, 0.15, ClaimVerdict.TIE),  # significantly worse, but within the margin
+        (0.94, 0.15, ClaimVerdict.OPPOSITE),  # significantly worse, but within the margin
     ],
 )
-def test_an_order_is_replicated_a_tie_reversed_or_open(
+def test_an_order_is_replicated_small_a_tie_reversed_or_open(
     ratio: float, margin: float, verdict: ClaimVerdict
 ) -> None:
     found = answer(claim("xfs > ext4"), [(EXT4, steady(100.0)), (XFS, noisy(100 * ratio))], margin=margin)

@@ -117,10 +117,10 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     found = replication_table.result_of(made(), records, cost_of(records))
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
-    assert (found.noise, found.at_limit, found.untestable) == (0, 1, 1)
+    assert (found.noise, found.at_limit, found.untestable, found.tested) == (0, 1, 1, 2)
     assert found.decided == 0.5
     assert (found.trials, found.with_warnings) == (8, 1)
-    assert "| [s](s.md) | 3 | 1 | 0 | 0 | 1 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
+    assert "| [s](s.md) | 3 | 2 | 1 | 0 | 0 | 0 | 1 | 0 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
         replication_table.index([found])
     )
 
@@ -147,6 +147,8 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
     assert "\n".join(replication_table.index([found], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
     assert "[claims](../claims.md#verdicts)" in both
+    old = "| [q](q.md) | 3 | 1 |"  # of a table with fewer columns
+    assert old not in "\n".join(replication_table.index([found], f"{both}\n{old}"))
 
 
 def test_time_is_told_by_stage() -> None:

@@ -99,6 +99,7 @@ REGISTERED = {
     "applications": 120,
     "faults/kinds": 120,
     "explain/mechanisms": 120,
+    "claims/requirements": 80,
     "validity/trial": 120,
     "validity/campaign": 120,
 }

@@ -4,15 +4,18 @@ from collections.abc import Sequence
 
 from fslab.analysis.labels import stack_lines
 from fslab.cell import Cell
+from fslab.claims.demands import demands
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, EvaluatedClaim, PublishedTable, TableCell, TableLine
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parser import parse
 from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
+from fslab.claims.regime import Setting
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import MARGIN, Claim, Published
 from fslab.claims.scope import Scope, kind
+from fslab.claims.verdict import margin_of
 from fslab.claims.words import scope_words
 
 
@@ -23,7 +26,11 @@ def asked_of(claim: Claim, scope: Scope) -> ClaimParts:
 
 
 def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> ClaimParts:
-    return ClaimParts(parts=parts, missing=missing, margin=claim.margin or MARGIN)
+    return ClaimParts(
+        parts=parts, missing=missing,
+        margin=margin_of([part.bounds for part in parts], claim.margin or MARGIN),
+        demands=demands(claim.requires), lever=claim.lever,
+    )  # fmt: skip
 
 
 def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:
@@ -68,9 +75,13 @@ def judged(
     printed: PublishedFigures | None,
     campaign: Scope | None = None,
     judge: Evaluator | None = None,
+    setting: Setting | None = None,
 ) -> tuple[EvaluatedClaim, ...]:
-    """Judge each claim by the printed figures (cells of the ``study``) and by trials (cells of the ``campaign``)."""
-    measured = _measured(claims, campaign, judge)
+    """Judge each claim by the printed figures (cells of the ``study``) and by trials (cells of the ``campaign``).
+
+    ``setting``: what is known beside the trials, by which they are seen to test a claim.
+    """
+    measured = _measured(claims, campaign, judge, setting)
     return tuple(
         EvaluatedClaim(
             id=claim.id or "",
@@ -91,7 +102,7 @@ def _published(claim: Claim, scope: Scope, printed: PublishedFigures) -> ClaimAn
 
 
 def _measured(
-    claims: Sequence[Claim], scope: Scope | None, judge: Evaluator | None
+    claims: Sequence[Claim], scope: Scope | None, judge: Evaluator | None, setting: Setting | None
 ) -> Sequence[ClaimAnswer | None]:
     """Evaluate all claims together: the level of each verdict depends on the number of verdicts."""
     if scope is None or judge is None:
@@ -102,7 +113,7 @@ def _measured(
     ]
     return [
         _with_scope(answer, parts, meant, scope)
-        for answer, (parts, _, meant) in zip(answers(asked, judge), meanings, strict=True)
+        for answer, (parts, _, meant) in zip(answers(asked, judge, setting), meanings, strict=True)
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from fslab.claims import figures
+from fslab.claims.demands import NONE, demand
 from fslab.claims.language import EACH, Condition, Gains, Statement, Term, Varies, names_in
 from fslab.claims.parser import parse
 from fslab.claims.resolve import Resolver
@@ -19,6 +20,9 @@ def mistakes(claim: Claim, scope: Scope) -> Found:
     for number, pattern in enumerate(claim.on):
         if not any(workload_is(pattern, cell) for cell in scope.cells):
             yield ("on", number), _unknown("workload", pattern, scope.workloads)
+    for number, text in enumerate(claim.requires):
+        if text != NONE and (wrong := _wrong(text)):
+            yield ("requires", number), wrong
     on = scope.on(claim.on)
     if claim.metric is not None and on:
         known = {metric.name for cell in on for metric in figures.metrics(cell.workload)}
@@ -28,6 +32,14 @@ def mistakes(claim: Claim, scope: Scope) -> Found:
     for number, text in enumerate(claim.that):
         for what in _of_statement(text, claim, scope):
             yield ("that", number), what
+
+
+def _wrong(requirement: str) -> str | None:
+    try:
+        demand(requirement)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def _of_statement(text: str, claim: Claim, scope: Scope) -> Iterator[str]:

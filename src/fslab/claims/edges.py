@@ -46,6 +46,7 @@ def firm(
     """
     verdict = verdicts.of_interval(bounds, interval.low, interval.high, margin)
     wide = estimate.interval_if_correlated
-    if wide is None or verdicts.of_interval(bounds, wide.low, wide.high, margin) is verdict:
+    if wide is None:
         return verdict, None
-    return ClaimVerdict.OPEN, verdict
+    agreed = verdicts.common(verdict, verdicts.of_interval(bounds, wide.low, wide.high, margin))
+    return (ClaimVerdict.OPEN, verdict) if agreed is None else (agreed, None)

@@ -12,9 +12,12 @@ class ClaimVerdict(StrEnum):
     By printed figures: ``holds``, ``holds_in_part`` (all printed parts hold, but some parts are not printed),
     ``contradicted``.
 
-    By trials: ``replicated``, ``replicated_in_part``, ``tie`` (an order is claimed, but both figures lie within the
-    margin of interest), ``differs`` (another size is shown; the direction has a verdict of its own), ``reversed``,
-    ``open``.
+    By trials: ``replicated``, ``replicated_in_part``, ``differs`` (another size is shown; the direction has a verdict
+    of its own), ``reversed``, ``open``. If an order is claimed and the whole interval lies within the margin of
+    interest: ``small`` (the claimed direction), ``opposite`` (the other direction), ``tie`` (it contains 1).
+
+    ``not_tested``: there are figures, but they do not answer the claim, because a requirement is not met.
+    ``no_longer``: likewise, but machine and amounts are the publication's, so the software has changed.
 
     ``unknown``: not printed, or not testable here.
     """
@@ -24,15 +27,23 @@ class ClaimVerdict(StrEnum):
     CONTRADICTED = "contradicted"
     REPLICATED = "replicated"
     PARTLY = "replicated_in_part"
+    SMALL = "same_direction_small"
+    OPPOSITE = "opposite_small"
     TIE = "tie"
     DIFFERS = "differs"
     REVERSED = "reversed"
     OPEN = "open"
+    NO_LONGER = "no_longer"
+    NOT_TESTED = "not_tested"
     UNKNOWN = "unknown"
 
 
 # A claim is not replicated if one of its parts has one of these verdicts. The first of them decides.
-FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
+FAILED = (ClaimVerdict.REVERSED, ClaimVerdict.OPPOSITE, ClaimVerdict.TIE, ClaimVerdict.DIFFERS)
+# The claimed direction is shown, by any amount.
+UPHELD = (ClaimVerdict.REPLICATED, ClaimVerdict.PARTLY, ClaimVerdict.SMALL)
+# More trials change nothing, but there is no verdict on the claim.
+UNTESTED = (ClaimVerdict.NOT_TESTED, ClaimVerdict.UNKNOWN)
 
 
 class OpenReason(StrEnum):
@@ -47,6 +58,19 @@ class OpenReason(StrEnum):
     AT_LIMIT = "at_limit"
 
 
+class Unmet(Frozen):
+    """A requirement (``fslab.claims.requirements``) that a part of a claim does not meet, in words.
+
+    ``try_``: an option of ``fslab run`` with which it may be met. ``by_software``: it depends on what the software
+    does, and not only on machine and amounts.
+    """
+
+    requirement: str
+    what: str
+    try_: str | None = None
+    by_software: bool = False
+
+
 class PartFinding(Frozen):
     """The finding on one part of a claim.
 
@@ -56,7 +80,8 @@ class PartFinding(Frozen):
     ``further``: about how many more blocks would decide it. ``why``: the reason why nothing is known.
     ``tendency``: of an open part, the verdict that it has only if trials are not correlated with the ones before them;
     there are too few blocks to detect that. ``direction``: if ``bound`` is about a size beyond 1, the verdict on the
-    side of 1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest.
+    side of 1 alone. ``at_limit``: the whole interval is nearer to the limit than the margin of interest. ``unmet``: the
+    first requirement that its figures do not meet.
     """
 
     what: str
@@ -76,6 +101,7 @@ class PartFinding(Frozen):
     tendency: ClaimVerdict | None = None
     direction: ClaimVerdict | None = None
     at_limit: bool = False
+    unmet: Unmet | None = None
 
 
 class ClaimAnswer(Frozen):
@@ -87,7 +113,7 @@ class ClaimAnswer(Frozen):
     For trials only. ``direction``, ``size``: separate verdicts on the claim's directions and on its sizes (None: it has
     none). ``margin``: the smallest difference of interest, as a share. ``reason``: why the claim is open.
     ``tendency``: the verdict of an open claim if trials are independent. ``more_s``: about how many seconds of trials
-    would decide it.
+    would decide it. ``unmet``: the requirements that are not met, those of most parts first.
     """
 
     verdict: ClaimVerdict
@@ -102,6 +128,7 @@ class ClaimAnswer(Frozen):
     reason: OpenReason | None = None
     tendency: ClaimVerdict | None = None
     more_s: float | None = None
+    unmet: tuple[Unmet, ...] = ()
 
 
 class EvaluatedClaim(Frozen):

@@ -9,36 +9,57 @@ less power than Holm's correction over all parts of all claims, and almost none 
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from fslab.claims.demands import Demand
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict
+from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, Unmet
 from fslab.claims.parts import Part
+from fslab.claims.regime import Regime, Setting
+from fslab.claims.requirements import Lever
 
-_UNDECIDED = {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}
+_UNDECIDED = {ClaimVerdict.OPEN, *UNTESTED}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClaimParts:
-    """One claim as its parts. ``missing``: parts without cells. ``margin``: the smallest difference of interest."""
+    """One claim as its parts. ``missing``: parts without cells. ``margin``: the smallest difference of interest.
+    ``demands``, ``lever``: what it requires of the cells that decide it."""
 
     parts: Sequence[Part]
     missing: Sequence[str]
     margin: float
+    demands: Sequence[Demand] = ()
+    lever: Lever | None = None
 
 
-def answers(claims: Sequence[ClaimParts], judge: Evaluator) -> tuple[ClaimAnswer, ...]:
-    """Return the answers of the trials to all claims together. Claims with the verdict ``unknown`` do not count."""
-    found = _at(claims, judge, judge.error)
-    testable = sum(answer.verdict is not ClaimVerdict.UNKNOWN for answer in found)
+def answers(
+    claims: Sequence[ClaimParts], judge: Evaluator, setting: Setting | None = None
+) -> tuple[ClaimAnswer, ...]:
+    """Return the answers of the trials to all claims together. Claims without a tested part do not count.
+
+    ``setting``: what is known beside the trials, by which they are seen to test a claim.
+    """
+    regime = Regime(trials=judge.trials, setting=setting or Setting())
+    unmet = [[regime.unmet(part, claim.demands, claim.lever) for part in claim.parts] for claim in claims]
+    at = partial(_at, regime, claims, unmet, judge)
+    found = at(judge.error)
+    testable = sum(answer.verdict not in UNTESTED for answer in found)
     decided = testable
     while True:
         now = sum(answer.verdict not in _UNDECIDED for answer in found)
         if now >= decided or now == 0:
             return found
         decided = now
-        found = _at(claims, judge, judge.error * decided / testable)
+        found = at(judge.error * decided / testable)
 
 
-def _at(claims: Sequence[ClaimParts], judge: Evaluator, error: float) -> tuple[ClaimAnswer, ...]:
+def _at(
+    regime: Regime, claims: Sequence[ClaimParts], unmet: Sequence[Sequence[Unmet | None]], judge: Evaluator,
+    error: float,
+) -> tuple[ClaimAnswer, ...]:  # fmt: skip
     strict = dataclasses.replace(judge, error=error)
-    return tuple(strict.answer(claim.parts, claim.missing, margin=claim.margin) for claim in claims)
+    return tuple(
+        regime.answer(strict, claim.parts, claim.missing, claim.margin, lacking)
+        for claim, lacking in zip(claims, unmet, strict=True)
+    )

@@ -8,7 +8,7 @@ from fslab.cell import Cell
 from fslab.claims.build import asked_of
 from fslab.claims.effort import effort_of
 from fslab.claims.evaluate import Evaluator
-from fslab.claims.model import ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
+from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Part
 from fslab.claims.pursue import Candidate, Pursuit, pursue
@@ -68,11 +68,11 @@ def _progress(
     verdicts = {name: answer.verdict for name, (_, answer) in answered.items()}
     still_open = [name for name, verdict in verdicts.items() if verdict is ClaimVerdict.OPEN]
     at_limit = tuple(name for name in still_open if answered[name][1].reason is OpenReason.AT_LIMIT)
-    decided = [name for name in verdicts if verdicts[name] not in {ClaimVerdict.OPEN, ClaimVerdict.UNKNOWN}]
+    decided = [name for name in verdicts if verdicts[name] not in {ClaimVerdict.OPEN, *UNTESTED}]
     plan = _plan(answered, [name for name in still_open if name not in at_limit], trials, spent, left_s)
     return ClaimsProgress(
         decided=tuple(decided), open=(*plan.pursued, *plan.waiting), given_up=tuple(plan.given_up), at_limit=at_limit,
-        untestable=sum(verdict is ClaimVerdict.UNKNOWN for verdict in verdicts.values()),
+        untestable=sum(verdict in UNTESTED for verdict in verdicts.values()),
         cells=frozenset(plan.cells), needed_s=plan.seconds, left_s=left_s,
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from fslab.cell import Frozen
 from fslab.claims.model import (
     FAILED,
+    UPHELD,
     ClaimAnswer,
     ClaimVerdict,
     EvaluatedClaim,
@@ -117,8 +118,10 @@ def _leading(answer: ClaimAnswer) -> PartFinding | None:
     """Return the deciding part: of those with the verdict of the claim, the one with the smallest margin."""
     if answer.verdict is ClaimVerdict.UNKNOWN:
         return None
-    wanted = ClaimVerdict.REPLICATED if answer.verdict is ClaimVerdict.PARTLY else answer.verdict
-    alike = [one for one in answer.findings if verdict_of(one) is wanted]
+    if answer.verdict in {ClaimVerdict.NOT_TESTED, ClaimVerdict.NO_LONGER}:
+        return None  # the words say why, and have a figure
+    wanted = UPHELD if answer.verdict is ClaimVerdict.PARTLY else (answer.verdict,)
+    alike = [one for one in answer.findings if verdict_of(one) in wanted]
     return min(alike, key=lambda one: one.margin if one.margin is not None else 0.0, default=None)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fslab.analysis.cost import Cost
 from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
-from fslab.claims.model import FAILED, ClaimVerdict, OpenReason, Verdicts
+from fslab.claims.model import FAILED, UNTESTED, UPHELD, ClaimVerdict, OpenReason, Verdicts
 from fslab.record import TrialRecord
 from fslab.units import counted, format_duration
 
@@ -17,10 +17,13 @@ class StudyResult(Frozen):
 
     study: str
     claims: int
+    tested: int
     replicated: int
     contradicted: int
+    no_longer: int
     noise: int
     at_limit: int
+    not_tested: int
     untestable: int
     minutes: float
     trials: int
@@ -30,9 +33,8 @@ class StudyResult(Frozen):
 
     @property
     def decided(self) -> float | None:
-        """The share of the testable claims that have a verdict; None if no claim is testable."""
-        testable = self.claims - self.untestable
-        return (self.replicated + self.contradicted) / testable if testable else None
+        """The share of the tested claims that have a verdict; None if no claim is tested."""
+        return (self.replicated + self.contradicted + self.no_longer) / self.tested if self.tested else None
 
 
 def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) -> StudyResult:
@@ -42,8 +44,9 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
     ran = [record for record in records if not is_impossible(record)]
     usable = [record for record in ran if is_usable(record)]
     return StudyResult(
-        study=verdicts.study, claims=len(answers),
-        replicated=of.count(ClaimVerdict.REPLICATED) + of.count(ClaimVerdict.PARTLY),
+        study=verdicts.study, claims=len(answers), tested=sum(verdict not in UNTESTED for verdict in of),
+        replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
+        not_tested=of.count(ClaimVerdict.NOT_TESTED),
         contradicted=sum(verdict in FAILED for verdict in of),
         noise=sum(answer.reason in {OpenReason.NOISE, OpenReason.INDEPENDENCE} for answer in answers),
         at_limit=sum(answer.reason is OpenReason.AT_LIMIT for answer in answers),
@@ -67,17 +70,20 @@ def effort_words(result: StudyResult) -> str:
 
 
 _INDEX = (
-    "study", "claims", "replicated", "contradicted", "open: noise", "open: at the limit", "not testable here",
-    "decided of the testable", "minutes", "trials", "failed, invalid or with warnings", "measured",
+    "study", "claims", "tested", "replicated", "contradicted", "no longer so", "open: noise", "open: at the limit",
+    "not tested here", "not testable here", "decided of the tested", "minutes", "trials",
+    "failed, invalid or with warnings", "measured",
 )  # fmt: skip
 
 
 _LEGEND = (
-    "*Contradicted*: reversed (the opposite order), tie here (the difference is below the smallest of interest) or "
-    "differs (another size). *Open, noise*: more trials are needed (also where a verdict holds only if trials are "
-    "independent). *Open, at the limit*: the ratio is closer to "
-    "the claimed limit than the smallest difference of interest. *Measured*: share of the trials' time that was "
-    "measured; the rest is mkfs, mount and preparation. All verdicts: [claims](../claims.md#verdicts)."
+    "*Tested*: the figures answer the claim, because its requirements are met. *Contradicted*: reversed (the opposite "
+    "order, also by a small difference), tie here (the difference is below the smallest of interest) or differs "
+    "(another size). *No longer so*: machine and amounts are the publication's, and today's software works otherwise. "
+    "*Open, noise*: more trials are needed (also where a verdict holds only if trials are independent). *Open, at the "
+    "limit*: the ratio is closer to the claimed limit than the smallest difference of interest. *Measured*: share of "
+    "the trials' time that was measured; the rest is mkfs, mount and preparation. All verdicts: "
+    "[claims](../claims.md#verdicts)."
 )
 
 
@@ -98,16 +104,16 @@ def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
 
 
 def _kept(text: str) -> dict[str, str]:
-    """Return the lines that begin with a link to a study's page, by the study."""
+    """Return the lines with a link to a study's page, by the study; not those of a table with other columns."""
     lines = ((re.match(r"\| \[([^\]]+)\]\(\1\.md\)", line), line) for line in text.splitlines())
-    return {match[1]: line for match, line in lines if match}
+    return {match[1]: line for match, line in lines if match and line.count(" | ") == len(_INDEX) - 1}
 
 
 def _line(one: StudyResult) -> str:
     fields = (
-        f"[{one.study}]({one.study}.md)", one.claims, one.replicated, one.contradicted, one.noise, one.at_limit,
-        one.untestable, _percent(one.decided), f"{one.minutes:.0f}", one.trials, one.with_warnings,
-        _percent(one.measured),
+        f"[{one.study}]({one.study}.md)", one.claims, one.tested, one.replicated, one.contradicted, one.no_longer,
+        one.noise, one.at_limit, one.not_tested, one.untestable, _percent(one.decided), f"{one.minutes:.0f}",
+        one.trials, one.with_warnings, _percent(one.measured),
     )  # fmt: skip
     return f"| {' | '.join(map(str, fields))} |"
 

@@ -5,6 +5,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Frozen
+from fslab.claims.requirements import Lever
 from fslab.units import Share, Size
 
 MARGIN = 0.1  # smallest difference of interest, unless the study or the claim sets another one
@@ -67,6 +68,16 @@ class Claim(Frozen):
     note: str | None = Field(
         None, description="which reading of the sentence `that` tests, where there are several"
     )
+    requires: Several = Field(
+        (),
+        description="what must be true of the cells that decide it, such as `wait >= 0.5` (docs/claims.md lists all); "
+        "default: the publication's `requires`; `none`: nothing",
+    )
+    lever: Lever | None = Field(
+        None,
+        description="what the compared cells differ in, on which further requirements depend; default: found out; "
+        "`cpu`: the claim is about CPU time",
+    )
 
 
 class Published(Frozen):
@@ -91,6 +102,7 @@ class Published(Frozen):
         description="conditions of the publication's measurement, shown beside those of this machine: kernel, "
         "distribution, processors, memory, medium, machine, amounts",
     )
+    requires: Several = Field((), description="what all claims require that do not say so themselves")
     memory: Size | None = Field(
         None, description="memory of the publication's machine, for claims with `for size < memory`"
     )

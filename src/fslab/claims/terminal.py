@@ -28,10 +28,14 @@ STYLE = {
     ClaimVerdict.CONTRADICTED: "bold red",
     ClaimVerdict.REPLICATED: "green",
     ClaimVerdict.PARTLY: "green",
+    ClaimVerdict.SMALL: "green",
     ClaimVerdict.TIE: "cyan",
     ClaimVerdict.DIFFERS: "magenta",
+    ClaimVerdict.OPPOSITE: "bold red",
     ClaimVerdict.REVERSED: "bold red",
     ClaimVerdict.OPEN: "yellow",
+    ClaimVerdict.NO_LONGER: "magenta",
+    ClaimVerdict.NOT_TESTED: "dim",
     ClaimVerdict.UNKNOWN: "dim",
 }
 PRINTED, HERE = "printed", "here"

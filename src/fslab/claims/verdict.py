@@ -1,8 +1,9 @@
 """Determines the verdict on a part, from interval, bounds and margin of interest, and on a claim, from its parts. Pure.
 
-A *direction* (``> 1``) is replicated when the interval lies on its side of 1. It is a tie when the interval lies within
-the margin on both sides of 1: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657). It is
-reversed when the interval lies on the other side. Given enough trials, one of the three is always reached.
+A *direction* (``> 1``) is replicated when the interval lies on its side of 1, and reversed when it lies on the other
+side. When the whole interval also lies within the margin on both sides of 1 (two one-sided tests: Schuirmann, J.
+Pharmacokinet. Biopharm. 15 (1987) 657), these are ``small`` and ``opposite``, and an interval that contains 1 is a tie.
+Given enough trials, one of these is always reached.
 
 A *size* (``>= 2``, ``~ 3 within 10%``, a claimed tie) is replicated when the interval lies within its range, and
 differs when it lies outside. If the true value is at the end of the range, neither is ever reached; if it is close,
@@ -10,21 +11,58 @@ not in reasonable time: ``at_limit``.
 """
 
 from collections.abc import Iterable, Sequence
-from math import log, log1p
+from math import exp, log, log1p
 
 from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
 
+_LARGE = 0.1  # a stated effect from which on the margin is not reduced
+
 
 def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> ClaimVerdict:
     """Return the verdict of an interval on one part."""
+    small = bounds.is_direction and 1 / (1 + margin) <= low and high <= 1 + margin
     if bounds.hold(low, high):
-        return ClaimVerdict.REPLICATED
-    if bounds.is_direction and 1 / (1 + margin) <= low and high <= 1 + margin:
-        return ClaimVerdict.TIE
+        return ClaimVerdict.SMALL if small else ClaimVerdict.REPLICATED
     if not bounds.exclude(low, high):
-        return ClaimVerdict.OPEN
-    return ClaimVerdict.REVERSED if bounds.is_direction else ClaimVerdict.DIFFERS
+        return ClaimVerdict.TIE if small else ClaimVerdict.OPEN
+    if not bounds.is_direction:
+        return ClaimVerdict.DIFFERS
+    return ClaimVerdict.OPPOSITE if small else ClaimVerdict.REVERSED
+
+
+def common(one: ClaimVerdict, other: ClaimVerdict) -> ClaimVerdict | None:
+    """Return the verdict on a direction that two intervals support, one of which contains the other; None without."""
+    if one is other:
+        return one
+    for stronger, small in _SMALL_OF:
+        if {one, other} == {stronger, small}:
+            return stronger
+    return None
+
+
+# A wide interval is not small, and may contain 1.
+_SMALL_OF = (
+    (ClaimVerdict.REPLICATED, ClaimVerdict.SMALL),
+    (ClaimVerdict.REVERSED, ClaimVerdict.OPPOSITE),
+    (ClaimVerdict.TIE, ClaimVerdict.OPPOSITE),
+)
+
+
+def margin_of(bounds: Iterable[Bounds], margin: float) -> float:
+    """Return the smallest difference of interest: ``margin``, or half of the smallest effect that a claim states.
+
+    A claim that states an effect below 10 % would otherwise be called small for its own effect.
+    """
+    effects = (_effect(each) for each in bounds)
+    return min([margin, *(effect / 2 for effect in effects if effect is not None and effect < _LARGE)])
+
+
+def _effect(bounds: Bounds) -> float | None:
+    """Return the effect that a range of ratios states: that of its middle. None for a direction or a tie."""
+    if bounds.is_direction or bounds.side is None:
+        return None
+    return exp(abs(sum(map(log, bounds.ends)) / len(bounds.ends))) - 1 or None
 
 
 def at_limit(bounds: Bounds, low: float, high: float, margin: float) -> bool:
@@ -41,14 +79,22 @@ def nearness(bounds: Bounds, margin: float) -> float:
 
 
 def of_claim(verdicts: Iterable[ClaimVerdict], *, complete: bool = True) -> ClaimVerdict:
-    """Return the verdict on a claim from those on its parts: the first of ``FAILED`` decides, then ``open``."""
+    """Return the verdict on a claim from those on its parts: the first of ``_DECIDING`` decides.
+
+    One tested part that fails decides the claim. Without one, it is not tested unless all parts with figures are.
+    """
     found = set(verdicts)
-    for worst in (*FAILED, ClaimVerdict.OPEN):
+    for worst in _DECIDING:
         if worst in found:
             return worst
     if found <= {ClaimVerdict.UNKNOWN}:
         return ClaimVerdict.UNKNOWN
-    return ClaimVerdict.REPLICATED if complete and ClaimVerdict.UNKNOWN not in found else ClaimVerdict.PARTLY
+    if not complete or ClaimVerdict.UNKNOWN in found:
+        return ClaimVerdict.PARTLY
+    return ClaimVerdict.SMALL if ClaimVerdict.SMALL in found else ClaimVerdict.REPLICATED
+
+
+_DECIDING = (*FAILED, ClaimVerdict.NO_LONGER, ClaimVerdict.NOT_TESTED, ClaimVerdict.OPEN)
 
 
 def of_directions(findings: Sequence[PartFinding], directions: Sequence[bool]) -> ClaimVerdict | None:

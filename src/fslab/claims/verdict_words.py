@@ -4,22 +4,34 @@ The terminal, the pages and Markdown use the same words.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, EvaluatedClaim, OpenReason, Verdicts
+from fslab.claims.model import (
+    FAILED,
+    UNTESTED,
+    UPHELD,
+    ClaimAnswer,
+    ClaimVerdict,
+    EvaluatedClaim,
+    OpenReason,
+    Verdicts,
+)
 from fslab.claims.words import share_words
 from fslab.units import format_duration
 
 NAMED = 6
 VERDICT_NAMES = {
     ClaimVerdict.HOLDS: "holds", ClaimVerdict.IN_PART: "holds in part", ClaimVerdict.CONTRADICTED: "contradicted",
-    ClaimVerdict.REPLICATED: "replicated", ClaimVerdict.PARTLY: "replicated in part", ClaimVerdict.TIE: "tie here",
-    ClaimVerdict.DIFFERS: "differs", ClaimVerdict.REVERSED: "reversed", ClaimVerdict.OPEN: "open",
+    ClaimVerdict.REPLICATED: "replicated", ClaimVerdict.PARTLY: "replicated in part",
+    ClaimVerdict.SMALL: "same direction, small", ClaimVerdict.TIE: "tie here", ClaimVerdict.DIFFERS: "differs",
+    ClaimVerdict.OPPOSITE: "opposite, small", ClaimVerdict.REVERSED: "reversed", ClaimVerdict.OPEN: "open",
+    ClaimVerdict.NO_LONGER: "no longer", ClaimVerdict.NOT_TESTED: "not tested here",
 }  # fmt: skip
 SIGN = {
     ClaimVerdict.HOLDS: "✓", ClaimVerdict.IN_PART: "✓", ClaimVerdict.CONTRADICTED: "✗", ClaimVerdict.REPLICATED: "✓",
-    ClaimVerdict.PARTLY: "✓", ClaimVerdict.TIE: "=", ClaimVerdict.DIFFERS: "≠", ClaimVerdict.REVERSED: "✗",
-    ClaimVerdict.OPEN: "?", ClaimVerdict.UNKNOWN: "–",
+    ClaimVerdict.PARTLY: "✓", ClaimVerdict.SMALL: "✓", ClaimVerdict.TIE: "=", ClaimVerdict.DIFFERS: "≠",
+    ClaimVerdict.OPPOSITE: "✗", ClaimVerdict.REVERSED: "✗", ClaimVerdict.OPEN: "?", ClaimVerdict.NO_LONGER: "○",
+    ClaimVerdict.NOT_TESTED: "–", ClaimVerdict.UNKNOWN: "–",
 }  # fmt: skip
 NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 
@@ -30,7 +42,7 @@ def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
     Examples: ``replicated``, ``open: noise (at least 4 min 10 s more)``, ``differs in size, direction replicated``.
     """
     said = VERDICT_NAMES.get(answer.verdict, NOT_PRINTED if printed else NOT_TESTABLE)
-    if answer.verdict is ClaimVerdict.DIFFERS and answer.direction is ClaimVerdict.REPLICATED:
+    if answer.verdict is ClaimVerdict.DIFFERS and answer.direction in UPHELD:
         return f"{said} in size, direction replicated"
     return f"{said}: {reason_words(answer)}" if answer.reason else said
 
@@ -62,25 +74,46 @@ def summaries(verdicts: Verdicts) -> list[str]:
 def summary(verdicts: Verdicts) -> str:
     """Return the number of claims by verdict of the trials, in one sentence.
 
-    ``Replicated 14 of 28, contradicted 9 (6 tie here, 3 reversed), published tables contradict 6, open 2 (…).``
+    ``Tested 25 of 28: replicated 14, contradicted 9 (6 tie here, 3 reversed), open 2 (…); not tested here 3 (…).``
     """
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
-    told = [f"replicated {count[ClaimVerdict.REPLICATED] + count[ClaimVerdict.PARTLY]} of {len(answers)}"]
-    if count[ClaimVerdict.PARTLY]:
-        told[0] += f" ({count[ClaimVerdict.PARTLY]} in part)"
+    tested = sum(answer.verdict not in UNTESTED for answer in answers)
+    head = f"Tested {tested} of {len(answers)}"
+    if tested:
+        head += f": {', '.join(_tested(answers, count))}"
+    beside = []
+    if count[ClaimVerdict.NOT_TESTED]:
+        beside.append(f"not tested here {count[ClaimVerdict.NOT_TESTED]} ({_requirements(answers)})")
+    if count[ClaimVerdict.UNKNOWN]:
+        beside.append(f"{NOT_TESTABLE} {count[ClaimVerdict.UNKNOWN]}")
+    if against := sum(_against(claim) for claim in verdicts.claims):
+        beside.append(f"published tables contradict {against}")
+    return f"{'; '.join((head, *beside))}."
+
+
+def _tested(answers: Sequence[ClaimAnswer], count: Mapping[ClaimVerdict, int]) -> Iterator[str]:
+    """Yield the numbers of tested claims by verdict."""
+    words = ((ClaimVerdict.PARTLY, "in part"), (ClaimVerdict.SMALL, "small"))
+    parts = ", ".join(f"{count[one]} {word}" for one, word in words if count[one])
+    yield f"replicated {sum(count[one] for one in UPHELD)}" + (f" ({parts})" if parts else "")
     failed = [f"{count[one]} {VERDICT_NAMES[one]}" for one in FAILED if count[one]]
     if failed:
-        told.append(f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})")
-    against = sum(_against(claim) for claim in verdicts.claims)
-    if against:
-        told.append(f"published tables contradict {against}")
+        yield f"contradicted {sum(count[one] for one in FAILED)} ({', '.join(failed)})"
+    if count[ClaimVerdict.NO_LONGER]:
+        yield f"no longer so {count[ClaimVerdict.NO_LONGER]}"
     if count[ClaimVerdict.OPEN]:
-        told.append(f"open {count[ClaimVerdict.OPEN]} ({_reasons(answers)})")
-    if count[ClaimVerdict.UNKNOWN]:
-        told.append(f"{NOT_TESTABLE} {count[ClaimVerdict.UNKNOWN]}")
-    said = ", ".join(told)
-    return f"{said[0].upper()}{said[1:]}."
+        yield f"open {count[ClaimVerdict.OPEN]} ({_reasons(answers)})"
+
+
+def _requirements(answers: Iterable[ClaimAnswer]) -> str:
+    """Return which requirements claims do not meet: ``12 wait, 3 cpus``."""
+    found = Counter(
+        answer.unmet[0].requirement
+        for answer in answers
+        if answer.verdict is ClaimVerdict.NOT_TESTED and answer.unmet
+    )
+    return ", ".join(f"{count} {name}" for name, count in found.most_common())
 
 
 def _printed(claims: Sequence[EvaluatedClaim]) -> str:

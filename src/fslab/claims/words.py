@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from math import inf
 
-from fslab.claims.model import ClaimVerdict, PartFinding
+from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, PartFinding
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import counted, first_of, format_value
 
@@ -30,32 +30,26 @@ def answer_words(
         case ClaimVerdict.HOLDS | ClaimVerdict.REPLICATED:
             return _closest(findings)
         case ClaimVerdict.IN_PART | ClaimVerdict.PARTLY:
-            known = [
-                finding
-                for finding in findings
-                if finding.verdict in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}
-            ]
+            known = [finding for finding in findings if finding.verdict in {ClaimVerdict.HOLDS, *UPHELD}]
             lacks = _lacking(unknown, missing)
             return f"as far as known, {_closest(known)}" + (f"; {absent}: {lacks}" if lacks else "")
         case ClaimVerdict.UNKNOWN:
             return f"{absent}: {_lacking(unknown, missing) or 'all parts'}"
+        case ClaimVerdict.NOT_TESTED | ClaimVerdict.NO_LONGER:
+            return _untested([finding for finding in findings if finding.unmet], findings)
         case ClaimVerdict.OPEN | ClaimVerdict.CONTRADICTED:
             return _against([finding for finding in findings if finding.verdict is verdict], findings, margin)
-        case ClaimVerdict.TIE | ClaimVerdict.DIFFERS | ClaimVerdict.REVERSED:
-            return _against(
-                [finding for finding in findings if verdict_of(finding) is verdict], findings, margin
-            )
+        case _:
+            chosen = [finding for finding in findings if verdict_of(finding) is verdict]
+            return _against(chosen, findings, margin)
 
 
 def verdict_of(finding: PartFinding) -> ClaimVerdict:
     """Return what a part contributes to the verdict on its claim.
 
-    If a size differs and its direction is reversed or a tie, that verdict on the direction counts.
+    If a size differs and its direction fails too, the verdict on the direction counts.
     """
-    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in {
-        ClaimVerdict.REVERSED,
-        ClaimVerdict.TIE,
-    }:
+    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in FAILED:
         return finding.direction
     return finding.verdict
 
@@ -95,11 +89,13 @@ def _remarks(finding: PartFinding, margin: float | None) -> Iterator[str]:
         )
     elif finding.verdict is ClaimVerdict.OPEN:
         yield f"needs {finding.bound}"
-    elif verdict_of(finding) is ClaimVerdict.TIE:
+    elif verdict_of(finding) in {ClaimVerdict.TIE, ClaimVerdict.OPPOSITE}:
         yield f"claimed {finding.bound}; the difference is below {share_words(margin)}"
-    elif finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED}:
+    elif finding.verdict is ClaimVerdict.SMALL:
+        yield f"a difference below {share_words(margin)}"
+    elif finding.verdict not in {ClaimVerdict.HOLDS, ClaimVerdict.REPLICATED} and finding.unmet is None:
         yield f"not {finding.bound}"
-    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction is ClaimVerdict.REPLICATED:
+    if finding.verdict is ClaimVerdict.DIFFERS and finding.direction in UPHELD:
         yield "though in the same direction"
     if finding.further is not None and finding.further < MANY:
         yield f"about {counted(finding.further, 'more trial')}"
@@ -142,6 +138,16 @@ def _closest(findings: Sequence[PartFinding]) -> str:
         return finding_words(ranked[0])
     every = "both" if len(ranked) == 2 else f"all {len(ranked)}"
     return f"{every} parts; closest: {finding_words(ranked[0])}"
+
+
+def _untested(chosen: Sequence[PartFinding], findings: Sequence[PartFinding]) -> str:
+    """Return why parts are not tested, what to try, and the figure of one of them."""
+    why = dict.fromkeys(finding.unmet for finding in chosen if finding.unmet)
+    share = f"{len(chosen)} of {len(findings)} parts: " if len(chosen) < len(findings) else ""
+    told = first_of([one.what for one in why], SHOWN, ";")
+    options = dict.fromkeys(one.try_ for one in why if one.try_)
+    hint = f" Try: {', '.join(options)}." if options else ""
+    return f"{share}{told}.{hint} Measured: {finding_words(chosen[0])}"
 
 
 def _against(chosen: Sequence[PartFinding], findings: Sequence[PartFinding], margin: float | None) -> str:

@@ -76,9 +76,11 @@ def load_text(
     check(draft, written, root, mistakes)
     mistakes.raise_if_any(name)
     margin = draft.values.get("margin", MARGIN)
-    claims = draft.values.get("claims", ())
+    published = draft.values.get("published")
+    requires = published.requires if published else ()
     draft.values["claims"] = tuple(
-        claim.model_copy(update={"margin": claim.margin or margin}) for claim in claims
+        claim.model_copy(update={"margin": claim.margin or margin, "requires": claim.requires or requires})
+        for claim in draft.values.get("claims", ())
     )
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}
     return Study(

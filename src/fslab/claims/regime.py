@@ -1,0 +1,216 @@
+"""Judges whether trials test a claim: whether the cells of each part meet the claim's requirements. Pure.
+
+``Setting`` is what is known beside the trials; ``Regime`` judges parts by
+``requirements``, and takes untested parts out of an answer.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING
+
+from fslab.analysis.usability import is_usable
+from fslab.cell import Cell
+from fslab.claims import verdict as verdicts
+from fslab.claims.demands import Demand
+from fslab.claims.effort import seems_to_fail
+from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding, Unmet
+from fslab.claims.parts import CellFigure, Part
+from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
+from fslab.claims.trials import Trials
+from fslab.claims.words import answer_words, verdict_of
+from fslab.record import WHOLE, RunPart, TrialRecord
+from fslab.units import Unit, parse_size
+from fslab.workloads import traits_of
+
+if TYPE_CHECKING:
+    from fslab.claims.evaluate import Evaluator
+
+_HOST, _UML, _TCG = "host", "uml", "tcg"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """What is known beside the trials. ``printed``: the publication's figures by cell id and metric name.
+
+    ``same_machine``: machine, memory, disks and amounts are the publication's.
+    """
+
+    printed: Mapping[tuple[str, str], tuple[float, ...]] = field(default_factory=dict)
+    same_machine: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Regime:
+    """Judges parts by trials. ``sides``: a cache."""
+
+    trials: Trials
+    setting: Setting = field(default_factory=Setting)
+    sides: dict[tuple[str, str], CellFacts] = field(default_factory=dict, repr=False)
+
+    def unmet(self, part: Part, demands: Sequence[Demand], lever: Lever | None) -> Unmet | None:
+        """Return the first requirement that a part does not meet: those of the claim, then those that are implied.
+
+        None too if there are no figures: then there is nothing to judge.
+        """
+        if any(self.trials.why_none(figure) for figure in part.figures):
+            return None
+        compared = self.compared(part, lever)
+        for one in demands:
+            found = REGISTRY.get(one.name).unmet(
+                compared, limit=one.limit, at_least=one.at_least, declared=True
+            )
+            if found is not None:
+                return found
+        named = {one.name for one in demands}
+        for name, rule in REGISTRY:
+            if name not in named and rule.implied(compared):
+                found = rule.unmet(compared, declared=False)
+                if found is not None:
+                    return found
+        return None
+
+    def compared(self, part: Part, lever: Lever | None = None) -> Compared:
+        """Return the facts about the cells of a part."""
+        figures = {figure.key: figure for figure in part.figures}
+        tie = not part.bounds.of_figure and part.bounds.low < 1 < part.bounds.high
+        sides = [self.side(figure) for figure in figures.values()]
+        return Compared(sides=sides, tie=tie, of_figure=part.bounds.of_figure, lever=lever)
+
+    def side(self, figure: CellFigure) -> CellFacts:
+        """Return the facts about one figure."""
+        if figure.key not in self.sides:
+            self.sides[figure.key] = self._made(figure)
+        return self.sides[figure.key]
+
+    def _made(self, figure: CellFigure) -> CellFacts:
+        cell, records = figure.cell, self._usable(figure)
+        traits = traits_of(cell.workload)
+        found = [part for record in records if (part := _part(record, figure.metric.name))]
+        machine = records[0].provenance.machine if records else {}
+        observed = [record.provenance.observed for record in records]
+        kind = cell.stack.machine.type
+        return CellFacts(
+            cell=cell,
+            metric=figure.metric,
+            value=_median(self.trials.values(figure).values()),
+            printed=self.setting.printed.get(figure.key, ()),
+            wait=_median(each.wait for each in found),
+            seconds=_median(each.seconds for each in found),
+            read_bytes=_median(each.read_bytes for each in found),
+            written_bytes=_median(each.written_bytes for each in found),
+            flushes=_median(each.flushes for each in found),
+            cpus=machine.get("cpus"),
+            memory_bytes=machine.get("memory_bytes"),
+            guest=kind != _HOST,
+            emulated=kind == _UML or machine.get("accelerator") == _TCG,
+            threads=traits.parallel or 1,
+            working_set_bytes=traits.working_set_bytes,
+            request_bytes=max(traits.request_bytes, default=None),
+            options=next(
+                (each["options_in_effect"] for each in observed if "options_in_effect" in each), None
+            ),
+            checksum=next((each["checksum"][0] for each in observed if each.get("checksum")), None),
+            warnings=frozenset(warning.kind for record in records for warning in record.validity),
+            fixed_share=self._fixed_share(figure),
+        )
+
+    def _usable(self, figure: CellFigure) -> list[TrialRecord]:
+        return [record for record in self.trials.by_cell.get(figure.cell.id, []) if is_usable(record)]
+
+    def _fixed_share(self, figure: CellFigure) -> float | None:
+        """Return the share of the time of one file that does not depend on its size: a line through two sizes."""
+        if figure.metric.unit is not Unit.BYTES_PER_SECOND:
+            return None
+        own = self._point(figure)
+        others = [
+            point
+            for records in self.trials.by_cell.values()
+            if _differs_in_size(records[0].cell, figure.cell)
+            and (point := self._point(CellFigure(cell=records[0].cell, metric=figure.metric)))
+        ]
+        if own is None or not others:
+            return None
+        other = max(others, key=lambda point: abs(point[0] - own[0]))
+        per_byte = (other[1] - own[1]) / (other[0] - own[0])
+        return max(0.0, 1 - per_byte * own[0] / own[1])
+
+    def _point(self, figure: CellFigure) -> tuple[int, float] | None:
+        """Return the size of a file, and the seconds that it takes."""
+        rate, size = _median(self.trials.values(figure).values()), figure.cell.workload.parameters.get("size")
+        if not rate or size is None:
+            return None
+        size_bytes = parse_size(str(size))
+        return size_bytes, size_bytes / rate
+
+    def answer(
+        self, strict: "Evaluator", parts: Sequence[Part], missing: Sequence[str], margin: float,
+        unmet: Sequence[Unmet | None],
+    ) -> ClaimAnswer:  # fmt: skip
+        """Return the answer to a claim by the parts that meet its requirements (``unmet``: None).
+
+        A tested part that fails decides the claim. Else it is not tested unless all its parts are.
+        """
+        tested = [part for part, lacking in zip(parts, unmet, strict=True) if lacking is None]
+        answer = strict.answer(tested, missing, margin=margin)
+        if len(tested) == len(parts):
+            return answer
+        left = iter(answer.findings)
+        findings = tuple(
+            next(left)
+            if lacking is None
+            else self._untested(strict.finding(part, margin, len(parts)), lacking)
+            for part, lacking in zip(parts, unmet, strict=True)
+        )
+        why = tuple(one for one, _ in Counter(one for one in unmet if one is not None).most_common())
+        changes: dict[str, object] = {"parts": len(parts), "findings": findings, "unmet": why}
+        if answer.verdict in FAILED or (
+            answer.verdict is ClaimVerdict.OPEN and _may_fail(tested, answer, margin)
+        ):
+            return answer.model_copy(update=changes)
+        verdict = verdicts.of_claim(map(verdict_of, findings), complete=not missing)
+        if verdict in {ClaimVerdict.OPEN, ClaimVerdict.NO_LONGER}:
+            told = {finding.verdict for finding in findings if finding.unmet}
+            verdict = ClaimVerdict.NOT_TESTED if ClaimVerdict.NOT_TESTED in told else ClaimVerdict.NO_LONGER
+        said = answer_words(verdict, findings, missing, absent="not measured here", margin=margin)
+        open_no_more = {"reason": None, "tendency": None, "more_s": None, "direction": None, "size": None}
+        return answer.model_copy(
+            update={**changes, **open_no_more, "verdict": verdict, "words": said, "margin": margin}
+        )
+
+    def _untested(self, finding: PartFinding, unmet: Unmet) -> PartFinding:
+        changed = self.setting.same_machine and unmet.by_software
+        verdict = ClaimVerdict.NO_LONGER if changed else ClaimVerdict.NOT_TESTED
+        nothing = {"direction": None, "tendency": None, "further": None, "at_limit": False}
+        return finding.model_copy(update={**nothing, "verdict": verdict, "unmet": unmet})
+
+
+def _may_fail(parts: Sequence[Part], answer: ClaimAnswer, margin: float) -> bool:
+    """Return whether more trials may show that a tested part fails, which decides the claim."""
+    return any(
+        finding.verdict is ClaimVerdict.OPEN and not finding.at_limit and seems_to_fail(part, finding, margin)
+        for part, finding in zip(parts, answer.findings, strict=True)
+    )
+
+
+def _part(record: TrialRecord, metric: str) -> RunPart | None:
+    """Return the part of the run that a metric is about: its name is the beginning of the metric's. None: unknown."""
+    parts = record.provenance.parts
+    own = [name for name in parts if metric == name or metric.startswith(f"{name}_")]
+    if own:
+        return parts[max(own, key=len)]
+    return parts.get(WHOLE)
+
+
+def _differs_in_size(cell: Cell, other: Cell) -> bool:
+    """Return whether a cell is another one with another size of its file."""
+    one, two = dict(cell.workload.parameters), dict(other.workload.parameters)
+    alike = cell.stack == other.stack and cell.workload.tool == other.workload.tool
+    return alike and one.pop("size", None) != two.pop("size", None) and one == two
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    """Return the median of the known values; None without any."""
+    known = [value for value in values if value is not None]
+    return median(known) if known else None

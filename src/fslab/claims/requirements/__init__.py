@@ -1,0 +1,73 @@
+"""The interface of requirements: what must be true of the cells that decide a claim. One file per requirement.
+
+Figures answer the question of a publication only where the same thing bounds them. A requirement is pure: it judges
+facts of trials (``_facts``), and reads nothing.
+"""
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+from fslab.claims.model import Unmet
+from fslab.claims.requirements._facts import CellFacts, Compared, Lever
+from fslab.registry import Registry
+
+__all__ = ["REGISTRY", "CellFacts", "Compared", "Lever", "Requirement"]
+
+
+class Requirement(ABC):
+    """One requirement: a number that must be at least or at most ``limit``.
+
+    The registry sets ``name`` from the file's name. ``at_least``: the number must not be smaller, else not larger; a
+    claim can set the limit, and the sense of ``either``. ``by_software``: what the software does decides whether it is
+    met, and not only machine and amounts.
+    """
+
+    name: str
+    summary: ClassVar[str]
+    limit: ClassVar[float]
+    at_least: ClassVar[bool] = True
+    either: ClassVar[bool] = False
+    by_software: ClassVar[bool] = False
+
+    @abstractmethod
+    def measure(self, compared: Compared) -> float | None:
+        """Return the number for the cells of a part; None if it is unknown. Pure."""
+
+    @abstractmethod
+    def words(self, compared: Compared, value: float) -> str:
+        """Return why the requirement is not met, as a clause without a full stop."""
+
+    def implied(self, compared: Compared) -> bool:  # noqa: ARG002
+        """Return whether these cells must meet it although the claim does not say so. Then unknown is no objection."""
+        return False
+
+    def try_(self, compared: Compared) -> str | None:
+        """Return the option of ``fslab run`` with which it may be met."""
+        return "--on host" if compared.in_guest else None
+
+    def unmet(
+        self, compared: Compared, *, limit: float | None = None, at_least: bool | None = None, declared: bool
+    ) -> Unmet | None:
+        """Return why the cells do not meet it; None if they do. ``limit``, ``at_least``: as the claim sets them."""
+        value = self.measure(compared)
+        least = self.at_least if at_least is None else at_least
+        wanted = self.limit if limit is None else limit
+        if value is None:
+            return self._unknown(compared) if declared else None
+        if value >= wanted if least else value <= wanted:
+            return None
+        return Unmet(
+            requirement=self.name, what=self.words(compared, value), try_=self.try_(compared),
+            by_software=self.by_software,
+        )  # fmt: skip
+
+    def _unknown(self, compared: Compared) -> Unmet:
+        return Unmet(
+            requirement=self.name,
+            what=f"unknown: {self.summary}",
+            try_=self.try_(compared),
+            by_software=False,
+        )
+
+
+REGISTRY: Registry[Requirement] = Registry("requirement", __name__, Requirement)

@@ -1,0 +1,44 @@
+"""Options: those of the compared cells are in effect, and differ. Pure."""
+
+from fslab.claims.requirements import Compared, Lever, Requirement
+
+_NOT_IN_EFFECT = "options_not_in_effect"
+
+
+class Options(Requirement):
+    """The kernel drops options without an error, and an option can be its default: then a cell is compared with
+    itself."""
+
+    summary = "which options were in effect"
+    limit = 1.0
+    by_software = True
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return 1 if all options are in effect and differ, else 0."""
+        if self._dropped(compared):
+            return 0.0
+        effects = [side.options for side in compared.sides]
+        mounted = {side.cell.stack.mounted_with for side in compared.sides}
+        if None in effects or len(mounted) == 1:  # what mkfs made differ is not known
+            return None
+        return float(len(set(effects)) > 1)
+
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+        """Return which options are not what they seem."""
+        dropped = self._dropped(compared)
+        if dropped:
+            return f"options of {', '.join(dropped)} are not in effect"
+        names = " and ".join(dict.fromkeys(side.cell.stack.name for side in compared.sides))
+        return f"{names} have the same options in effect"
+
+    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
+        """Return None: the kernel decides."""
+        return None
+
+    def implied(self, compared: Compared) -> bool:
+        """Return whether the cells differ in their options."""
+        return Lever.OPTIONS in compared.levers
+
+    @staticmethod
+    def _dropped(compared: Compared) -> list[str]:
+        return [side.cell.stack.name for side in compared.sides if _NOT_IN_EFFECT in side.warnings]

@@ -1,0 +1,50 @@
+"""Rate: what is measured is of the size of what is printed. Pure."""
+
+from math import inf
+
+from fslab.claims.requirements import CellFacts, Compared, Lever, Requirement
+from fslab.units import Unit, format_value
+
+_SHARES = frozenset({Unit.PERCENT, Unit.RATIO, Unit.COUNT, Unit.BYTES})
+
+
+class PrintedRate(Requirement):
+    """A figure that is many times the printed one comes from another place, such as a cache instead of a disk.
+
+    A claim about CPU time, or about the figure itself, has no such requirement.
+    """
+
+    summary = "how far the figures are from the printed ones"
+    limit = 3.0
+    at_least = False
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return the largest factor between a figure and the nearest one that is printed for it."""
+        return compared.worst(map(_factor, compared.sides), largest=True)
+
+    def words(self, compared: Compared, value: float) -> str:
+        """Return the figure with the largest factor, and what is printed."""
+        side = max(compared.sides, key=lambda side: _factor(side) or 0.0)
+        unit = side.metric.unit
+        near = min(side.printed, key=lambda printed: _apart(side.value or 0.0, printed))
+        return (
+            f"{side.cell.stack.name} has {format_value(side.value, unit)} here, and "
+            f"{format_value(near, unit)} in the publication ({value:.1f} × apart): something else bounds it"
+        )
+
+    def implied(self, compared: Compared) -> bool:
+        """Return whether the claim is about a ratio of rates or times."""
+        about_cpu = Lever.CPU in compared.levers or any(
+            side.metric.unit in _SHARES for side in compared.sides
+        )
+        return not compared.of_figure and not about_cpu
+
+
+def _factor(side: CellFacts) -> float | None:
+    if not side.printed or side.value is None:
+        return None
+    return min(_apart(side.value, printed) for printed in side.printed)
+
+
+def _apart(a: float, b: float) -> float:
+    return max(a / b, b / a) if a > 0 and b > 0 else inf
