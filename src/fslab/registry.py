@@ -1,8 +1,10 @@
-"""Finds, lists and looks up registered files: one file system, layout, medium, workload or probe per file.
+"""Finds, lists and looks up entries: file systems, layouts, workloads, probes, rules and others of a package.
 
-The name of a file is its identifier (``lvm_stripe.py`` is ``lvm-stripe``). A file defines exactly one concrete subclass
-of its package's contract. Other packages add entries by entry points (``fslab.plugins``). Listing names imports
-nothing. There is no table of the files.
+An entry is a concrete subclass of its package's contract, or an instance of it that a decorator made of a function.
+Where one file holds one entry, the name of the file is its identifier (``lvm_stripe.py`` is ``lvm-stripe``), and
+listing names imports nothing. Where the small entries of one subject share a file (``by_subject``), the name of the
+class or function is the identifier (``cache_dropped`` is ``cache-dropped``). Other packages add entries by entry points
+(``fslab.plugins``). There is no table of the entries.
 """
 
 import inspect
@@ -21,6 +23,7 @@ from fslab.plugins import Plugin
 
 logger = logging.getLogger(__name__)
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_CAPITAL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 class Named(Protocol):
@@ -33,35 +36,54 @@ T = TypeVar("T", bound=Named)
 
 
 class Registry(Generic[T]):
-    """The registered files of one package, and the plug-ins of its group.
+    """The entries of one package, and the plug-ins of its group.
 
     ``kind``: the word for an entry in messages ("file system"). ``package``: the dotted name of the package whose
-    modules are the entries. ``contract``: the base class of all entries. ``group``: the group of the entry points.
-    ``otherwise``: what a user can do who needs an entry that does not exist.
+    modules define the entries, or of a single module. ``contract``: the base class of all entries. ``by_subject``: a
+    module defines any number of entries. ``group``: the group of the entry points. ``otherwise``: what a user can do
+    who needs an entry that does not exist.
     """
 
     def __init__(
-        self, kind: str, package: str, contract: type[T], *, group: str | None = None, otherwise: str = ""
+        self,
+        kind: str,
+        package: str,
+        contract: type[T],
+        *,
+        by_subject: bool = False,
+        group: str | None = None,
+        otherwise: str = "",
     ) -> None:
         self.kind = kind
         self.otherwise = otherwise
         self.package = package
         self.contract = contract
+        self.by_subject = by_subject
         self.group = group
         self._loaded: dict[str, T] = {}
         self._warned: set[str] = set()
 
     @cached_property
     def _modules(self) -> dict[str, str]:
+        """The module of each built-in entry."""
+        package = import_module(self.package)
+        inner = [
+            f"{self.package}.{module.name}"
+            for module in pkgutil.iter_modules(getattr(package, "__path__", ()))
+            if not module.name.startswith("_")  # code that entries share, not an entry
+        ]
         modules: dict[str, str] = {}
-        for module in pkgutil.iter_modules(import_module(self.package).__path__):
-            if module.name.startswith("_"):
-                continue  # code that entries share, not an entry
-            name = module.name.replace("_", "-")
-            if name in modules:
-                raise RuntimeError(f"two {self.kind} files are called '{name}' in {self.package}")
-            modules[name] = f"{self.package}.{module.name}"
+        for module in inner or [self.package]:
+            for name in self._names_in(module):
+                if name in modules:
+                    raise RuntimeError(f"two {self.kind} entries are called '{name}' in {self.package}")
+                modules[name] = module
         return modules
+
+    def _names_in(self, module: str) -> Iterable[str]:
+        if self.by_subject:
+            return self._entries_in(import_module(module))
+        return (_identifier(module.rpartition(".")[2]),)
 
     @cached_property
     def _plugins(self) -> tuple[dict[str, Plugin], tuple[PluginError, ...]]:
@@ -132,28 +154,48 @@ class Registry(Generic[T]):
     def _load(self, name: str) -> T:
         plugin = self.plugin(name)
         if plugin is None:
-            entry = self._class_in(import_module(self._modules[name]))()
+            home = import_module(self._modules[name])
+            entry = _made(self._entries_in(home)[name] if self.by_subject else self._only_entry(home))
         else:
-            found = plugin.load()
+            loaded = plugin.load()
             try:
-                entry = (self._class_in(found) if isinstance(found, ModuleType) else self._checked(found))()
+                entry = _made(
+                    self._only_entry(loaded) if isinstance(loaded, ModuleType) else self._checked(loaded)
+                )
             except Exception as error:
                 raise plugin.error(f"is not a {self.kind}: {error}") from error
         entry.name = name
         return entry
 
-    def _class_in(self, module: ModuleType) -> type[T]:
-        classes = [
-            item for item in vars(module).values() if self._fits(item) and item.__module__ == module.__name__
-        ]
-        if len(classes) != 1:
-            raise RuntimeError(f"{module.__name__} must define exactly one {self.kind}, found {len(classes)}")
-        return classes[0]
+    def _entries_in(self, module: ModuleType) -> dict[str, T | type[T]]:
+        """Return the entries that a module defines, by identifier."""
+        return {
+            _identifier(name): item
+            for name, item in vars(module).items()
+            if self._fits(item) and item.__module__ == module.__name__ and not name.startswith("_")
+        }
 
-    def _checked(self, item: object) -> type[T]:
+    def _only_entry(self, module: ModuleType) -> T | type[T]:
+        entries = [*self._entries_in(module).values()]
+        if len(entries) != 1:
+            raise RuntimeError(f"{module.__name__} must define exactly one {self.kind}, found {len(entries)}")
+        return entries[0]
+
+    def _checked(self, item: object) -> T | type[T]:
         if not self._fits(item):
-            raise RuntimeError(f"{item!r} is not a concrete subclass of {self.contract.__name__}")
+            raise RuntimeError(f"{item!r} is no {self.contract.__name__}, and no concrete subclass of it")
         return item
 
-    def _fits(self, item: object) -> TypeGuard[type[T]]:
-        return inspect.isclass(item) and issubclass(item, self.contract) and not inspect.isabstract(item)
+    def _fits(self, item: object) -> TypeGuard[T | type[T]]:
+        if not inspect.isclass(item):
+            return isinstance(item, self.contract)
+        return issubclass(item, self.contract) and item is not self.contract and not inspect.isabstract(item)
+
+
+def _identifier(name: str) -> str:
+    """Return the identifier for the name of a module, a function or a class."""
+    return _CAPITAL.sub("-", name).replace("_", "-").lower()
+
+
+def _made(entry: T | type[T]) -> T:
+    return entry() if isinstance(entry, type) else entry

@@ -23,7 +23,7 @@ from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.storage import Workspace, stack
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import judge
+from fslab.validity.trial import trial_warnings
 
 MIB = 1 << 20
 READ: dict[str, Any] = {"rw": "randread", "bs": "64k", "size": "32m", "runtime": "1s"}
@@ -114,7 +114,7 @@ def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, co
         read_bytes=32 * MIB, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
     )  # fmt: skip
     found = watch.derive(work)
-    warnings = judge(TrialFacts(work=done, cold=True, figures=found.values))
+    warnings = trial_warnings(TrialFacts(work=done, cold=True, figures=found.values))
     served = [warning.severity for warning in warnings if warning.kind == "cache_served"]
     assert served == ([] if cold else [Severity.INVALID])
 

@@ -13,7 +13,7 @@ from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Targe
 from fslab.record import Severity, ValidityWarning
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import judge
+from fslab.validity.trial import trial_warnings
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 PROBE = REGISTRY.get("block-device")
@@ -60,7 +60,7 @@ def warnings_of(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, 
     done = WorkFacts(
         read_bytes=meanwhile.read_bytes, written_bytes=meanwhile.written_bytes, direct=meanwhile.direct
     )
-    return judge(TrialFacts(work=done, cold=meanwhile.cold, figures=found.values))
+    return trial_warnings(TrialFacts(work=done, cold=meanwhile.cold, figures=found.values))
 
 
 def values(found: ProbeFinding) -> dict[str, float | None]:

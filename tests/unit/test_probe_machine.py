@@ -12,7 +12,7 @@ from fslab.record import Severity, ValidityWarning, Value
 from fslab.system.proc import Usage
 from fslab.units import Unit
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import judge
+from fslab.validity.trial import trial_warnings
 
 GOLDEN = Path(__file__).parents[1] / "golden/linux-6.18"
 USAGE = Usage(user_s=0.5, system_s=1.5, max_rss_bytes=8192, voluntary_switches=3, involuntary_switches=4)
@@ -39,7 +39,7 @@ def cpu(tmp_path: Path, before: str, end: str) -> ProbeFinding:
 def warnings_of(found: ProbeFinding, work: Work = WORK) -> tuple[ValidityWarning, ...]:
     """Return the warnings that the rules give for this finding alone."""
     done = WorkFacts(written_bytes=work.written_bytes, direct=work.direct)
-    return judge(TrialFacts(work=done, cold=True, figures=found.values, texts=found.texts, cpus=2))
+    return trial_warnings(TrialFacts(work=done, cold=True, figures=found.values, texts=found.texts, cpus=2))
 
 
 def percent(found: ProbeFinding) -> dict[str, float | None]:

@@ -1,10 +1,10 @@
-"""Tests of registries: entries are found by file name, one per file; for a wrong name, the nearest is suggested."""
+"""Tests of registries: entries are found by file name, or by their own; for a wrong name, the nearest is suggested."""
 
 from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,19 @@ class Animal(ABC):
 
     @abstractmethod
     def says(self) -> str: ...
+
+
+class Made(Animal):
+    def __init__(self, says: Callable[[], str]) -> None:
+        self.name, self.__module__ = says.__name__, says.__module__
+        self._says = says
+
+    def says(self) -> str:
+        return self._says()
+
+
+def animal(says: Callable[[], str]) -> Made:
+    return Made(says)
 
 
 @pytest.fixture
@@ -85,8 +98,30 @@ def test_a_file_has_exactly_one_entry(zoo: Path, classes: tuple[str, ...]) -> No
 def test_two_files_of_one_name_stop_the_program(zoo: Path) -> None:
     _entry(zoo, "sea_lion", "Lion")
     (zoo / "sea-lion.py").write_text("")
-    with pytest.raises(RuntimeError, match="two animal files are called 'sea-lion'"):
+    with pytest.raises(RuntimeError, match="two animal entries are called 'sea-lion'"):
         Registry("animal", "zoo", Animal).names()
+
+
+def test_entries_of_one_subject_share_a_file(zoo: Path) -> None:
+    """Classes, and instances that a decorator made. What a file imports or keeps for itself is no entry."""
+    _entry(zoo, "farm", "Cow", "GuineaPig", "_Barn")
+    (zoo / "sea.py").write_text(
+        "from tests_registry_contract import animal\nfrom zoo.farm import Cow\n"
+        "@animal\ndef sea_lion(): return 'roar'\n"
+    )
+    registry = Registry("animal", "zoo", Animal, by_subject=True)
+    assert registry.names() == ("cow", "guinea-pig", "sea-lion")
+    assert [(entry.name, entry.says()) for _, entry in registry] == [
+        ("cow", "Cow"), ("guinea-pig", "GuineaPig"), ("sea-lion", "roar")
+    ]  # fmt: skip
+    _entry(zoo, "lake", "SeaLion")
+    with pytest.raises(RuntimeError, match="two animal entries are called 'sea-lion' in zoo"):
+        Registry("animal", "zoo", Animal, by_subject=True).names()
+
+
+def test_a_single_module_can_hold_all_entries(zoo: Path) -> None:
+    _entry(zoo, "farm", "Cow", "Horse")
+    assert Registry("animal", "zoo.farm", Animal, by_subject=True).names() == ("cow", "horse")
 
 
 @pytest.mark.parametrize(("registry", "name"), ENTRIES)

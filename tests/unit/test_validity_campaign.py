@@ -8,7 +8,7 @@ import pytest
 
 from fslab.record import Severity
 from fslab.units import Direction
-from fslab.validity.campaign import REGISTRY, Series, judge
+from fslab.validity.campaign import REGISTRY, Series, campaign_warnings
 
 CALM = (100.0, 101.3, 99.2, 100.6, 98.9, 100.2, 99.6, 101.1, 99.9, 100.8)
 
@@ -26,7 +26,7 @@ def series(
 
 
 def kinds(*campaign: Series) -> list[str]:
-    return [found.warning.kind for found in judge(campaign)]
+    return [found.warning.kind for found in campaign_warnings(campaign)]
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
@@ -34,8 +34,8 @@ def test_every_rule_says_what_it_is_and_nothing_of_nothing(name: str) -> None:
     rule = REGISTRY.get(name)
     assert rule.summary
     assert rule.kind == name.replace("-", "_")
-    assert [*rule.judge(())] == []
-    assert [*rule.judge((series(()), series((1.0,)), series((0.0,) * 12)))] == []
+    assert [*rule.findings(())] == []
+    assert [*rule.findings((series(()), series((1.0,)), series((0.0,) * 12)))] == []
 
 
 def test_steady_trials_give_no_warning() -> None:
@@ -45,7 +45,7 @@ def test_steady_trials_give_no_warning() -> None:
 def test_all_becoming_slower_is_drift_and_of_the_whole_campaign() -> None:
     slower = [100.0, 98.0, 96.0, 93.0, 90.0]
     latency = [10.0, 10.2, 10.5, 10.9, 11.3]  # lower is better, so this becomes worse
-    (found,) = judge((series(slower), series(latency, stack="xfs", better=Direction.LOWER)))
+    (found,) = campaign_warnings((series(slower), series(latency, stack="xfs", better=Direction.LOWER)))
     assert (found.warning.kind, found.warning.severity, found.series) == ("drift", Severity.NOTE, None)
     assert found.warning.data["change"] < -0.05
     assert "slower" in found.warning.message
@@ -74,7 +74,7 @@ def test_two_groups_of_trials() -> None:
     # In irregular order, so that there is no autocorrelation.
     mixed = [low[0], high[0], high[1], low[1], high[2], low[2], low[3], high[3], low[4], high[4],
              high[5], low[5], low[6], high[6], high[7], low[7], high[8], low[8], high[9], low[9]]  # fmt: skip
-    (found,) = judge((series(mixed), series(CALM, stack="xfs")))
+    (found,) = campaign_warnings((series(mixed), series(CALM, stack="xfs")))
     assert (found.warning.kind, found.warning.severity) == ("multimodal", Severity.WARNING)
     assert found.series is not None
     assert found.series.stack == "ext4"
@@ -84,7 +84,9 @@ def test_two_groups_of_trials() -> None:
 
 def test_trials_that_resemble_the_ones_before() -> None:
     wave = [100, 104, 108, 110, 111, 109, 105, 101, 97, 93, 91, 90, 92, 95, 99, 103, 107, 110, 109, 104]
-    (found,) = [each for each in judge((series([*map(float, wave)]),)) if each.warning.kind != "drift"]
+    (found,) = [
+        each for each in campaign_warnings((series([*map(float, wave)]),)) if each.warning.kind != "drift"
+    ]
     assert (found.warning.kind, found.warning.severity) == ("autocorrelated", Severity.WARNING)
     assert found.warning.data["lag1"] > 0.5
     small = [100 + (value - 100) * 0.05 for value in wave]

@@ -13,7 +13,7 @@ from fslab.campaign import run_speed
 from fslab.record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
-from fslab.validity.trial import REGISTRY, judge
+from fslab.validity.trial import REGISTRY, trial_warnings
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -30,18 +30,18 @@ def facts(work: WorkFacts | None = None, *, cold: bool = True, **more: Any) -> T
 
 def only(kind: str, given: TrialFacts) -> ValidityWarning:
     """Return the only warning, which must be of this kind."""
-    (warning,) = judge(given)
+    (warning,) = trial_warnings(given)
     assert warning.kind == kind
     return warning
 
 
 def verdict(given: TrialFacts) -> list[tuple[str, Severity]]:
-    return [(warning.kind, warning.severity) for warning in judge(given)]
+    return [(warning.kind, warning.severity) for warning in trial_warnings(given)]
 
 
 def test_unknown_facts_give_no_warning() -> None:
-    assert judge(facts()) == ()
-    assert judge(facts(cold=False)) == ()
+    assert trial_warnings(facts()) == ()
+    assert trial_warnings(facts(cold=False)) == ()
 
 
 @pytest.mark.parametrize("name", REGISTRY.names())
@@ -191,7 +191,7 @@ def test_writes_to_memory(
 def test_a_warm_cache_is_what_was_asked_for() -> None:
     work = WorkFacts(read_bytes=640 * MIB, written_bytes=0, working_set_bytes=64 * MIB)
     given = facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=0))
-    assert judge(given) == ()
+    assert trial_warnings(given) == ()
     evicted = facts(work, cold=False, memory_bytes=GIB, figures=figures(device_read_bytes=33 * MIB))
     assert verdict(evicted) == [("cache_not_warm", WARNING)]
 
@@ -210,19 +210,19 @@ def test_a_warm_cache_is_what_was_asked_for() -> None:
 )
 def test_limits_of_figures(name: str, limit: float, kind: str, severity: Severity) -> None:
     assert verdict(facts(figures=figures(**{name: limit}))) == [(kind, severity)]
-    assert judge(facts(figures=figures(**{name: limit * 0.9 if limit != 1 else 0}))) == ()
-    assert judge(facts(figures=figures(**{name: None}))) == ()
+    assert trial_warnings(facts(figures=figures(**{name: limit * 0.9 if limit != 1 else 0}))) == ()
+    assert trial_warnings(facts(figures=figures(**{name: None}))) == ()
 
 
 def test_caches_that_the_tool_itself_dropped_do_not_count() -> None:
-    assert judge(facts(WorkFacts(drops=2), figures=figures(cache_drops=2.0))) == ()
+    assert trial_warnings(facts(WorkFacts(drops=2), figures=figures(cache_drops=2.0))) == ()
     assert verdict(facts(WorkFacts(drops=2), figures=figures(cache_drops=3.0))) == [
         ("cache_dropped", INVALID)
     ]
 
 
 def test_a_little_foreign_load_counts_where_tasks_waited_for_a_cpu() -> None:
-    assert judge(facts(figures=figures(foreign_cpu=1.0, pressure_cpu_some=19.0))) == ()
+    assert trial_warnings(facts(figures=figures(foreign_cpu=1.0, pressure_cpu_some=19.0))) == ()
     given = facts(
         figures=figures(foreign_cpu=1.0, pressure_cpu_some=20.0), texts={"foreign_cpu": ("cc1 (7) 0.20 s",)}
     )
@@ -254,7 +254,9 @@ def test_busy_cpus_are_said_to_be_the_tool_s_or_those_of_others_not_both(
 def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, warned: bool) -> None:
     work = WorkFacts(written_bytes=written * MIB, working_set_bytes=64 * MIB, zeros=zeros, flushed=True)
     given = facts(work, figures=figures(device_written_bytes_flushed=received * MIB))
-    assert [each.kind for each in judge(given) if each.kind == "zeros_only"] == ["zeros_only"] * warned
+    assert [each.kind for each in trial_warnings(given) if each.kind == "zeros_only"] == [
+        "zeros_only"
+    ] * warned
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_a_clock_that_jumped(step: float, window: float, jumped: bool) -> None:
 
 
 def test_another_clock_source() -> None:
-    assert judge(facts(texts={"clocksource": ("tsc", "tsc")})) == ()
+    assert trial_warnings(facts(texts={"clocksource": ("tsc", "tsc")})) == ()
     warning = only("clocksource_changed", facts(texts={"clocksource": ("tsc", "hpet")}))
     assert warning.data == {"before": "tsc", "after": "hpet"}
 
@@ -296,7 +298,7 @@ def test_a_rate_that_changed_while_it_was_measured(rate: Rate, changed: bool) ->
 
 
 def test_a_step_is_as_large_as_its_levels_are_apart() -> None:
-    (warning,) = judge(facts(WorkFacts(measured_s=40.0, rates=(steps(100.0, 60.0),))))
+    (warning,) = trial_warnings(facts(WorkFacts(measured_s=40.0, rates=(steps(100.0, 60.0),))))
     # The first 8 of 40 values are left out. Most of the other 16 pairs are near 60, and so is the median: 40 / 60.
     assert warning.data["shift"] == pytest.approx(40 / 60, abs=0.02)
 
@@ -305,9 +307,9 @@ def test_a_step_is_as_large_as_its_levels_are_apart() -> None:
 def test_a_rate_that_stood_still_for_a_second(standing: int, stalled: bool) -> None:
     values = (100.0,) * 18 + (4.0,) * standing + (100.0,) * (22 - standing)
     work = WorkFacts(measured_s=40.0, rates=(Rate(what="bandwidth", interval_s=0.2, values=values),))
-    found = [warning for warning in judge(facts(work)) if warning.kind == "stalled"]
+    found = [warning for warning in trial_warnings(facts(work)) if warning.kind == "stalled"]
     assert [warning.data["stalled_s"] for warning in found] == [pytest.approx(0.2 * standing)] * stalled
-    assert not judge(facts(WorkFacts(measured_s=40.0, rates=(replace(work.rates[0], values=()),))))
+    assert not trial_warnings(facts(WorkFacts(measured_s=40.0, rates=(replace(work.rates[0], values=()),))))
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,9 @@ def test_a_rate_that_stood_still_for_a_second(standing: int, stalled: bool) -> N
 )
 def test_which_pauses_are_stalls(values: tuple[float, ...], stalled_s: float | None) -> None:
     work = WorkFacts(measured_s=40.0, rates=(Rate(what="bandwidth", interval_s=0.2, values=values),))
-    found = [warning.data["stalled_s"] for warning in judge(facts(work)) if warning.kind == "stalled"]
+    found = [
+        warning.data["stalled_s"] for warning in trial_warnings(facts(work)) if warning.kind == "stalled"
+    ]
     assert found == ([] if stalled_s is None else [pytest.approx(stalled_s)])
 
 
@@ -335,7 +339,7 @@ def test_what_the_trial_says_of_itself() -> None:
     assert only("volume_small", small).message.startswith(
         "the volume has 2 GiB; btrfs is slower below 16 GiB"
     )
-    assert judge(facts(filesystem="btrfs", volume_bytes=16 * GIB, fair_volume_bytes=16 * GIB)) == ()
+    assert trial_warnings(facts(filesystem="btrfs", volume_bytes=16 * GIB, fair_volume_bytes=16 * GIB)) == ()
     failure = ProbeFailure(probe="vmstat", moment="end", error="gone")
     assert only("probe_failed", facts(probe_failures=(failure,))).data == {"probe": "vmstat", "moment": "end"}
 
@@ -365,10 +369,10 @@ def test_limits_of_an_emulated_disk_are_said() -> None:
 
 def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
     given = read(64 * MIB, 640 * MIB, 64 * MIB)
-    assert [one.severity for one in judge(given, ("fits_in_memory",))] == [NOTE]
-    assert [one.severity for one in judge(given, ("too_short",))] == [WARNING]
+    assert [one.severity for one in trial_warnings(given, ("fits_in_memory",))] == [NOTE]
+    assert [one.severity for one in trial_warnings(given, ("too_short",))] == [WARNING]
     broken = facts(WorkFacts(measured_s=0.1, asked_s=1.0))
-    assert [one.severity for one in judge(broken, ("too_short",))] == [INVALID]
+    assert [one.severity for one in trial_warnings(broken, ("too_short",))] == [INVALID]
 
 
 @pytest.mark.parametrize(("moved", "expected"), [(39.9, []), (40.0, [("noisy_neighbour", WARNING)])])

@@ -79,5 +79,5 @@ def test_errors_of_its_own_disk_are_those_of_the_cut() -> None:
     for cut, told in ((True, 1), (False, 3)):
         work = WorkFacts(disk_fails=cut)
         facts = TrialFacts(work=work, cold=True, texts={"kernel_log": lines}, devices=("loop3",))
-        (warning,) = RULES.get("kernel-error").judge(facts)
+        (warning,) = RULES.get("kernel-error").warnings(facts)
         assert warning.data["count"] == told

@@ -15,7 +15,7 @@ from fslab.probes.virtual_disk import figures
 from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
 from fslab.validity.facts import TrialFacts, WorkFacts
-from fslab.validity.trial import judge
+from fslab.validity.trial import trial_warnings
 
 
 @dataclass(kw_only=True)
@@ -88,7 +88,7 @@ class GuestRun:
         facts = TrialFacts(
             work=WorkFacts(), cold=False, figures=counted, disk_fidelities=disks.fidelities(device)
         )
-        warnings = judge(facts, self.cell.known_limits, of_host=True)
+        warnings = trial_warnings(facts, self.cell.known_limits, of_host=True)
         return record.model_copy(
             update={"probes": {**record.probes, **counted}, "validity": (*record.validity, *warnings)}
         )

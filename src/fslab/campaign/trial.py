@@ -36,7 +36,7 @@ from fslab.record import Provenance, Severity, Status, TrialRecord, Value
 from fslab.storage import Workspace, stack, tool_scratch
 from fslab.system import freezer, proc, tools, trees, untrusted_files, users
 from fslab.system.signals import Teardown
-from fslab.validity.trial import judge
+from fslab.validity.trial import trial_warnings
 from fslab.workloads import Commands, Job, Reading, RunsAs
 
 ABORT = (UnsafeError, BusyError, NeedsRootError)
@@ -361,7 +361,9 @@ def _measure(
     }
     state.probes = {**findings.values, **requested}
     state.observed = findings.texts
-    state.warnings += judge(state.facts(cell, trial.machine, up, reading, findings), cell.known_limits)
+    state.warnings += trial_warnings(
+        state.facts(cell, trial.machine, up, reading, findings), cell.known_limits
+    )
     if cell.fresh.lasts or up.device is None:
         if remount:
             up.mount()

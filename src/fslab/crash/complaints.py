@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from fslab.storage.filesystems import others_in_log
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
-from fslab.validity.trial.kernel_error import SERIOUS
+from fslab.validity.trial.machine import SERIOUS
 
 
 class Complaints:

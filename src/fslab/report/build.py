@@ -25,7 +25,7 @@ from fslab.stats.interval import half_range, median, median_interval
 from fslab.stats.sequential import Looks
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
-from fslab.validity.campaign import Series, judge
+from fslab.validity.campaign import Series, campaign_warnings
 
 MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
 
@@ -47,7 +47,7 @@ def build(
     same = same_stacks({cell.stack_id: cell.stack for cell in campaign.cells}, trials)
     stacks = _stacks(campaign.cells, trials, same)
     together = [*groups(campaign.cells, trials)] if together is None else together
-    found = judge(tuple(_series(together, known)))
+    found = campaign_warnings(tuple(_series(together, known)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
         stacks=stacks, same=same, book=book, noise=CampaignNoise(trials=trials),

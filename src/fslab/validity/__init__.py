@@ -1,42 +1,68 @@
-"""Validity: the rules that create all warnings about figures, one file per rule.
+"""Validity: the rules that create all warnings about figures, in one file per subject.
 
-Workloads and probes provide facts (``facts.py``). The rules in ``trial/`` check one trial after it is measured. The
-rules in ``campaign/`` check all trials of a campaign when a report is made. Nothing in this package reads the machine.
+Workloads and probes provide facts (``facts.py``). The rules in ``trial/`` check one trial after it is measured. Those
+in ``campaign.py`` check all trials of a campaign when a report is made. Nothing in this package reads the machine.
 """
 
-from abc import ABC
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from fslab.record import Severity, ValidityWarning
 
 
-class Rule(ABC):
-    """One reason for a warning.
+class Issue:
+    """What a rule found: the message of its warning, and the ``data`` on which it is based.
 
-    The registry sets ``name`` from the name of the file. With underscores, it is the kind of the stored and displayed
-    warnings. ``severity`` and ``hint`` are the defaults for its warnings. ``when``: the condition, with its limits, for
-    the list of warnings (``study/document.py``).
+    ``severity`` and ``hint``: instead of those of the rule.
     """
 
-    name: str
-    summary: ClassVar[str]
-    when: ClassVar[str] = ""
-    severity: ClassVar[Severity]
-    hint: ClassVar[str | None] = None
+    def __init__(
+        self, message: str, *, severity: Severity | None = None, hint: str | None = None, **data: Any
+    ) -> None:
+        self.message = message
+        self.severity = severity
+        self.hint = hint
+        self.data = data
+
+
+Issues = Iterator[Issue]
+
+
+class Rule:
+    """One reason for a warning: a function that yields issues, usually one or none. Pure.
+
+    Its name is the kind of the stored and displayed warnings, or in a plug-in the name of the entry point. ``severity``
+    and ``hint`` are the defaults for its warnings. ``when``: the condition, with its limits, for the list of warnings
+    (``study/document.py``).
+    """
+
+    def __init__(
+        self,
+        find: Callable[..., Any],
+        summary: str,
+        severity: Severity = Severity.WARNING,
+        *,
+        when: str = "",
+        hint: str | None = None,
+    ) -> None:
+        self.name = find.__name__
+        self.__module__ = find.__module__
+        self.__doc__ = find.__doc__
+        self.summary = summary
+        self.severity = severity
+        self.when = when
+        self.hint = hint
 
     @property
     def kind(self) -> str:
         """The name with underscores: ``too_short`` for ``too-short``."""
         return self.name.replace("-", "_")
 
-    def warning(
-        self, message: str, *, severity: Severity | None = None, hint: str | None = None, **data: Any
-    ) -> ValidityWarning:
-        """Return a warning of this rule's kind; ``data`` holds the values on which it is based."""
+    def warning(self, issue: Issue) -> ValidityWarning:
         return ValidityWarning(
             kind=self.kind,
-            severity=severity or self.severity,
-            message=message,
-            hint=hint or self.hint,
-            data=data,
+            severity=issue.severity or self.severity,
+            message=issue.message,
+            hint=issue.hint or self.hint,
+            data=issue.data,
         )

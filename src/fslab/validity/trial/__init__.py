@@ -1,42 +1,69 @@
-"""The interface of trial rules, which check the facts of one trial. One file per reason for a warning.
+"""The interface of trial rules, which check the facts of one trial. One function per reason for a warning.
 
-A rule is pure. Its warnings are stored with the trial and are not computed again.
+Warnings are stored with the trial and are not computed again.
 """
 
-from abc import abstractmethod
-from collections.abc import Collection, Iterator
-from typing import ClassVar
+from collections.abc import Callable, Collection, Iterator
 
 from fslab.record import Severity, ValidityWarning
 from fslab.registry import Registry
-from fslab.validity import Rule
+from fslab.validity import Issues, Rule
 from fslab.validity.facts import TrialFacts
+
+Find = Callable[[TrialFacts], Issues]
 
 
 class TrialRule(Rule):
-    """A rule for the facts of one trial.
+    """A rule for the facts of one trial, which ``rule`` makes of a function.
 
     ``needs``: figures of probes; the rule is skipped if one of them is unknown. ``of_host``: if the trial runs in a
     guest, the facts for this rule are known only on the host.
     """
 
-    needs: ClassVar[tuple[str, ...]] = ()
-    of_host: ClassVar[bool] = False
+    def __init__(
+        self,
+        find: Find,
+        summary: str,
+        severity: Severity = Severity.WARNING,
+        *,
+        when: str = "",
+        hint: str | None = None,
+        needs: tuple[str, ...] = (),
+        of_host: bool = False,
+    ) -> None:
+        super().__init__(find, summary, severity, when=when, hint=hint)
+        self._find = find
+        self.needs = needs
+        self.of_host = of_host
 
-    @abstractmethod
-    def judge(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
-        """Yield the warnings for these facts, usually one or none. Pure."""
+    def warnings(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
+        """Yield the warnings for these facts; none if a needed figure is unknown."""
+        if all(facts.figure(name) is not None for name in self.needs):
+            yield from map(self.warning, self._find(facts))
 
 
-REGISTRY: Registry[TrialRule] = Registry("rule", __name__, TrialRule, group="fslab.validity_rules")
+def rule(
+    summary: str,
+    severity: Severity = Severity.WARNING,
+    *,
+    when: str = "",
+    hint: str | None = None,
+    needs: tuple[str, ...] = (),
+    of_host: bool = False,
+) -> Callable[[Find], TrialRule]:
+    """Return the decorator that makes a rule of a function; see ``TrialRule``."""
+    return lambda find: TrialRule(find, summary, severity, when=when, hint=hint, needs=needs, of_host=of_host)
+
+
+REGISTRY = Registry("rule", __name__, TrialRule, by_subject=True, group="fslab.validity_rules")
 
 
 def kinds() -> list[str]:
     """Return the kinds of warnings that a trial can have."""
-    return [rule.kind for _, rule in REGISTRY]
+    return [each.kind for _, each in REGISTRY]
 
 
-def judge(
+def trial_warnings(
     facts: TrialFacts, known_limits: Collection[str] = (), *, of_host: bool = False
 ) -> tuple[ValidityWarning, ...]:
     """Return the warnings of all rules for a trial.
@@ -48,7 +75,7 @@ def judge(
         warning.model_copy(update={"severity": Severity.NOTE})
         if warning.kind in known_limits and warning.severity is Severity.WARNING
         else warning
-        for _, rule in REGISTRY
-        if (rule.of_host or not of_host) and all(facts.figure(name) is not None for name in rule.needs)
-        for warning in rule.judge(facts)
+        for _, each in REGISTRY
+        if each.of_host or not of_host
+        for warning in each.warnings(facts)
     )

@@ -1,0 +1,90 @@
+"""Rules about virtual disks and disks with limits."""
+
+from fslab.record import Severity
+from fslab.units import Unit, format_size, format_value
+from fslab.validity import Issue, Issues
+from fslab.validity.facts import TrialFacts
+from fslab.validity.trial import rule
+
+SHARE = 0.03
+
+
+@rule(
+    "the virtual disk answered later than its model says",
+    when=f"a virtual disk answered late by more than {SHARE:.0%} of its model's mean service time, on average",
+    of_host=True,
+    hint="measure when the machine is idle, or use a slower profile",
+    needs=("disk_late_mean", "disk_service_mean"),
+)
+def disk_late(facts: TrialFacts) -> Issues:
+    """The server thread needs a CPU at the right moment to answer at the time that the model gives.
+
+    Use the mean, because rates depend on it.
+    """
+    late, service = facts.known("disk_late_mean"), facts.known("disk_service_mean")
+    if late > SHARE * service:
+        yield Issue(
+            f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average; its model's "
+            f"mean service time is {format_value(service, Unit.NANOSECONDS)}",
+            late_ns=late, service_ns=service,
+        )  # fmt: skip
+
+
+@rule(
+    "the virtual disk did not run at the speed of its model",
+    when="`speed` of a virtual disk is not 1",
+    hint="compare only what is bound by the disk, and confirm it with 'speed: 1'",
+)
+def disk_speed(facts: TrialFacts) -> Issues:
+    """The speed of the processors does not change with it, so their share of each figure differs."""
+    if facts.disk_speed != 1:
+        yield Issue(
+            f"the virtual disk ran {facts.disk_speed:g} times as fast as its model, but not the CPUs and the "
+            "file system's timers: their share of the figures differs from that on a real disk",
+            speed=facts.disk_speed,
+        )  # fmt: skip
+
+
+TOO_FAST = "too-fast"
+
+
+@rule(
+    "the virtual disk is faster than this machine can serve",
+    when="the round trip to a virtual disk, measured before the trial, takes longer than its model's "
+    "fastest request",
+    of_host=True,
+    hint="use a slower profile, or a lower 'speed'",
+)
+def disk_too_fast(facts: TrialFacts) -> Issues:
+    """The round trip to the disk's server is measured before each trial."""
+    for fidelity in facts.disk_fidelities:
+        if fidelity.get("verdict") == TOO_FAST:
+            trip, fastest = fidelity["round_trip_ns"]["p50"], fidelity["fastest_request_ns"]
+            yield Issue(
+                f"the round trip to the virtual disk takes {format_value(trip, Unit.NANOSECONDS)}, but the fastest "
+                f"request of its model only {format_value(fastest, Unit.NANOSECONDS)}",
+                round_trip_ns=trip, fastest_request_ns=fastest,
+            )  # fmt: skip
+            return
+
+
+@rule(
+    "the disk was an image with limits",
+    Severity.NOTE,
+    when="the disk of a guest is an image with limits of rate (`model`, `iops`, `bandwidth`): seeks are "
+    "not modelled",
+    hint="compare stacks on it; its figures are not those of a real disk, least of all for sequential work",
+)
+def emulated_disk(facts: TrialFacts) -> Issues:
+    """Rate limits do not model seeks: sequential I/O is not faster than random I/O, as it is on a hard disk."""
+    if not facts.disk_limits:
+        return
+    limits = [
+        f"{value} requests/s" if name == "iops" else f"{format_size(value)}/s"
+        for name, value in facts.disk_limits.items()
+    ]
+    yield Issue(
+        f"the disk is an image limited to {' and '.join(limits)}, for reads and for writes each: every request "
+        "costs the same, seeks are not modelled",
+        limits=dict(facts.disk_limits),
+    )  # fmt: skip
