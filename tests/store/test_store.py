@@ -13,6 +13,7 @@ from tests.store.sql import sql
 
 from fslab.analysis.pairs import looks_of
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.claims.schema import Claim
 from fslab.errors import StoreError
 from fslab.record import (
     Command,
@@ -23,8 +24,9 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
+from fslab.stopping import StoppingRule
 from fslab.store import queries, rows, schema
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus, RunBudget
 from fslab.store.store import Store
 from fslab.units import Unit
 
@@ -255,13 +257,28 @@ def test_status_can_change_and_nothing_else_does(store: Store) -> None:
         store.set_campaign_status("c", CampaignStatus.FINISHED)  # requires the full id
 
 
+def test_settings_are_read_as_they_were_stored(store: Store) -> None:
+    """A claim may omit a list, but no list may be empty: what a claim does not say is not stored."""
+    settings = CampaignSettings(
+        set=("size=1g",), budget_s=60.0, stopping=StoppingRule(trials=5, precision=0.05), user_id=1000,
+        claims=(Claim.model_validate({"says": "xfs is faster", "that": "xfs > ext4"}),), files={"a.job": "é"},
+        runs=(RunBudget(began=STARTED, budget_s=None),),
+    )  # fmt: skip
+    known = campaign(settings=settings)
+    store.create_campaign(known)
+    assert store.campaign("c1").settings == settings
+    assert rows.campaign_row(known)["settings"]["claims"] == [
+        {"says": "xfs is faster", "that": ["xfs > ext4"]}
+    ]
+
+
 def test_a_campaign_can_get_more_trials(store: Store) -> None:
     store.create_campaign(campaign())
     known = store.campaign("c1")
     store.extend_campaign(known.extended(trials=known.trials + 3))
     more = store.campaign("c1")
     assert (more.trials, more.stopping.trials) == (known.trials + 3, known.trials + 3)
-    assert more.extended_from == (known.trials,)
+    assert more.settings.extended_from == (known.trials,)
     assert more.cells == known.cells
     with pytest.raises(ValueError, match="already"):
         more.extended(trials=known.trials)

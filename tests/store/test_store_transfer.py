@@ -115,8 +115,8 @@ def test_a_copy_that_is_further_is_not_set_back(file: Store, store: Store) -> No
     file.extend_campaign(file.campaign("c1").extended(trials=20))
     copy_campaign(file, store, file.campaign("c1"))
     found = store.campaign("c1")
-    assert (found.trials, found.stopping.most, found.extended_from) == (20, 20, (5,))
-    assert (found.runs, found.status) == (further.runs, CampaignStatus.INTERRUPTED)
+    assert (found.trials, found.stopping.most, found.settings.extended_from) == (20, 20, (5,))
+    assert (found.settings.runs, found.status) == (further.settings.runs, CampaignStatus.INTERRUPTED)
 
 
 @pytest.mark.parametrize("more", [True, False])

@@ -6,10 +6,10 @@ import os
 from datetime import UTC, datetime
 
 from fslab.api.ablation import make, ordered
-from fslab.campaign import liveness
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.evidence import Evidence
 from fslab.record import Status, TrialRecord, Value
+from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 
@@ -34,21 +34,17 @@ def test_without_a_name_the_slowest_is_asked_about() -> None:
 
 def test_an_ablation_has_the_user_the_scale_and_the_files_of_its_campaign() -> None:
     slow, fast, metric = ordered([seen("slow", 100.0), seen("fast", 300.0)])
-    settings = {"scale": 0.5, "files": {"a.job": "text"}, "directory": "/srv", "precision": 0.05}
+    settings = {"scale": 0.5, "files": {"a.job": "text"}, "directory": "/srv", "budget_s": 5}
     of = Campaign(
         id="c", study_id="s", study_title="t", study_source="", settings=settings, seed=7,
         cells=(slow.cell, fast.cell), trials=3, machine={}, created=datetime.now(UTC),
     )  # fmt: skip
     made = make(of, slow, fast, metric, ["journal"], None)
-    kept = {name: made.settings.get(name) for name in ("scale", "files", "directory", liveness.USER)}
-    assert kept == {
-        "scale": 0.5,
-        "files": {"a.job": "text"},
-        "directory": "/srv",
-        liveness.USER: os.geteuid(),
-    }
-    assert "precision" not in made.settings
-    assert list(made.settings["ablation"]["common"]) == ["journal"], "both are ext4"
+    found = made.settings
+    assert (found.scale, found.files, found.directory) == (0.5, {"a.job": "text"}, "/srv")
+    assert (found.user_id, found.budget_s, found.stopping) == (os.geteuid(), None, StoppingRule(trials=3))
+    assert found.ablation is not None
+    assert found.ablation.common == ("journal",), "both are ext4"
 
 
 def test_two_that_are_equal_are_two() -> None:

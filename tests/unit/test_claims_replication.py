@@ -94,7 +94,7 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
     theirs = {"processors": "8", "memory": "16 GiB", "amounts": "all"}
 
     def here(records: list[TrialRecord], scale: float = 0.5) -> dict[str, str]:
-        made = campaign.model_copy(update={"settings": {"scale": scale}})
+        made = campaign.with_settings(scale=scale)
         return {one.name: one.here for one in replications._conditions(theirs, made, records, study)}
 
     amounts = "scaled; fslab plan s lists each amount"

@@ -11,6 +11,7 @@ from fslab.explain import ablation, ablation_words
 from fslab.explain.attribution import attribute
 from fslab.explain.mechanisms import REGISTRY
 from fslab.explain.switch import Switch, all_off
+from fslab.store.campaign import Ablation
 
 
 def test_switches_together() -> None:
@@ -49,7 +50,7 @@ def test_a_counterfactual_that_is_the_faster_stack_is_measured_once() -> None:
 
 
 def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
-    plan = ablation.Ablation(
+    plan = Ablation(
         of="c", workload="w", slow="btrfs", fast="xfs", slow_cell="s", fast_cell="f", metric="write_iops",
         higher_is_better=True, off={"copy-on-write": "x", "data-checksums": "y"},
         switches={"copy-on-write": "mount -o nodatacow", "data-checksums": "mount -o nodatasum"},
@@ -80,8 +81,8 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     )
 
 
-def a_plan(*names: str, common: tuple[str, ...] = ()) -> ablation.Ablation:
-    return ablation.Ablation(
+def a_plan(*names: str, common: tuple[str, ...] = ()) -> Ablation:
+    return Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
         off={name: name for name in names}, switches={name: f"no {name}" for name in names}, common=common,
     )  # fmt: skip
@@ -150,7 +151,7 @@ def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
 def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
     ratio: tuple[float, ...], first: str
 ) -> None:
-    plan = ablation.Ablation(
+    plan = Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
         off={"copy-on-write": "x", "data-checksums": "y"},
         switches={"copy-on-write": "nodatacow", "data-checksums": "nodatasum"},
@@ -170,7 +171,7 @@ def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
 
 
 def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
-    plan = ablation.Ablation(
+    plan = Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
         off={"journal": "x"}, switches={"journal": "j"},
     )  # fmt: skip
@@ -182,7 +183,7 @@ def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
 
 
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:
-    plan = ablation.Ablation(
+    plan = Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=False,
         off={"journal": "x", "barriers": "gone"}, switches={"journal": "j", "barriers": "b"},
     )  # fmt: skip

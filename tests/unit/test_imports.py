@@ -51,7 +51,8 @@ ALLOWED: dict[str, set[str]] = {
     "probes": {"system"},
     "features": {"system"},
     "tracing": {"system"},
-    "explain": {"analysis", "stats", "workloads"},
+    # From store: the values of a campaign.
+    "explain": {"analysis", "stats", "store", "workloads"},
     "crash": {"applications", "probes", "storage", "system", "validity"},
     # From crash: file contents with stamps, and the description of the file system under test.
     "faults": {"crash", "storage", "system"},

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.bare import campaign
 
 from fslab.analysis.matching import MatchedBy, match
 from fslab.api import agreement
@@ -61,12 +62,12 @@ def test_a_campaign_knows_its_files_without_them(tmp_path: Path) -> None:
     (tmp_path / "mine.f").unlink()
     again = load_text(study.text, "s.yaml", files=study.files)
     assert expand(again) == expand(study)
-    settings: dict[str, object] = {"files": study.files, "directory": str(tmp_path)}
-    assert agreement.changed_files(settings) == [
+    started = campaign("c").with_settings(files=study.files, directory=str(tmp_path))
+    assert agreement.changed_files(started) == [
         "'mine.f' has changed since the campaign started: its stored text is used"
     ]
     (tmp_path / "mine.f").write_text(SCRIPT)
-    assert agreement.changed_files(settings) == []
+    assert agreement.changed_files(started) == []
 
 
 def test_each_value_of_a_list_has_its_own_text(tmp_path: Path) -> None:

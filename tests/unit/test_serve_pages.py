@@ -22,14 +22,14 @@ from tests.store.sql import sql
 from fslab.campaign import liveness
 from fslab.serve.app import Pages, application
 from fslab.serve.guard import Access
-from fslab.store.campaign import CampaignStatus
+from fslab.store.campaign import CampaignSettings, CampaignStatus
 from fslab.store.store import Store
 
 T = TypeVar("T")
 CAMPAIGN, TRIALS = campaigns.small()
 ELSEWHERE: dict[str, dict[str, Any]] = {
     "another machine": {"machine": {"hostname": "elsewhere"}},
-    "another user": {"settings": {liveness.USER: os.geteuid() + 1}},
+    "another user": {"settings": CampaignSettings(user_id=os.geteuid() + 1)},
 }
 
 

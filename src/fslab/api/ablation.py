@@ -1,33 +1,26 @@
 """Ablations: makes and runs their campaign, and evaluates its trials."""
 
-import os
 import statistics
-from datetime import UTC, datetime
 
 from fslab import feasibility
 from fslab.analysis.groups import headline_metrics
 from fslab.analysis.pairs import looks_of
 from fslab.analysis.usability import usable_value
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import launch, liveness
+from fslab.campaign import launch
 from fslab.campaign.consent import Consent
 from fslab.campaign.launch import check_stored
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
 from fslab.explain import ablation as plans
-from fslab.explain.ablation import Ablation
 from fslab.explain.ablation_words import as_document, in_words
 from fslab.explain.attribution import Attribution
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
-from fslab.machine import facts
 from fslab.record import Metric
 from fslab.stopping import StoppingRule
-from fslab.store.campaign import Campaign
+from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
 from fslab.units import Direction
-
-_KEPT = ("scale", "files", "directory")  # settings of the campaign that an ablation shares
 
 __all__ = ["as_document", "check_stored", "in_words", "make", "ordered", "read", "run", "strongest"]
 
@@ -89,23 +82,15 @@ def make(
         common=plans.common(switches, fast),
     )  # fmt: skip
     stopping = campaign.stopping if trials is None else StoppingRule(trials=trials)
-    return Campaign(
-        id=campaigns.new_id(),
+    given = campaign.settings
+    return launch.new(
+        {cell.id: cell for cell in (slow.cell, fast.cell, *variants.values())}.values(),
+        stopping,
+        CampaignSettings(scale=given.scale, files=given.files, directory=given.directory, ablation=plan),
         study_id=f"{campaign.study_id}-why",
         study_title=f"{slow.workload}: {slow.stack} with its mechanisms off, against {fast.stack}",
         study_source=campaign.study_source,
-        settings={
-            **{key: campaign.settings[key] for key in _KEPT if key in campaign.settings},
-            liveness.USER: os.geteuid(),
-            "ablation": plan.model_dump(mode="json"),
-            "stopping": stopping.model_dump(mode="json"),
-            "budget_s": None,
-        },
         seed=campaign.seed,
-        cells=tuple({cell.id: cell for cell in (slow.cell, fast.cell, *variants.values())}.values()),
-        trials=stopping.trials,
-        machine=facts.gather(),
-        created=datetime.now(UTC),
     )
 
 
@@ -121,7 +106,9 @@ def run(campaign: Campaign, store: Store, observer: Observer, wipe: frozenset[st
 def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None]:
     """Return the plan of an ablation, and the attribution from its usable trials; None without such trials."""
 
-    plan = Ablation.model_validate(campaign.settings["ablation"])
+    plan = campaign.settings.ablation
+    if plan is None:
+        raise ValueError(f"{campaign.id} is not an ablation")
     values: dict[str, dict[int, float]] = {}
     for trial in store.trials(campaign.id):
         value = usable_value(trial, plan.metric)

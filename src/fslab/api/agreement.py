@@ -10,6 +10,7 @@ from fslab.cell import Cell
 from fslab.errors import FslabError
 from fslab.storage import images
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.store.campaign import Campaign
 from fslab.study.inputs import InputPlace
 from fslab.system import paths
 
@@ -40,14 +41,13 @@ def _shown(written: str) -> str:
     return names.shown(os.path.realpath(Path(written).expanduser()))
 
 
-def changed_files(settings: dict[str, object]) -> list[str]:
+def changed_files(campaign: Campaign) -> list[str]:
     """Return notes on files of a campaign's study that have changed. The campaign uses their stored text."""
 
-    files, base = settings.get("files"), Path(str(settings.get("directory")))
     # Anywhere: what is read is only compared, and the user may have allowed other directories.
-    place = InputPlace(base=base, more=(Path("/"),))
+    place = InputPlace(base=Path(str(campaign.settings.directory)), more=(Path("/"),))
     found = []
-    for path, text in files.items() if isinstance(files, dict) else ():
+    for path, text in campaign.settings.files.items():
         try:
             same = place.text_of(path) == text
         except FslabError:

@@ -56,7 +56,7 @@ def judged_study(campaign: Campaign, store: Store) -> tuple[Verdicts, Study]:
 
 def _place(campaign: Campaign) -> str:
     """Return the id of a shipped study, or the place of the user's study file when the campaign began."""
-    directory = campaign.settings.get("directory")
+    directory = campaign.settings.directory
     if directory is None or campaign.study_id in shipped.ids():
         return campaign.study_id
     return str(Path(directory) / campaign.study_id)
@@ -65,9 +65,7 @@ def _place(campaign: Campaign) -> str:
 def _of_campaign(campaign: Campaign) -> Study:
     """Return the study as it was run. A shipped study that had no claims then is replaced by its current version."""
 
-    study = load.load_text(
-        campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.get("files", {})
-    )
+    study = load.load_text(campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.files)
     if not study.claims and campaign.study_id in shipped.ids():
         return load.load(campaign.study_id)
     return study

@@ -119,7 +119,7 @@ def _conditions(
 
 def _amounts(campaign: Campaign, study: Study) -> str | None:
     """Return how to list the amounts; None if they are the publication's. One factor would not describe them all."""
-    scale = campaign.settings.get("scale", 1.0)
+    scale = campaign.settings.scale
     given = scale != study.scale
     scaled = scale != 1 if given else bool(study.scaled)
     if not scaled:

@@ -86,7 +86,7 @@ def create(
     name: str | None = None,
     note: str | None = None,
 ) -> Campaign:
-    """Store a new campaign of a study that was read from ``path``. Its budget is in its settings, as ``budget_s``."""
+    """Store a new campaign of a study that was read from ``path``."""
     campaign = launch.of_study(study, path, budget_s=budget_s, name=name, note=note, tell=conditions.tell)
     launch.create(campaign, store, conditions)
     for line in notices(campaign.cells):
@@ -108,7 +108,7 @@ def resumable(
         campaign = launch.unfinished(store, wanted)
     else:
         campaign = launch.extended(store, wanted, trials=trials, max_trials=max_trials)
-    for line in (*places(campaign.cells), *changed_files(campaign.settings)):
+    for line in (*places(campaign.cells), *changed_files(campaign)):
         conditions.tell(line)
     launch.check_resumable(campaign, store, conditions)
     return campaign

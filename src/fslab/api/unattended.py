@@ -81,16 +81,13 @@ def _campaign(name: str, store: Store, conditions: launch.RunConditions, watched
 def _is_default(campaign: Campaign, study: Study) -> bool:
     """Return whether a campaign is of this version of the study, without changes on the command line."""
     settings = campaign.settings
-    return (
-        (campaign.study_id, campaign.study_source) == (study.id, study.text)
-        and not settings.get("set")
-        and settings.get("budget_s") == study.limit_s
-    )
+    same = (campaign.study_id, campaign.study_source) == (study.id, study.text)
+    return same and not settings.set and settings.budget_s == study.limit_s
 
 
 def _left_s(campaign: Campaign, store: Store) -> float | None:
     """Return the remaining budget of a resumed campaign, in seconds; None without a budget."""
-    budget_s: float | None = campaign.settings.get("budget_s")
+    budget_s = campaign.settings.budget_s
     if budget_s is None:
         return None
     return max(0.0, budget_s - spent_s([*store.trials(campaign.id)]))

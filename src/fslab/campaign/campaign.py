@@ -148,9 +148,9 @@ def _run_trials(
         history.enter(record)
     workspace.lost |= lost_slots(history.records)
     schedule = Schedule(
-        cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.claims,
+        cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.settings.claims,
         memory_bytes=campaign.machine.get("memory_bytes"), without=without,
-        budget_s=campaign.settings.get("budget_s"), runs=campaign.runs,
+        budget_s=campaign.settings.budget_s, runs=campaign.settings.runs,
     )  # fmt: skip
     run = _CampaignRun(
         campaign=campaign,

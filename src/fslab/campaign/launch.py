@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import claims_budget, liveness
+from fslab.campaign import claims_budget
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
@@ -20,10 +20,10 @@ from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
 from fslab.names import study_id
 from fslab.plan.expand import expand
-from fslab.stopping import MOST_TRIALS
+from fslab.stopping import MOST_TRIALS, StoppingRule
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus
 from fslab.store.database import checked_contents
 from fslab.store.store import Store
 from fslab.study.model import Study
@@ -57,31 +57,45 @@ def of_study(
 
     ``budget_s`` None: the study's. ``tell`` gets a line if the budget cannot decide any claim.
     """
-    directory = {"directory": str(Path(path).absolute().parent)}  # where files of the study are
-    cells, machine = expand(study, feasibility.resolved, feasibility.fitting), facts.gather()
-    limit_s = budget_s or study.limit_s
-    about = claimed_cells(study, cells, machine.get("memory_bytes"))
-    if said := claims_budget.too_small(about, limit_s):
+    reads_files = bool(study.files or (study.published and study.published.figures))
+    settings = CampaignSettings(
+        set=study.overrides, scale=study.scale, budget_s=budget_s or study.limit_s, files=study.files,
+        directory=str(Path(path).absolute().parent) if reads_files else None, claims=study.claims,
+    )  # fmt: skip
+    cells = expand(study, feasibility.resolved, feasibility.fitting)
+    campaign = new(
+        cells, study.stopping, settings, study_id=study.id, study_title=study.title, study_source=study.text,
+        seed=study.seed, name=name, note=note,
+    )  # fmt: skip
+    about = claimed_cells(study, cells, campaign.machine.get("memory_bytes"))
+    if said := claims_budget.too_small(about, settings.budget_s):
         tell(said)
+    return campaign
+
+
+def new(
+    cells: Iterable[Cell],
+    stopping: StoppingRule,
+    settings: CampaignSettings,
+    *,
+    study_id: str,
+    study_title: str,
+    study_source: str,
+    seed: int,
+    name: str | None = None,
+    note: str | None = None,
+) -> Campaign:
+    """Return a campaign of this machine and user, which begins now; not stored."""
     return Campaign(
         id=campaigns.new_id(),
-        study_id=study.id,
-        study_title=study.title,
-        study_source=study.text,
-        settings={
-            "set": list(study.overrides),
-            "budget_s": limit_s,
-            "scale": study.scale,
-            **({"files": study.files} if study.files else {}),
-            **(directory if study.files or (study.published and study.published.figures) else {}),
-            "stopping": study.stopping.model_dump(mode="json"),
-            "claims": [claim.model_dump(mode="json", exclude_defaults=True) for claim in study.claims],
-            liveness.USER: os.geteuid(),
-        },
-        seed=study.seed,
-        cells=cells,
-        trials=study.trials,
-        machine=machine,
+        study_id=study_id,
+        study_title=study_title,
+        study_source=study_source,
+        settings=settings.model_copy(update={"stopping": stopping, "user_id": os.geteuid()}),
+        seed=seed,
+        cells=tuple(cells),
+        trials=stopping.trials,
+        machine=facts.gather(),
         created=datetime.now(UTC),
         name=name,
         note=note,
@@ -203,7 +217,7 @@ def run(
     ``budget_s`` None: the campaign's budget, as a whole, whatever earlier runs spent. ``wall_s`` also counts the time
     spent waiting for other campaigns.
     """
-    limit_s = campaign.settings.get("budget_s") if budget_s is None else budget_s
+    limit_s = campaign.settings.budget_s if budget_s is None else budget_s
     try:
         return campaigns.run_campaign(
             campaign,

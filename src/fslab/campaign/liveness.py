@@ -6,8 +6,6 @@ from fslab.campaign.journal import is_running
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
 
-USER = "user_id"  # in a campaign's settings: the user whose journal shows whether it runs
-
 
 def as_it_is(campaign: Campaign, store: Store) -> Campaign:
     """Return the campaign; as ``interrupted`` if it is stored as ``running`` but no process runs it.
@@ -23,5 +21,5 @@ def as_it_is(campaign: Campaign, store: Store) -> Campaign:
 
 
 def _ours(campaign: Campaign) -> bool:
-    machine, user = campaign.machine.get("hostname"), campaign.settings.get(USER)
+    machine, user = campaign.machine.get("hostname"), campaign.settings.user_id
     return machine in {None, os.uname().nodename} and user in {None, os.geteuid()}

@@ -99,11 +99,14 @@ def explain(
         raise UsageError("needs --ablate", where=", ".join(unused), hint="add --ablate, or omit it")
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
-        if "ablation" in found.settings and ablate:
-            of = found.settings["ablation"]["of"]
-            hint = f"to see its result, omit --ablate; to run another one, name the campaign that it explains: {of}"
-            raise UsageError(f"{found.id} is an ablation already", where="--ablate", hint=hint)
-        if "ablation" in found.settings and not trace:
+        shown = found.settings.ablation
+        if shown is not None and ablate:
+            raise UsageError(
+                f"{found.id} is an ablation already", where="--ablate",
+                hint="to see its result, omit --ablate; to run another one, name the campaign that it explains: "
+                f"{shown.of}",
+            )  # fmt: skip
+        if shown is not None and not trace:
             _print(found, opened, as_json=as_json)
             return
         everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)

@@ -3,33 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 
-from fslab.cell import Cell, Frozen
+from fslab.cell import Cell
 from fslab.explain.attribution import Attribution, Off, attribute
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
 from fslab.explain.switch import Switch, all_off
+from fslab.store.campaign import Ablation
 
 MOST_TOGETHER = 3  # mechanisms: 8 cells; with four there would be 16
-
-
-class Ablation(Frozen):
-    """The cells of an ablation: the slower cell, its variants with mechanisms off, and the faster cell.
-
-    ``off`` maps the name of each measured set of mechanisms, such as ``copy-on-write+data-checksums``, to a cell id.
-    ``switches``: each mechanism's switch, in words. ``common``: mechanisms that the faster stack has too.
-    """
-
-    of: str
-    workload: str
-    slow: str
-    fast: str
-    slow_cell: str
-    fast_cell: str
-    metric: str
-    higher_is_better: bool
-    off: dict[str, str]
-    switches: dict[str, str]
-    common: tuple[str, ...] = ()
 
 
 def candidates(slow: Evidence, fast: Evidence, only: Sequence[str] = ()) -> dict[str, Switch]:

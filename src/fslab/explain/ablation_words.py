@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from math import log
 from typing import Any
 
-from fslab.explain.ablation import Ablation
 from fslab.explain.attribution import Attribution, Share
 from fslab.explain.mechanisms import NOTICEABLE, REGISTRY
+from fslab.store.campaign import Ablation
 from fslab.units import counted
 
 

@@ -80,17 +80,17 @@ def _new(assignment: Assignment, study: Study) -> Campaign:
     made = launch.of_study(
         study, assigned.file, budget_s=assigned.budget_s, name=assigned.name, note=assigned.note, tell=tell
     )
-    settings = {**made.settings, "fleet_run": assignment.run}
+    claims = study.claims
     if assigned.workloads:
         cells = tuple(cell for cell in made.cells if cell.workload.name in assigned.workloads)
         if not cells:
             raise UsageError("the study has none of the workloads", where=", ".join(assigned.workloads))
         memory = made.machine.get("memory_bytes")
         here = frozenset(cell.id for cell in cells)
-        claims = [claim for claim in study.claims if cells_of([claim], made.cells, memory) <= here]
-        settings["claims"] = [claim.model_dump(mode="json", exclude_defaults=True) for claim in claims]
+        claims = tuple(claim for claim in claims if cells_of([claim], made.cells, memory) <= here)
         made = made.model_copy(update={"cells": cells})
-    return made.model_copy(update={"id": assignment.campaign, "settings": settings})
+    made = made.with_settings(fleet_run=assignment.run, claims=claims)
+    return made.model_copy(update={"id": assignment.campaign})
 
 
 def _devices(options: dict[str, str | int | float | bool]) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from pydantic import AwareDatetime, BaseModel, Field, field_validator
+from pydantic import AwareDatetime, Field, field_serializer, field_validator
 
 from fslab.cell import Cell, Frozen
 from fslab.claims.schema import Claim
@@ -45,34 +45,69 @@ class RunBudget(Frozen):
     budget_s: float | None = Field(ge=0, allow_inf_nan=False)
 
 
-class _Settings(BaseModel):
-    """The settings of a campaign that fslab reads, validated here: another user may have written the store."""
+class Ablation(Frozen):
+    """The cells of an ablation: the slower cell, its variants with mechanisms off, and the faster cell.
 
-    set: list[str] = []
+    ``of``: the campaign that it explains. ``off`` maps the name of each measured set of mechanisms, such as
+    ``copy-on-write+data-checksums``, to a cell id. ``switches``: each mechanism's switch, in words. ``common``:
+    mechanisms that the faster stack has too.
+    """
+
+    of: str
+    workload: str
+    slow: str
+    fast: str
+    slow_cell: str
+    fast_cell: str
+    metric: str
+    higher_is_better: bool
+    off: dict[str, str]
+    switches: dict[str, str]
+    common: tuple[str, ...] = ()
+
+
+class CampaignSettings(Frozen):
+    """What a campaign does besides what its cells say; stored as JSON.
+
+    ``set``: changes of the study on the command line. ``extended_from``: the maximum number of trials of each cell
+    before each extension, oldest first. ``claims``: those of the study when the campaign started. ``runs``: oldest
+    first; only kept if the schedule depends on their budgets. ``files``: the texts of the study's files, by path;
+    ``directory``: where these were. ``user_id``: the user whose journal shows whether it runs. ``fleet_run``: the run
+    of a fleet that it is a part of.
+    """
+
+    set: tuple[str, ...] = ()
     scale: float = Field(1.0, gt=0, allow_inf_nan=False)
     budget_s: float | None = Field(None, ge=0, allow_inf_nan=False)
     stopping: StoppingRule | None = None
-    extended_from: list[int] = []
-    claims: list[Claim] = []
-    runs: list[RunBudget] = []
+    extended_from: tuple[int, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    runs: tuple[RunBudget, ...] = ()
     files: dict[str, str] = {}
     directory: str | None = None
-    ablation: dict[str, Any] = {}
+    ablation: Ablation | None = None
+    user_id: int | None = None
+    fleet_run: str | None = None
+
+    @field_serializer("claims")
+    def _as_in_a_study(self, claims: tuple[Claim, ...]) -> list[dict[str, Any]]:
+        """Return the claims without what is not set: a study may omit a list, but it must not be empty."""
+        return [claim.model_dump(exclude_defaults=True) for claim in claims]
 
 
 class Campaign(Frozen):
     """One execution of a study on one machine.
 
-    ``study_source``: the text of the study file. ``settings``: what the command line changed. ``seed``: determines the
-    order of trials. ``trials``: the planned minimum per cell. ``machine``: the machine's facts. ``name`` and ``note``:
-    the user's own, can be changed. Devices named for wiping are not stored: the user must name them again to resume.
+    ``study_source``: the text of the study file. ``seed``: determines the order of trials. ``trials``: the planned
+    minimum per cell. ``machine``: the machine's facts. ``name`` and ``note``: the user's own, can be changed. Devices
+    named for wiping are not stored: the user must name them again to resume.
     """
 
     id: Word
     study_id: Shown
     study_title: Shown
     study_source: str
-    settings: dict[str, Any] = Field(default_factory=dict)
+    settings: CampaignSettings = CampaignSettings()
     seed: int
     cells: tuple[Cell, ...]
     trials: int
@@ -82,12 +117,6 @@ class Campaign(Frozen):
     name: str | None = None
     note: str | None = None
 
-    @field_validator("settings")
-    @classmethod
-    def _known(cls, value: dict[str, Any]) -> dict[str, Any]:
-        _Settings.model_validate(value)
-        return value
-
     @field_validator("machine")
     @classmethod
     def _of_their_kinds(cls, facts: dict[str, Any]) -> dict[str, Any]:
@@ -95,12 +124,11 @@ class Campaign(Frozen):
 
     @property
     def stopping(self) -> StoppingRule:
-        return StoppingRule.model_validate(self.settings.get("stopping") or {"trials": self.trials})
+        return self.settings.stopping or StoppingRule(trials=self.trials)
 
-    @property
-    def extended_from(self) -> tuple[int, ...]:
-        """The maximum number of trials of each cell before each extension, oldest first."""
-        return tuple(self.settings.get("extended_from", ()))
+    def with_settings(self, **changes: object) -> Campaign:
+        """Return the campaign with these settings changed. They are not validated."""
+        return self.model_copy(update={"settings": self.settings.model_copy(update=changes)})
 
     def extended(self, *, trials: int | None = None, max_trials: int | None = None) -> Campaign:
         """Return the campaign with more trials of each cell. ValueError if the new number is not larger.
@@ -123,29 +151,16 @@ class Campaign(Frozen):
             raise ValueError(f"a cell can have at most {MOST_TRIALS} trials")
         later = {"max_trials": wanted, "planned_most": known.planned_most or known.most}
         stopping = known.model_copy(update={"trials": wanted} if known.precision is None else later)
-        more = {
-            "stopping": stopping.model_dump(mode="json"), "extended_from": [*self.extended_from, known.most],
-        }  # fmt: skip
-        return self.model_copy(update={"trials": stopping.trials, "settings": {**self.settings, **more}})
+        extended = self.model_copy(update={"trials": stopping.trials})
+        return extended.with_settings(
+            stopping=stopping, extended_from=(*self.settings.extended_from, known.most)
+        )
 
     def planned(self, impossible: int = 0) -> tuple[int, int]:
         """Return the minimum and maximum number of trials; ``impossible`` cells are stored once and not repeated."""
         possible = len(self.cells) - impossible
         return impossible + possible * self.trials, impossible + possible * self.stopping.most
 
-    @property
-    def runs(self) -> tuple[RunBudget, ...]:
-        """The runs so far, the first one first. Only kept if the schedule depends on their budgets."""
-        return tuple(RunBudget.model_validate(run) for run in self.settings.get("runs", ()))
-
     def with_run(self, began: AwareDatetime, budget_s: float | None) -> Campaign:
         """Return the campaign with one more run."""
-        runs = [
-            run.model_dump(mode="json") for run in (*self.runs, RunBudget(began=began, budget_s=budget_s))
-        ]
-        return self.model_copy(update={"settings": {**self.settings, "runs": runs}})
-
-    @property
-    def claims(self) -> tuple[Claim, ...]:
-        """The claims of the study when the campaign started."""
-        return tuple(Claim.model_validate(claim) for claim in self.settings.get("claims", ()))
+        return self.with_settings(runs=(*self.settings.runs, RunBudget(began=began, budget_s=budget_s)))

@@ -3,7 +3,6 @@
 from fslab.store.campaign import Campaign, CampaignStatus
 
 _ENDED = frozenset({CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT, CampaignStatus.FAILED})
-_PLAN = ("stopping", "extended_from")  # settings that ``Campaign.extended`` changes
 
 
 def later(target: Campaign, source: Campaign, *, has_more: bool) -> Campaign:
@@ -14,25 +13,25 @@ def later(target: Campaign, source: Campaign, *, has_more: bool) -> Campaign:
     keeps ``finished``, and any end if the source says ``running``: that was read before the end, or the campaign
     continues there and will end again.
     """
-    extended, run_again = _extent(source) > _extent(target), len(source.runs) > len(target.runs)
-    settings = dict(target.settings)
+    extended, run_again = _extent(source) > _extent(target), _runs(source) > _runs(target)
+    settings: dict[str, object] = {}
     if extended:
-        settings |= {name: source.settings[name] for name in _PLAN if name in source.settings}
+        settings |= {"stopping": source.settings.stopping, "extended_from": source.settings.extended_from}
     if run_again:
-        settings["runs"] = source.settings["runs"]
-    ahead = has_more or _extent(source) < _extent(target) or len(source.runs) < len(target.runs)
+        settings["runs"] = source.settings.runs
+    ahead = has_more or _extent(source) < _extent(target) or _runs(source) < _runs(target)
     stale = target.status is CampaignStatus.FINISHED or (
         target.status in _ENDED and source.status is CampaignStatus.RUNNING
     )
     keeps = ahead or (stale and not extended and not run_again)
-    return target.model_copy(
-        update={
-            "trials": source.trials if extended else target.trials,
-            "settings": settings,
-            "status": target.status if keeps else source.status,
-        }
-    )
+    status = target.status if keeps else source.status
+    trials = source.trials if extended else target.trials
+    return target.with_settings(**settings).model_copy(update={"trials": trials, "status": status})
 
 
 def _extent(campaign: Campaign) -> tuple[int, int]:
-    return len(campaign.extended_from), campaign.stopping.most
+    return len(campaign.settings.extended_from), campaign.stopping.most
+
+
+def _runs(campaign: Campaign) -> int:
+    return len(campaign.settings.runs)

@@ -57,7 +57,7 @@ def _campaign(campaign: Campaign, report: Report) -> dict[str, str]:
         if stopping.precision is None
         else f"{stopping.trials} to {stopping.most} times, {until[stopping.until]} {stopping.precision * 100:g} %",
         "order": f"each cell once per block, in a random order per block (seed {campaign.seed})",
-        "settings": ", ".join(map(str, campaign.settings.get("set") or ())) or "those of the study",
+        "settings": ", ".join(campaign.settings.set) or "those of the study",
     }
 
 
