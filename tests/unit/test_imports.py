@@ -10,82 +10,25 @@ from functools import cache
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src"
-WORDS = {
-    "errors",
-    "units",
-    "plugins",
-    "registry",
-    "cell",
-    "names",
-    "texts",
-    "outputs",
-    "record",
-    "stopping",
-    "abilities",
-    "scaling",
-}
+DESIGN = Path(__file__).parents[2] / "docs" / "design.md"
+ROW = re.compile(r"^\| (`\w+`(?:, `\w+`)*) \| .* \|([^|]*)\|$", re.MULTILINE)
 # Names that ``import fslab`` exports and that other packages use.
 EXPORTED = {"Observer", "__version__", "clean", "load", "open_store", "shipped_studies"}
-# The other packages of fslab that each package may import. A package that is not in WORDS may also import itself and
-# WORDS (stats: STATS).
-ALLOWED: dict[str, set[str]] = {
-    "errors": set(),
-    "units": set(),
-    "plugins": {"errors", "system"},
-    "registry": {"errors", "plugins"},
-    "cell": {"names"},
-    "names": set(),
-    "texts": set(),
-    "outputs": {"names", "system"},
-    "abilities": {"units"},
-    "scaling": {"cell", "units"},
-    "stopping": {"cell"},
-    "record": {"cell", "names", "units"},
-    "system": set(),
-    "stats": set(),
-    "storage": {"system"},
-    # Declares the facts that workloads and probes provide. Reads nothing from the machine.
-    "validity": {"stats"},
-    "applications": {"storage", "system"},
-    "workloads": {"applications", "faults", "system", "validity"},
-    "probes": {"system"},
-    "features": {"system"},
-    "tracing": {"system"},
-    # From store: the values of a campaign.
-    "explain": {"analysis", "stats", "store", "workloads"},
-    "crash": {"applications", "probes", "storage", "system", "validity"},
-    # From crash: file contents with stamps, and the description of the file system under test.
-    "faults": {"crash", "storage", "system"},
-    "machine": {"system", "storage"},
-    "feasibility": {"machine", "probes", "storage", "system", "validity", "workloads"},
-    "claims": {"analysis", "stats", "workloads"},
-    "study": {"claims", "machine", "storage", "validity", "workloads"},
-    "plan": {"feasibility", "machine", "study", "storage", "workloads"},
-    "store": {"claims", "system"},
-    # From machine: only the facts about machines and their differences.
-    "analysis": {"machine", "stats", "workloads"},
-    "report": {"analysis", "features", "machine", "stats", "store", "validity", "workloads"},
-    "serve": {"api", "report"},
-    # Does on each of many machines what cli does on one.
-    "fleet": {
-        "api", "campaign", "claims", "feasibility", "machine", "plan", "storage", "store", "study", "system",
-        "workloads",
-    },
-    "campaign": {
-        "analysis", "claims", "feasibility", "features", "plan", "storage", "study", "workloads", "probes", "machine",
-        "store", "system", "tracing", "validity",
-    },
-    "api": {
-        "analysis", "applications", "campaign", "claims", "crash", "explain", "faults", "feasibility", "features",
-        "machine", "plan", "probes",
-        "report", "stats",
-        "storage", "store", "study", "system", "tracing", "validity", "workloads",
-    },
-    "cli": {
-        "analysis", "api", "claims", "explain", "fleet", "plan", "report", "serve", "store",
-    },
-    "__main__": {"cli", "system"},
-}  # fmt: skip
+
+
+def table(text: str) -> dict[str, set[str]]:
+    """Return what each package may import, by the rows of a table whose last column names it."""
+    return {
+        name: set(re.findall(r"`(\w+)`", allowed))
+        for names, allowed in ROW.findall(text)
+        for name in re.findall(r"\w+", names)
+    }
+
+
+PACKAGES, BASIC = DESIGN.read_text("utf-8").split("\nBasic modules")
+# The basic modules, which every package may import (stats: STATS). A package may also import itself.
+WORDS = table(BASIC)
+ALLOWED = {**table(PACKAGES), **WORDS}
 STATS = {"units"}
 # Maximum number of class names that are used more than once.
 SAME_NAMES = 8
@@ -140,12 +83,16 @@ def forbidden(path: Path) -> set[str]:
     here = home(path)
     if here == "__init__":
         return set()
-    words = STATS if here == "stats" else WORDS
-    allowed = ALLOWED[here] | ({here} if here not in WORDS else set())
+    words = STATS if here == "stats" else set(WORDS)
+    allowed = ALLOWED[here]
     if here not in WORDS:
-        allowed |= words
+        allowed = allowed | {here, *words}
     used = {name for dotted in imports(path) if (name := package(dotted))}
     return used - allowed - EXPORTED
+
+
+def test_the_design_has_every_package() -> None:
+    assert {home(path) for path in modules()} - {"__init__"} == set(ALLOWED)
 
 
 def test_imports_go_one_way() -> None:
@@ -303,6 +250,6 @@ def test_the_command_line_uses_the_library() -> None:
             below = {
                 name
                 for name in _at_run_time(path)
-                if package(name) not in PUBLIC | WORDS and not PRINTING.match(name)
+                if package(name) not in PUBLIC | set(WORDS) and not PRINTING.match(name)
             }
             assert not below, f"{path}: put it into fslab.api"
