@@ -28,7 +28,7 @@ from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Shape
 
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pairs import looks_of
+from fslab.analysis.rows import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.build import asked_of

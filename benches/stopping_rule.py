@@ -27,15 +27,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
-from fslab.analysis.pairs import Sample, row_pairs
+from fslab.analysis.rows import Sample, row_answers
 from fslab.cell import MediumSpec, StackSpec
-from fslab.stats.compare import INDEPENDENCE_LEAST, ComparisonMethod, RatioEstimate
+from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.differences import Located, locate
 from fslab.stats.goal import Goal
-from fslab.stats.interval import Interval
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
-from fslab.stats.power import detectable
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 from fslab.units import Direction
@@ -359,59 +357,6 @@ def _with_and_without(rng: np.random.Generator, blocks: int, along: float, count
     ]
 
 
-def by_detectable(count: int) -> str:
-    """Return the table that checks the smallest detectable difference.
-
-    Campaigns of equal cells compute it. Other campaigns of the same kind, in which cells differ by this much, should
-    show the difference with a probability of 80 %.
-    """
-    rows = [
-        [f"{blocks} blocks", *_kept(fixed(blocks, 0), None, blocks, count)]
-        for blocks in (3, 4, 5, 8, 10, 20, 40)
-    ]
-    for blocks in (5, 12, 25, 40):
-        looks = Looks(first=FIRST, most=max(blocks, MOST))
-        rows.append([f"looks from 5 on, {blocks} blocks so far", *_kept(None, looks, blocks, count)])
-    return table(["data", "seen %", "median of what was promised, CoV 5 %"], rows)
-
-
-def _kept(rule: Rule | None, looks: Looks | None, blocks: int, count: int) -> list[str]:
-    """Return how many campaigns show the difference, in %, and the median detectable difference.
-
-    Each detectable difference is checked with one new campaign, in which cell a is larger by this difference.
-    """
-    coverage = looks.coverage_at(blocks) if looks else 0.95
-    a, b = data_for(SHAPES[0], 0.05, 1.0, count)
-    silent = interval((a - b)[:, :blocks], coverage)
-    told = zip(silent.low, silent.high, silent.widening, strict=True)
-    promised = np.array([_promise(*map(float, each), blocks=blocks, coverage=coverage) for each in told])
-    rng = np.random.default_rng(14)
-    x, y = measure(rng, SHAPES[0], 0.05, 1.0, count)
-    x = x + np.log1p(promised)[:, None]
-    if looks is None:
-        assert rule is not None
-        seen = rule(x, y, 1.0).verdict == 1
-    else:
-        seen = np.zeros(count, bool)
-        size = 0
-        while size < blocks:
-            size = min(blocks, looks.next_after(size))
-            seen |= interval((x - y)[:, :size], looks.coverage_at(size)).low > 0
-    return [percent(seen), f"{100 * np.median(promised):.1f} %"]
-
-
-def _promise(low: float, high: float, widening: float, *, blocks: int, coverage: float) -> float:
-    method = ComparisonMethod.SIGNED_RANK if takes_ranks(blocks, coverage) else ComparisonMethod.PAIRED_T
-    found = detectable(
-        RatioEstimate(
-            n_a=blocks, n_b=blocks, ratio=1.0, p_value=None, reason=None, needed=3, method=method,
-            interval=Interval(low=exp(low), high=exp(high), coverage=coverage), widening=widening,
-        )
-    )  # fmt: skip
-    assert found is not None
-    return found
-
-
 def by_family(count: int) -> str:
     """Return the table of rows of equal cells: how many of them have at least one false difference.
 
@@ -459,8 +404,8 @@ def _decided(own: list[Floats], blocks: int, looks: Looks | None) -> int:
         )
         for number, one in enumerate(logs)
     ]  # fmt: skip
-    row = row_pairs(samples, Direction.HIGHER, coverage=0.95, looks=looks, prior=lambda *_: prior)
-    return sum(row.holds(pair) and not row.rests_on_independence(pair) for pair in row.pairs)
+    row = row_answers(samples, Direction.HIGHER, coverage=0.95, looks=looks, prior=lambda *_: prior)
+    return sum(each.is_firm for each in row.answers)
 
 
 def tables(repetitions: int) -> str:
@@ -493,8 +438,6 @@ def tables(repetitions: int) -> str:
         by_level(repetitions),
         f"Autocorrelation, one look at 95 %, {10 * repetitions:,} of each:",
         by_autocorrelation(10 * repetitions),
-        f"The smallest detectable difference, promised at 80 %, {5 * repetitions:,} of each:",
-        by_detectable(5 * repetitions),
         (
             f"Rows of a table: how many of {repetitions // 2:,} have at least one false difference after Holm's "
             'correction, in %. With 10 blocks, those that are not marked "only if trials are independent":'

@@ -23,16 +23,22 @@ class Until(StrEnum):
 class StoppingRule(Frozen):
     """``trials`` for each cell at first; with a ``precision`` (a share: 0.05) more trials, up to ``max_trials``.
 
-    Without ``precision`` each cell has exactly ``trials`` trials. ``planned_most``: the original maximum of a campaign
-    whose maximum was raised later. The error of each interim analysis is computed with the original maximum, because
-    trials had been analysed before the change.
+    Without ``precision`` each cell has exactly ``trials`` trials. ``margin``: the smallest difference of interest, as a
+    share. ``planned_most``: the original maximum of a campaign whose maximum was raised later. The error of each
+    interim analysis is computed with the original maximum, because trials had been analysed before the change.
     """
 
     trials: int = Field(ge=1, le=MOST_TRIALS)
     precision: float | None = Field(None, gt=0, allow_inf_nan=False)
+    margin: float = Field(0.1, gt=0, allow_inf_nan=False)
     until: Until = Until.DECIDED
     max_trials: int = Field(40, ge=1, le=MOST_TRIALS)
     planned_most: int | None = Field(None, ge=1, le=MOST_TRIALS)
+
+    @property
+    def smallest(self) -> float:
+        """The smallest difference of interest, as a share: stacks that differ by less are alike."""
+        return self.precision or self.margin
 
     @property
     def most(self) -> int:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from sqlalchemy.exc import DBAPIError
 from tests.store.sql import sql
 
-from fslab.analysis.pairs import looks_of
+from fslab.analysis.rows import looks_of
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.schema import Claim
 from fslab.errors import StoreError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from math import sqrt
 
 import pytest
@@ -10,9 +11,9 @@ from rich.console import Console
 from tests.unit.compared import CLAT, around, cell, compared, metrics_of, trials
 
 from fslab.analysis.campaign_comparison import Results, compare_results
-from fslab.analysis.campaign_comparison_lines import percent
-from fslab.analysis.campaign_comparison_model import CampaignComparison, LineOutcome
+from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.matching import MatchedBy
+from fslab.answers.model import Verdict
 from fslab.record import Severity, ValidityWarning
 from fslab.report import campaign_comparison_terminal
 
@@ -23,17 +24,16 @@ class TestLines:
         a = [*trials(cell(), around(1000)), *trials(sync, around(100), metric=CLAT)]
         b = [*trials(cell(), around(880), "b"), *trials(sync, around(80), "b", metric=CLAT)]
         rate, latency = compared(a, b).lines
-        assert (rate.outcome, rate.verdict, latency.outcome, latency.verdict) == (
-            LineOutcome.WORSE, "12 % slower", LineOutcome.BETTER, "20 % faster",
-        )  # fmt: skip
-        assert rate.ratio == pytest.approx(0.88)
+        assert (rate.verdict, rate.answer.winner) == ("12 % slower", "A")
+        assert (latency.verdict, latency.answer.winner) == ("20 % faster", "B")
+        assert rate.answer.ratio == pytest.approx(0.88)
         # For samples of 5 and 5, the interval starts at the third smallest of the 25 quotients: 0.88·0.99/1.02 (after
         # 0.88·0.98/1.02 and 0.88·0.98/1.01).
-        assert rate.interval is not None
-        assert rate.interval.low == pytest.approx(0.88 * 0.99 / 1.02)
+        assert rate.answer.interval is not None
+        assert rate.answer.interval.low == pytest.approx(0.88 * 0.99 / 1.02)
         # Disjoint samples of 5: p = 2 / C(10, 5); two lines, so Holm doubles it.
-        assert rate.p_value == pytest.approx(2 / 252)
-        assert rate.p_family == pytest.approx(4 / 252)
+        assert rate.answer.p_value == pytest.approx(2 / 252)
+        assert rate.answer.p_family == pytest.approx(4 / 252)
 
     def test_large_changes_are_factors(self) -> None:
         sync = cell(workload="sync")
@@ -41,13 +41,13 @@ class TestLines:
         b = [*trials(cell(), around(350), "b"), *trials(sync, around(300), "b", metric=CLAT)]
         assert [line.verdict for line in compared(a, b).lines] == ["3.50 × as fast", "3.00 × as long"]
 
-    def test_no_difference_says_what_would_have_been_seen(self) -> None:
+    def test_no_difference_is_a_tie_within_the_margin_or_open(self) -> None:
         one = cell()
         (line,) = compared(trials(one, around(100)), trials(one, around(100.5), "b")).lines
-        assert line.outcome is LineOutcome.NOT_DETECTED
-        assert line.detectable is not None
-        assert line.verdict == f"indistinguishable (> {percent(line.detectable)} detectable)"
-        assert 0.01 < line.detectable < 0.1
+        assert (line.answer.verdict, line.verdict) == (Verdict.ALIKE, "alike (± 10 %)")
+        (line,) = compared(trials(one, around(100)), trials(one, around(100.5), "b"), margin=0.01).lines
+        assert line.answer.verdict is Verdict.OPEN
+        assert re.fullmatch(r"needs about \d+ trials more", line.verdict)
 
     def test_many_comparisons_make_a_difference_a_maybe(self) -> None:
         """With 4 trials on each side, p = 2 / C(8, 4) = 0.029: significant alone, but not as one of three."""
@@ -80,8 +80,8 @@ class TestLines:
             [value * step for value, step in zip(drift, (1.0, 1.01, 0.99, 1.0, 1.01, 0.99), strict=True)],
         )
         b = trials(xfs, [value * 0.9 for value in drift])
-        assert compared(a, b, by=MatchedBy.WORKLOAD, paired=True).lines[0].outcome is LineOutcome.WORSE
-        assert compared(a, b, by=MatchedBy.WORKLOAD).lines[0].outcome is LineOutcome.NOT_DETECTED
+        assert compared(a, b, by=MatchedBy.WORKLOAD, paired=True).lines[0].answer.verdict is Verdict.SMALLER
+        assert compared(a, b, by=MatchedBy.WORKLOAD).lines[0].answer.verdict is Verdict.OPEN
 
     def test_means_keep_directions_and_block_sizes_apart(self) -> None:
         made = [cell(workload=f"w{n}-{bs}", bs=bs) for bs in ("4k", "1m") for n in (1, 2)]
@@ -156,8 +156,8 @@ def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
     first, second = trials(one, [100.0] * 5), trials(one, [120.0, 130.0, 219.0, 222.0, 225.0], "b")
     found = compared(first, second, paired=True)
     (line,) = found.lines
-    assert line.ratio == pytest.approx(1.76, abs=0.01)
-    assert line.of_medians == pytest.approx(2.19)
+    assert line.answer.ratio == pytest.approx(1.76, abs=0.01)
+    assert line.answer.of_medians == pytest.approx(2.19)
     told = " ".join(shown(found).split())
     assert "ratios are computed block by block: the quotient of the medians is 2.19 (rand-4k on ext4" in told
     near = compared(trials(one, around(100)), trials(one, around(200), "b"))
@@ -168,7 +168,7 @@ def test_what_holds_only_for_independent_trials_is_told() -> None:
     one = cell()
     found = compared(trials(one, around(100)), trials(one, around(103.5), "b"))
     (line,) = found.lines
-    assert line.rests_on_independence
+    assert line.answer.fragile
     told = " ".join(shown(found).split())
     assert (
         "the only difference holds only if trials are independent, which needs 20 trials of each to check"
@@ -193,14 +193,14 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
         for side, middles in nights.items()
     }
     single = compare_results(sides["a"][0], sides["b"][0], metrics_of=metrics_of)
-    assert single.lines[0].outcome is LineOutcome.WORSE
+    assert single.lines[0].answer.verdict is Verdict.SMALLER
     a, b = (Results.of_several(side, parts) for side, parts in sides.items())
     (line,) = compare_results(a, b, metrics_of=metrics_of).lines
     assert (line.a.values, line.b.values) == (nights["a"], nights["b"])
-    assert (line.outcome, line.sampled) == (LineOutcome.NOT_DETECTED, "campaigns")
+    assert (line.answer.verdict, line.sampled) == (Verdict.OPEN, "campaigns")
     # With 4 campaigns on each side, the interval from the smallest to the largest quotient covers 97.1 %.
-    assert line.interval is not None
-    assert line.interval.low == pytest.approx(79 / 100)
-    assert line.interval.high == pytest.approx(99 / 80)
+    assert line.answer.interval is not None
+    assert line.answer.interval.low == pytest.approx(79 / 100)
+    assert line.answer.interval.high == pytest.approx(99 / 80)
     (few,) = compare_results(a, sides["b"][0], metrics_of=metrics_of).lines
     assert few.verdict == "too few campaigns (4 of each needed)"

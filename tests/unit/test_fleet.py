@@ -129,7 +129,7 @@ def test_machines_that_contradict_each_other_are_said_to() -> None:
         [campaign(f"m{number}", ratio) for number, ratio in enumerate((0.6, 1.5, 0.9, 1.2, 0.8, 1.3))]
     )
     assert opposed.rows[0].verdict is FleetVerdict.UNDECIDED
-    assert "indistinguishable on average" in shown(opposed)
+    assert "no difference shown on average" in shown(opposed)
 
 
 def test_of_a_latency_the_ratio_is_that_of_the_figures_and_below_one_is_better() -> None:

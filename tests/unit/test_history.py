@@ -14,10 +14,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from fslab.analysis.campaign_comparison_lines import change_words
-from fslab.analysis.comparison_model import Span
 from fslab.analysis.history import history
 from fslab.analysis.history_model import History
+from fslab.answers.model import Span
+from fslab.answers.words import change_words
 from fslab.api import fleets, histories
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli import app

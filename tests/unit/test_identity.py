@@ -71,7 +71,10 @@ def test_content_goes_before_names() -> None:
     a = [*trials(renamed(plain, "x"), around(100.0)), *trials(renamed(noatime, "y"), around(300.0))]
     b = [*trials(renamed(plain, "y"), around(200.0), "b"), *trials(renamed(noatime, "x"), around(300.0), "b")]
     found = compared(a, b)
-    assert {line.stack: round(line.ratio or 0, 2) for line in found.lines} == {"x → y": 2.0, "y → x": 1.0}
+    assert {line.stack: round(line.answer.ratio or 0, 2) for line in found.lines} == {
+        "x → y": 2.0,
+        "y → x": 1.0,
+    }
     assert not found.differences
 
 

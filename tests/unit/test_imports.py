@@ -253,3 +253,18 @@ def test_the_command_line_uses_the_library() -> None:
                 if package(name) not in PUBLIC | set(WORDS) and not PRINTING.match(name)
             }
             assert not below, f"{path}: put it into fslab.api"
+
+
+def test_one_module_compares() -> None:
+    """``stats`` also describes samples and series; what compares two of them is used by ``answers`` only."""
+    comparing = {
+        "compare", "counts", "differences", "goal", "moderation", "noise_prior", "paired", "random_effects",
+        "sequential", "single",
+    }  # fmt: skip
+    found = {
+        str(path.relative_to(SOURCE)): names
+        for path in modules()
+        if home(path) not in {"answers", "stats"}
+        and (names := {d.split(".")[2] for d in imports(path) if d.startswith("fslab.stats.")} & comparing)
+    }
+    assert found == {}

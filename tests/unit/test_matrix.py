@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from fslab.analysis.interim import InterimResult, Question
+from fslab.analysis.interim import InterimResult, RepeatedQuestion
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import look_lines, replaced_words
@@ -130,8 +130,9 @@ def test_it_fits_and_shows_where_it_is() -> None:
 
 
 def test_one_is_no_plural() -> None:
-    question = Question(
-        workload="w", metric="m", a="ext4", b="xfs", cells=("1", "2"), estimate=NO_RATIO, settled=False, further=1
+    question = RepeatedQuestion(
+        workload="w", metric="m", a="ext4", b="xfs", cells=("1", "2"), ratio=None, interval=None, settled=False,
+        further=1,
     )  # fmt: skip
     said = [*look_lines(InterimResult(blocks=1, questions=(question,)))]
     assert said == [

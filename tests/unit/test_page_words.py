@@ -104,8 +104,8 @@ def test_a_page_concludes_as_a_terminal_does() -> None:
 def test_single_trials_get_no_colour() -> None:
     ext4, xfs = stack("ext4"), stack("xfs")
     report, _, _ = made([(ext4, work("random"), 500), (xfs, work("random"), 2000)])
-    untested = tuple(item.model_copy(update={"interval": None}) for item in report.rows[0].comparisons)
-    row = report.rows[0].model_copy(update={"comparisons": untested})
+    untested = tuple(item.model_copy(update={"interval": None}) for item in report.rows[0].answers)
+    row = report.rows[0].model_copy(update={"answers": untested})
     report = report.model_copy(update={"rows": (row,)})
     (found,) = heat.rows(report, conclude(report).standings, {"random": "r"})
     assert [tile.share for tile in found.tiles] == [None, None]
@@ -130,9 +130,9 @@ def test_a_heat_map_says_what_to_take() -> None:
 def test_a_heat_map_recommends_nothing_where_nothing_is_decided() -> None:
     report, _, _ = made([(stack("ext4"), work("random"), 1000), (stack("xfs"), work("random"), 1001)])
     (known,) = conclude(report).standings
-    vague = known.model_copy(update={"certainty": StandingCertainty.INCONCLUSIVE, "detectable": 3.0})
+    vague = known.model_copy(update={"certainty": StandingCertainty.OPEN, "further_s": 40.0})
     (found,) = heat.rows(report, [vague], {"random": "r"})
-    assert (found.take, found.sure) == ("undecided", "far too noisy")
+    assert (found.take, found.sure) == ("needs more trials", "needs about 40 s more")
     behind = vague.model_copy(update={"worse": ("btrfs",)})
     (found,) = heat.rows(report, [behind], {"random": "r"})
     assert found.take == "ext4 or xfs", "btrfs is out, the order of the others is open"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from fslab.analysis.comparison_model import Mark
 from fslab.analysis.groups import headline_metrics
+from fslab.analysis.rows import Mark
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
@@ -93,7 +93,7 @@ def test_stacks_of_which_the_kernel_made_the_same_are_not_compared() -> None:
     found = report(planned, trials)
     assert [stack.same_as for stack in found.stacks] == [None, found.stacks[0].label, None, None]
     (row,) = found.rows
-    compared = {label for one in row.comparisons for label in (one.numerator, one.denominator)}
+    compared = {label for one in row.answers for label in (one.over, one.under)}
     assert compared == {stack.label for stack in found.stacks} - {found.stacks[1].label}
     assert row.summaries[0].mark == row.summaries[1].mark
     concluded = conclude(found)
@@ -227,8 +227,7 @@ xfs                                     40k IOPS ± 2.0 %
 
 rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
   noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); ext4
-  noatime,data=writeback,barrier=0 and ext4 defaults indistinguishable:
-  0.97–1.03 ×, > 4.6 % detectable
+  noatime,data=writeback,barrier=0 and ext4 defaults alike (± 10 %): 0.97–1.03 ×
   ranked: 1.= ext4 noatime,data=writeback,barrier=0, ext4 defaults · 3. ext4
   noatime,data=journal · 4. xfs
 

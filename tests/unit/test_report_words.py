@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
-from fslab.analysis.comparison_model import ComparisonVerdict, Mark
 from fslab.analysis.labels import stack_lines, workload_labels
-from fslab.analysis.pairs import RowPairs, Sample, row_pairs
-from fslab.analysis.row_comparison import RowOutcome, outcome_of
+from fslab.analysis.rows import Mark, RowAnswers, Sample, row_answers
+from fslab.answers.model import Verdict
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.words import ranking_words, row_words
 from fslab.stats.sequential import Looks
@@ -36,7 +35,7 @@ def pairs(
     *,
     counts: bool = False,
     **values: tuple[float, ...],
-) -> RowPairs:
+) -> RowAnswers:
     samples = [
         Sample(
             stack=name,
@@ -45,22 +44,26 @@ def pairs(
         )
         for name, found in values.items()
     ]
-    return row_pairs(samples, better, coverage=0.95, looks=looks, counts=counts)
+    return row_answers(samples, better, coverage=0.95, looks=looks, counts=counts)
 
 
-def outcome(better: Direction, *, counts: bool = False, **values: tuple[float, ...]) -> RowOutcome:
-    return outcome_of(pairs(better, None, None, counts=counts, **values), {name: name for name in values})
+def outcome(better: Direction, *, counts: bool = False, **values: tuple[float, ...]) -> RowAnswers:
+    return pairs(better, None, None, counts=counts, **values)
 
 
-def words(found: RowOutcome, better: Direction, *missing: str) -> str:
-    return row_words(
-        found.leader, better, found.comparisons, missing=missing, not_compared=found.not_compared
-    )
+def leader(row: RowAnswers) -> str | None:
+    return row.leader.stack if row.leader else None
+
+
+def words(found: RowAnswers, better: Direction, *missing: str, of: str | None = None) -> str:
+    chosen = of or leader(found)
+    answers, not_compared = (found.oriented(chosen), found.not_compared(chosen)) if chosen else ([], [])
+    return row_words(chosen, better, answers, missing=missing, not_compared=not_compared)
 
 
 def test_clear_winner_is_best_and_told_as_multiples_of_the_others() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=times(0.5))
-    assert (found.leader, found.marks) == ("xfs", {"ext4": NONE, "xfs": BEST, "btrfs": NONE})
+    assert (leader(found), found.marks()) == ("xfs", {"ext4": NONE, "xfs": BEST, "btrfs": NONE})
     assert words(found, HIGHER) == "xfs 2.00 × ext4 (1.96–2.04), 4.00 × btrfs (3.92–4.08)"
 
 
@@ -76,43 +79,40 @@ def test_a_ratio_that_is_far_from_that_of_the_medians_is_explained() -> None:
 
 def test_where_lower_is_better_the_others_are_multiples_of_the_winner() -> None:
     found = outcome(LOWER, ext4=NOISY, xfs=times(2))
-    assert (found.leader, found.marks) == ("ext4", {"ext4": BEST, "xfs": NONE})
+    assert (leader(found), found.marks()) == ("ext4", {"ext4": BEST, "xfs": NONE})
     assert words(found, LOWER) == "xfs 2.00 × ext4 (1.96–2.04)"
 
 
 def test_against_a_baseline_each_is_told_as_a_part_of_it() -> None:
-    row = pairs(HIGHER, None, ext4=NOISY, xfs=times(2), btrfs=times(0.5))
-    found = outcome_of(row, {name: name for name in ("ext4", "xfs", "btrfs")}, "ext4")
-    assert found.leader == "ext4"
-    assert words(found, HIGHER) == "ext4 0.50 × xfs (0.49–0.51), 2.00 × btrfs (1.96–2.04)"
-    assert found.marks["xfs"] is BEST
+    found = pairs(HIGHER, None, ext4=NOISY, xfs=times(2), btrfs=times(0.5))
+    assert words(found, HIGHER, of="ext4") == "ext4 0.50 × xfs (0.49–0.51), 2.00 × btrfs (1.96–2.04)"
+    assert found.marks()["xfs"] is BEST
 
 
-def test_tie_shares_the_mark_and_tells_what_could_have_been_seen() -> None:
+def test_tie_shares_the_mark_and_tells_within_what() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
-    assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
-    # The half-width 0.01963 is t(0.975; 4) = 2.776 standard errors. A power of 80 % needs 4.678: e^0.0331 − 1 = 3.4 %.
-    tied = "xfs and ext4 indistinguishable: 0.98–1.02 ×, > 3.4 % detectable"
+    assert found.marks() == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": NONE}
+    tied = "xfs and ext4 alike (± 10 %): 0.98–1.02 ×"
     assert words(found, HIGHER) == f"xfs 2.00 × btrfs (1.96–2.04); {tied}"
 
 
 def test_stacks_that_cannot_be_told_apart_share_a_place() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.001, NOISY), btrfs=times(0.5))
-    assert ranking_words(found.ranking) == "1.= xfs, ext4 · 3. btrfs"
+    assert ranking_words(found.ranking()) == "1.= xfs, ext4 · 3. btrfs"
 
 
 def test_several_ties_each_tell_their_interval() -> None:
     found = outcome(HIGHER, ext4=NOISY, xfs=FLAT, btrfs=FLAT)
-    assert found.marks == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": MAYBE}
-    alike = "0.98–1.02 ×, > 3.4 % detectable"
+    assert found.marks() == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": MAYBE}
+    alike = "0.98–1.02 ×"
     ties = f"xfs ({alike}), btrfs ({alike})"
-    assert words(found, HIGHER) == f"indistinguishable: ext4 and {ties}"
+    assert words(found, HIGHER) == f"alike (± 10 %): ext4 and {ties}"
 
 
 def test_many_ties_are_told_as_one() -> None:
     found = outcome(HIGHER, a=NOISY, b=FLAT, c=FLAT, d=FLAT, e=FLAT, f=FLAT)
     told = words(found, HIGHER)
-    assert told.startswith("indistinguishable: a and 5 others (within 0.98–1.02 ×, > ")
+    assert told.startswith("alike (± 10 %): a and 5 others (within 0.98–1.02 ×)")
     assert "b (" not in told
 
 
@@ -130,19 +130,19 @@ def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() ->
 
 def test_too_few_trials_mark_nothing_and_say_how_many_are_enough() -> None:
     found = outcome(HIGHER, ext4=(1.0, 1.1), xfs=(9.0, 9.1))
-    assert set(found.marks.values()) == {NONE}
-    assert [item.verdict for item in found.comparisons] == [ComparisonVerdict.TOO_FEW]
+    assert set(found.marks().values()) == {NONE}
+    assert [item.verdict for item in found.answers] == [Verdict.TOO_FEW]
     assert words(found, HIGHER) == "too few trials to compare xfs with ext4 (2 complete blocks; 3 needed)"
 
 
 def test_stack_with_too_few_trials_keeps_the_leader_from_being_best() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=(1.0,))
-    assert found.marks == {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE}
+    assert found.marks() == {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE}
 
 
 def test_zero_has_no_ratio_and_no_crash() -> None:
     found = outcome(HIGHER, ext4=(0.0, *FLAT[1:]), xfs=times(2))
-    assert set(found.marks.values()) == {NONE}
+    assert set(found.marks().values()) == {NONE}
     assert words(found, HIGHER) == "xfs and ext4 have no ratio: not all their values are positive"
 
 
@@ -153,24 +153,24 @@ def test_counts_of_which_some_are_none_are_told_by_how_many_more() -> None:
     """
     many = {"ext4": (8.0, 9.0, 10.0, 9.0), "xfs": (0.0,) * 4, "btrfs": (0.0, 1.0, 0.0, 0.0)}
     found = outcome(LOWER, counts=True, **many)
-    assert (found.leader, found.marks) == ("xfs", {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE})
+    assert (leader(found), found.marks()) == ("xfs", {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE})
     assert words(found, LOWER).startswith(
-        "ext4 9 more (4.23–13.8) than xfs; xfs and btrfs inconclusive: btrfs −1.34 to 1.84 more"
+        "ext4 9 more (4.23–13.8) than xfs; xfs and btrfs not decided, needs more trials: btrfs −1.34 to 1.84 more"
     )
-    assert [place.stacks for place in found.ranking] == [("xfs", "btrfs"), ("ext4",)]
+    assert [place.stacks for place in found.ranking()] == [("xfs", "btrfs"), ("ext4",)]
     better = outcome(HIGHER, counts=True, **many)
-    assert better.leader == "ext4"
+    assert leader(better) == "ext4"
     assert words(better, HIGHER).startswith("ext4 9 more (4.23–13.8) than xfs, 8.75 more (")
 
 
 def test_counts_of_which_some_are_none_are_compared_at_the_level_of_a_look() -> None:
     looks = Looks(first=4)
-    (pair,) = pairs(LOWER, None, looks, counts=True, ext4=(8.0, 9.0, 10.0, 9.0), xfs=(0.0,) * 4).pairs
-    assert (pair.estimate.more, pair.estimate.coverage) == (9.0, 0.95)
-    assert pair.estimate.more_interval is not None
-    assert pair.estimate.more_interval.coverage == looks.coverage_at(4)
+    (pair,) = pairs(LOWER, None, looks, counts=True, ext4=(8.0, 9.0, 10.0, 9.0), xfs=(0.0,) * 4).answers
+    assert pair.more == 9.0
+    assert pair.more_interval is not None
+    assert pair.more_interval.coverage == looks.coverage_at(4)
     half = 1.5 * two_sided_quantile(1 - looks.coverage_at(4), 3)
-    assert pair.estimate.more_interval.high - 9 == pytest.approx(half)
+    assert pair.more_interval.high - 9 == pytest.approx(half)
 
 
 def test_counts_above_none_keep_their_ratio() -> None:
@@ -180,29 +180,28 @@ def test_counts_above_none_keep_their_ratio() -> None:
 
 def test_stack_without_values_is_named_and_not_compared() -> None:
     found = outcome(HIGHER, ext4=FLAT, xfs=times(2, NOISY), btrfs=())
-    assert found.marks == {"ext4": NONE, "xfs": BEST}
+    assert found.marks() == {"ext4": NONE, "xfs": BEST}
     assert words(found, HIGHER, "btrfs") == "xfs 2.00 × ext4 (1.96–2.04); btrfs: no usable trial"
 
 
 def test_alone_is_not_best() -> None:
     found = outcome(HIGHER, ext4=FLAT)
-    assert (found.marks, found.comparisons, found.ranking) == ({"ext4": NONE}, (), ())
+    assert (found.marks(), found.answers, found.ranking()) == ({"ext4": NONE}, (), ())
     assert words(found, HIGHER) == "only ext4 was measured"
     assert words(outcome(HIGHER, ext4=()), HIGHER) == "no usable trial"
 
 
 def test_without_a_better_direction_nothing_is_marked() -> None:
     found = outcome(NEITHER, ext4=NOISY, xfs=times(2))
-    assert (found.leader, set(found.marks.values()), found.ranking) == ("ext4", {NONE}, ())
+    assert (leader(found), set(found.marks().values()), found.ranking()) == ("ext4", {NONE}, ())
     assert words(found, NEITHER) == "ext4 0.50 × xfs (0.49–0.51)"
 
 
 def test_stacks_on_unlike_machines_are_never_compared() -> None:
-    row = pairs(HIGHER, {"f2fs": "uml"}, ext4=FLAT, xfs=times(2, NOISY), f2fs=times(9))
-    found = outcome_of(row, {name: name for name in ("ext4", "xfs", "f2fs")})
-    assert (found.leader, found.comparisons) == ("f2fs", ())
-    assert BEST not in found.marks.values()
-    assert set(found.not_compared) == {"ext4", "xfs"}
+    found = pairs(HIGHER, {"f2fs": "uml"}, ext4=FLAT, xfs=times(2, NOISY), f2fs=times(9))
+    assert (leader(found), found.oriented("f2fs")) == ("f2fs", [])
+    assert BEST not in found.marks().values()
+    assert set(found.not_compared("f2fs")) == {"ext4", "xfs"}
 
 
 def test_holm_is_told_where_it_changes_something() -> None:
@@ -210,11 +209,8 @@ def test_holm_is_told_where_it_changes_something() -> None:
     # btrfs: 1.022/0.999, t = 3.22, p = 0.032. ext4 and btrfs: rank sums, p = 2/252, the smallest of the three. Holm
     # multiplies the second smallest by 2: 0.064.
     found = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=times(0.999))
-    assert [item.verdict for item in found.comparisons] == [
-        ComparisonVerdict.DIFFERS,
-        ComparisonVerdict.DIFFERS,
-    ]
-    assert not any(item.holds_together for item in found.comparisons)
+    assert all(item.differs for item in found.oriented("xfs"))
+    assert not any(item.holds for item in found.oriented("xfs"))
     assert words(found, HIGHER).endswith("not significant after Holm correction: run more trials")
 
 

@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 from math import exp
 
 from fslab.analysis.groups import groups, metrics_of
-from fslab.analysis.interim import InterimResult, Question, questions
-from fslab.analysis.pairs import looks_of, row_pairs, samples_of
+from fslab.analysis.interim import InterimResult, RepeatedQuestion, questions
+from fslab.analysis.rows import looks_of, row_answers, samples_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Provenance, Status, TrialRecord, Value
-from fslab.stats.goal import Goal
 from fslab.stopping import StoppingRule, Until
 from fslab.units import Direction, Unit
 
@@ -158,7 +157,7 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
     records = [record(cell, block, faint(cell, block)) for block in range(12) for cell in CELLS]
     schedule = Schedule(cells=CELLS, stopping=stopping, seed=1)
 
-    def about(look: InterimResult | None) -> Question:
+    def about(look: InterimResult | None) -> RepeatedQuestion:
         assert look is not None
         return next(each for each in look.questions if {each.a, each.b} == {"ext4", "xfs"})
 
@@ -168,13 +167,13 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
     last = schedule.look(records)
     assert not about(last).settled
     group = next(groups(CELLS, records))
-    row = row_pairs(
+    row = row_answers(
         samples_of(group, metrics_of(group)[0]),
         Direction.HIGHER,
         coverage=0.95,
         looks=looks_of(stopping),
     )
-    assert all(row.winner(pair) is None for pair in row.pairs)
+    assert not any(each.holds for each in row.answers)
 
 
 def test_stacks_of_which_the_kernel_made_the_same_ask_for_no_trials() -> None:
@@ -207,13 +206,13 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     asked = list(questions(cells, records, stopping))
     assert len(asked) == 6  # each stack compared with the best
     group = next(groups(cells, records))
-    row = row_pairs(
+    row = row_answers(
         samples_of(group, metrics_of(group)[0]),
         Direction.HIGHER,
         coverage=0.95,
         looks=looks_of(stopping),
     )
-    held = {frozenset((pair.a, pair.b)) for pair in row.pairs if row.holds(pair)}
+    held = {frozenset((each.over, each.under)) for each in row.answers if each.holds}
     stacks = {cell.id: cell.stack_id for cell in cells}
     settled = {frozenset(stacks[cell] for cell in each.cells) for each in asked if each.settled}
     assert len(settled) == 5  # if only these six were corrected for, all would be settled
@@ -235,13 +234,11 @@ def test_a_difference_that_needs_independent_trials_after_the_correction_is_not_
     records = [record(cell, block, values[cell.id][block]) for block in range(5) for cell in CELLS]
     for cells, settled in ((CELLS[:2], True), (CELLS, False)):
         group = next(groups(cells, [each for each in records if each.cell in cells]))
-        row = row_pairs(samples_of(group, metrics_of(group)[0]), Direction.HIGHER, coverage=0.95, looks=None)
-        pair = next(each for each in row.pairs if {each.a, each.b} == {ext4.stack_id, xfs.stack_id})
-        assert row.holds(pair)
-        assert row.rests_on_independence(pair) is not settled
-        assert [done for each, done in row.settled(goal=Goal.DECIDED, precision=0.001) if each is pair] == [
-            settled
-        ]
+        row = row_answers(samples_of(group, metrics_of(group)[0]), Direction.HIGHER, margin=0.001)
+        pair = next(each for each in row.answers if {each.over, each.under} == {ext4.stack_id, xfs.stack_id})
+        assert pair.holds
+        assert pair.fragile is not settled
+        assert pair.settled is settled
 
 
 def test_a_block_keeps_its_order_when_cells_drop_out() -> None:

@@ -13,20 +13,18 @@ from typing import Any
 
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis import campaign_comparison_means
-from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, FactChange, Side
+from fslab.analysis.campaign_comparison_model import CampaignComparison, FactChange, Side
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
-from fslab.analysis.interim import COVERAGE
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
-from fslab.analysis.pairs import looks_of
-from fslab.analysis.usability import has_warnings, is_failed, is_usable
+from fslab.analysis.rows import looks_of
+from fslab.analysis.usability import has_warnings, is_usable
+from fslab.answers.question import COVERAGE, MARGIN, Looks, Question, answer
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.machine.fact import Weight
 from fslab.record import Metric, TrialRecord
-from fslab.stats.compare import RatioEstimate
-from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 
 ALL = "all"  # as an allowed name: every difference is allowed
@@ -100,32 +98,37 @@ def compare_results(
     allowed: Collection[str] = (),
     metrics: Collection[str] = (),
     metrics_of: MetricsOf = headline_metrics,
+    margin: float = MARGIN,
 ) -> CampaignComparison:
     """Compare B with A: one line for each headline metric (or each of ``metrics``) of each cell that both have.
 
     ``paired``: the blocks of both were measured side by side. ``allowed``: names of facts and of groups of facts that
-    may differ.
+    may differ. ``margin``: smallest difference of interest, as a share.
     """
     matched = match(a.cells, b.cells, by)
     own_a, own_b = by_cell(a.trials), by_cell(b.trials)
     figures_a, figures_b = figures_by_workload(a.trials), figures_by_workload(b.trials)
-    looks, several = a.looks, a.several or b.several
-    found = []
-    for each in matched.partners:
-        trials = (own_a.get(each.a.id, ()), own_b.get(each.b.id, ()))
-        figures = figures_a.get(work_of(each.a), {}) | figures_b.get(work_of(each.b), {})
-        found += [
-            _line(each, metric, trials, several=several, paired=paired and not several, looks=looks)
-            for metric in metrics_for(each.a.workload, figures, metrics, metrics_of)
+    several = a.several or b.several
+    asked = []
+    for partners in matched.partners:
+        trials = (own_a.get(partners.a.id, ()), own_b.get(partners.b.id, ()))
+        figures = figures_a.get(work_of(partners.a), {}) | figures_b.get(work_of(partners.b), {})
+        asked += [
+            _line(partners, metric, trials, several=several, paired=paired and not several, margin=margin)
+            for metric in metrics_for(partners.a.workload, figures, metrics, metrics_of)
         ]
-    compared = lines.with_family([each for each, _ in found], 1 - COVERAGE)
+    questions = [each.question for each in asked]
+    # Values of two campaigns are not paired: the looks of one of them do not apply.
+    looks = a.looks if paired and not several else None
+    found = answer(questions, looks=looks)
+    compared = tuple(each.answered(own) for each, own in zip(asked, found, strict=True))
     return CampaignComparison(
         a=_side(a),
         b=_side(b),
         coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=campaign_comparison_means.means(compared, [again for _, again in found], COVERAGE),
+        means=campaign_comparison_means.means(compared, questions, looks=looks, coverage=COVERAGE),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
     )
@@ -172,21 +175,17 @@ def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[st
 
 def _line(
     partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], *,
-    several: bool, paired: bool, looks: Looks | None,
-) -> tuple[ComparisonLine, lines.Estimator]:  # fmt: skip
-    """Return the line, and what estimates its ratio with another coverage."""
+    several: bool, paired: bool, margin: float,
+) -> lines.Line:  # fmt: skip
     values = lines.medians_by_campaign if several else lines.values_by_block
     left, right = (values(own, metric.name) for own in trials)
-
-    def estimator(coverage: float) -> RatioEstimate:
-        return lines.estimate_of(left, right, paired=paired, looks=looks, coverage=coverage)
-
-    failed_a, failed_b = (sum(map(is_failed, own)) for own in trials)
-    line = lines.line(
-        (partners.a, partners.b), metric, list(left.values()), list(right.values()), estimator(COVERAGE),
-        sampled="campaigns" if several else "trials", failed=(failed_a, failed_b),
+    question = Question(
+        over=right, under=left, names=("B", "A"), better=metric.better, margin=margin, paired=paired
+    )
+    return lines.Line(
+        cells=(partners.a, partners.b), trials=trials, metric=metric, question=question,
+        sampled="campaigns" if several else "trials",
     )  # fmt: skip
-    return line, estimator
 
 
 def _side(results: Results) -> Side:

@@ -4,24 +4,10 @@ Contains no layout and computes nothing; ``compare_results`` creates it. B is al
 """
 
 from datetime import datetime
-from enum import StrEnum
 
-from fslab.analysis.comparison_model import Span
+from fslab.answers.model import Answer, Span
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit
-
-
-class LineOutcome(StrEnum):
-    """The outcome for B. ``higher`` and ``lower`` are used for metrics without a preferred direction."""
-
-    BETTER = "better"
-    WORSE = "worse"
-    HIGHER = "higher"
-    LOWER = "lower"
-    NOT_DETECTED = "no_difference_seen"
-    TOO_FEW = "too_few_trials"
-    NO_RATIO = "no_ratio"
-    MISSING = "no_usable_trial"
 
 
 class Side(Frozen):
@@ -76,14 +62,10 @@ class SampleSummary(Frozen):
 
 
 class ComparisonLine(Frozen):
-    """One metric of one workload on one stack (``ext4 → xfs`` if two stacks are compared). ``ratio`` is B ÷ A.
+    """One metric of one workload on one stack (``ext4 → xfs`` if two stacks are compared). The answer is about B ÷ A.
 
-    ``ruled_out``: changes larger than this fraction, in either direction, lie outside the interval. ``detectable``: a
-    change of this fraction would have been detected with 80 % probability. ``p_family``: p-value after Holm's
-    correction over all lines. ``holds_together``: the difference is significant after this correction. ``method``: how
-    the interval is computed. ``verdict``: the outcome in words. ``sampled``: ``trials`` if each value is that of one
-    trial, ``campaigns`` if it is the median of one campaign's trials. ``needed``: number of values that each side must
-    have. ``rests_on_independence`` and ``of_medians``: see ``comparison_model.Comparison``.
+    ``verdict``: the answer in words. ``sampled``: ``trials`` if each value is that of one trial, ``campaigns`` if it is
+    the median of one campaign's trials.
     """
 
     stack: str
@@ -96,19 +78,13 @@ class ComparisonLine(Frozen):
     better: Direction
     a: SampleSummary
     b: SampleSummary
-    ratio: float | None
-    interval: Span | None
-    p_value: float | None
-    p_family: float | None
-    holds_together: bool | None
-    ruled_out: float | None
-    detectable: float | None
-    outcome: LineOutcome
+    answer: Answer
     verdict: str
-    method: str
-    needed: int
-    rests_on_independence: bool = False
-    of_medians: float | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether A has values and B has none because trials failed. Invalid trials alone do not count as failed."""
+        return bool(self.a.values) and self.b.broken
 
 
 class RatioMean(Frozen):

@@ -7,23 +7,18 @@ computes the statistics; this module decides what is compared.
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, expm1, log, sqrt
-from statistics import fmean, stdev
 from typing import Any
 
 from fslab.analysis import labels
 from fslab.analysis.campaign_comparison import figures_by_workload, metrics_for, work_of
-from fslab.analysis.comparison_model import Span
 from fslab.analysis.fleet_facts import RowFacts, splits
 from fslab.analysis.fleet_machines import Machine, Measured, by_machine, distinct_cells, identity
 from fslab.analysis.fleet_model import Fleet, FleetMachine, FleetRow, FleetVerdict, MachineRatio
 from fslab.analysis.groups import MetricsOf, headline_metrics
-from fslab.analysis.pairs import comparable
+from fslab.analysis.rows import comparable
+from fslab.answers.machines import MACHINES_LEAST, OverMachines, over_machines, within_machine
 from fslab.cell import Cell, by_workload
 from fslab.record import Metric
-from fslab.stats.interval import Interval
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks, mostly_equal
-from fslab.stats.random_effects import MACHINES_LEAST, Combined, Estimate, combine
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,26 +104,28 @@ def _pairs(cells: Sequence[Cell], against: str | None) -> Iterator[_Pair]:
 
 def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow | None:
     """Return the row of a pair and a metric; None if no machine has enough blocks of both stacks."""
-    ratios, estimates = [], []
-    for machine in machines:
-        stack, reference = (machine.values(wanted, metric.name) for wanted in pair.identities)
-        found = _on_one_machine(machine.name, stack, reference)
-        if found is not None:
-            ratios.append(found[0])
-            estimates.append(found[1])
+    values = {
+        machine.name: tuple(machine.values(wanted, metric.name) for wanted in pair.identities)
+        for machine in machines
+    }
+    ratios = {name: found for name, both in values.items() if (found := within_machine(*both)) is not None}
     if not ratios:
         return None
-    together, named = combine(estimates), {one.machine for one in ratios}
+    together = over_machines([*ratios.values()])
     row = FleetRow(
         workload=pair.workload, metric=metric.name, unit=metric.unit, better=metric.better, stack=pair.stack,
-        reference=pair.reference, machines=tuple(ratios), verdict=FleetVerdict.FEW_MACHINES,
-        left_out=tuple(each.name for each in machines if each.name not in named),
+        reference=pair.reference, verdict=_verdict(together),
+        machines=tuple(
+            MachineRatio(machine=name, ratio=each.ratio, n=each.n, interval=each.interval)
+            for name, each in ratios.items()
+        ),
+        left_out=tuple(name for name in values if name not in ratios),
     )  # fmt: skip
-    if together.mean is None or together.spread is None:
+    if together is None:
         return row
     update = {
-        "verdict": _verdict(together), "average": exp(together.mean), "interval": _span(together.interval),
-        "prediction": _span(together.prediction), "spread": expm1(together.spread), "share": together.share,
+        "average": together.average, "interval": together.interval, "prediction": together.prediction,
+        "spread": together.spread, "share": together.share,
     }  # fmt: skip
     return row.model_copy(update=update)
 
@@ -139,38 +136,10 @@ def _facts(row: FleetRow, known: Mapping[str, Mapping[str, Any]]) -> RowFacts:
     return RowFacts(ratios=ratios, machines={name: known[name] for name in ratios})
 
 
-def _on_one_machine(
-    name: str, stack: Mapping[int, float], reference: Mapping[int, float]
-) -> tuple[MachineRatio, Estimate] | None:
-    """Return the ratio on one machine, for the report and for the model.
-
-    None if fewer than three blocks have both stacks, if a value has no logarithm, or if most quotients are equal, so
-    that their spread does not show the noise.
-    """
-    common = sorted(stack.keys() & reference.keys())
-    top, bottom = ({block: values[block] for block in common} for values in (stack, reference))
-    found = compare_blocks(top, bottom)
-    if len(common) < PAIRS_LEAST or found.interval is None:
-        return None
-    differences = [log(top[block]) - log(bottom[block]) for block in common]
-    if mostly_equal(differences):
-        return None
-    error = found.widening * stdev(differences) / sqrt(len(common))
-    interval = Span.of(found.interval)
-    ratio = MachineRatio(machine=name, ratio=exp(fmean(differences)), n=len(common), interval=interval)
-    return ratio, Estimate(mean=fmean(differences), error=error, size=len(common))
-
-
-def _verdict(together: Combined) -> FleetVerdict:
-    interval, prediction = together.interval, together.prediction
-    if interval is None or prediction is None:
+def _verdict(together: OverMachines | None) -> FleetVerdict:
+    if together is None:
         return FleetVerdict.FEW_MACHINES
-    if interval.low <= 0 <= interval.high:
+    interval, prediction = together.interval, together.prediction
+    if interval.low <= 1 <= interval.high:
         return FleetVerdict.UNDECIDED
-    return FleetVerdict.ON_AVERAGE if prediction.low <= 0 <= prediction.high else FleetVerdict.EVERYWHERE
-
-
-def _span(interval: Interval | None) -> Span | None:
-    if interval is None:
-        return None
-    return Span(low=exp(interval.low), high=exp(interval.high), coverage=interval.coverage)
+    return FleetVerdict.ON_AVERAGE if prediction.low <= 1 <= prediction.high else FleetVerdict.EVERYWHERE

@@ -7,8 +7,8 @@ from statistics import fmean
 from typing import Any
 
 from fslab.analysis.fleet_model import FactSplit
+from fslab.answers.question import Question, answer, false_discoveries
 from fslab.machine import differences, facts
-from fslab.stats.compare import benjamini_hochberg, compare_ratio
 
 GROUP_LEAST = 3
 MANY = 50  # machines; the time for the exact distribution grows with the cube of their number
@@ -38,7 +38,7 @@ def splits(rows: Sequence[RowFacts]) -> list[tuple[FactSplit, ...]]:
         for number, row in enumerate(rows)
         for groups, named in _divisions(row.machines).items()
     ]
-    adjusted = benjamini_hochberg([_p_value(rows[number].ratios, groups) for number, groups, _ in tried])
+    adjusted = false_discoveries([_p_value(rows[number].ratios, groups) for number, groups, _ in tried])
     found: list[list[FactSplit]] = [[] for _ in rows]
     for (number, groups, named), p_value in zip(tried, adjusted, strict=True):
         if p_value <= ALPHA:
@@ -55,8 +55,9 @@ def _p_value(ratios: Mapping[str, float], groups: _Groups) -> float:
         from scipy.stats import mannwhitneyu  # noqa: PLC0415 - 0.5 s, which few commands need
 
         return float(mannwhitneyu(one, other, method="asymptotic").pvalue)
-    found = compare_ratio(one, other).p_value
-    return 1.0 if found is None else found
+    question = Question(over=dict(enumerate(one)), under=dict(enumerate(other)), paired=False)
+    (found,) = answer([question])
+    return 1.0 if found.p_value is None else found.p_value
 
 
 def _divisions(machines: Mapping[str, Mapping[str, Any]]) -> dict[_Groups, list[str]]:

@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from fslab.analysis.comparison_model import Span
+from fslab.answers.model import Span
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit
 

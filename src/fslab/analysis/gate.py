@@ -1,18 +1,20 @@
-"""Decides whether a comparison passes: which lines fail a build, and which are inconclusive. Pure.
+"""Decides whether a comparison passes: which lines fail a build, and which are unsure. Pure.
 
 A gate with false alarms is switched off, and a gate that misses regressions is worse than none. So each line has one of
 three answers. *fails*: the change is significant and measured to be at least as large as the limit, or the trials fail
 in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure*: neither; this is reported too.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil, log1p
+from math import ceil, log
 
-from fslab.analysis.campaign_comparison_lines import change_for_worse, percent
-from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
-from fslab.analysis.comparison_model import COARSE
-from fslab.stats.compare import pairs_needed
+from fslab.analysis.campaign_comparison_lines import change_for_worse
+from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
+from fslab.answers.model import Verdict
+from fslab.answers.question import MARGIN
+from fslab.answers.words import percent
 from fslab.units import Direction, first_of
 
 
@@ -28,16 +30,16 @@ class GateAnswer(StrEnum):
 class GateVerdict:
     """The gate's answers for a comparison, by line.
 
-    ``limit``: of a slowdown, as a fraction; None: any difference fails. ``detectable``: the largest among the smallest
-    changes that the unsure lines would have shown; None if unknown. ``needed``: about how many trials each side needs,
-    so that the unsure lines could be decided; None if unknown.
+    ``limit``: of a slowdown, as a fraction; None: any difference fails. ``margin``: the difference that is ruled out
+    where any fails. ``needed``: about how many trials each side needs, so that the unsure lines are decided; None if
+    unknown.
     """
 
     fails: tuple[ComparisonLine, ...]
     unsure: tuple[ComparisonLine, ...]
     clear: tuple[ComparisonLine, ...]
     limit: float | None
-    detectable: float | None
+    margin: float
     needed: int | None
 
     @property
@@ -54,9 +56,7 @@ class GateVerdict:
             ]
             for answer, lines in zip(GateAnswer, (self.fails, self.clear, self.unsure), strict=True)
         }
-        return {
-            "answer": self.answer.value, **document, "detectable": self.detectable, "trials_needed": self.needed,
-        }  # fmt: skip
+        return {"answer": self.answer.value, **document, "trials_needed": self.needed}
 
 
 def judge(found: CampaignComparison, *, slower: float | None, different: bool) -> GateVerdict:
@@ -81,8 +81,8 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
         unsure=tuple(unsure),
         clear=tuple(answers[GateAnswer.CLEAR]),
         limit=None if different else slower,
-        detectable=max((each.detectable for each in unsure if each.detectable is not None), default=None),
-        needed=_needed(found, unsure, COARSE if slower is None else slower),
+        margin=max((line.answer.margin for line in found.lines), default=MARGIN),
+        needed=_needed(unsure, None if different else slower),
     )
 
 
@@ -93,76 +93,61 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
     the figures scatter. The correction limits false alarms to 5 % of the runs without a change, and the limit removes
     most of these.
     """
-    if _broken(line):
+    answer = line.answer
+    if line.is_broken:
         return GateAnswer.FAILS
-    if line.ratio is None or line.interval is None:
+    if answer.ratio is None or answer.interval is None:
         return GateAnswer.UNSURE
-    measured = change_for_worse(line.ratio, line.better)
-    if line.outcome is LineOutcome.WORSE and line.holds_together and measured >= limit:
+    if (
+        answer.winner == answer.under
+        and answer.holds
+        and change_for_worse(answer.ratio, line.better) >= limit
+    ):
         return GateAnswer.FAILS
-    worst = line.interval.high if line.better is Direction.LOWER else line.interval.low
+    worst = answer.interval.high if line.better is Direction.LOWER else answer.interval.low
     return GateAnswer.CLEAR if change_for_worse(worst, line.better) < limit else GateAnswer.UNSURE
 
 
-def _broken(line: ComparisonLine) -> bool:
-    """Return whether A has values and B has none because trials failed. Invalid trials alone do not count as failed."""
-    return bool(line.a.values) and line.b.broken
-
-
 def _different(line: ComparisonLine) -> GateAnswer:
-    """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or if none is
-    shown and one of ``COARSE`` could be missed."""
-    if _broken(line):
+    """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or if neither a
+    difference nor a tie within the margin is shown."""
+    if line.is_broken or line.answer.holds:
         return GateAnswer.FAILS
-    if line.interval is None:
-        return GateAnswer.UNSURE
-    if line.outcome is LineOutcome.NOT_DETECTED:
-        seen = line.detectable if line.detectable is not None else line.ruled_out
-        return GateAnswer.CLEAR if seen is not None and seen <= COARSE else GateAnswer.UNSURE
-    return GateAnswer.FAILS if line.holds_together else GateAnswer.UNSURE
+    return GateAnswer.CLEAR if line.answer.verdict is Verdict.ALIKE else GateAnswer.UNSURE
 
 
-def _needed(found: CampaignComparison, unsure: list[ComparisonLine], wanted: float) -> int | None:
-    """Return how many trials each side needs: for significance after Holm's correction, and so that a change of
-    ``wanted`` would be shown. None if there are enough, or if the spread is unknown."""
-    if not unsure:
-        return None
-    # Holm compares the smallest p-value with 1/m of the level, the next with 1/(m − 1): what is significant is past.
-    open_lines = sum(line.p_value is not None and not line.holds_together for line in found.lines)
-    tested = open_lines or 1
-    for_family = pairs_needed(1 - (1 - found.coverage) / tested)
-    needed = max(for_family, *(_narrow_enough(line, wanted) for line in unsure))
-    return needed if needed > min(map(_values, unsure)) else None
+def _needed(unsure: Sequence[ComparisonLine], limit: float | None) -> int | None:
+    """Return about how many trials each side needs, so that every unsure line is decided; None if this is unknown."""
+    totals = [_enough(each, limit) for each in unsure]
+    known = [each for each in totals if each is not None]
+    return max(known) if known and len(known) == len(totals) else None
 
 
-def _values(line: ComparisonLine) -> int:
-    return min(len(line.a.values), len(line.b.values))
-
-
-def _narrow_enough(line: ComparisonLine, wanted: float) -> int:
-    """Return with how many values of each side a change of ``wanted`` would be shown, as far as the spread is known:
-    an interval narrows with their square root."""
-    if line.detectable is None:
-        return 0
-    return ceil(_values(line) * (log1p(line.detectable) / log1p(wanted)) ** 2)
+def _enough(line: ComparisonLine, limit: float | None) -> int | None:
+    """Return with how many values of each side the interval ends before the limit: its width falls with their square
+    root. Without a limit: with how many a difference or a tie is shown."""
+    answer, size = line.answer, min(line.answer.n)
+    unproven = answer.winner == answer.under and not answer.holds
+    if limit is None or unproven or answer.ratio is None or answer.interval is None:
+        return size + answer.further if answer.further else None
+    half = log(answer.interval.high / answer.interval.low) / 2
+    edge = 1 + limit if line.better is Direction.LOWER else 1 - limit
+    distance = abs(log(answer.ratio / edge))
+    return ceil(size * (half / distance) ** 2) + 1 if distance > half / 100 else None
 
 
 def gate_words(verdict: GateVerdict) -> str:
-    """Return the answer in one line: ``UNSURE: 6 of 6 figures; only differences above 75 % could be seen; about 40
-    trials each are needed``."""
+    """Return the answer in one line: ``UNSURE: 6 of 6 figures; about 40 trials each are needed``."""
     total = len(verdict.fails) + len(verdict.unsure) + len(verdict.clear)
     few = f"; {len(verdict.unsure)} unsure" if verdict.unsure else ""
     match verdict.answer:
         case GateAnswer.FAILS:
             return f"FAILED: {len(verdict.fails)} of {total} figures {_failing(verdict)}{few}"
         case GateAnswer.CLEAR:
-            what = f"a difference of {percent(COARSE)}"
+            what = f"a difference of {percent(verdict.margin)}"
             what = what if verdict.limit is None else f"a slowdown of {percent(verdict.limit)}"
             return f"PASSED: {total} of {total} figures; {what} is ruled out"
-    seen = verdict.detectable
     told = f"UNSURE: {len(verdict.unsure)} of {total} figures"
-    if seen is not None:
-        told += f"; only differences above {percent(seen)} could be seen"
     return told + (f"; {remedy(verdict)}" if verdict.needed else "")
 
 
@@ -182,14 +167,14 @@ def failed_words(verdict: GateVerdict) -> str:
 
 def _failing(verdict: GateVerdict) -> str:
     what = "differ" if verdict.limit is None else f"are slower by {percent(verdict.limit)} or more"
-    return what + (", or failed in B" if any(map(_broken, verdict.fails)) else "")
+    return what + (", or failed in B" if any(line.is_broken for line in verdict.fails) else "")
 
 
 def unsure_words(verdict: GateVerdict) -> str:
-    """Return which comparisons are inconclusive, in words."""
+    """Return which comparisons are unsure, in words."""
     what = "a difference" if verdict.limit is None else f"a slowdown of {percent(verdict.limit)}"
     some = first_of([f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure], 4)
-    return f"inconclusive for {some}: {what} is neither shown nor ruled out"
+    return f"not decided for {some}: {what} is neither shown nor ruled out"
 
 
 def _told(line: ComparisonLine) -> str:

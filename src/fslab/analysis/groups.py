@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 
 from fslab.analysis import labels
 from fslab.analysis.usability import usable_value
@@ -27,6 +28,11 @@ class Group:
     _values: dict[tuple[str, str], dict[int, float]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
+
+    def block_s(self, stack: str) -> float | None:
+        """Return the mean duration of the trials on a stack in seconds; None without trials."""
+        durations = [trial.duration_s for trial in self.trials.get(stack, [])]
+        return fmean(durations) if durations else None
 
     def by_block(self, metric: str, stack: str) -> Mapping[int, float]:
         """Return the values of a metric in the usable trials on a stack, by block. Unknown values are absent."""

@@ -16,17 +16,18 @@ from fslab.analysis.campaign_comparison import (
     metrics_for,
     work_of,
 )
-from fslab.analysis.campaign_comparison_lines import change_words, values_by_block
+from fslab.analysis.campaign_comparison_lines import values_by_block
 from fslab.analysis.campaign_comparison_model import FactChange
-from fslab.analysis.comparison_model import Span
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.analysis.measured import MeasuredCampaign
+from fslab.answers.model import Span
+from fslab.answers.question import Question, answer
+from fslab.answers.words import change_words
 from fslab.cell import Cell
 from fslab.machine import facts
 from fslab.record import Metric, TrialRecord
 from fslab.stats.changes import change_points
-from fslab.stats.compare import compare_ratio
 from fslab.stats.interval import median_interval
 
 MEDIAN_COVERAGE = 0.9
@@ -157,15 +158,14 @@ def _changes(
     for number, change in enumerate(found, start=1):
         earlier = medians[bounds[number - 1] : change.index]
         later = medians[change.index : bounds[number + 1]]
-        estimate = compare_ratio(later, earlier)
+        levels = (dict(enumerate(values)) for values in (later, earlier))
+        (told,) = answer([Question(over=next(levels), under=next(levels), paired=False)])
         before, since = points[change.index - 1].campaign, points[change.index].campaign
-        ratio = estimate.ratio
-        interval = Span.of(estimate.interval) if estimate.interval else None
         changes.append(
             LevelChange(
-                since=since, before=before, ratio=ratio, interval=interval, p_value=change.p_value,
+                since=since, before=before, ratio=told.ratio, interval=told.interval, p_value=change.p_value,
                 facts=_changed_between(before, since, campaigns, steps),
-                words=change_words(ratio, interval, metric.unit, metric.better),
+                words=change_words(told.ratio, told.interval, metric.unit, metric.better),
             )
         )  # fmt: skip
     return changes

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from fslab.analysis.campaign_comparison_model import FactChange
-from fslab.analysis.comparison_model import Span
+from fslab.answers.model import Span
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit
 

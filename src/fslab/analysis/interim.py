@@ -9,28 +9,26 @@ Frequent looks do not increase the error rate, because every interval is compute
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from fslab.analysis.groups import Group, groups, metrics_of
+from fslab.analysis.groups import groups, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pairs import RowPairs, looks_of, row_pairs, samples_of
+from fslab.analysis.rows import looks_of, row_answers, samples_of
 from fslab.analysis.same_stacks import different, same_stacks
 from fslab.analysis.usability import exhausted_cells
+from fslab.answers.model import Span
+from fslab.answers.question import Goal
 from fslab.cell import Cell
 from fslab.record import TrialRecord
-from fslab.stats.compare import RatioEstimate
-from fslab.stats.goal import Goal, expected_needed
 from fslab.stopping import StoppingRule
 from fslab.units import Unit
 
-COVERAGE = 0.95
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Question:
-    """One comparison for which trials are repeated. ``a`` and ``b`` are the displayed names of the stacks.
+class RepeatedQuestion:
+    """One question for which trials are repeated. ``a`` and ``b`` are the displayed names of the stacks.
 
-    ``claim`` is the id of the claim to which the comparison belongs, or None; this claim states that the ratio lies in
-    ``bound``. With a ``unit``, ``estimate`` is a figure of ``a`` instead of a ratio.
+    ``claim`` is the id of the claim to which it belongs, or None; this claim states that the ratio lies in ``bound``.
+    With a ``unit``, ``ratio`` and ``interval`` are of a figure of ``a`` instead.
     """
 
     workload: str
@@ -38,7 +36,8 @@ class Question:
     a: str
     b: str
     cells: tuple[str, ...]
-    estimate: RatioEstimate
+    ratio: float | None
+    interval: Span | None
     settled: bool
     further: int | None = None
     claim: str | None = None
@@ -74,12 +73,12 @@ class InterimResult:
     """
 
     blocks: int
-    questions: tuple[Question, ...]
+    questions: tuple[RepeatedQuestion, ...]
     spent: frozenset[str] = frozenset()
     claims: ClaimsProgress | None = None
 
     @property
-    def open(self) -> tuple[Question, ...]:
+    def open(self) -> tuple[RepeatedQuestion, ...]:
         return tuple(question for question in self.questions if not question.settled)
 
     @property
@@ -93,7 +92,7 @@ class InterimResult:
 
 # Trials, cells that get no more trials, seconds left → the questions of the claims and the claims' progress.
 Ask = Callable[
-    [Sequence[TrialRecord], frozenset[str], float | None], tuple[tuple[Question, ...], ClaimsProgress]
+    [Sequence[TrialRecord], frozenset[str], float | None], tuple[tuple[RepeatedQuestion, ...], ClaimsProgress]
 ]
 
 
@@ -118,7 +117,7 @@ class InterimAnalysis:
 
 def questions(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
-) -> Iterator[Question]:
+) -> Iterator[RepeatedQuestion]:
     """Yield the comparisons of each workload, by the first of its headline metrics.
 
     Stacks of which the kernel made the same are not compared: no number of trials would tell them apart.
@@ -130,26 +129,13 @@ def questions(
     for group in groups(cells, trials):
         for metric in metrics_of(group)[:1]:
             samples, _ = different(samples_of(group, metric), same)
-            row = row_pairs(
-                samples, metric.better, coverage=COVERAGE, looks=looks_of(stopping),
-                prior=noise.of_stacks(group, metric.name),
+            row = row_answers(
+                samples, metric.better, looks=looks_of(stopping), margin=stopping.precision or 0.0,
+                goal=Goal(stopping.until.value), prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip
-            yield from _of_row(row, group, metric.name, names, stopping)
-
-
-def _of_row(
-    row: RowPairs, group: Group, metric: str, names: dict[str, str], stopping: StoppingRule
-) -> Iterator[Question]:
-    precision = stopping.precision or 0.0
-    goal = Goal(stopping.until.value)
-    for pair, is_settled in row.settled(goal=goal, precision=precision):
-        yield Question(
-            workload=group.label,
-            metric=metric,
-            a=names[pair.a],
-            b=names[pair.b],
-            cells=(group.cells[pair.a].id, group.cells[pair.b].id),
-            estimate=pair.estimate,
-            settled=is_settled,
-            further=expected_needed(pair.estimate, precision=precision, goal=goal, looks=looks_of(stopping)),
-        )
+            for each in row.repeated():
+                yield RepeatedQuestion(
+                    workload=group.label, metric=metric.name, a=names[each.over], b=names[each.under],
+                    cells=(group.cells[each.over].id, group.cells[each.under].id), ratio=each.ratio,
+                    interval=each.interval, settled=each.settled, further=each.further,
+                )  # fmt: skip

@@ -11,9 +11,9 @@ from math import log
 
 from fslab.analysis.groups import Group
 from fslab.analysis.usability import usable_value
+from fslab.answers.question import NoisePrior, fit_noise
 from fslab.cell import Cell
 from fslab.record import TrialRecord
-from fslab.stats.noise_prior import NoisePrior, fit_noise
 
 # A file system in a workload with so many cells has an estimate of its own; else the workload with so many; the smaller
 # workloads share one per machine and medium.

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fslab.analysis.pairs import Sample
+from fslab.analysis.rows import Sample
 from fslab.cell import Geometry, StackSpec
 from fslab.record import TrialRecord
 

@@ -1,13 +1,13 @@
 """Finds which stacks are best in a metric, how certain this is, and which are worse. Pure.
 
-Uses the comparisons of the metric's row only.
+Uses the answers of the metric's row only.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict
+from fslab.answers.model import NEEDS_MORE, Answer, Verdict
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit
 
@@ -15,18 +15,15 @@ from fslab.units import Direction, Unit
 class StandingCertainty(StrEnum):
     """How certain the best of a metric is.
 
-    ``tie``: the interval contains 1. ``inconclusive``: the interval contains 1 and is wide, or there is no ratio.
-    ``few``: too few trials for an interval. ``single``: nothing to compare with.
+    ``alike``: all that may be the best differ by less than the margin. ``open``: more trials are needed.
+    ``not_comparable``: values have no ratio. ``single``: nothing to compare with.
     """
 
     BEST = "best"
-    TIE = "tie"
-    INCONCLUSIVE = "inconclusive"
-    FEW = "few_trials"
+    ALIKE = "alike"
+    OPEN = "open"
+    NOT_COMPARABLE = "not_comparable"
     SINGLE = "not_compared"
-
-
-UNDECIDED = frozenset({StandingCertainty.INCONCLUSIVE, StandingCertainty.FEW})
 
 
 class Standing(Frozen):
@@ -34,9 +31,10 @@ class Standing(Frozen):
 
     ``labels``: the best stack, or all that may be the best, the leader first. ``value``: the leader's median.
     ``next``: comparison with the nearest stack that is significantly worse, ``next_stack``. ``worse``: all that are.
-    ``detectable``: smallest difference among the tied that would be detected, as a share. ``n``: complete blocks;
-    ``needed``: complete blocks needed for an interval. ``not_compared``: stacks on other kinds of machines than the
-    leader.
+    ``margin``: differences below this share do not matter. ``n``: complete blocks; ``needed``: complete blocks needed
+    for an interval; ``further``, ``further_s``: about how many more blocks decide all open comparisons with the leader,
+    and the seconds that they take; None if unknown. ``not_compared``: stacks on other kinds of machines, which are not
+    compared with the leader, and of which nothing else here tells.
     """
 
     workload: str
@@ -46,12 +44,14 @@ class Standing(Frozen):
     certainty: StandingCertainty
     labels: tuple[str, ...]
     value: float | None
-    next: Comparison | None = None
+    margin: float
+    next: Answer | None = None
     next_stack: str | None = None
     worse: tuple[str, ...] = ()
-    detectable: float | None = None
     n: int = 0
     needed: int = 0
+    further: int | None = None
+    further_s: float | None = None
     not_compared: tuple[str, ...] = ()
 
 
@@ -59,8 +59,8 @@ class Standing(Frozen):
 class MeasuredRow:
     """One metric of one workload on the stacks that have values for it, by label in the order of the plan.
 
-    ``leader``: the stack with the best median; ``comparisons``: the leader with each
-    other stack on the same kind of machine. ``n``: number of values of the first stack.
+    ``leader``: the stack with the best median; ``answers``: the leader with each other stack on the same kind of
+    machine. ``n``: number of values of the first stack.
     """
 
     workload: str
@@ -69,8 +69,9 @@ class MeasuredRow:
     better: Direction
     medians: Mapping[str, float | None]
     leader: str | None
-    comparisons: Sequence[Comparison]
+    answers: Sequence[Answer]
     n: int
+    margin: float
 
 
 def standing(row: MeasuredRow) -> Standing:
@@ -78,9 +79,9 @@ def standing(row: MeasuredRow) -> Standing:
 
     As in ``Mark``, "better than each other stack" needs no correction.
     """
-    worse = {one.other(row.leader): one for one in row.comparisons if _is_behind(row, one)}
-    tied = [one for one in row.comparisons if one.other(row.leader) not in worse]
-    compared = {row.leader, *(one.other(row.leader) for one in row.comparisons)}
+    worse = {each.other(row.leader): each for each in row.answers if _is_behind(row, each)}
+    rivals = [each for each in row.answers if each.other(row.leader) not in worse]
+    compared = {row.leader, *(each.other(row.leader) for each in row.answers)}
     not_compared = tuple(label for label in row.medians if row.leader is not None and label not in compared)
     best = sorted(
         (label for label in row.medians if label not in {*worse, *not_compared}),
@@ -89,36 +90,42 @@ def standing(row: MeasuredRow) -> Standing:
     next_stack, nearest = min(
         worse.items(), key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
     )
+    undecided = [each for each in rivals if each.verdict in NEEDS_MORE]
+    blocks = _largest([each.further for each in undecided])
     return Standing(
         workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,
-        certainty=_certainty(row, best, tied), labels=tuple(best),
+        certainty=_certainty(row, rivals), labels=tuple(best), margin=row.margin,
         value=row.medians.get(row.leader or ""),
         next=nearest, next_stack=next_stack, worse=tuple(worse),
-        detectable=max((one.detectable for one in tied if one.detectable is not None), default=None),
-        n=min((min(one.n) for one in row.comparisons), default=row.n),
-        needed=max((one.needed for one in row.comparisons), default=0), not_compared=not_compared,
+        n=min((min(each.n) for each in row.answers), default=row.n),
+        needed=max((each.needed for each in row.answers), default=0),
+        further=None if blocks is None else round(blocks),
+        further_s=_largest([each.further_s for each in undecided]), not_compared=not_compared,
     )  # fmt: skip
 
 
-def _is_behind(row: MeasuredRow, one: Comparison) -> bool:
+def _is_behind(row: MeasuredRow, one: Answer) -> bool:
     """Return whether the other stack differs from the leader, and is not the better one of the two."""
-    ahead = row.better is Direction.NEITHER or (one.ratio or 1.0) > 1 or (one.more or 0.0) > 0
-    return one.verdict is ComparisonVerdict.DIFFERS and ahead
+    return one.differs and (row.better is Direction.NEITHER or one.winner == row.leader)
 
 
-def _certainty(row: MeasuredRow, names: Sequence[str], rivals: Sequence[Comparison]) -> StandingCertainty:
-    if not row.comparisons or row.better is Direction.NEITHER:
+def _certainty(row: MeasuredRow, rivals: Sequence[Answer]) -> StandingCertainty:
+    if not row.answers or row.better is Direction.NEITHER:
         return StandingCertainty.SINGLE
-    verdicts = {one.verdict for one in row.comparisons}
-    without = verdicts & {ComparisonVerdict.TOO_FEW, ComparisonVerdict.NO_RATIO}
-    if without and ComparisonVerdict.DIFFERS not in verdicts:
-        return StandingCertainty.FEW
-    if len(names) == 1:
+    if not rivals:
         return StandingCertainty.BEST
-    open_to = {one.verdict for one in rivals}
-    if ComparisonVerdict.TOO_FEW in open_to:
-        return StandingCertainty.FEW
-    if open_to & {ComparisonVerdict.NO_RATIO, ComparisonVerdict.DIFFERS}:  # the latter: it beats the leader
-        return StandingCertainty.INCONCLUSIVE
-    coarse = any((one.detectable or 0.0) > COARSE or one.more for one in rivals)
-    return StandingCertainty.INCONCLUSIVE if coarse else StandingCertainty.TIE
+    verdicts = {each.verdict for each in rivals}
+    if verdicts == {Verdict.ALIKE}:
+        return StandingCertainty.ALIKE
+    # A rival that differs beats the leader, which more trials make clear.
+    return (
+        StandingCertainty.OPEN
+        if verdicts - {Verdict.ALIKE, Verdict.NO_RATIO}
+        else StandingCertainty.NOT_COMPARABLE
+    )
+
+
+def _largest(values: Sequence[float | None]) -> float | None:
+    """Return the largest value; None if there is none, or if one of them is unknown."""
+    known = [each for each in values if each is not None]
+    return max(known) if known and len(known) == len(values) else None

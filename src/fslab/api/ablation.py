@@ -4,7 +4,7 @@ import statistics
 
 from fslab import feasibility
 from fslab.analysis.groups import headline_metrics
-from fslab.analysis.pairs import looks_of
+from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import usable_value
 from fslab.campaign import launch
 from fslab.campaign.consent import Consent

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from fslab.analysis.pairs import looks_of
+from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import is_usable
 from fslab.api.study_campaigns import is_study, naming
 from fslab.claims import build

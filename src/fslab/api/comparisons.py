@@ -8,6 +8,7 @@ from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.gate import GateVerdict, failed_words, gate_words, judge, remedy, unsure_words
 from fslab.analysis.matching import MatchedBy, chosen
+from fslab.answers.question import MARGIN
 from fslab.api.study_campaigns import check_metrics
 from fslab.errors import StoreError, UsageError
 from fslab.machine import facts
@@ -23,13 +24,14 @@ __all__ = [
 
 def compare(
     a: str | None = None, b: str | None = None, *, stacks: Sequence[str] = (), kernels: Sequence[str] = (),
-    metrics: Sequence[str] = (), differing: Sequence[str] = (), force: bool = False, store: str | None = None,
+    metrics: Sequence[str] = (), differing: Sequence[str] = (), force: bool = False, margin: float | None = None,
+    store: str | None = None,
 ) -> CampaignComparison:  # fmt: skip
     """Compare two sets of results: campaigns in ``store`` (ids, ``last``, several with commas) or exported files.
 
     Two ``stacks`` or two ``kernels`` are compared with each other. ``differing``: names of facts that may differ. If
     other facts differ, the result lists them (``refused``) and compares nothing (``lines`` and ``means`` are empty),
-    unless ``force``. UsageError if nothing matches.
+    unless ``force``. ``margin``: smallest difference of interest, as a share. UsageError if nothing matches.
     """
     facts.check_names(differing)
 
@@ -66,7 +68,7 @@ def compare(
         else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
     )
     found = campaign_comparison.compare_results(
-        left, right, by=by, paired=same, allowed=allowed, metrics=metrics
+        left, right, by=by, paired=same, allowed=allowed, metrics=metrics, margin=margin or MARGIN
     )
     if not found.lines:
         raise UsageError(

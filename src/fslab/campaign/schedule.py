@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from fslab.analysis.cost import spent_s
 from fslab.analysis.groups import groups
 from fslab.analysis.interim import InterimAnalysis, InterimResult
-from fslab.analysis.pairs import looks_of
+from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell, by_workload
 from fslab.claims.pending import cells_of, questions_of

@@ -3,10 +3,10 @@
 import dataclasses
 from math import inf, log
 
+from fslab.answers.question import Estimate
 from fslab.claims import verdict as verdicts
 from fslab.claims.model import ClaimVerdict
 from fslab.claims.parts import Bounds
-from fslab.stats.compare import RatioEstimate
 from fslab.stats.interval import Interval
 
 
@@ -22,7 +22,7 @@ def margin(bounds: Bounds, low: float, high: float) -> float | None:
     return min(below, above)
 
 
-def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
+def from_edge(bounds: Bounds, estimate: Estimate) -> Estimate:
     """Return the estimate as a multiple of the nearest end of the bounds that its interval contains, if it does.
 
     An interval from ranks is not symmetric: it can exclude the nearest end, and contain a farther one.
@@ -37,7 +37,7 @@ def from_edge(bounds: Bounds, estimate: RatioEstimate) -> RatioEstimate:
 
 
 def firm(
-    bounds: Bounds, estimate: RatioEstimate, interval: Interval, margin: float
+    bounds: Bounds, estimate: Estimate, interval: Interval, margin: float
 ) -> tuple[ClaimVerdict, ClaimVerdict | None]:
     """Return the verdict of the estimate's ``interval``, and None; or ``open``, and the verdict that it tends to.
 

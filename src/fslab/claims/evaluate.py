@@ -13,6 +13,20 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from math import exp, inf, log, prod
 
+from fslab.answers.question import (
+    PAIRS_LEAST,
+    Estimate,
+    Looks,
+    Method,
+    NoisePrior,
+    Question,
+    Values,
+    estimate,
+    estimate_figure,
+    further_from,
+    unfit,
+    without,
+)
 from fslab.claims import verdict as verdicts
 from fslab.claims.edges import firm, from_edge, margin
 from fslab.claims.effort import effort_of
@@ -22,13 +36,7 @@ from fslab.claims.schema import MARGIN
 from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words, tendency_of, verdict_of
 from fslab.stats import Reason
-from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
-from fslab.stats.goal import Goal, expected_needed
 from fslab.stats.interval import Interval
-from fslab.stats.noise_prior import NoisePrior
-from fslab.stats.paired import PAIRS_LEAST, compare_blocks
-from fslab.stats.sequential import Looks, compare_at_look
-from fslab.stats.single import estimate_median
 
 ERROR = 0.05
 Weights = Sequence[tuple[CellFigure, float]]
@@ -47,7 +55,7 @@ class Evaluator:
     looks: Looks | None = None
     interim: bool = False
     error: float = ERROR
-    estimates: dict[object, RatioEstimate] = field(default_factory=dict, repr=False)
+    estimates: dict[object, Estimate] = field(default_factory=dict, repr=False)
 
     def answer(
         self, parts: Sequence[Part], missing: Sequence[str] = (), *, margin: float = MARGIN
@@ -100,7 +108,7 @@ class Evaluator:
             return _finding(part, None, ClaimVerdict.UNKNOWN, why)
         return self._judged(part, self.estimate(part, 1 - self.error, among), margin)
 
-    def _judged(self, part: Part, estimate: RatioEstimate, margin: float) -> PartFinding:
+    def _judged(self, part: Part, estimate: Estimate, margin: float) -> PartFinding:
         bounds, interval = part.bounds, estimate.interval
         if interval is None:
             return self._without_interval(part, estimate)
@@ -118,7 +126,7 @@ class Evaluator:
             }
         )
 
-    def _without_interval(self, part: Part, estimate: RatioEstimate) -> PartFinding:
+    def _without_interval(self, part: Part, estimate: Estimate) -> PartFinding:
         if estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}:
             return _finding(part, estimate, ClaimVerdict.UNKNOWN, self._unfit(part))
         found = self._common(part)
@@ -126,18 +134,17 @@ class Evaluator:
         few = _finding(part, estimate, ClaimVerdict.OPEN, said)
         return few.model_copy(update={"further": max(1, estimate.needed - found), "blocks": found})
 
-    def _further(self, bounds: Bounds, estimate: RatioEstimate, margin: float | None) -> int | None:
+    def _further(self, bounds: Bounds, found: Estimate, margin: float | None) -> int | None:
         """Return about how many more blocks it takes to show that the part is replicated, failed or at the limit.
 
         ``margin``: None if the part is not at the limit.
         """
-        if estimate.interval is not None and estimate.interval.low <= 0:
-            return estimate.n_a  # no forecast on logarithms: twice as many as there are
+        if found.interval is not None and found.interval.low <= 0:
+            return found.n_a  # no forecast on logarithms: twice as many as there are
         near = 0.0 if margin is None else exp(verdicts.nearness(bounds, margin)) - 1
-        shifted = from_edge(bounds, estimate)
-        return expected_needed(shifted, precision=near, goal=Goal.DECIDED, looks=self.looks) or None
+        return further_from(from_edge(bounds, found), near, looks=self.looks) or None
 
-    def estimate(self, part: Part, coverage: float, among: int = 1) -> RatioEstimate:
+    def estimate(self, part: Part, coverage: float, among: int = 1) -> Estimate:
         """Return the estimate of a part's quotient or spread."""
         if isinstance(part, Spread):
             return self._spread(part, coverage)
@@ -171,13 +178,13 @@ class Evaluator:
                 )
         return "some values are not above 0: no ratio"
 
-    def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> RatioEstimate:
+    def _quotient(self, weights: Weights, coverage: float, among: int = 1) -> Estimate:
         key = (tuple((figure.key, weight) for figure, weight in weights), coverage, among)
         if key not in self.estimates:
             self.estimates[key] = self._made(weights, coverage, among)
         return self.estimates[key]
 
-    def _made(self, weights: Weights, coverage: float, among: int) -> RatioEstimate:
+    def _made(self, weights: Weights, coverage: float, among: int) -> Estimate:
         values: list[Mapping[int, float]] = [self.trials.values(figure) for figure, _ in weights]
         powers = [weight for _, weight in weights]
         prior = None
@@ -190,19 +197,19 @@ class Evaluator:
         if powers == [1.0, -1.0]:
             return self._compare(values[0], values[1], coverage, prior, looked)
         every = [one for each in values for one in each.values()]
-        problem = invalid_samples(every, [1.0])
+        problem = unfit(every)
         has_zeros = problem is Reason.NOT_POSITIVE and min(every) == 0 and min(powers) > 0
         if problem is not None and not has_zeros:
-            return no_ratio(len(values[0]), len(values[0]), problem, PAIRS_LEAST, coverage)
+            return without(len(values[0]), problem, PAIRS_LEAST, coverage)
         blocks = sorted(set.intersection(*(set(each) for each in values)))
         if not blocks:
-            return no_ratio(0, 0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
+            return without(0, Reason.NO_SAMPLES, PAIRS_LEAST, coverage)
         over, under = (_product(values, powers, blocks, way) for way in (1, -1))
         if has_zeros:
-            return self._median([*over.values()], coverage, looked)
+            return self._median(over, coverage, looked)
         found = self._compare(over, under, coverage, prior, looked)
         # The denominator is not an independent sample here, so an interval from ranks of both would be invalid.
-        unpaired = found.method is ComparisonMethod.RANK_SUM
+        unpaired = found.method is Method.RANK_SUM
         return dataclasses.replace(found, interval=None, reason=Reason.TOO_FEW_SAMPLES) if unpaired else found
 
     def _compare(
@@ -212,29 +219,37 @@ class Evaluator:
         coverage: float,
         prior: NoisePrior | None,
         looked: int,
-    ) -> RatioEstimate:
+    ) -> Estimate:
         """Compare in the blocks that both have. ``looked``: the blocks that they took part in.
 
         This is the number of blocks of the look: the cells of a comparison may be left out of some blocks, and a failed
         trial must not make one look use the level of the one before again.
         """
-        if self.looks is None:
-            return compare_blocks(a, b, coverage=coverage, prior=prior)
-        if self.interim and looked < self.looks.at(0):
-            return _too_early(len(a), len(b), self.looks, coverage)
-        looks = dataclasses.replace(self.looks, coverage=coverage)
-        return compare_at_look(a, b, looks=looks, blocks=looked or None, prior=prior)
+        if self._is_early(looked):
+            return self._early(min(len(a), len(b)), coverage)
+        question = Question(over=a, under=b, prior=prior, blocks=looked or None)
+        return estimate(question, looks=self.looks, coverage=coverage)
 
-    def _median(self, values: Sequence[float], coverage: float, looked: int) -> RatioEstimate:
+    def _median(self, values: Values, coverage: float, looked: int) -> Estimate:
         """Estimate a figure, some of whose values are 0. ``looked``: see :meth:`_compare`."""
-        if self.looks is None:
-            return estimate_median(values, coverage=coverage)
-        if self.interim and looked < self.looks.at(0):
-            return _too_early(len(values), len(values), self.looks, coverage)
-        level = dataclasses.replace(self.looks, coverage=coverage).coverage_at(looked or len(values))
-        return dataclasses.replace(estimate_median(values, coverage=level), coverage=coverage)
+        if self._is_early(looked):
+            return self._early(len(values), coverage)
+        return estimate_figure(values, looks=self.looks, coverage=coverage, blocks=looked)
 
-    def _spread(self, part: Spread, coverage: float) -> RatioEstimate:
+    def _is_early(self, looked: int) -> bool:
+        """Return whether an interim analysis is before the blocks of the first look.
+
+        Cells that begin later than the campaign have fewer blocks than others at its interim analyses. Both looks would
+        spend the error of the first one. A report of a campaign that ended early takes the place of the first look.
+        """
+        return self.interim and self.looks is not None and looked < self.looks.at(0)
+
+    def _early(self, size: int, coverage: float) -> Estimate:
+        return without(
+            size, Reason.TOO_FEW_SAMPLES, self.looks.at(0) if self.looks else PAIRS_LEAST, coverage
+        )
+
+    def _spread(self, part: Spread, coverage: float) -> Estimate:
         """Estimate the ratio of two spreads from simultaneous intervals of all pairs (Bonferroni).
 
         The largest distance is at least the largest lower end, and at most the largest upper end, of the intervals of
@@ -251,19 +266,10 @@ class Evaluator:
             return dataclasses.replace(lacking, n_a=fewest, n_b=fewest)
         (least, most, middle), (under_least, under_most, under_middle) = (_largest(side) for side in found)
         interval = Interval(low=exp(least - under_most), high=exp(most - under_least), coverage=coverage)
-        return RatioEstimate(
+        return Estimate(
             n_a=fewest, n_b=fewest, ratio=exp(middle - under_middle), interval=interval, p_value=None, reason=None,
             needed=PAIRS_LEAST, method=estimates[0].method, coverage=coverage,
         )  # fmt: skip
-
-
-def _too_early(n_a: int, n_b: int, looks: Looks, coverage: float) -> RatioEstimate:
-    """Return no interval before the blocks of the first look: both would spend the error of that one.
-
-    Cells that begin later than the campaign have fewer blocks than others at its interim analyses. A report of a
-    campaign that ended early takes the place of the first look.
-    """
-    return no_ratio(n_a, n_b, Reason.TOO_FEW_SAMPLES, looks.at(0), coverage)
 
 
 def _product(
@@ -274,7 +280,7 @@ def _product(
     return {block: prod(each[block] ** power for each, power in chosen) for block in blocks}
 
 
-def _largest(side: Sequence[RatioEstimate]) -> tuple[float, float, float]:
+def _largest(side: Sequence[Estimate]) -> tuple[float, float, float]:
     """Return the largest lower end, upper end and estimate of the distances of one side's pairs, on logarithms."""
     least = most = middle = 0.0
     for one in side:
@@ -293,7 +299,7 @@ def _few(found: int, needed: int, *, alone: bool) -> str:
 
 
 def _finding(
-    part: Part, estimate: RatioEstimate | None, verdict: ClaimVerdict, why: str | None = None
+    part: Part, estimate: Estimate | None, verdict: ClaimVerdict, why: str | None = None
 ) -> PartFinding:
     interval = estimate.interval if estimate else None
     # Without an interval, a direction that the size implies is as unknown as the size.

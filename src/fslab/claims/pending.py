@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from fslab.analysis.interim import Ask, ClaimsProgress, Question
-from fslab.analysis.pairs import looks_of
+from fslab.analysis.interim import Ask, ClaimsProgress, RepeatedQuestion
+from fslab.analysis.rows import looks_of
+from fslab.answers.model import Span
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
 from fslab.claims.effort import effort_of
@@ -33,7 +34,7 @@ def questions_of(
 
     def ask(
         trials: Sequence[TrialRecord], spent: frozenset[str], left_s: float | None
-    ) -> tuple[tuple[Question, ...], ClaimsProgress]:
+    ) -> tuple[tuple[RepeatedQuestion, ...], ClaimsProgress]:
         evaluator = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping), interim=True)
         found = dict(zip(asked, answers([*asked.values()], evaluator), strict=True))
         answered = {name: (asked[name], answer) for name, answer in found.items()}
@@ -95,7 +96,9 @@ def _plan(
     return found
 
 
-def _questions(name: str, asked: ClaimParts, answer: ClaimAnswer, evaluator: Evaluator) -> Iterator[Question]:
+def _questions(
+    name: str, asked: ClaimParts, answer: ClaimAnswer, evaluator: Evaluator
+) -> Iterator[RepeatedQuestion]:
     over = answer.verdict is not ClaimVerdict.OPEN
     for part, finding in zip(asked.parts, answer.findings, strict=True):
         settled = over or finding.at_limit or finding.verdict is not ClaimVerdict.OPEN
@@ -104,14 +107,16 @@ def _questions(name: str, asked: ClaimParts, answer: ClaimAnswer, evaluator: Eva
 
 def _question(
     name: str, part: Part, finding: PartFinding, evaluator: Evaluator, *, settled: bool, among: int
-) -> Question:
-    return Question(
+) -> RepeatedQuestion:
+    found = evaluator.estimate(part, finding.coverage or 1 - evaluator.error, among)
+    return RepeatedQuestion(
         workload=f"claim {name}" + (f" ({part.where})" if part.where else ""),
         metric=part.figures[0].metric.name,
         a=part.over,
         b=part.under,
         cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
-        estimate=evaluator.estimate(part, finding.coverage or 1 - evaluator.error, among),
+        ratio=found.ratio,
+        interval=Span.of(found.interval) if found.interval else None,
         settled=settled,
         further=finding.further,
         claim=name,

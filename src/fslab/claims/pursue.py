@@ -8,8 +8,8 @@ A claim that alone would take more than all of the time is given up, and its tim
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from fslab.answers.question import PAIRS_LEAST
 from fslab.claims.effort import Cost, Effort
-from fslab.stats.paired import PAIRS_LEAST
 
 BLOCKS_LEAST = PAIRS_LEAST  # minimum number of blocks for a verdict
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 from math import inf
 
+from fslab.answers.model import INDEPENDENCE_LEAST
 from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, PartFinding
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import counted, first_of, format_value
 
 SHOWN = 2

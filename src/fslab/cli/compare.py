@@ -54,7 +54,7 @@ def compare(
     """Compare two sets of results, workload by workload: the ratio B ÷ A with its 95 % CI.
 
     Cells are matched if stack, workload and cache are the same, whatever their names; the others by name.
-    "indistinguishable" is shown with the detectable difference; "maybe" marks a difference that is not significant
+    "alike (± 10 %)": shown to differ by less; "maybe" marks a difference that is not significant
     after Holm correction. Geometric means are given per stack, direction (higher or lower is better) and block size.
 
     Results that were measured under unlike conditions are not compared, and each fact that differs is listed: allow
@@ -63,7 +63,8 @@ def compare(
     For continuous integration: --fail-if-slower 5% fails if a slowdown is significant among all comparisons and
     measured to be 5 % or more, or if a cell that worked in A fails in B. If trials are too few or too noisy to rule
     out 5 %, it is unsure, which has an exit code of its own. The first line says FAILED, UNSURE or PASSED, and why.
-    --fail-if-different is unsure if a difference of 20 % could be missed.
+    --fail-if-different is unsure where neither a difference nor a tie within
+    10 % is shown.
     """
     from fslab.api import comparisons
 
@@ -82,6 +83,7 @@ def compare(
         metrics=metric or [],
         differing=differing or [],
         force=force,
+        margin=limit,
         store=store,
     )
     _refuse(found)

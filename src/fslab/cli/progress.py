@@ -40,7 +40,7 @@ def look_lines(look: InterimResult) -> Iterator[str]:
         settled, every = len(look.questions) - len(look.open), counted(len(look.questions), "comparison")
         yield f"after {counted(look.blocks, 'trial')} each: {settled} of {every} settled"
     for question in look.open[:OPEN_SHOWN]:
-        ratio, interval = question.estimate.ratio, question.estimate.interval
+        ratio, interval = question.ratio, question.interval
         told = "no ratio yet"
         if ratio is not None and interval is not None:
             told = _figure(question.unit, ratio, interval.low, interval.high)

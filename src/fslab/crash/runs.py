@@ -10,7 +10,7 @@ from typing import Any
 
 from fslab.applications import REGISTRY, Application, Contract, RecoveredData, Settings, parse_settings
 from fslab.crash.findings import Finding, Kind
-from fslab.crash.sources import Mark, Progress, Source, Verdict, directory_of
+from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
 from fslab.storage.promises import Promise, Promises
 
 SMALLEST_BYTES, LARGEST_BYTES = 200, 12_000
@@ -53,7 +53,7 @@ class Runs(Source[RecoveredData]):
     def look(self, directory: Path) -> RecoveredData:
         return self.application.look(directory, self.contents)
 
-    def judge(self, progress: Progress, seen: RecoveredData, promises: Promises) -> Verdict:
+    def judge(self, progress: Progress, seen: RecoveredData, promises: Promises) -> RunVerdict:
         contract = self._contract(promises)
         acknowledged = set(range(1, progress.done + 1))
         missing = acknowledged - seen.transactions
@@ -69,7 +69,7 @@ class Runs(Source[RecoveredData]):
             text = f"{_counted(sorted(broken))} of {progress.done} lost after they were acknowledged"
             found.append(self._finding(Kind.LOST_DATA, contract.durable, progress, text, broken))
         allowed = not broken and not (seen.problem and contract.consistent.given)
-        return Verdict(findings=found, lost=missing if allowed else set())
+        return RunVerdict(findings=found, lost=missing if allowed else set())
 
     def promised(self, progress: Progress, promises: Promises) -> set[int]:
         return set(range(1, progress.done + 1)) if self._contract(promises).durable.given else set()

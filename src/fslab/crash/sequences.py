@@ -14,7 +14,7 @@ from fslab.crash import bounded, operations, oracle, perform
 from fslab.crash.contents import ATTRIBUTE, BLOCK_BYTES
 from fslab.crash.history import History
 from fslab.crash.oracle import Seen
-from fslab.crash.sources import Mark, Progress, Source, Verdict
+from fslab.crash.sources import Mark, Progress, RunVerdict, Source
 from fslab.crash.steps import Sequence
 from fslab.storage.promises import Promises
 
@@ -50,9 +50,9 @@ class Sequences(Source[dict[str, Seen]]):
             os.fsync(file.fileno())
         shutil.rmtree(directory)
 
-    def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> Verdict:
+    def judge(self, progress: Progress, seen: dict[str, Seen], promises: Promises) -> RunVerdict:
         history = self._history(progress, promises)
-        return Verdict(
+        return RunVerdict(
             findings=list(oracle.judge(history, seen)), lost=set(oracle.lost_operations(history, seen))
         )
 

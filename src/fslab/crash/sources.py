@@ -26,7 +26,7 @@ def directory_of(root: Path, number: int) -> Path:
 
 
 @dataclass(kw_only=True, slots=True)
-class Verdict:
+class RunVerdict:
     """The verdict on one run in one state. ``lost``: steps whose loss is allowed. Steps count from 1."""
 
     findings: list[Finding] = field(default_factory=list)
@@ -68,7 +68,7 @@ class Source(ABC, Generic[S]):
         """If ``usable``: write into what is left of a run, and remove it. OSError if the file system refuses."""
 
     @abstractmethod
-    def judge(self, progress: Progress, seen: S, promises: Promises) -> Verdict:
+    def judge(self, progress: Progress, seen: S, promises: Promises) -> RunVerdict:
         """Find the differences between what is left of a run and what must be left. Pure."""
 
     @abstractmethod

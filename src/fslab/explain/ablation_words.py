@@ -40,7 +40,7 @@ def as_document(ablation: Ablation, found: Attribution | None) -> dict[str, Any]
 def _difference(ablation: Ablation, ratio: Share) -> str:
     fast, slow, factor = ablation.fast, ablation.slow, _factor(ratio)
     if ratio.nothing:
-        return f"{fast} and {slow} are indistinguishable in these trials: a factor of {factor}"
+        return f"{fast} and {slow} do not differ clearly in these trials: a factor of {factor}"
     if ratio.factor <= 1:
         return f"{fast} is not better than {slow} in these trials: a factor of {factor}"
     if ratio.nothing is None:
@@ -55,7 +55,7 @@ def _of_share(ablation: Ablation, found: Attribution, name: str, *, gap: bool) -
         return f"{cause}: a factor of {_factor(share)}; too few blocks for an interval"
     slight = _is_negligible(share, found.ratio)
     if (share.nothing and alone.nothing is not False) or (slight and _is_negligible(alone, found.ratio)):
-        verdict = "not the cause" if slight else "inconclusive: more trials are needed"
+        verdict = "not the cause" if slight else "open: more trials are needed"
         what = _effect(share, ablation.slow, gap=False)
         return f"{cause}: {verdict}; switching it off ({switch}) {what} by a factor of {_factor(share)}"
     together = found.complete and len(found.shares) > 1

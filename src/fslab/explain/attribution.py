@@ -31,7 +31,7 @@ class Share(Frozen):
 
     @property
     def nothing(self) -> bool | None:
-        """Whether the factor is indistinguishable from 1; None without an interval."""
+        """Whether the factor is not shown to differ from 1; None without an interval."""
         return None if self.low is None or self.high is None else self.low <= 1 <= self.high
 
 

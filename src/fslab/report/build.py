@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis import labels
-from fslab.analysis.comparison_model import Mark, Span
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.interim import COVERAGE
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pairs import looks_of, row_pairs, samples_of
-from fslab.analysis.row_comparison import outcome_of
+from fslab.analysis.rows import Mark, Rank, looks_of, named, row_answers, samples_of
 from fslab.analysis.same_stacks import SameStack, different, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
+from fslab.answers.model import Span
+from fslab.answers.question import COVERAGE, Looks
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
@@ -22,7 +21,6 @@ from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, S
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
-from fslab.stats.sequential import Looks
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 from fslab.validity.campaign import Series, campaign_warnings
@@ -51,7 +49,7 @@ def build(
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
         stacks=stacks, same=same, book=book, noise=CampaignNoise(trials=trials),
-        looks=looks_of(campaign.stopping), baseline=_baseline(baseline, stacks),
+        looks=looks_of(campaign.stopping), margin=campaign.stopping.smallest, baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
     facts = campaign.machine
@@ -71,6 +69,7 @@ def build(
         scale=campaign.settings.scale,
         extended_from=campaign.settings.extended_from,
         coverage=COVERAGE,
+        margin=campaign.stopping.smallest,
         counts=_counts(campaign, trials),
         stacks=stacks,
         rows=tuple(rows),
@@ -125,6 +124,7 @@ class _Means:
     book: NoteBook
     noise: CampaignNoise
     looks: Looks | None
+    margin: float
     baseline: str | None
 
     def row(self, group: Group, metric: Metric) -> Row:
@@ -132,11 +132,15 @@ class _Means:
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
         samples, same = different(samples_of(group, metric), self.same)
-        pairs = row_pairs(
-            samples, metric.better, coverage=COVERAGE, looks=self.looks,
-            counts=metric.unit is Unit.COUNT, prior=self.noise.of_stacks(group, metric.name),
+        row = row_answers(
+            samples, metric.better, looks=self.looks, margin=self.margin, counts=metric.unit is Unit.COUNT,
+            prior=self.noise.of_stacks(group, metric.name),
         )  # fmt: skip
-        outcome = outcome_of(pairs, label_of, same.get(self.baseline or "", self.baseline))
+        marks, baseline = row.marks(), same.get(self.baseline or "", self.baseline)
+        chosen = next((each for each in row.samples if each.stack == baseline), row.leader)
+        leader = label_of[chosen.stack] if chosen else None
+        answers = named(row.oriented(chosen.stack), label_of) if chosen else ()
+        not_compared = [label_of[stack] for stack in row.not_compared(chosen.stack)] if chosen else []
         missing = [
             label_of[item.stack]
             for item in summaries
@@ -150,22 +154,27 @@ class _Means:
             better=metric.better,
             summaries=tuple(
                 summary.model_copy(
-                    update={"mark": outcome.marks.get(same.get(summary.stack, summary.stack), Mark.NONE)}
+                    update={"mark": marks.get(same.get(summary.stack, summary.stack), Mark.NONE)}
                 )
                 for summary in summaries
             ),
-            leader=outcome.leader,
-            comparisons=outcome.comparisons,
-            ranking=outcome.ranking,
+            leader=leader,
+            answers=answers,
+            ranking=tuple(_with_labels(place, label_of) for place in row.ranking()),
             words=row_words(
-                outcome.leader,
+                leader,
                 metric.better,
-                outcome.comparisons,
+                answers,
                 missing=missing,
                 impossible=impossible,
-                not_compared=outcome.not_compared,
+                not_compared=not_compared,
             ),
         )
+
+
+def _with_labels(place: Rank, label_of: Mapping[str, str]) -> Rank:
+    ahead = tuple((label_of[first], label_of[second]) for first, second in place.ahead)
+    return Rank(rank=place.rank, stacks=tuple(label_of[stack] for stack in place.stacks), ahead=ahead)
 
 
 def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -> Summary:

@@ -13,22 +13,16 @@ from fslab.analysis.campaign_comparison_model import (
     CampaignComparison,
     ComparisonLine,
     FactChange,
-    LineOutcome,
     RatioMean,
     SampleSummary,
     Side,
 )
+from fslab.answers.model import INDEPENDENCE_LEAST, Verdict
 from fslab.machine.differences import words
 from fslab.report.words import is_far, of_differences
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
 
 MOST_NAMED = 3
-DIFFERS = frozenset({LineOutcome.BETTER, LineOutcome.WORSE, LineOutcome.HIGHER, LineOutcome.LOWER})
-STYLE = {
-    LineOutcome.BETTER: "green", LineOutcome.WORSE: "red", LineOutcome.HIGHER: "yellow", LineOutcome.LOWER: "yellow",
-    LineOutcome.MISSING: "yellow",
-}  # fmt: skip
 
 
 def show(found: CampaignComparison, console: Console) -> None:
@@ -100,8 +94,12 @@ def _table(
 
 def _style(line: ComparisonLine) -> str:
     """Return the style of a verdict: a colour only if significant after Holm correction, or if a value is missing."""
-    shown = line.holds_together or line.outcome is LineOutcome.MISSING
-    return STYLE.get(line.outcome, "") if shown else "dim"
+    answer = line.answer
+    if answer.verdict is Verdict.MISSING or (answer.holds and answer.winner is None):
+        return "yellow"
+    if not answer.holds:
+        return "dim"
+    return "green" if answer.winner == answer.over else "red"
 
 
 def wrapped(text: str, width: int, *, style: str = "") -> Text:
@@ -154,11 +152,12 @@ def _sample(sample: SampleSummary, unit: Unit, *, spread: bool) -> str:
 
 
 def _ratio(line: ComparisonLine) -> str:
-    if line.ratio is None:
+    answer = line.answer
+    if answer.ratio is None:
         return "–"
-    if line.interval is None:
-        return ratio_text(line.ratio)[0]
-    ratio, low, high = ratio_text(line.ratio, line.interval.low, line.interval.high)
+    if answer.interval is None:
+        return ratio_text(answer.ratio)[0]
+    ratio, low, high = ratio_text(answer.ratio, answer.interval.low, answer.interval.high)
     return f"{ratio} ({low}–{high})"
 
 
@@ -176,17 +175,17 @@ def _mean(mean: RatioMean) -> str:
 
 def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
     """Yield remarks: ratios far from the quotient of the medians, differences that require independent trials."""
-    far = [each for each in lines if each.outcome in DIFFERS and is_far(each.ratio, each.of_medians)]
+    differing = [each for each in lines if each.answer.differs]
+    far = [each for each in differing if is_far(each.answer.ratio, each.answer.of_medians)]
     if far:
-        how = (
-            "from all pairs of trials" if any(each.method == "rank_sum" for each in far) else "block by block"
-        )
-        told = [f"{ratio_text(each.of_medians or 1.0)[0]} ({_place(each)})" for each in far]
+        unpaired = any(each.answer.method == "rank_sum" for each in far)
+        how = "from all pairs of trials" if unpaired else "block by block"
+        told = [f"{ratio_text(each.answer.of_medians or 1.0)[0]} ({_place(each)})" for each in far]
         yield f"ratios are computed {how}: the quotient of the medians is {first_of(told, MOST_NAMED)}"
-    differing = [each for each in lines if each.outcome in DIFFERS and each.holds_together]
-    fragile = [each for each in differing if each.rests_on_independence]
+    holding = [each for each in differing if each.answer.holds]
+    fragile = [each for each in holding if each.answer.fragile]
     if fragile:
-        what = of_differences(len(fragile), len(differing), "holds", "hold")
+        what = of_differences(len(fragile), len(holding), "holds", "hold")
         needed = f"which needs {INDEPENDENCE_LEAST} trials of each to check"
         yield f"{what} only if trials are independent, {needed}: {_places(fragile)}"
 
@@ -206,10 +205,8 @@ def _legend(found: CampaignComparison) -> str:
     said = [f"medians of {what} (± half their range, if the terminal is wide enough)"]
     if any(line.better is Direction.LOWER for line in found.lines):
         said.append("↓ lower is better")
-    if any(line.outcome is LineOutcome.NOT_DETECTED for line in found.lines):
-        said.append(
-            "indistinguishable (> x % detectable): a true difference of x % would be detected with 80 % probability"
-        )
+    if any(line.answer.verdict is Verdict.ALIKE for line in found.lines):
+        said.append("alike (± x %): the two are shown to differ by less than x %")
     if any(line.verdict.startswith("maybe") for line in found.lines):
         said.append(f"maybe: not significant after Holm correction over {count} comparisons")
     if found.a.campaigns != found.b.campaigns and (found.a.sequential or found.b.sequential):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from fslab.analysis.comparison_model import Mark
+from fslab.analysis.rows import Mark
 from fslab.report.model import Row, Summary
 from fslab.report.words import share_text
 from fslab.units import Direction, Unit, counted, format_value

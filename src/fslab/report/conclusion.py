@@ -6,18 +6,18 @@ Stacks have the study's own names. ``analysis.standings`` decides which stack is
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from fslab.analysis.campaign_comparison_lines import SPEEDS
-from fslab.analysis.comparison_model import ComparisonVerdict
-from fslab.analysis.standings import UNDECIDED, MeasuredRow, Standing, StandingCertainty, standing
+from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
+from fslab.answers.model import INDEPENDENCE_LEAST
+from fslab.answers.words import SPEEDS, alike_margin, needs_text
 from fslab.cell import Frozen
 from fslab.report.model import Note, Report, Row
 from fslab.report.safety import unsafe_leaders, verdict
 from fslab.report.words import of_differences
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.store.campaign import CampaignStatus
 from fslab.units import listed
 
 MOST_WARNINGS = 5
+UNTIL_THEN = "Until then, keep the default of your distribution"
 # Order of the warnings. Invalid and failed trials come first, because they are not compared.
 _STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
 _WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
@@ -69,14 +69,14 @@ def _standing(row: Row, report: Report) -> Standing:
     return standing(
         MeasuredRow(
             workload=row.workload, metric=row.metric, unit=row.unit, better=row.better, leader=row.leader,
-            comparisons=row.comparisons, medians={label: item.median for label, item in measured.items()},
+            answers=row.answers, margin=report.margin, medians={label: item.median for label, item in measured.items()},
             n=len(next(iter(measured.values())).values),
         )
     )  # fmt: skip
 
 
 def _sentence(report: Report, standings: Sequence[Standing]) -> str:
-    """Return a sentence such as ``btrfs is slower in 21 of 32 metrics; ext4 and xfs are indistinguishable in 30``."""
+    """Return a sentence such as ``btrfs is slower in 21 of 32 metrics; ext4 and xfs are alike (± 10 %) in 30``."""
     if not standings:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
     judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
@@ -84,7 +84,7 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         if any(each.not_compared for each in standings):
             return "Nothing to compare: the stacks ran on different kinds of machines."
         return "Nothing to compare: each metric was measured on one stack only."
-    if all(each.certainty is StandingCertainty.FEW for each in judged):
+    if all(each.certainty is StandingCertainty.OPEN and each.n < each.needed for each in judged):
         n, needed = min(each.n for each in judged), max(each.needed for each in judged)
         return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
     if len(judged) == 1:
@@ -102,12 +102,11 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
 def _of_one(only: Standing) -> str:
     if only.certainty is StandingCertainty.BEST:
         return f"{only.labels[0]} is best."
-    what = (
-        "indistinguishable"
-        if only.certainty is StandingCertainty.TIE
-        else "not distinguished: too noisy, or too few trials"
-    )
-    return f"{listed(only.labels)} are {what}."
+    if only.certainty is StandingCertainty.ALIKE:
+        return f"{listed(only.labels)} are alike ({alike_margin(only.margin)})."
+    if only.certainty is StandingCertainty.NOT_COMPARABLE:
+        return f"{listed(only.labels)} cannot be compared: not all values are positive."
+    return f"{listed(only.labels)}: {needs_text(only.further, only.further_s)}. {UNTIL_THEN}."
 
 
 def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
@@ -128,18 +127,18 @@ def _losers(known: Sequence[Standing], report: Report) -> Iterator[tuple[int, st
 
 
 def _ties(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
-    sets = Counter(frozenset(each.labels) for each in known if each.certainty is StandingCertainty.TIE)
+    sets = Counter(frozenset(each.labels) for each in known if each.certainty is StandingCertainty.ALIKE)
     if sets:
         group, count = sets.most_common(1)[0]
         order = list(dict.fromkeys(kind for each in known for kind in each.labels))
         names = listed(sorted(group, key=order.index))
-        yield count, f"{names} are indistinguishable in {_share(count, known)}"
-    undecided = sum(each.certainty in UNDECIDED for each in known)
-    if undecided == len(known):
-        yield undecided, f"no clear winner in any of {len(known)} metrics: too noisy, or too few trials"
+        yield count, f"{names} are alike ({alike_margin(known[0].margin)}) in {_share(count, known)}"
+    undecided = [each for each in known if each.certainty is StandingCertainty.OPEN]
+    if len(undecided) == len(known):
+        yield len(undecided), f"no clear winner yet in any of {len(known)} metrics. {UNTIL_THEN}"
     elif undecided:
-        verb = "is" if undecided == 1 else "are"
-        yield undecided, f"{undecided} of {len(known)} metrics {verb} inconclusive"
+        verb = "needs" if len(undecided) == 1 else "need"
+        yield len(undecided), f"{len(undecided)} of {len(known)} metrics {verb} more trials"
 
 
 def _share(count: int, known: Sequence[Standing]) -> str:
@@ -197,8 +196,8 @@ def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
 
 
 def _independence(report: Report) -> list[ConclusionWarning]:
-    sure = [item for row in report.rows for item in row.comparisons if item.holds_together]
-    fragile = sum(item.rests_on_independence for item in sure)
+    sure = [item for row in report.rows for item in row.answers if item.holds]
+    fragile = sum(item.fragile for item in sure)
     what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
     run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.campaign}"
     hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
@@ -207,10 +206,8 @@ def _independence(report: Report) -> list[ConclusionWarning]:
 
 def _uncorrected(report: Report) -> list[ConclusionWarning]:
     """Return a warning with the number of differences from the best that Holm correction over the row rejects."""
-    differing = [
-        item for row in report.rows for item in row.comparisons if item.verdict is ComparisonVerdict.DIFFERS
-    ]
-    unsure = sum(not item.holds_together for item in differing)
+    differing = [item for row in report.rows for item in row.answers if item.differs]
+    unsure = sum(not item.holds for item in differing)
     if not unsure:
         return []
     what = f"{of_differences(unsure, len(differing), 'is', 'are')} not significant after Holm correction"

@@ -8,12 +8,13 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.standings import UNDECIDED, Standing, StandingCertainty
+from fslab.analysis.standings import Standing, StandingCertainty
+from fslab.answers.words import alike_margin, needs_text
 from fslab.report.conclusion import Conclusion
-from fslab.report.conclusion_words import NOISY, behind, margin, not_compared
+from fslab.report.conclusion_words import behind, margin, not_compared
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
-from fslab.report.words import kernels_words, share_text, trials_words
+from fslab.report.words import kernels_words, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
@@ -25,12 +26,12 @@ NAMED = 4
 BEST_NAMED = 3  # of the stacks that may be the best
 SIGN = {
     StandingCertainty.BEST: "★",
-    StandingCertainty.TIE: "≈",
-    StandingCertainty.INCONCLUSIVE: "?",
-    StandingCertainty.FEW: "?",
+    StandingCertainty.ALIKE: "≈",
+    StandingCertainty.OPEN: "?",
+    StandingCertainty.NOT_COMPARABLE: "–",
     StandingCertainty.SINGLE: " ",
 }
-STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.TIE: "green"}
+STYLE = {StandingCertainty.BEST: "bold green", StandingCertainty.ALIKE: "green"}
 
 
 def show(report: Report, conclusion: Conclusion, console: Console) -> None:
@@ -64,15 +65,13 @@ def _table(standings: Sequence[Standing]) -> Table:
     table.add_column("median", justify="right", no_wrap=True)
     table.add_column("how much better", overflow="fold")
     for each in standings:
-        named = f"{SIGN[each.certainty]} {_best(each)}{_beside(each)}"
+        named = f"{SIGN[each.certainty]} {_best(each)}"
         best = Text(named, style=STYLE.get(each.certainty, ""))
         table.add_row(
             Text(_label(each, standings)),
             best,
             _value(each),
-            Text(
-                "; ".join(filter(None, (behind(each), not_compared(each)))) if _beside(each) else margin(each)
-            ),
+            Text(_last_column(each)),
         )
     return table
 
@@ -82,11 +81,13 @@ def _best(one: Standing) -> str:
     return first_of(one.labels, BEST_NAMED if few else 1)
 
 
-def _beside(one: Standing) -> str:
-    """Return the detectable difference of a tie (``(> 5 %)``) if the last column shows what is worse; else nothing."""
-    if one.certainty is not StandingCertainty.TIE or one.detectable is None or not behind(one):
-        return ""
-    return f" (> {share_text(one.detectable)})"
+def _last_column(one: Standing) -> str:
+    """Return what fits beside the sign, which says that the best are alike, or that more trials are needed."""
+    if one.certainty is StandingCertainty.ALIKE and behind(one):
+        return "; ".join(filter(None, (behind(one), not_compared(one))))
+    if one.certainty is StandingCertainty.OPEN and one.n >= one.needed:
+        return "; ".join(filter(None, (needs_text(one.further, one.further_s), not_compared(one))))
+    return margin(one)
 
 
 def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
@@ -120,9 +121,9 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
 def _word(certainty: StandingCertainty, one: Standing) -> str:
     words = {
         StandingCertainty.BEST: " best",
-        StandingCertainty.TIE: " indistinguishable",
-        StandingCertainty.INCONCLUSIVE: " inconclusive",
-        StandingCertainty.FEW: ": too few trials",
+        StandingCertainty.ALIKE: f" alike ({alike_margin(one.margin)})",
+        StandingCertainty.OPEN: ": more trials needed",
+        StandingCertainty.NOT_COMPARABLE: ": not all values are positive",
         StandingCertainty.SINGLE: " alone",
     }
     if certainty is StandingCertainty.SINGLE and one.better is Direction.NEITHER:
@@ -169,13 +170,10 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
     told = []
     if StandingCertainty.BEST in used:
         told.append("★ better than all others")
-    if StandingCertainty.TIE in used:
-        told.append("≈ indistinguishable")
-    open_for = {StandingCertainty.INCONCLUSIVE: "too noisy", StandingCertainty.FEW: "too few trials"}
-    if used & open_for.keys():
-        told.append(f"? inconclusive: {' or '.join(why for each, why in open_for.items() if each in used)}")
-    if len(standings) <= MANY and any((each.detectable or NOISY) < NOISY for each in standings):
-        told.append("> x %: detectable difference")
+    if StandingCertainty.ALIKE in used:
+        told.append(f"≈ alike ({alike_margin(report.margin)})")
+    if StandingCertainty.OPEN in used:
+        told.append("? more trials needed")
     if any(each.next for each in standings):
         told.append(f"× relative to the next clearly worse ({report.coverage * 100:g} % CI)")
     return " · ".join(told)
@@ -190,7 +188,7 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     more = f" ({conclusion.more} more)" if conclusion.more else ""
     notes = f" · --notes{more}" if report.notes else ""
     yield f"more: fslab results {report.campaign} --all{notes} · --why"
-    undecided = [each for each in conclusion.standings if each.certainty in UNDECIDED]
+    undecided = [each for each in conclusion.standings if each.certainty is StandingCertainty.OPEN]
     if undecided and not report.counts.as_needed and report.status is CampaignStatus.FINISHED:
-        needed = max(max(2 * each.n, each.needed) for each in undecided)
-        yield f"to decide the inconclusive ones: fslab run --resume {report.campaign} --trials {needed}"
+        needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)
+        yield f"to decide the open ones: fslab run --resume {report.campaign} --trials {needed}"

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.report.words import more_text, share_text
+from fslab.answers.words import alike_margin, more_text, needs_text, ratio_words
 from fslab.units import Direction, Unit, format_value, ratio_text
-
-NOISY = 1.0  # detectable difference, as a share; 1.0: only a ratio above 2 would be detected
 
 
 def line(one: Standing, among: Sequence[Standing]) -> str:
@@ -20,7 +18,7 @@ def line(one: Standing, among: Sequence[Standing]) -> str:
 def margin(one: Standing) -> str:
     """Return how much better the best is, such as ``1.93 × ext4 (1.87–1.99)``.
 
-    For a tie: the detectable difference, and what is worse. At the end: what is not compared.
+    For stacks that are alike: the margin; for open ones: what decides them. At the end: what is not compared.
     """
     return "; ".join(filter(None, (_of_compared(one), not_compared(one))))
 
@@ -35,35 +33,29 @@ def _of_compared(one: Standing) -> str:
     match one.certainty:
         case StandingCertainty.BEST:
             return others
-        case StandingCertainty.INCONCLUSIVE if others and (one.detectable or 0.0) > NOISY:
-            return others  # the sign and the legend show that it is too noisy
-        case StandingCertainty.TIE | StandingCertainty.INCONCLUSIVE:
-            return "; ".join(filter(None, (_limit(one.detectable), others)))
-        case StandingCertainty.FEW:
+        case StandingCertainty.ALIKE:
+            return "; ".join(filter(None, (alike_margin(one.margin), others)))
+        case StandingCertainty.OPEN if one.n < one.needed:
             return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
+        case StandingCertainty.OPEN:
+            return "; ".join(filter(None, (needs_text(one.further, one.further_s), others)))
+        case StandingCertainty.NOT_COMPARABLE:
+            return "; ".join(filter(None, ("not all values are positive", others)))
         case StandingCertainty.SINGLE:
             if one.better is Direction.NEITHER:
                 return "no preferred direction"
             return "" if one.not_compared else "nothing to compare with"
 
 
-def _limit(detectable: float | None) -> str:
-    if detectable is None:
-        return ""
-    return "far too noisy" if detectable > NOISY else f"> {share_text(detectable)} detectable"
-
-
 def behind(one: Standing) -> str:
+    """Return how far the next clearly worse stack is behind, such as ``1.93 × ext4 (1.87–1.99)``."""
     found = one.next
-    if found is not None and found.more_interval is not None:
-        more = more_text(found)
-        return (
-            f"{one.next_stack} {more}" if one.better is Direction.LOWER else f"{more} than {one.next_stack}"
-        )
-    if found is None or found.ratio is None or found.interval is None:
+    if found is None or (found.interval is None and found.more_interval is None):
         return ""
+    if one.better is not Direction.LOWER:
+        return ratio_words(found)
+    if found.ratio is None or found.interval is None:
+        return f"{one.next_stack} {more_text(found)}"
     ratio, low, high = ratio_text(found.ratio, found.interval.low, found.interval.high)
-    if one.better is Direction.LOWER:
-        size = "as long" if one.unit in {Unit.NANOSECONDS, Unit.SECONDS} else "as much"
-        return f"{one.next_stack} {ratio} × {size} ({low}–{high})"
-    return f"{ratio} × {one.next_stack} ({low}–{high})"
+    size = "as long" if one.unit in {Unit.NANOSECONDS, Unit.SECONDS} else "as much"
+    return f"{one.next_stack} {ratio} × {size} ({low}–{high})"

@@ -6,8 +6,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.comparison_model import Span
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
+from fslab.answers.model import Span
 from fslab.report.campaign_comparison_terminal import wrapped
 from fslab.units import Direction, listed, ratio_text
 
@@ -71,7 +71,7 @@ def _verdict(row: FleetRow) -> str:
         case FleetVerdict.ON_AVERAGE:
             return f"{words} on average; another machine may differ"
         case _:
-            return "indistinguishable on average"
+            return "no difference shown on average"
 
 
 def _spread(row: FleetRow) -> str:

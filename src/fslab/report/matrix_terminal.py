@@ -11,16 +11,16 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.groups import Group, groups, metrics_of
-from fslab.analysis.interim import COVERAGE
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pairs import RowPairs, inverse, looks_of, row_pairs, samples_of
+from fslab.analysis.rows import RowAnswers, looks_of, row_answers, samples_of
 from fslab.analysis.same_stacks import different, same_stacks
+from fslab.answers.words import ratio_words
 from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median
 from fslab.stopping import StoppingRule
-from fslab.units import Direction, format_value, ratio_text
+from fslab.units import Direction, format_value
 
 FEWEST_ROWS = 3
 OVERHEAD_ROWS = 8  # heading, progress bar, and messages above the table
@@ -127,11 +127,13 @@ class Matrix:
             trials = [trial for each in self.records.values() for trial in each]
             specs = {stack: cell.stack for stack, cell in group.cells.items()}
             samples, _ = different(samples_of(found, metric), same_stacks(specs, trials))
-            pairs = row_pairs(
-                samples, metric.better, coverage=COVERAGE, looks=looks_of(self.stopping),
+            row = row_answers(
+                samples,
+                metric.better,
+                looks=looks_of(self.stopping),
                 prior=noise.of_stacks(found, metric.name),
-            )  # fmt: skip
-            return _leader(pairs, self.labels)
+            )
+            return _leader(row, self.labels)
         return ""
 
 
@@ -139,23 +141,18 @@ def _first(group: Group) -> Iterator[Metric]:
     yield from metrics_of(group)[:1]
 
 
-def _leader(row: RowPairs, labels: dict[str, str]) -> str:
+def _leader(row: RowAnswers, labels: dict[str, str]) -> str:
     leader = row.leader
     if leader is None or row.better is Direction.NEITHER:
         return ""
-    told = []
-    for pair in row.of(leader.stack):
-        leads = pair.a == leader.stack
-        # Inverted if needed, so that a ratio above 1 means that the leader is better.
-        estimate = inverse(pair.estimate) if leads is (row.better is Direction.LOWER) else pair.estimate
-        if estimate.ratio is not None and (interval := estimate.interval) is not None:
-            told.append((estimate.ratio, interval.low, interval.high, pair.b if leads else pair.a))
+    told = [
+        each for each in row.oriented(leader.stack) if each.ratio is not None and each.interval is not None
+    ]
     if not told:
         return ""
-    ratio, low, high, other = min(told)
-    texts = ratio_text(ratio, low, high)
-    sure = "" if low > 1 else "?"
-    return f"{labels[leader.stack]} {texts[0]} × {labels[other]} ({texts[1]}–{texts[2]}){sure}"
+    nearest = min(told, key=lambda each: each.ratio or 0.0)
+    sure = "" if nearest.differs else "?"
+    return f"{labels[leader.stack]} {ratio_words(nearest, labels[nearest.other(leader.stack)])}{sure}"
 
 
 def _dots(done: int, planned: int) -> str:

@@ -5,7 +5,8 @@ Holds no text layout and computes nothing; ``build`` fills it.
 
 from datetime import datetime
 
-from fslab.analysis.comparison_model import Comparison, Mark, Rank, Span
+from fslab.analysis.rows import Mark, Rank
+from fslab.answers.model import Answer, Span
 from fslab.cell import Frozen
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit
@@ -66,7 +67,8 @@ class Summary(Frozen):
 
 
 class Row(Frozen):
-    """One metric of one workload on all stacks, in the order of the plan. ``words``: the result in words."""
+    """One metric of one workload on all stacks, in the order of the plan. ``answers``: about the leader and each other
+    stack, turned so that a ratio above 1 means that the leader is better. ``words``: the result in words."""
 
     workload: str
     metric: str
@@ -74,7 +76,7 @@ class Row(Frozen):
     better: Direction
     summaries: tuple[Summary, ...]
     leader: str | None
-    comparisons: tuple[Comparison, ...]
+    answers: tuple[Answer, ...]
     ranking: tuple[Rank, ...] = ()
     words: str
 
@@ -146,8 +148,8 @@ class Report(Frozen):
 
     ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host. Trials in ``guests`` ran on those of the
     guest instead; ``on_host``: whether trials ran on the host, too. ``scale``: factor for the sizes, counts and run
-    times that the study defines. ``extended_from``: trials per cell before each time that a user, who knew the results,
-    added trials.
+    times that the study defines. ``margin``: differences below this share do not matter. ``extended_from``: trials per
+    cell before each time that a user, who knew the results, added trials.
     """
 
     campaign: str
@@ -165,6 +167,7 @@ class Report(Frozen):
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()
     coverage: float
+    margin: float = 0.1
     counts: Counts
     stacks: tuple[StackColumn, ...]
     rows: tuple[Row, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.analysis.comparison_model import Mark
+from fslab.analysis.rows import Mark
 from fslab.report.cells import absence
 from fslab.report.model import Report, Row, Summary
 from fslab.report.words import kernels_words, share_text

@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fslab.analysis.comparison_model import Mark
+from fslab.analysis.rows import Mark
 from fslab.report import cells
 from fslab.report.fit import wrapped
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
@@ -110,7 +110,7 @@ def _legend(report: Report) -> str:
         said.append(f"median of {trials} ± half their range" if counts[-1] > 1 else "one trial each")
     if any(row.better is Direction.LOWER for row in report.rows):
         said.append("↓ lower is better")
-    if any(row.comparisons for row in report.rows):
+    if any(row.answers for row in report.rows):
         said.append(f"× with {percent} CI")
     return " · ".join(said)
 

@@ -1,14 +1,15 @@
 """Describes in one line what a row shows. Pure.
 
-Stacks are never reported as indistinguishable without an interval and, if known, the detectable difference.
+Stacks are never reported as alike, or as not decided, without an interval.
 """
 
 from collections.abc import Sequence
 from math import log
 
-from fslab.analysis.comparison_model import COARSE, Comparison, ComparisonVerdict, Rank, Span
+from fslab.analysis.rows import Rank
+from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
+from fslab.answers.words import alike_words, needs_text, ratio_words, within_words
 from fslab.report.model import Counts, Report
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.units import Direction, counted, listed, ratio_text
 
 MANY = 4
@@ -18,7 +19,7 @@ FAR = log(1.1)  # logarithm of a ratio; a larger deviation is visible when a rea
 def row_words(
     leader: str | None,
     better: Direction,
-    comparisons: Sequence[Comparison],
+    answers: Sequence[Answer],
     *,
     missing: Sequence[str] = (),
     impossible: Sequence[str] = (),
@@ -32,20 +33,19 @@ def row_words(
     """
     if leader is None:
         return "no usable trial"
-    by_verdict = {
-        verdict: [item for item in comparisons if item.verdict is verdict] for verdict in ComparisonVerdict
-    }
+    by_verdict = {verdict: [item for item in answers if item.verdict is verdict] for verdict in Verdict}
     parts = [
-        *_differences(leader, better, by_verdict[ComparisonVerdict.DIFFERS]),
-        *_not_seen(leader, by_verdict[ComparisonVerdict.NOT_DETECTED]),
-        *_too_few(leader, by_verdict[ComparisonVerdict.TOO_FEW]),
-        *map(_no_ratio, by_verdict[ComparisonVerdict.NO_RATIO]),
+        *_differences(leader, better, [item for item in answers if item.differs]),
+        *_not_shown(leader, by_verdict[Verdict.ALIKE], alike=True),
+        *_not_shown(leader, by_verdict[Verdict.OPEN], alike=False),
+        *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
+        *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
         *([f"{listed(missing)}: no usable trial"] if missing else []),
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(not_compared)}: on another kind of machine, not compared"] if not_compared else []),
-        *_together(leader, comparisons),
-        *_independence(leader, comparisons),
-        *_medians(leader, comparisons),
+        *_together(leader, answers),
+        *_independence(leader, answers),
+        *_medians(leader, answers),
     ]
     return "; ".join(parts) if parts else f"only {leader} was measured"
 
@@ -80,20 +80,7 @@ def of_differences(count: int, of: int, one: str, many: str) -> str:
     )
 
 
-def more_text(item: Comparison) -> str:
-    """Return ``6.3 more (2.1–10.5)``, for counts that may be 0."""
-    if item.more is None or item.more_interval is None:
-        raise ValueError(f"{item.numerator} and {item.denominator} have no difference to tell")
-    return f"{item.more:.3g} more ({_span(item.more_interval)})"
-
-
-def _span(span: Span) -> str:
-    """Return ``2.1–10.5``, or ``−2 to 3`` for a negative lower end, where a dash would be unclear."""
-    low, high = (f"{value:.3g}".replace("-", "−") for value in (span.low, span.high))
-    return f"{low}–{high}" if span.low >= 0 else f"{low} to {high}"
-
-
-def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> list[str]:
+def _differences(leader: str, better: Direction, seen: Sequence[Answer]) -> list[str]:
     """Return all differences or, if there are many, the smallest and the largest."""
     if not seen:
         return []
@@ -102,53 +89,41 @@ def _differences(leader: str, better: Direction, seen: Sequence[Comparison]) -> 
         ordered = sorted(seen, key=lambda item: item.ratio or item.more or 0.0)
         shown, rest = [ordered[0], ordered[-1]], f", {len(seen) - 2} others between these"
     if better is Direction.LOWER:
-        return [", ".join(f"{item.numerator} {_times(item)}" for item in shown) + rest]
-    return [f"{leader} " + ", ".join(map(_times, shown)) + rest]
+        return [", ".join(f"{item.over} {ratio_words(item)}" for item in shown) + rest]
+    return [f"{leader} " + ", ".join(map(ratio_words, shown)) + rest]
 
 
-def _times(item: Comparison) -> str:
-    if item.more is not None:
-        return f"{more_text(item)} than {item.denominator}"
-    if item.ratio is None or item.interval is None:
-        raise ValueError(f"{item.numerator} and {item.denominator} have no ratio to tell")
-    ratio, low, high = ratio_text(item.ratio, item.interval.low, item.interval.high)
-    return f"{ratio} × {item.denominator} ({low}–{high})"
-
-
-def _not_seen(leader: str, alike: Sequence[Comparison]) -> list[str]:
-    """Return the indistinguishable and the inconclusive stacks, with intervals and detectable differences."""
-    wide = [item for item in alike if (item.detectable or 0.0) > COARSE or item.more]
-    narrow = [item for item in alike if item not in wide]
-    return [*_open(leader, narrow, "indistinguishable"), *_open(leader, wide, "inconclusive")]
-
-
-def _open(leader: str, items: Sequence[Comparison], word: str) -> list[str]:
+def _not_shown(leader: str, items: Sequence[Answer], *, alike: bool) -> list[str]:
+    """Return the stacks that are alike, or those that need more trials, with their intervals."""
     if not items:
         return []
+    word = alike_words(items[0]) if alike else ""
     if len(items) == 1:
-        return [f"{leader} and {items[0].other(leader)} {word}: {_within(items[0])}"]
+        if not alike:
+            word = f"not decided, {needs_text(items[0].further, items[0].further_s)}"
+        return [f"{leader} and {items[0].other(leader)} {word}: {within_words(items[0])}"]
+    if not alike:
+        word = f"not decided, {needs_most(items)}"
     if len(items) > MANY:
-        shares = [item.detectable for item in items if item.detectable is not None]
-        seen = f", > {share_text(max(shares))} detectable" if shares else ""
         spans = [item.interval for item in items if item.interval]
         low, high = (
             min((each.low for each in spans), default=1.0),
             max((each.high for each in spans), default=1.0),
         )
-        within = f" (within {'–'.join(ratio_text(low, high))} ×{seen})" if spans else ""
+        within = f" (within {'–'.join(ratio_text(low, high))} ×)" if spans else ""
         return [f"{word}: {leader} and {len(items)} others{within}"]
-    each = (f"{item.other(leader)} ({_within(item)})" for item in items)
+    each = (f"{item.other(leader)} ({within_words(item)})" for item in items)
     return [f"{word}: {leader} and {', '.join(each)}"]
 
 
-def _within(item: Comparison) -> str:
-    if item.more_interval is not None:
-        return f"{item.numerator} {_span(item.more_interval)} more"
-    if item.interval is None:
-        raise ValueError(f"{item.numerator} and {item.denominator} have no interval to tell")
-    low, high = ratio_text(item.interval.low, item.interval.high)
-    seen = f", > {share_text(item.detectable)} detectable" if item.detectable is not None else ""
-    return f"{low}–{high} ×{seen}"
+def needs_most(items: Sequence[Answer]) -> str:
+    """Return what decides all of these: ``needs about 40 s more``."""
+    if any(item.further is None for item in items):
+        return needs_text(None)
+    seconds = [item.further_s for item in items if item.further_s is not None]
+    return needs_text(
+        max(item.further or 0 for item in items), max(seconds) if len(seconds) == len(items) else None
+    )
 
 
 def share_text(share: float) -> str:
@@ -156,25 +131,25 @@ def share_text(share: float) -> str:
     return f"{share * 100:.1f} %" if share < 0.0995 else f"{share * 100:.0f} %"
 
 
-def _too_few(leader: str, alike: Sequence[Comparison]) -> list[str]:
+def _too_few(leader: str, few: Sequence[Answer]) -> list[str]:
     """Return one sentence for all of them: how many complete blocks there are, and how many are needed."""
-    if not alike:
+    if not few:
         return []
-    others = listed([item.other(leader) for item in alike])
-    fewest = min(min(item.n) for item in alike)
-    needed = max(item.needed for item in alike)
+    others = listed([item.other(leader) for item in few])
+    fewest = min(min(item.n) for item in few)
+    needed = max(item.needed for item in few)
     blocks = f"{fewest} complete block{'s' * (fewest != 1)}; {needed} needed"
     return [f"too few trials to compare {leader} with {others} ({blocks})"]
 
 
-def _no_ratio(item: Comparison) -> str:
-    return f"{item.numerator} and {item.denominator} have no ratio: not all their values are positive"
+def _no_ratio(item: Answer) -> str:
+    return f"{item.over} and {item.under} have no ratio: not all their values are positive"
 
 
-def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
+def _together(leader: str, answers: Sequence[Answer]) -> list[str]:
     """Return which differences are not significant after Holm correction over the row."""
-    seen = [item for item in comparisons if item.verdict is ComparisonVerdict.DIFFERS]
-    unsure = [item for item in seen if not item.holds_together]
+    seen = [item for item in answers if item.differs]
+    unsure = [item for item in seen if not item.holds]
     if not unsure:
         return []
     which = ""
@@ -183,25 +158,23 @@ def _together(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     return [f"not significant after Holm correction{which}: run more trials"]
 
 
-def _independence(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
+def _independence(leader: str, answers: Sequence[Answer]) -> list[str]:
     """Return which differences hold only if successive trials are not correlated.
 
     Only those for which there are too few blocks to check that.
     """
-    fragile = [
-        item for item in comparisons if item.rests_on_independence and item.holds_together is not False
-    ]
+    fragile = [item for item in answers if item.fragile and item.holds is not False]
     if not fragile:
         return []
     which = "this difference holds"
-    if len(comparisons) > 1:
+    if len(answers) > 1:
         which = f"the difference from {listed([item.other(leader) for item in fragile])} holds"
     return [f"{which} only if trials are independent, which needs {INDEPENDENCE_LEAST} blocks to check"]
 
 
-def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
+def _medians(leader: str, answers: Sequence[Answer]) -> list[str]:
     """Return why ratios are not the quotients of the displayed medians, if some are far apart."""
-    far = [item for item in comparisons if _far(item)]
+    far = [item for item in answers if _far(item)]
     if not far:
         return []
     told = listed([f"{ratio_text(item.of_medians or 1.0)[0]} ({item.other(leader)})" for item in far[:MANY]])
@@ -210,8 +183,8 @@ def _medians(leader: str, comparisons: Sequence[Comparison]) -> list[str]:
     return [f"ratios are computed {how}: the quotient of the medians is {told}{others}"]
 
 
-def _far(item: Comparison) -> bool:
-    return item.verdict is ComparisonVerdict.DIFFERS and is_far(item.ratio, item.of_medians)
+def _far(item: Answer) -> bool:
+    return item.differs and is_far(item.ratio, item.of_medians)
 
 
 def is_far(ratio: float | None, of_medians: float | None) -> bool:

@@ -1,6 +1,6 @@
-"""Ranks items that are compared in pairs: which places they share, and which of them are indistinguishable.
+"""Ranks items that are compared in pairs: which places they share, and which of them are not shown to differ.
 
-Pure functions; they must not know what the items are. Indistinguishable is not transitive: a may be indistinguishable
+Pure functions; they must not know what the items are. That is not transitive: a may not be shown to differ
 from b and b from c although a is better than c. The result shows such pairs (``ahead``).
 """
 
@@ -25,7 +25,7 @@ def rank(values: Mapping[str, float], winners: Winners, *, better: Direction) ->
     """Return places as in sports: items that share a place count, so that the next place is lower (1, 2=, 2=, 4).
 
     ``winners`` maps a pair, in either order, to the item shown to be better, or None. A missing pair counts as
-    indistinguishable. A new place begins only where every item above is shown to be better than every item below. So
+    undecided. A new place begins only where every item above is shown to be better than every item below. So
     items that are linked by a chain of undecided pairs share a place, and the decided pairs among them are in
     ``ahead``. Order within a place: wins minus losses, then the better value.
     """

@@ -293,8 +293,8 @@ class StudyFile(Written):
 
     margin: Share = Field(
         MARGIN,
-        description="smallest difference of interest, such as 10%: in the verdicts on `claims`, two stacks that are "
-        "shown to differ by less than this are a tie",
+        description="smallest difference of interest, such as 10%: two stacks that are shown to differ by less than "
+        "this are alike, in tables and in the verdicts on `claims`",
     )
     known_limits: Names = Field(
         {},
@@ -340,12 +340,19 @@ class Study(StudyFile):
         if self.for_claims:
             margin = self.precision or self.margin
             return StoppingRule(
-                trials=self.trials, precision=margin, until=Until.CLAIMS, max_trials=self.max_trials
-            )
+                trials=self.trials, precision=margin, margin=self.margin, until=Until.CLAIMS,
+                max_trials=self.max_trials,
+            )  # fmt: skip
         until, precision = self.until, self.precision
         if until is Until.CLAIMS:  # without claims: until each workload has a best stack or a tie
             until, precision = Until.DECIDED, precision or self.margin
-        return StoppingRule(trials=self.trials, precision=precision, until=until, max_trials=self.max_trials)
+        return StoppingRule(
+            trials=self.trials,
+            precision=precision,
+            margin=self.margin,
+            until=until,
+            max_trials=self.max_trials,
+        )
 
     @property
     def limit_s(self) -> float | None:

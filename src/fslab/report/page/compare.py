@@ -3,20 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from fslab.analysis import campaign_comparison
-from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine, LineOutcome
-from fslab.analysis.comparison_model import Span
+from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
+from fslab.answers.model import Span
 from fslab.report.figures import Figure, forest
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.units import Direction, format_value, ratio_text
 
 MOST = 60  # maximum number of lines in one figure
-_OUTCOMES = {
-    LineOutcome.NOT_DETECTED: "no difference detected",
-    LineOutcome.TOO_FEW: "too few trials",
-    LineOutcome.NO_RATIO: "no ratio",
-    LineOutcome.MISSING: "no usable trial",
-}
 
 
 def comparisons(sources: Sequence[CampaignSource]) -> list[PageComparison]:
@@ -55,16 +49,20 @@ def _name(line: ComparisonLine) -> str:
 
 
 def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
-    told = [line for line in found.lines if line.ratio is not None and line.interval is not None]
     for better in Direction:
         ratios = [
             forest.ForestRatio(
-                label=_name(line), ratio=line.ratio, low=line.interval.low, high=line.interval.high,
-                sure=bool(line.holds_together),
+                label=_name(line),
+                ratio=ratio,
+                low=interval.low,
+                high=interval.high,
+                sure=bool(line.answer.holds),
             )
-            for line in told
-            if line.better is better and line.ratio is not None and line.interval is not None
-        ][:MOST]  # fmt: skip
+            for line in found.lines
+            if line.better is better
+            and (ratio := line.answer.ratio) is not None
+            and (interval := line.answer.interval) is not None
+        ][:MOST]
         if ratios:
             reading = {
                 Direction.HIGHER: "right of 1: B is better", Direction.LOWER: "left of 1: B is better",
@@ -95,20 +93,18 @@ def _tables(found: CampaignComparison) -> Iterator[PageTable]:
         )
     yield PageTable(
         caption=f"Every figure: A is {found.a.name}, B is {found.b.name}",
-        columns=("A", "B", "B ÷ A", "95 % CI", "outcome", "in words"),
+        columns=("A", "B", "B ÷ A", "95 % CI", "B is"),
         rows=tuple((_name(line), _fields(line)) for line in found.lines),
     )
 
 
 def _fields(line: ComparisonLine) -> tuple[PageCell, ...]:
-    outcome = _OUTCOMES.get(line.outcome, line.outcome.value)
-    unsure = line.outcome in {LineOutcome.BETTER, LineOutcome.WORSE} and not line.holds_together
+    answer = line.answer
     return (
         PageCell(text=format_value(line.a.median, line.unit), sort=line.a.median, unit=line.unit.value),
         PageCell(text=format_value(line.b.median, line.unit), sort=line.b.median, unit=line.unit.value),
-        PageCell(text="–" if line.ratio is None else ratio_text(line.ratio)[0], sort=line.ratio),
-        PageCell(text=_span(line.interval)),
-        PageCell(text=f"{outcome}, maybe" if unsure else outcome),
+        PageCell(text="–" if answer.ratio is None else ratio_text(answer.ratio)[0], sort=answer.ratio),
+        PageCell(text=_span(answer.interval)),
         PageCell(text=line.verdict),
     )
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from fslab.analysis.comparison_model import Mark
-from fslab.analysis.standings import UNDECIDED, Standing
+from fslab.analysis.rows import Mark
+from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.report.cells import absence
 from fslab.report.conclusion_words import margin
 from fslab.report.model import Report, Row, Summary
@@ -54,8 +54,8 @@ def _row(row: Row, standing: Standing | None, report: Report, anchor: str) -> He
 
 def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTile:
     # A colour means "better", which single trials cannot show.
-    tested = any(item.interval is not None for item in row.comparisons)
-    how_good = share(row, summary, best) if tested or not row.comparisons else None
+    tested = any(item.interval is not None for item in row.answers)
+    how_good = share(row, summary, best) if tested or not row.answers else None
     value = format_value(summary.median, row.unit)
     if summary.median is None:
         return HeatTile(
@@ -76,10 +76,10 @@ def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTil
 def _recommended(chosen: Sequence[str], standing: Standing | None) -> str:
     """Return the stacks that may be the best, in short if there are many.
 
-    Returns "undecided" for an inconclusive row in which no stack is shown to be worse.
+    Returns "needs more trials" for an open row in which no stack is shown to be worse.
     """
     if standing is None:
         return ""
-    if standing.certainty in UNDECIDED and not standing.worse:
-        return "undecided"
+    if standing.certainty is StandingCertainty.OPEN and not standing.worse:
+        return "needs more trials"
     return " or ".join(chosen) if len(chosen) <= MOST_NAMED else ", ".join(standing.labels)

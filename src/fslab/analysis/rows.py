@@ -1,0 +1,200 @@
+"""The questions of one row of a table, each stack against each other one, and what their answers say of the row. Pure.
+
+``answers`` answers them; this module decides which stacks are compared. Stacks on different kinds of machines are never
+compared.
+"""
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import combinations
+
+from fslab.analysis.groups import Group
+from fslab.answers.model import Answer, Verdict
+from fslab.answers.question import COVERAGE, MARGIN, Goal, Looks, NoisePrior, Question, answer
+from fslab.cell import Frozen, StackSpec
+from fslab.record import Metric
+from fslab.stats.ranking import rank
+from fslab.stopping import StoppingRule
+from fslab.units import Direction
+
+ALL_MATTER = 5
+PriorOf = Callable[[str, str], NoisePrior | None]
+_UNTESTED = frozenset({Verdict.TOO_FEW, Verdict.NO_RATIO, Verdict.MISSING})
+
+
+class Mark(StrEnum):
+    """The position of a stack in its row.
+
+    ``best``: its ratio interval against every other stack excludes 1, on the better side. This is an intersection-union
+    test (Berger, Technometrics 24 (1982) 295): "better than all" has the error rate of one comparison, without a
+    correction. ``maybe_best``: not significantly worse than the stack with the best median, or this stack itself if it
+    is not significantly better than all others. ``none``: significantly worse, or unknown (too few trials, no preferred
+    direction, nothing to compare with).
+    """
+
+    BEST = "best"
+    MAYBE_BEST = "maybe_best"
+    NONE = "none"
+
+
+class Rank(Frozen):
+    """One place of a ranking: stacks (labels) that are not shown to differ.
+
+    ``ahead``: pairs of stacks that share the place although the first is significantly better, because each of them is
+    not shown to differ from a third stack.
+    """
+
+    rank: int
+    stacks: tuple[str, ...]
+    ahead: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """The usable values of one metric on one stack, by block. ``block_s``: mean duration of its trials in seconds."""
+
+    stack: str
+    spec: StackSpec
+    values: Mapping[int, float]
+    block_s: float | None = None
+
+    @property
+    def median(self) -> float:
+        """The median. Raises StatisticsError if there is no value."""
+        return statistics.median(self.values.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowAnswers:
+    """All answers of one row; their labels are ids of stacks. ``samples``: those with a value, in the order of the
+    plan."""
+
+    samples: tuple[Sample, ...]
+    answers: tuple[Answer, ...]
+    better: Direction
+
+    @property
+    def leader(self) -> Sample | None:
+        """The sample with the best median (the first of equals) of those that no other one is shown to beat; the first
+        sample if no direction is preferred.
+
+        Trials are paired by block, medians are not: a stack with missing blocks can be better in each common block and
+        have the worse median.
+        """
+        sign = {Direction.HIGHER: 1, Direction.LOWER: -1, Direction.NEITHER: 0}[self.better]
+        beaten = {each.other(each.winner) for each in self.answers if each.winner is not None}
+        free = [sample for sample in self.samples if sample.stack not in beaten] or self.samples
+        return max(free, key=lambda sample: sign * sample.median, default=None)
+
+    def of(self, stack: str) -> list[Answer]:
+        """Return the answers that are about a stack."""
+        return [each for each in self.answers if stack in {each.over, each.under}]
+
+    def oriented(self, stack: str) -> list[Answer]:
+        """Return the answers about a stack, turned so that a ratio above 1 means that this stack is better."""
+        over = self.better is not Direction.LOWER
+        return [each if (each.over == stack) is over else each.inverted() for each in self.of(stack)]
+
+    def ranking(self) -> tuple[Rank, ...]:
+        """Return groups of stacks (ids) that are not shown to differ, the best first; empty if nothing can be
+        ranked."""
+        if self._is_untested(self.answers) or len(self.samples) < 2:
+            return ()
+        winners = {(each.over, each.under): each.winner if each.holds else None for each in self.answers}
+        places = rank({sample.stack: sample.median for sample in self.samples}, winners, better=self.better)
+        return tuple(Rank(rank=place.rank, stacks=place.labels, ahead=place.ahead) for place in places)
+
+    def marks(self) -> dict[str, Mark]:
+        """Return the mark of each stack (id) that has a value; see :class:`Mark`."""
+        leader = self.leader
+        answers = self.of(leader.stack) if leader else []
+        if leader is None or self._is_untested(answers):
+            return {sample.stack: Mark.NONE for sample in self.samples}
+        beaten = {each.other(leader.stack): each.winner == leader.stack for each in answers}
+        marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}
+        # Stacks on another kind of machine are not compared, so the leader is not shown to be better than all.
+        alone = len(beaten) < len(self.samples) - 1
+        marks[leader.stack] = Mark.BEST if all(beaten.values()) and not alone else Mark.MAYBE_BEST
+        return {sample.stack: marks.get(sample.stack, Mark.NONE) for sample in self.samples}
+
+    def not_compared(self, stack: str) -> list[str]:
+        """Return the stacks that have values but run on another kind of machine than this one."""
+        compared = {name for each in self.of(stack) for name in (each.over, each.under)}
+        return [each.stack for each in self.samples if each.stack not in {*compared, stack}]
+
+    def repeated(self) -> Sequence[Answer]:
+        """Return the answers for which trials are repeated.
+
+        These are all; with more than ``ALL_MATTER`` stacks, only each stack against the leader. The leader is
+        determined from the same trials, so a difference must be significant among all answers in this case too.
+        """
+        leader = None if len(self.samples) <= ALL_MATTER else self.leader
+        return self.of(leader.stack) if leader else self.answers
+
+    def _is_untested(self, answers: Sequence[Answer]) -> bool:
+        return self.better is Direction.NEITHER or all(each.verdict in _UNTESTED for each in answers)
+
+
+def looks_of(stopping: StoppingRule) -> Looks | None:
+    """Return the schedule of interim analyses; None if the campaign has a fixed number of trials."""
+    if stopping.precision is None:
+        return None
+    return Looks(first=stopping.trials, most=stopping.planned_most or stopping.most)
+
+
+def comparable(one: StackSpec, other: StackSpec) -> bool:
+    """Return whether two stacks may be compared: they run on the same kind of machine.
+
+    The figures of a guest also depend on its machine. Different kernels on one kind of machine are compared: a study
+    with two kernels asks for that.
+    """
+    return one.machine.type == other.machine.type
+
+
+def row_answers(
+    samples: Sequence[Sample],
+    better: Direction,
+    *,
+    coverage: float = COVERAGE,
+    looks: Looks | None = None,
+    margin: float = MARGIN,
+    goal: Goal = Goal.DECIDED,
+    counts: bool = False,
+    prior: PriorOf = lambda *_: None,
+) -> RowAnswers:
+    """Ask about all pairs of stacks that have a value and may be compared; all of them are one family.
+
+    ``counts``: the values are counts of events, which may be 0. ``prior``: returns the noise of a comparison of two
+    stacks (ids), as other cells show it.
+    """
+    present = tuple(sample for sample in samples if sample.values)
+    questions = [
+        Question(
+            over=one.values, under=other.values, names=(one.stack, other.stack), better=better, margin=margin,
+            counts=counts, prior=prior(one.stack, other.stack),
+            block_s=None if one.block_s is None or other.block_s is None else one.block_s + other.block_s,
+        )
+        for one, other in combinations(present, 2)
+        if comparable(one.spec, other.spec)
+    ]  # fmt: skip
+    found = answer(questions, looks=looks, coverage=coverage, goal=goal)
+    return RowAnswers(samples=present, answers=found, better=better)
+
+
+def named(answers: Sequence[Answer], labels: Mapping[str, str]) -> tuple[Answer, ...]:
+    """Return the answers with the labels of the stacks instead of their ids."""
+    return tuple(
+        each.model_copy(update={"over": labels[each.over], "under": labels[each.under]}) for each in answers
+    )
+
+
+def samples_of(group: Group, metric: Metric) -> list[Sample]:
+    """Return a sample for each stack of a group."""
+    return [
+        Sample(
+            stack=stack, spec=cell.stack, values=group.by_block(metric.name, stack), block_s=group.block_s(stack)
+        )
+        for stack, cell in group.cells.items()
+    ]  # fmt: skip

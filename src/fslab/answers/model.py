@@ -1,0 +1,121 @@
+"""The answer to a question, as plain values. Contains no layout and computes nothing."""
+
+from enum import StrEnum
+from typing import Self
+
+from fslab.cell import Frozen
+from fslab.stats.compare import INDEPENDENCE_LEAST
+from fslab.stats.interval import Interval
+from fslab.units import Direction
+
+__all__ = ["DIFFERS", "INDEPENDENCE_LEAST", "NEEDS_MORE", "Answer", "Span", "Verdict"]
+
+
+class Verdict(StrEnum):
+    """The verdict on a question.
+
+    ``larger``, ``smaller``: the interval excludes 1. ``alike``: the interval contains 1 and lies within the margin, 1 ÷
+    (1 + margin) to 1 + margin: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657). ``open``:
+    neither is shown; more trials are needed. ``too_few_trials``: no interval yet. ``no_ratio``: a value is not
+    positive. ``no_usable_trial``: a side has no value.
+    """
+
+    LARGER = "larger"
+    SMALLER = "smaller"
+    ALIKE = "alike"
+    OPEN = "open"
+    TOO_FEW = "too_few_trials"
+    NO_RATIO = "no_ratio"
+    MISSING = "no_usable_trial"
+
+
+DIFFERS = frozenset({Verdict.LARGER, Verdict.SMALLER})
+NEEDS_MORE = frozenset({Verdict.OPEN, Verdict.TOO_FEW})
+
+
+class Span(Frozen):
+    """A confidence interval and its achieved coverage."""
+
+    low: float
+    high: float
+    coverage: float
+
+    @classmethod
+    def of(cls, interval: Interval) -> Self:
+        return cls(low=interval.low, high=interval.high, coverage=interval.coverage)
+
+
+class Answer(Frozen):
+    """The ratio ``over`` ÷ ``under`` (labels), and the verdict for ``over``.
+
+    ``margin``: the smallest difference of interest, as a share. ``n``: number of values of each side; with a paired
+    ``method``, number of blocks that both have. ``needed``: the number that an interval requires. ``further``: about
+    how many more blocks decide it (None: unknown), and ``further_s``: how many seconds of trials these take.
+
+    ``p_value`` is for this question alone, ``p_family`` after Holm's correction over its family. ``holds``: the
+    difference is significant after this correction. ``fragile``: the difference would not be significant if each trial
+    resembled the previous one, and there are too few blocks to know that. ``settled``: more trials are not needed.
+    ``of_medians``: the quotient of the medians; it may be far from a ratio of trials paired by block. ``more``,
+    ``more_interval``: used instead of a ratio for counts of which some are 0: how many more ``over`` has.
+    """
+
+    over: str
+    under: str
+    better: Direction
+    margin: float
+    verdict: Verdict
+    ratio: float | None
+    interval: Span | None
+    n: tuple[int, int]
+    needed: int
+    method: str
+    p_value: float | None = None
+    p_family: float | None = None
+    holds: bool | None = None
+    fragile: bool = False
+    settled: bool = False
+    further: int | None = None
+    further_s: float | None = None
+    of_medians: float | None = None
+    more: float | None = None
+    more_interval: Span | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two differ significantly, by this question alone."""
+        return self.verdict in DIFFERS
+
+    @property
+    def winner(self) -> str | None:
+        """The label of the better one; None if neither is shown to be better by this question alone."""
+        if not self.differs or self.better is Direction.NEITHER:
+            return None
+        return (
+            self.over if (self.verdict is Verdict.LARGER) is (self.better is Direction.HIGHER) else self.under
+        )
+
+    @property
+    def is_firm(self) -> bool:
+        """Whether the difference holds in its family, also if successive trials are correlated."""
+        return bool(self.holds) and not self.fragile
+
+    def other(self, label: str | None) -> str:
+        """Return the label of what ``label`` is compared with."""
+        return self.under if self.over == label else self.over
+
+    def inverted(self) -> "Answer":
+        """Return the answer to the same question about ``under`` ÷ ``over``."""
+        turned = {Verdict.LARGER: Verdict.SMALLER, Verdict.SMALLER: Verdict.LARGER}
+        interval, more = self.interval, self.more_interval
+        turned_interval = {"low": 1 / interval.high, "high": 1 / interval.low} if interval else None
+        return self.model_copy(
+            update={
+                "over": self.under, "under": self.over, "verdict": turned.get(self.verdict, self.verdict),
+                "n": self.n[::-1],
+                "ratio": None if self.ratio is None else 1 / self.ratio,
+                "interval": interval and interval.model_copy(update=turned_interval),
+                "of_medians": 1 / self.of_medians if self.of_medians else None,
+                "more": None if self.more is None else -self.more,
+                "more_interval": more and more.model_copy(update={"low": -more.high, "high": -more.low}),
+            }
+        )  # fmt: skip

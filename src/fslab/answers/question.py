@@ -1,0 +1,203 @@
+"""Answers questions: the only code that compares. Pure.
+
+``stats`` has the estimators; this module chooses the one that suits the question, corrects for the number of questions
+of a family, and gives the verdict. What a verdict means in words is in ``answers.words``.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fslab.answers.model import Answer, Span, Verdict
+from fslab.stats import Reason
+from fslab.stats.compare import (
+    ComparisonMethod,
+    RatioEstimate,
+    benjamini_hochberg,
+    compare_ratio,
+    holm,
+    invalid_samples,
+    no_ratio,
+)
+from fslab.stats.counts import compare_counts
+from fslab.stats.goal import Goal, expected_needed, is_settled
+from fslab.stats.interval import median
+from fslab.stats.noise_prior import NoisePrior, fit_noise
+from fslab.stats.paired import PAIRS_LEAST, compare_blocks
+from fslab.stats.sequential import Looks, compare_at_look
+from fslab.stats.single import estimate_median
+from fslab.units import Direction
+
+__all__ = [
+    "COVERAGE", "MARGIN", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
+    "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "unfit", "without",
+]  # fmt: skip
+
+COVERAGE = 0.95
+MARGIN = 0.1  # smallest difference of interest, unless the study sets another one
+
+Values = Mapping[int, float]
+Estimate = RatioEstimate
+Method = ComparisonMethod
+false_discoveries = benjamini_hochberg
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Question:
+    """How many times as large is ``over`` as ``under``? Both are positive values by block.
+
+    ``names``: the labels of both. ``better``: which direction is better. ``margin``: differences below this share do
+    not matter. ``family``: questions with the same family are read together, so that a false difference among all of
+    them has the probability of one (Holm). ``paired``: values of one block were measured side by side. ``counts``: the
+    values are counts of events, which may be 0. ``prior``: the noise of this comparison as other cells show it.
+    ``block_s``: seconds that one more block takes. ``blocks``: the number of blocks that both took part in, if failed
+    trials made it larger than the number of values; the level of a look depends on it.
+    """
+
+    over: Values
+    under: Values
+    names: tuple[str, str] = ("", "")
+    better: Direction = Direction.NEITHER
+    margin: float = MARGIN
+    family: Hashable = None
+    paired: bool = True
+    counts: bool = False
+    prior: NoisePrior | None = field(default=None, repr=False)
+    block_s: float | None = None
+    blocks: int | None = None
+
+
+def answer(
+    questions: Sequence[Question],
+    *,
+    looks: Looks | None = None,
+    coverage: float = COVERAGE,
+    goal: Goal = Goal.DECIDED,
+) -> tuple[Answer, ...]:
+    """Return an answer to each question. ``looks``: of a campaign with interim analyses. ``goal``: when a question is
+    settled."""
+    estimates = [estimate(each, looks=looks, coverage=coverage) for each in questions]
+    families = [each.family for each in questions]
+    alone = _in_families(families, [each.p_value for each in estimates])
+    correlated = _in_families(
+        families,
+        [each.p_value if each.p_if_correlated is None else each.p_if_correlated for each in estimates],
+    )
+    return tuple(
+        _of(each, found, p_family, wider, families.count(each.family), looks, goal)
+        for each, found, p_family, wider in zip(questions, estimates, alone, correlated, strict=True)
+    )
+
+
+def estimate(question: Question, *, looks: Looks | None = None, coverage: float = COVERAGE) -> Estimate:
+    """Return the estimate of the ratio (of counts with zeros: of the difference) with its interval."""
+    over, under = question.over, question.under
+    if not question.paired:
+        return compare_ratio([*over.values()], [*under.values()], coverage=coverage)
+    at_look = None if looks is None else replace(looks, coverage=coverage)
+    if question.counts and not all([*over.values(), *under.values()]):
+        if at_look is not None:
+            return compare_at_look(over, under, looks=at_look, counts=True)
+        return compare_counts(over, under, coverage=coverage)
+    if at_look is not None:
+        return compare_at_look(over, under, looks=at_look, blocks=question.blocks, prior=question.prior)
+    return compare_blocks(over, under, coverage=coverage, prior=question.prior)
+
+
+def estimate_figure(values: Values, *, looks: Looks | None, coverage: float, blocks: int) -> Estimate:
+    """Return the estimate of the median of one figure, of which some values are 0. ``blocks``: those that it took part
+    in."""
+    if looks is None:
+        return estimate_median([*values.values()], coverage=coverage)
+    level = replace(looks, coverage=coverage).coverage_at(blocks or len(values))
+    return replace(estimate_median([*values.values()], coverage=level), coverage=coverage)
+
+
+def unfit(values: Sequence[float]) -> Reason | None:
+    """Return why values have no logarithms; None if they have."""
+    return invalid_samples(values, [1.0])
+
+
+def without(size: int, reason: Reason, needed: int, coverage: float) -> Estimate:
+    """Return the estimate of what has no ratio, or no interval yet."""
+    return no_ratio(size, size, reason, needed, coverage)
+
+
+def _in_families(families: Sequence[Hashable], p_values: Sequence[float | None]) -> list[float | None]:
+    """Return the p-values after Holm's correction over those of the same family. Questions without a test do not
+    count."""
+    members: dict[Hashable, list[int]] = {}
+    for index, (family, p_value) in enumerate(zip(families, p_values, strict=True)):
+        if p_value is not None:
+            members.setdefault(family, []).append(index)
+    adjusted: list[float | None] = [None] * len(p_values)
+    for chosen in members.values():
+        for index, p_value in zip(chosen, holm([p_values[index] or 0.0 for index in chosen]), strict=True):
+            adjusted[index] = p_value
+    return adjusted
+
+
+def _of(
+    question: Question, found: Estimate, p_family: float | None, correlated: float | None, among: int,
+    looks: Looks | None, goal: Goal,
+) -> Answer:  # fmt: skip
+    """Return the answer. ``correlated``: the p-value after Holm's correction if trials resembled the previous ones.
+    ``among``: number of questions of the family."""
+    alpha = 1 - found.coverage
+    differs = found.differs is True
+    holds = None if p_family is None else differs and p_family <= alpha
+    fragile = found.rests_on_independence
+    if found.p_if_correlated is not None and correlated is not None and holds:
+        fragile = fragile or correlated > alpha
+    verdict = _verdict(question, found)
+    further = _further(question, found, verdict, among if holds is False else 1, looks, goal)
+    medians = median([*question.over.values()]), median([*question.under.values()])
+    return Answer(
+        over=question.names[0], under=question.names[1], better=question.better, margin=question.margin,
+        verdict=verdict, ratio=found.ratio, interval=Span.of(found.interval) if found.interval else None,
+        n=(found.n_a, found.n_b), needed=found.needed, method=found.method.value, p_value=found.p_value,
+        p_family=p_family, holds=holds, fragile=fragile,
+        settled=is_settled(found, bool(holds) and not fragile, goal=goal, precision=question.margin),
+        further=further, further_s=further * question.block_s if further and question.block_s else None,
+        of_medians=medians[0] / medians[1] if found.ratio is not None and medians[0] and medians[1] else None,
+        more=found.more, more_interval=Span.of(found.more_interval) if found.more_interval else None,
+    )  # fmt: skip
+
+
+def _verdict(question: Question, found: Estimate) -> Verdict:
+    match found.reason:
+        case Reason.NO_SAMPLES:
+            return Verdict.MISSING
+        case Reason.NOT_POSITIVE | Reason.NOT_FINITE:
+            return Verdict.NO_RATIO
+        case Reason.TOO_FEW_SAMPLES:
+            return Verdict.TOO_FEW
+        case None:
+            pass
+    if found.differs:
+        return Verdict.LARGER if found.is_larger else Verdict.SMALLER
+    return Verdict.ALIKE if is_within(found, question.margin) else Verdict.OPEN
+
+
+def is_within(found: Estimate, margin: float) -> bool:
+    """Return whether the interval shows that the two differ by less than the margin."""
+    if found.more_interval is not None:
+        return found.more_interval.low == found.more_interval.high == 0
+    interval = found.interval
+    return interval is not None and 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin
+
+
+def _further(
+    question: Question, found: Estimate, verdict: Verdict, among: int, looks: Looks | None, goal: Goal
+) -> int | None:
+    """Return about how many more blocks decide the question; None if this is unknown."""
+    size = min(found.n_a, found.n_b)
+    if among > 1:  # significant after Holm's correction at the latest if it is at the family's first level
+        found = estimate(question, looks=looks, coverage=1 - (1 - found.coverage) / among)
+    if verdict is Verdict.TOO_FEW or found.reason is Reason.TOO_FEW_SAMPLES:
+        return max(1, found.needed - size)
+    return expected_needed(found, precision=question.margin, goal=goal, looks=looks)
+
+
+def further_from(found: Estimate, margin: float, *, looks: Looks | None) -> int | None:
+    """Return about how many more blocks show on which side of 1 an estimate lies, or that it is within the margin."""
+    return expected_needed(found, precision=margin, goal=Goal.DECIDED, looks=looks)
