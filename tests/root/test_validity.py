@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from fslab.campaign.run_samples import Ran
 from fslab.campaign.trial import run_trial
 from fslab.campaign.watch import Watch
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -21,9 +22,11 @@ from fslab.machine import facts
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.storage import Workspace, stack
+from fslab.system import proc
 from fslab.system.proc import Usage
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import trial_warnings
+from fslab.workloads import Reading
 
 MIB = 1 << 20
 READ: dict[str, Any] = {"rw": "randread", "bs": "64k", "size": "32m", "runtime": "1s"}
@@ -113,7 +116,8 @@ def test_cached_reads_that_claim_to_be_cold_are_invalid(workspace: Workspace, co
     work = Work(
         read_bytes=32 * MIB, written_bytes=0, duration_s=1.0, measured_s=1.0, usage=USAGE, direct=False, cold=True
     )  # fmt: skip
-    found = watch.derive(work)
+    run = proc.Completed(argv=(), returncode=0, stdout="", stderr="", duration_s=1.0, usage=USAGE)
+    found = watch.derive(work, Ran(reading=Reading(metrics={}), done=run))
     warnings = trial_warnings(TrialFacts(work=done, cold=True, figures=found.values))
     served = [warning.severity for warning in warnings if warning.kind == "cache_served"]
     assert served == ([] if cold else [Severity.INVALID])

@@ -126,7 +126,9 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
     for moment, commits in ((SnapshotMoment.BEFORE, 1), (SnapshotMoment.END, 4), (SnapshotMoment.SYNCED, 5)):
         lines = f"commits {commits}\ncur_commit_ms 0\ntotal_commit_ms {commits * 10}\n"
         write(own / "commit_stats", lines)
+        write(own / "checksum", "crc32c (crc32c-generic)\n")
         taken[moment] = probe.snapshot(target(tmp_path, "loop7"))
+    assert probe.derive(taken, WORK).texts == {"checksum": ("crc32c (crc32c-generic)",)}
     found = values(probe.derive(taken, WORK))
     assert (found["btrfs_commits"], found["btrfs_commits_synced"]) == (3, 4)
     assert found["btrfs_commit_time"] == 0.03

@@ -202,8 +202,13 @@ def test_a_workload_that_fills_what_others_share_is_ended(
             raise NoSpaceError("full")
 
     monkeypatch.setattr(images, "check_room", full)
+    look = up.look
+
+    def looking(_: object) -> None:
+        look()
+
     with pytest.raises(NoSpaceError, match="full"):
-        workspace.run("run", [sys.executable, "-c", "import signal; signal.pause()"], watch=up.look)
+        workspace.run("run", [sys.executable, "-c", "import signal; signal.pause()"], watch=looking)
     assert looks == [0, 0, 0]
 
 

@@ -289,11 +289,16 @@ def test_rounds_have_files_of_their_own_and_count_together() -> None:
         for name, rate in (("read", 2 << 20), ("reread", 8 << 20))
     ]
     golden = json.loads((Path(__file__).parents[2] / "engine/golden/iozone.json").read_text())
-    text = json.dumps({**golden, "answer": {"tests": tests}})
+    one = {**golden["operations"][0], "seconds": 0.5, "cpu_user_seconds": 0.1, "cpu_system_seconds": 0.2}
+    at = (("read", 1.0), ("reread", 1.5), ("read", 2.0), ("reread", 2.5))
+    operations = [{**one, "name": name, "began_seconds": begin} for name, begin in at]
+    text = json.dumps({**golden, "operations": operations, "answer": {"tests": tests}})
     found = read(IOZONE, parameters, ToolOutput(stdout=text, stderr="", duration_s=3.0))
     assert found.parts_s == {"read": 2.0, "reread": 0.5}
     assert (found.measured_s, found.read_bytes, found.working_set_bytes) == (2.5, 8 << 20, 1 << 20)
     assert found.rounds == 4
+    assert found.part_rounds == {"read": ((1.0, 1.5), (2.0, 2.5)), "reread": ((1.5, 2.0), (2.5, 3.0))}
+    assert found.part_cpu_s == pytest.approx({"read": 0.6, "reread": 0.6})
     more = {**golden, "answer": {"tests": [{**test, "rounds": 11} for test in tests]}}
     with pytest.raises(ToolOutputError, match="11 rounds, not up to 10"):
         read(IOZONE, parameters, ToolOutput(stdout=json.dumps(more), stderr="", duration_s=3.0))

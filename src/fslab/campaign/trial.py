@@ -18,6 +18,7 @@ from typing import Any
 from fslab import feasibility, workloads
 from fslab.campaign import disks, page_cache, run_speed, sliced_figures, slices, tool_output
 from fslab.campaign.prepared_states import Prepared
+from fslab.campaign.run_samples import Ran
 from fslab.campaign.trial_state import TrialState
 from fslab.campaign.watch import Watch
 from fslab.cell import Cache, Cell, TrialKey
@@ -165,6 +166,7 @@ class _Attempt:
                 machine=dict(self.machine),
                 device=state.device,
                 observed=state.observed,
+                parts=state.parts,
                 plugins=plugins_of(self.cell),
             ),
             raw=state.raw,
@@ -271,8 +273,20 @@ def _prepare_files(
         return
     for argv in commands.prepare:
         trial.workspace.run(
-            "prepare", command(argv), cwd=up.work, timeout_s=trial.cell.time_limit_s, watch=up.look
+            "prepare", command(argv), cwd=up.work, timeout_s=trial.cell.time_limit_s, watch=_looking(up)
         )
+
+
+def _looking(up: stack.Stack, watch: Watch | None = None) -> Callable[[proc.Running], None]:
+    """Return what to call while a command runs: the check of the stack, and the samples of ``watch``."""
+    look = up.look
+
+    def both(running: proc.Running) -> None:
+        look()
+        if watch is not None:
+            watch.look(running)
+
+    return both
 
 
 def _watched(trial: _Trial, ready: _Ready) -> Watch:
@@ -298,7 +312,7 @@ def _run_tool(trial: _Trial, ready: _Ready, watch: Watch) -> proc.Completed:
         cwd=up.work,
         timeout_s=trial.cell.time_limit_s,
         check=False,
-        watch=up.look,
+        watch=_looking(up, watch),
         accounted=True,
     )
     workspace.tell_host(run_speed.TOOL_ENDS)
@@ -354,13 +368,16 @@ def _measure(
     state.device |= disks.facts(cell, workspace)
     requested, text = disks.requests(cell, workspace, up.bare_disk)
     state.raw |= text
-    findings = watch.derive(_work(cell.cache, done, reading))
+    threads = workload.traits().parallel or 1
+    ran = Ran(reading=reading, done=done, threads=threads, timeline=timeline)
+    findings = watch.derive(_work(cell.cache, done, reading), ran)
     state.metrics = {
         metric.name: Value(value=reading.metrics.get(metric.name), unit=metric.unit)
         for metric in workload.metrics()
     }
     state.probes = {**findings.values, **requested}
     state.observed = findings.texts
+    state.parts = findings.parts
     state.warnings += trial_warnings(
         state.facts(cell, trial.machine, up, reading, findings), cell.known_limits
     )

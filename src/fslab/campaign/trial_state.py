@@ -9,7 +9,7 @@ from fslab.campaign import disks
 from fslab.campaign.watch import Findings
 from fslab.cell import Cache, Cell
 from fslab.errors import FslabError
-from fslab.record import ValidityWarning, Value
+from fslab.record import RunPart, ValidityWarning, Value
 from fslab.storage import Workspace, in_effect
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.storage.stack import Stack
@@ -31,6 +31,7 @@ class TrialState:
     caches_dropped: bool = True
     traced: bool = False
     observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: dict[str, RunPart] = field(default_factory=dict)
     raw: dict[str, str] = field(default_factory=dict)
     device: dict[str, Any] = field(default_factory=dict)
 

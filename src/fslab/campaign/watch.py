@@ -7,15 +7,17 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 
 from fslab.campaign import tool_output
+from fslab.campaign.run_samples import Ran, RunSamples
 from fslab.errors import ToolOutputError
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, SnapshotMoment, Target, Work
-from fslab.record import Value
+from fslab.record import RunPart, Value
 from fslab.storage.filesystems import others_in_log
 from fslab.storage.stack import Stack
-from fslab.system import kernel_log
+from fslab.system import kernel_log, proc
 from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
+from fslab.units import Unit
 from fslab.validity.facts import ProbeFailure
 
 LOG_LIMIT_BYTES = 256 << 20  # about six million operations
@@ -23,11 +25,12 @@ LOG_LIMIT_BYTES = 256 << 20  # about six million operations
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Findings:
-    """The results of all probes: values and texts by name, and the failed probes."""
+    """The results of all probes: values and texts by name, what happened in each part of the run, the failed probes."""
 
     values: dict[str, Value]
     texts: dict[str, tuple[str, ...]]
     failures: tuple[ProbeFailure, ...]
+    parts: dict[str, RunPart] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -49,12 +52,14 @@ class Watch:
     trace: Trace | None = None
     below: tuple[str, ...] = ()
     others_in_log: tuple[str, ...] = ()
+    samples: RunSamples = field(default_factory=RunSamples)
 
     def __post_init__(self) -> None:
         """Find out what does not change during the trial, so that no snapshot takes time for it."""
         self.below = kernel_log.below(self.stack.devices)
         driver = self.stack.driver
         self.others_in_log = others_in_log(driver.mount_type if driver else self.stack.filesystem)
+        self.samples.of_machine = self.alone
 
     def close(self) -> None:
         """Stop tracing, and leave the kernel as it was. Can be called twice."""
@@ -77,6 +82,8 @@ class Watch:
             self.tracer = Tracer(devices=target.devices, volume=target.volume)
             self.tracer.start()
         before = moment is SnapshotMoment.BEFORE
+        if moment is SnapshotMoment.END:
+            self.samples.end(target)
         for name, probe in sorted(PROBES, key=lambda item: item[1].outermost, reverse=before):
             if moment in probe.moments and (self.alone or not probe.of_machine):
                 try:
@@ -84,11 +91,17 @@ class Watch:
                 except (OSError, ValueError) as error:
                     failure = ProbeFailure(probe=name, moment=moment.value, error=str(error))
                     self.failures.append(failure)
+        if before:
+            self.samples.begin(target)
         if self.tracer is not None and moment is SnapshotMoment.FLUSHED:
             self.trace = self.tracer.stop()
 
-    def derive(self, work: Work) -> Findings:
-        """Return what the differences between the snapshots mean; ``work``: what the workload did."""
+    def look(self, running: proc.Running) -> None:
+        """Take a sample if it is time to. Call it often while the tool runs."""
+        self.samples.look(self.target, running)
+
+    def derive(self, work: Work, ran: Ran) -> Findings:
+        """Return what the differences between the snapshots, and the samples, mean; ``work``: what the workload did."""
         values: dict[str, Value] = {}
         texts: dict[str, tuple[str, ...]] = {}
         for name, probe in PROBES:
@@ -99,7 +112,12 @@ class Watch:
         if self.trace is not None:
             values |= figures.values(self.trace, self._operations(self.trace))
             texts |= figures.texts(self.trace)
-        return Findings(values=values, texts=texts, failures=tuple(self.failures))
+        busy = self.samples.busy_percent(ran.reading)
+        if busy is not None:
+            values["machine_cpu_busy_measured"] = Value(value=busy, unit=Unit.PERCENT)
+        return Findings(
+            values=values, texts=texts, failures=tuple(self.failures), parts=self.samples.parts(ran)
+        )
 
     def _operations(self, trace: Trace) -> slow_operations.Operations | None:
         """Return which operations coincide with journal commits. None if nothing was committed or logged."""

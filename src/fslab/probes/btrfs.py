@@ -20,7 +20,7 @@ class BtrfsCounters(Probe):
     allocations, not I/O. When ``btrfs_metadata_reserved`` exceeds ``btrfs_metadata_total``, as on small volumes, btrfs
     flushes early. ``btrfs_metadata_copies`` is 2 for DUP."""
 
-    summary = "btrfs: commits, metadata space, reservations and copies"
+    summary = "btrfs: commits, metadata space, reservations and copies; how checksums are computed"
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (
         SnapshotMoment.BEFORE,
         SnapshotMoment.END,
@@ -36,7 +36,9 @@ class BtrfsCounters(Probe):
         if own is None or not (own / "commit_stats").exists():
             return {}
         pairs = (line.split() for line in (own / "commit_stats").read_text().splitlines())
-        found = {name: int(number) for name, number in pairs}
+        found: dict[str, int | str] = {name: int(number) for name, number in pairs}
+        if (own / "checksum").exists():  # since 5.5: "crc32c (crc32c-intel)"
+            found["checksum"] = (own / "checksum").read_text().strip()
         for name in _SPACE:
             found[name] = int((own / "allocation/metadata" / name).read_text())
         return found
@@ -56,5 +58,6 @@ class BtrfsCounters(Probe):
                 "btrfs_metadata_total": Value(value=end["total_bytes"], unit=Unit.BYTES),
                 "btrfs_metadata_reserved": Value(value=end["bytes_may_use"], unit=Unit.BYTES),
                 "btrfs_metadata_copies": Value(value=copies, unit=Unit.RATIO),
-            }
+            },
+            texts={"checksum": (end["checksum"],)} if "checksum" in end else {},
         )

@@ -17,8 +17,8 @@ FIELDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 class Cpu(Probe):
     """Shares of all CPUs, in percent.
 
-    ``machine_cpu_busy_measured`` is for the measured part of the window. The window also contains the start and the end
-    of the tool, in which it keeps at most one CPU busy; the idle time of the other CPUs in these parts is left out.
+    The window also contains the start and the end of the tool; the share that was busy in its measured part is
+    ``machine_cpu_busy_measured``, from the samples during the run (``campaign.run_samples``).
     iowait is unreliable: it is the time of an idle CPU on which a task last waited for I/O.
     """
 
@@ -33,7 +33,7 @@ class Cpu(Probe):
         cpus = sum(line.startswith("cpu") for line in lines) - 1
         return {**dict(zip(FIELDS, ticks, strict=False)), "cpus": cpus}
 
-    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:
+    def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Compute shares of the time between the snapshots."""
         before, end = (taken[moment] for moment in self.moments)
         # A counter may decrease a little (iowait is known for it); this counts as 0.
@@ -50,17 +50,6 @@ class Cpu(Probe):
             "machine_cpu_busy": whole - spent["idle"] - spent["iowait"],
         }
         percent = {name: 100 * ticks / whole for name, ticks in shares.items()}
-        busy = _busy_while_measuring(whole, spent["idle"] + spent["iowait"], end["cpus"], work)
-        percent["machine_cpu_busy_measured"] = busy
         return ProbeFinding(
             values={name: Value(value=share, unit=Unit.PERCENT) for name, share in percent.items()}
         )
-
-
-def _busy_while_measuring(whole: float, idle: float, cpus: int, work: Work) -> float:
-    """Return the percentage of CPU time that was busy in the measured part; ``whole`` and ``idle`` are in ticks."""
-    measured_share = 1.0
-    if work.measured_s is not None and 0 < work.measured_s < work.duration_s:
-        measured_share = work.measured_s / work.duration_s
-    idle_outside = whole * (1 - measured_share) * (cpus - 1) / cpus
-    return 100 * (1 - max(0.0, idle - idle_outside) / (whole * measured_share))

@@ -152,7 +152,7 @@ class Workspace:
         cwd: Path | None = None,
         failure: type[ToolFailedError] = ToolFailedError,
         check: bool = True,
-        watch: Callable[[], None] | None = None,
+        watch: Callable[[proc.Running], None] | None = None,
         accounted: bool = False,
     ) -> proc.Completed:
         """Run a command, marked with the campaign, and record it for the provenance.

@@ -160,12 +160,12 @@ def session(leader: int) -> list[int]:
     return [pid for pid, fields in _stats() if int(fields[3]) == leader and fields[0] not in _ENDED]
 
 
-def descendants(pid: int) -> Iterator[int]:
+def descendants(pid: int, root: Path = Path("/proc")) -> Iterator[int]:
     """Yield the children of a process, their children and so on (``/proc/PID/task/TID/children``, proc(5))."""
-    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+    for path in (root / str(pid) / "task").glob("*/children"):
         for child in (sysfs.text(path) or "").split():
             yield int(child)
-            yield from descendants(int(child))
+            yield from descendants(int(child), root)
 
 
 def _old_group(name: str) -> cgroup.ControlGroup | None:

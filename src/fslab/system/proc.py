@@ -87,7 +87,7 @@ def run(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     failure: type[ToolFailedError] = ToolFailedError,
-    watch: Callable[[], None] | None = None,
+    watch: "Callable[[Running], None] | None" = None,
     accounted: bool = False,
 ) -> Completed:
     """Run a command to its end and return its output, its duration and its resource usage.
@@ -95,14 +95,14 @@ def run(
     ``check``: on a non-zero exit raise ``failure`` with the end of stderr, or NoSpaceError if the output reports a full
     disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ``failure`` if it cannot
     be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
-    it. ``watch`` is called every ``LOOK_EVERY_S`` while the command runs; an exception from it ends the command.
+    it. ``watch`` is called with it every ``LOOK_EVERY_S`` while it runs; an exception from it ends the command.
     ``accounted``: measure the memory and the duration of the command alone.
     """
     with running(argv, cwd=cwd, env=env, failure=failure, accounted=accounted) as started:
         deadline = time.monotonic() + timeout_s
         while not started.has_ended(min(deadline - time.monotonic(), LOOK_EVERY_S)):
             if watch is not None:
-                watch()
+                watch(started)
             if time.monotonic() >= deadline:
                 raise started.late(timeout_s)
         done = started.completed()

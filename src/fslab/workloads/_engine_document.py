@@ -38,15 +38,20 @@ def document_of(output: ToolOutput) -> dict[str, Any]:
 def figures(operation: str, entry: Entry) -> dict[str, float | None]:
     """Return all figures of one operation of the document by metric name. ``cpu``: ns per file or operation."""
     latency = entry["latency_ns"] or {}
-    cpu_s = entry["cpu_user_seconds"] + entry["cpu_system_seconds"]
     found: dict[str, float | None] = {
         "rate": entry["rate_per_second"],
         "bandwidth": entry["bandwidth_bytes_per_second"],
-        "cpu": cpu_s * 1e9 / entry["count"] if entry["count"] else None,
+        "cpu": cpu_s(entry) * 1e9 / entry["count"] if entry["count"] else None,
         "sync": entry["sync_seconds"],
         **{name: latency.get(key) for name, key in LATENCIES.items()},
     }
     return {metric_name(operation, name): value for name, value in found.items()}
+
+
+def cpu_s(entry: Entry) -> float:
+    """Return the CPU time of an operation, of user and kernel."""
+    used_s: float = entry["cpu_user_seconds"] + entry["cpu_system_seconds"]
+    return used_s
 
 
 def window(entry: Entry) -> tuple[float, float]:

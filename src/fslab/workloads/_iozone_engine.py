@@ -1,11 +1,11 @@
 """IOzone's tests by fslab's engine: builds the ``fslab-engine iozone`` commands, parses their JSON. Runs nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fslab.errors import ToolOutputError
-from fslab.workloads import Commands, Job, ToolOutput
+from fslab.workloads import Commands, Job, Reading, ToolOutput
 from fslab.workloads import _engine_document as documents
 from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, IozoneParameters, Point, label
 
@@ -74,6 +74,20 @@ def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[Rounds
                 f"fslab-engine reports {label(size)} in records of {label(record)}, which was not requested"
             )
     return told
+
+
+def with_rounds(parameters: IozoneParameters, reading: Reading, output: ToolOutput) -> Reading:
+    """Return the reading with the times and the CPU time of each test in each round. In a sweep, without: each test is
+    there once for each point."""
+    if parameters.sweep:
+        return reading
+    windows: dict[str, tuple[tuple[float, float], ...]] = {}
+    cpu_s: dict[str, float] = {}
+    for entry in documents.document_of(output)["operations"]:
+        name = entry["name"].replace("-", "_")
+        windows[name] = (*windows.get(name, ()), documents.window(entry))
+        cpu_s[name] = cpu_s.get(name, 0.0) + documents.cpu_s(entry)
+    return replace(reading, part_rounds=windows, part_cpu_s=cpu_s)
 
 
 def _total(test: Mapping[str, Any]) -> RoundsTotal:

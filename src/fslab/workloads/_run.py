@@ -87,9 +87,13 @@ class Reading(WorkFacts):
     ``fslab.validity`` decides which of these facts lead to a warning; this module must not. ``latencies``: operation →
     the percentiles that the tool reports: percent (50.0 … 99.99) → ns. ``windows``: when each metric was measured,
     ``part_windows``: when each of ``parts_s``: begin and end in seconds of CLOCK_MONOTONIC, where the tool reports it.
+    ``part_rounds``: the same for a tool that takes its parts in rounds, one after the other. ``part_cpu_s``: the tool's
+    CPU time in each of them, where it reports that.
     """
 
     metrics: Mapping[str, float | None]
     latencies: Mapping[str, Mapping[float, float]] = field(default_factory=dict)
     windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     part_windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    part_rounds: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
+    part_cpu_s: Mapping[str, float] = field(default_factory=dict)

@@ -216,6 +216,7 @@ def _reading(engine: Engine, parameters: EngineParameters, output: ToolOutput) -
         measured_s=sum(entry["seconds"] for entry in done.values()),
         parts_s={name: entry["seconds"] for name, entry in shown.items()},
         part_windows={name: documents.window(entry) for name, entry in shown.items()},
+        part_cpu_s={name: documents.cpu_s(entry) for name, entry in shown.items()},
         windows={
             key: window
             for name, entry in done.items()

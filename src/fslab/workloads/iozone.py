@@ -1,9 +1,8 @@
 """IOzone: sequential and random reads and writes of one file, over file size and record length.
 
 Builds the iozone commands and parses their report; starts no process. With ``program: engine``, fslab's engine runs the
-same tests. Properties of IOzone 3.489: random tests access each record once, in the same order in every run, and there
-is no seed. The data are nearly all zeros, so a file system that compresses writes almost nothing. Each read test reads
-its first record once before it is timed.
+same tests. Properties of IOzone 3.489: random tests access each record once, always in the same order. The data are
+nearly all zeros: a file system that compresses writes almost nothing. Each read test first reads a record untimed.
 """
 
 import re
@@ -216,7 +215,7 @@ def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Read
     rates = {_name(parameters, each.test, each.point): each.rate for each in told}
     seconds = {_name(parameters, each.test, each.point): each.seconds for each in told if each.rate}
     rounds = max((each.rounds for each in told), default=1)
-    return _reading(parameters, rates, seconds if parameters.threads == 1 else {}, rounds=rounds)
+    return engine.with_rounds(parameters, _reading(parameters, rates, seconds, rounds=rounds), output)
 
 
 def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
@@ -241,6 +240,7 @@ def _reading(
     tests, total = _tests(parameters), rounds * sum(size for size, _ in parameters.points)
     writes = sum("write" in test for test in tests)
     alone = parameters.threads == 1
+    timed = seconds if alone else {}
     last = f"_{label(parameters.points[-1][0])}_{label(parameters.points[-1][1])}" if parameters.sweep else ""
     return Reading(
         metrics=rates,
@@ -249,7 +249,7 @@ def _reading(
         measured_s=sum(seconds.values()) if alone else None,
         # In a sweep only the last point, which a table shows: tests of the small files are always short.
         parts_s={
-            name.replace("_bandwidth", ""): taken for name, taken in seconds.items() if name.endswith(last)
+            name.replace("_bandwidth", ""): taken for name, taken in timed.items() if name.endswith(last)
         },
         direct=parameters.direct,
         working_set_bytes=parameters.largest_bytes * parameters.threads,

@@ -3,6 +3,7 @@
 from fslab.claims.requirements import CellFacts, Compared, Requirement
 
 _SOFTWARE = "generic"  # as in crc32c-generic, which btrfs names in sysfs
+_NONE = {"nodatasum", "nodatacow"}  # mount options without checksums of data
 # CRC32C by tables takes about 1 ns for each byte, with the instruction of SSE 4.2 a twentieth (lib/crc32test.c).
 _S_PER_BYTE = 1e-9
 
@@ -33,7 +34,7 @@ class AcceleratedChecksums(Requirement):
 
 
 def _share(side: CellFacts) -> float | None:
-    if side.checksum is None or _SOFTWARE not in side.checksum:
+    if side.checksum is None or _SOFTWARE not in side.checksum or _NONE & {*(side.options or ())}:
         return 0.0 if side.checksum else None
     moved = (side.read_bytes or 0.0) + (side.written_bytes or 0.0)
     return moved * _S_PER_BYTE / side.seconds if side.seconds else None

@@ -1,0 +1,227 @@
+"""Samples while the tool of a trial runs: its CPU time, its disks, and how busy the CPUs are; cut by the tool's parts.
+
+From them follow the facts of each part of a run: how long the tool waited for its disks, and what went there. Samples
+are some 250 ms apart, and between two of them everything is taken as even. Takes no figure of the tool's.
+"""
+
+import time
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from fslab.campaign.slices import Timeline
+from fslab.probes import REGISTRY as PROBES
+from fslab.probes import Snapshot, Target
+from fslab.record import WHOLE, RunPart
+from fslab.system import proc, task_times
+from fslab.workloads import Reading
+
+EVERY_S = 0.25
+# Parts whose windows are shorter cannot be told from what is beside them.
+_RESOLVED_S = EVERY_S / 2
+# Parts without windows follow each other, if they are nearly all of the run.
+_NEARLY_ALL = 0.75
+_ROUNDING = 1.02
+SECTOR_BYTES = 512
+
+Window = tuple[float, float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSample:
+    """What was counted until ``at_s`` (``time.monotonic``). Sums over all disks, and over all CPUs; None: unknown.
+
+    ``cpu_s``, ``queued_s``: of the tool's processes. ``io_s``: time in which the disks had requests. ``idle``, ``all``:
+    ticks of the CPUs.
+    """
+
+    at_s: float
+    cpu_s: float | None = 0.0
+    queued_s: float | None = 0.0
+    read_bytes: float | None = None
+    written_bytes: float | None = None
+    flushes: float | None = None
+    io_s: float | None = None
+    idle: float | None = None
+    all: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ran:
+    """What is known of a run that has ended. ``threads``: how many work at once. ``timeline``: when the tool ran, if it
+    took turns."""
+
+    reading: Reading
+    done: proc.Completed
+    threads: int = 1
+    timeline: Timeline | None = None
+
+
+@dataclass(kw_only=True, slots=True)
+class RunSamples:
+    """The samples of one run. ``of_machine``: also those of the CPUs, which other trials may use at the same time."""
+
+    of_machine: bool = True
+    taken: list[RunSample] = field(default_factory=list)
+    cpus: int | None = None
+
+    def begin(self, target: Target) -> None:
+        """Take the sample before the tool starts."""
+        self.taken = [self._sample(target)]
+
+    def look(self, target: Callable[[], Target], running: proc.Running) -> None:
+        """Take a sample, unless the last one is new. Call it often."""
+        if self.taken and time.monotonic() - self.taken[-1].at_s >= EVERY_S:
+            times = task_times.of_tree(running.pid)
+            if times is not None:
+                self.taken.append(replace(self._sample(target()), cpu_s=times.cpu_s, queued_s=times.queued_s))
+
+    def end(self, target: Target) -> None:
+        """Take the sample after the tool has ended. Its CPU time is known to who reaped it."""
+        if self.taken:
+            self.taken.append(replace(self._sample(target), cpu_s=None, queued_s=self.taken[-1].queued_s))
+
+    def parts(self, ran: Ran) -> dict[str, RunPart]:
+        """Return the facts of the whole run, and of each of the tool's parts."""
+        if len(self.taken) < 2:
+            return {}
+        counted, reading, threads = self._counted(ran.done), ran.reading, ran.threads
+        ran_s = ran.timeline.ran_s if ran.timeline else _length_s
+        found = {WHOLE: _part(counted, [self._span()], ran_s, threads, self.cpus)}
+        for name, windows in _windows(reading, self._span(), sliced=ran.timeline is not None).items():
+            part = _part(counted, windows, ran_s, threads, self.cpus, cpu_s=reading.part_cpu_s.get(name))
+            found[name.replace("-", "_")] = part
+        return found
+
+    def busy_percent(self, reading: Reading) -> float | None:
+        """Return the share of all CPUs' time that was busy while the tool measured.
+
+        Where it is unknown when that was, it was at the end of the run: before, a tool starts.
+        """
+        if not self.of_machine or len(self.taken) < 2:
+            return None
+        began_s, ended_s = self._span()
+        parts = _windows(reading, (began_s, ended_s), sliced=False)
+        windows = [window for each in parts.values() for window in each]
+        if not windows and reading.measured_s is not None:
+            windows = [(max(began_s, ended_s - reading.measured_s), ended_s)]
+        grown = [(_grown(self.taken, "idle", *one), _grown(self.taken, "all", *one)) for one in windows]
+        if not windows or any(None in one for one in grown):
+            grown = [
+                (_grown(self.taken, "idle", began_s, ended_s), _grown(self.taken, "all", began_s, ended_s))
+            ]
+        idle, whole = (sum(each or 0.0 for each in column) for column in zip(*grown, strict=True))
+        return 100 * (1 - min(idle / whole, 1.0)) if whole > 0 else None
+
+    def _span(self) -> Window:
+        return self.taken[0].at_s, self.taken[-1].at_s
+
+    def _counted(self, done: proc.Completed) -> list[RunSample]:
+        cpu_s = done.usage.user_s + done.usage.system_s
+        return [*self.taken[:-1], replace(self.taken[-1], cpu_s=max(cpu_s, self.taken[-2].cpu_s or 0.0))]
+
+    def _sample(self, target: Target) -> RunSample:
+        at_s = time.monotonic()
+        disks = _read("block-device", target)
+        cpu = _read("cpu", target) if self.of_machine else None
+        self.cpus = cpu["cpus"] if cpu else self.cpus
+        return RunSample(
+            at_s=at_s,
+            read_bytes=_sum(disks, "read_sectors", SECTOR_BYTES),
+            written_bytes=_sum(disks, "write_sectors", SECTOR_BYTES),
+            flushes=_sum(disks, "flush_requests"),
+            io_s=_sum(disks, "busy_ms", 1e-3),
+            idle=None if cpu is None else cpu["idle"] + cpu["iowait"],
+            all=None if cpu is None else sum(ticks for name, ticks in cpu.items() if name != "cpus"),
+        )
+
+
+def _read(probe: str, target: Target) -> Snapshot | None:
+    try:
+        return PROBES.get(probe).snapshot(target)
+    except (OSError, ValueError):  # the probe's own snapshots record it
+        return None
+
+
+def _sum(disks: Snapshot | None, name: str, scale: float = 1.0) -> float | None:
+    counts = [counters.get(name) for counters in disks.values()] if disks else []
+    return None if not counts or None in counts else sum(counts) * scale
+
+
+def _length_s(begin_s: float, end_s: float) -> float:
+    return max(0.0, end_s - begin_s)
+
+
+def _windows(reading: Reading, span: Window, *, sliced: bool) -> dict[str, list[Window]]:
+    """Return when each part of the run was: as the tool reports it, or else one after the other.
+
+    Of a single part, nothing: it is the run.
+    """
+    if reading.part_rounds:
+        return {name: list(windows) for name, windows in reading.part_rounds.items()}
+    if reading.part_windows:
+        return {name: [window] for name, window in reading.part_windows.items()}
+    total_s, run_s = sum(reading.parts_s.values()), span[1] - span[0]
+    nearly_all = _NEARLY_ALL * run_s <= total_s <= _ROUNDING * run_s
+    if sliced or len(reading.parts_s) < 2 or reading.rounds > 1 or not nearly_all:
+        return {}
+    gap_s = max(0.0, run_s - total_s) / (len(reading.parts_s) + 1)
+    found, at_s = {}, span[0]
+    for name, took_s in reading.parts_s.items():
+        found[name] = [(at_s + gap_s, at_s + gap_s + took_s)]
+        at_s += gap_s + took_s
+    return found
+
+
+def _part(
+    samples: Sequence[RunSample], windows: Sequence[Window], ran_s: Callable[[float, float], float], threads: int,
+    cpus: int | None, *, cpu_s: float | None = None,
+) -> RunPart:  # fmt: skip
+    """Return the facts of a part. ``cpu_s``: the tool's CPU time, if the tool reports it for this part.
+
+    The tool waits for its disks while it neither runs nor waits for a CPU, while they have requests, and, on one CPU,
+    while that is idle: otherwise it waits for the kernel's threads.
+    """
+    seconds = sum(ran_s(*window) for window in windows)
+    resolved = seconds >= _RESOLVED_S * len(windows)
+    grown = {name: _total(samples, name, windows) if resolved else None for name in _COUNTED}
+    used_s = cpu_s if cpu_s is not None else grown["cpu_s"]
+    wait = None
+    if used_s is not None and seconds > 0:
+        limits = [max(0.0, seconds * threads - used_s - (grown["queued_s"] or 0.0))]
+        if grown["io_s"] is not None:
+            limits.append(grown["io_s"] * threads)
+        if cpus == 1 and grown["all"]:
+            limits.append(seconds * threads * (grown["idle"] or 0.0) / grown["all"])
+        slept_s = min(limits)
+        wait = slept_s / (used_s + slept_s) if used_s + slept_s > 0 else None
+    counts = {name: grown[name] for name in ("read_bytes", "written_bytes", "flushes")}
+    return RunPart(
+        seconds=seconds, wait=wait, cpu_s=used_s,
+        **{name: None if count is None else round(count) for name, count in counts.items()},
+    )  # fmt: skip
+
+
+_COUNTED = ("cpu_s", "queued_s", "read_bytes", "written_bytes", "flushes", "io_s", "idle", "all")
+
+
+def _total(samples: Sequence[RunSample], name: str, windows: Sequence[Window]) -> float | None:
+    grown = [_grown(samples, name, *window) for window in windows]
+    return None if None in grown else sum(each or 0.0 for each in grown)
+
+
+def _grown(samples: Sequence[RunSample], name: str, begin_s: float, end_s: float) -> float | None:
+    """Return by how much a counter grew between two times; None if it is unknown or was reset."""
+    first, last = (_at(samples, name, at_s) for at_s in (begin_s, end_s))
+    return None if first is None or last is None else max(0.0, last - first)
+
+
+def _at(samples: Sequence[RunSample], name: str, at_s: float) -> float | None:
+    """Return a counter at a time between two samples."""
+    after = min(max(bisect_right(samples, at_s, key=lambda sample: sample.at_s), 1), len(samples) - 1)
+    one, other = samples[after - 1], samples[after]
+    low, high = getattr(one, name), getattr(other, name)
+    if low is None or high is None:
+        return None
+    share = (at_s - one.at_s) / (other.at_s - one.at_s) if other.at_s > one.at_s else 1.0
+    return float(low + (high - low) * min(max(share, 0.0), 1.0))
