@@ -1,47 +1,63 @@
 """Simulates the combination of machines: how often its intervals contain the true value. Prints a Markdown table.
 
-    python benches/fleet_rule.py --runs 1000
+    python benches/fleet_rule.py [--runs 600] [--write docs/simulations.md]
 
-Machines differ by normal effects. ``unequal``: the noise of each machine is between 1/3 and 3 times ``NOISE``. With
-1,000 runs, a percentage near 95 % has a standard error of 0.7 %. Takes about ten minutes on one CPU.
+Machines differ by normal effects. With 600 runs, a percentage near 95 % has a standard error of 0.9 %. Fixed seeds;
+takes about two minutes on one CPU.
 """
 
-import argparse
 import random
+import sys
 from itertools import product
 from math import exp, log, sqrt
+from pathlib import Path
 from statistics import fmean, stdev
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benches.simulations_page import main, table
 
 from fslab.stats import random_effects
 from fslab.stats.random_effects import Estimate, combine
 
-MACHINES, BLOCKS, SPREADS = (5, 8, 20), (4, 10), (0.0, 0.03, 0.1, 0.3)
+MACHINES, BLOCKS, SPREADS = (5, 20), (4, 10), (0.0, 0.03, 0.1, 0.3)
 NOISE = 0.1  # standard deviation of the logarithm of one quotient of two trials, each with a CoV of 7 %
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+COMMAND = "python benches/fleet_rule.py --write docs/simulations.md"
+HEAD = [
+    "machines",
+    "blocks",
+    "machines differ by",
+    "average held",
+    "its width",
+    "prediction held",
+    "its width",
+]
+
+
+def row(machines: int, blocks: int, spread: float, runs: int) -> list[str]:
+    average, width, another, ahead = simulate(machines, blocks, spread, runs=runs)
+    shown = (
+        f"{100 * average:.1f} %",
+        f"± {100 * width:.0f} %",
+        f"{100 * another:.1f} %",
+        f"± {100 * ahead:.0f} %",
     )
-    parser.add_argument("--runs", type=int, default=1000)
+    return [str(machines), str(blocks), f"± {100 * spread:.0f} %", *shown]
+
+
+def tables(runs: int) -> str:
     random_effects.DRAWS = 1000
-    runs = parser.parse_args().runs
-    print(
-        "| machines | blocks | machines differ by | noise | average held | its width | prediction held | its width |"
+    about = (
+        f"{runs} runs of each; noise of ± {100 * NOISE:.0f} % on one quotient, on each machine between a third and "
+        "three times that. Widths are half of the interval."
     )
-    print("|---:|---:|---:|---|---:|---:|---:|---:|")
-    for machines, blocks, spread, unequal in product(MACHINES, BLOCKS, SPREADS, (False, True)):
-        average, width, another, ahead = simulate(machines, blocks, spread, unequal=unequal, runs=runs)
-        print(
-            f"| {machines} | {blocks} | ± {spread:.0%} | {'unequal' if unequal else 'equal'} | {average:.1%} "
-            f"| ± {width:.0%} | {another:.1%} | ± {ahead:.0%} |",
-            flush=True,
-        )
+    rows = [row(*case, runs) for case in product(MACHINES, BLOCKS, SPREADS)]
+    return "\n\n".join([f"Made by `{COMMAND}`.", about, table(HEAD, rows, words=0)])
 
 
-def simulate(
-    machines: int, blocks: int, spread: float, *, unequal: bool, runs: int
-) -> tuple[float, float, float, float]:
+def simulate(machines: int, blocks: int, spread: float, *, runs: int) -> tuple[float, float, float, float]:
     """Return the fraction of runs in which an interval contains the truth, and the geometric mean of its half-width.
 
     First for the interval of the average, then for the prediction of another machine. A half-width is a fraction: 0.1
@@ -53,7 +69,7 @@ def simulate(
     for _ in range(runs):
         given = []
         for _ in range(machines):
-            here, own = chosen.gauss(0, spread), NOISE * 3 ** (chosen.uniform(-1, 1) if unequal else 0)
+            here, own = chosen.gauss(0, spread), NOISE * 3 ** chosen.uniform(-1, 1)
             values = [chosen.gauss(here, own) for _ in range(blocks)]
             given.append(Estimate(mean=fmean(values), error=stdev(values) / sqrt(blocks), size=blocks))
         found = combine(given)
@@ -68,4 +84,4 @@ def simulate(
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(__doc__, "fleet-rule", ("--runs", 600), tables))

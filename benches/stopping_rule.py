@@ -241,8 +241,6 @@ def _reruns(cell: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats, NDA
 RULES: dict[str, Rule] = {
     "fslab, until decided": until(Goal.DECIDED),
     "fslab, until precise": until(Goal.PRECISE),
-    "10 blocks": fixed(10),
-    "40 blocks": fixed(MOST),
     "rerun while CoV > 2.5 %": while_spread,
 }
 # Nothing is called equivalent here: a comparison that ended as equivalent could no longer show a false difference.
