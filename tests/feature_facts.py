@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fslab.abilities import Ability
 from fslab.features import Examination, FeatureFinding, Support
-from fslab.features.holes import NOT_SPARSE
+from fslab.features.calls import NOT_SPARSE
 from fslab.storage.filesystems import REGISTRY
 
 

@@ -3,8 +3,8 @@
 An entry is a concrete subclass of its package's contract, or an instance of it that a decorator made of a function.
 Where one file holds one entry, the name of the file is its identifier (``lvm_stripe.py`` is ``lvm-stripe``), and
 listing names imports nothing. Where the small entries of one subject share a file (``by_subject``), the name of the
-class or function is the identifier (``cache_dropped`` is ``cache-dropped``). Other packages add entries by entry points
-(``fslab.plugins``). There is no table of the entries.
+class or function is the identifier (``cache_dropped`` is ``cache-dropped``), unless a class sets another ``name``.
+Other packages add entries by entry points (``fslab.plugins``). There is no table of the entries.
 """
 
 import inspect
@@ -170,7 +170,7 @@ class Registry(Generic[T]):
     def _entries_in(self, module: ModuleType) -> dict[str, T | type[T]]:
         """Return the entries that a module defines, by identifier."""
         return {
-            _identifier(name): item
+            _identifier(getattr(item, "name", name)): item
             for name, item in vars(module).items()
             if self._fits(item) and item.__module__ == module.__name__ and not name.startswith("_")
         }

@@ -21,7 +21,7 @@ from fslab.features import (
     yes,
 )
 from fslab.features._bisect import largest
-from fslab.features.checksums import flip
+from fslab.features.data import flip
 from fslab.report import features_terminal as report
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 

@@ -42,7 +42,6 @@ REGISTERED = {
     "probes": 180,
     "features": 250,
     "applications": 120,
-    "faults/kinds": 120,
     "explain/mechanisms": 250,
     "claims/requirements": 80,
     "validity/trial": 250,

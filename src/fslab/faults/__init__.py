@@ -1,15 +1,14 @@
-"""Faults of a disk, and the reaction of a file system to each. One file per fault.
+"""Faults of a disk, and the reaction of a file system to each.
 
 A fault strikes files on a mounted file system on a virtual disk. ``ground`` arms faults and reads the disk, ``trial``
-judges. No file of ``kinds`` defines what a file system must do.
+judges. ``kinds`` does not define what a file system must do.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from fslab.registry import Registry
 
@@ -38,19 +37,38 @@ class Attempt:
     undone: bool = False
 
 
-class Fault(ABC):
-    name: str
-    summary: ClassVar[str]
+Strike = Callable[["Ground"], Iterable[Attempt]]
+Change = Callable[["Ground"], None]
 
-    def prepare(self, ground: Ground) -> None:  # noqa: B027 - most need none
-        """Create the additional files that the fault needs. The caller makes everything durable afterwards."""
 
-    @abstractmethod
+class Fault:
+    """One fault, which ``fault`` makes of the function that arms it and performs operations that meet it.
+
+    ``strike`` returns these attempts; the caller disarms the fault. ``prepare`` creates the additional files that the
+    fault needs; the caller makes everything durable afterwards. ``end`` ends the fault, if that needs more than to
+    disarm it.
+    """
+
+    def __init__(self, strike: Strike, summary: str, prepare: Change, end: Change) -> None:
+        self.name = strike.__name__
+        self.__module__ = strike.__module__
+        self.__doc__ = strike.__doc__
+        self.summary = summary
+        self.prepare = prepare
+        self.end = end
+        self._strike = strike
+
     def strike(self, ground: Ground) -> Sequence[Attempt]:
-        """Arm the fault and perform operations that meet it. The caller disarms it."""
-
-    def end(self, ground: Ground) -> None:  # noqa: B027 - most need none
-        """End the fault, if that needs more than to disarm it."""
+        return tuple(self._strike(ground))
 
 
-REGISTRY: Registry[Fault] = Registry("fault", f"{__name__}.kinds", Fault, group="fslab.faults")
+def _nothing(ground: Ground) -> None:
+    """Most faults need no preparation and no end."""
+
+
+def fault(summary: str, *, prepare: Change = _nothing, end: Change = _nothing) -> Callable[[Strike], Fault]:
+    """Return the decorator that makes a fault of a function; see ``Fault``."""
+    return lambda strike: Fault(strike, summary, prepare, end)
+
+
+REGISTRY = Registry("fault", f"{__name__}.kinds", Fault, by_subject=True, group="fslab.faults")

@@ -1,17 +1,15 @@
-"""The contract of a feature: something that a mounted file system can do, found by a test. One file per feature.
+"""The contract of a feature: something that a mounted file system can do, found by a test. One file per group.
 
 A feature tests the scratch file system that it gets, and touches nothing else. A test without a result is
 ``unknown``, with the reason.
 """
 
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.cell import Frozen
 from fslab.registry import Registry
@@ -161,26 +159,39 @@ class TestPlace:
         self.mount()
 
 
-class Feature(ABC):
-    """One feature. ``name`` is set by the registry from the file's name; ``title`` is its line in the table."""
-
-    name: str
-    title: ClassVar[str]
-    summary: ClassVar[str]
-    group: ClassVar[FeatureGroup]
-    volume: ClassVar[Volume] = Volume.SHARED
-
-    @abstractmethod
-    def probe(self, place: TestPlace) -> FeatureFinding:
-        """Run the test. An OSError means unknown; errors that mean "no" are caught in the test."""
+Probe = Callable[[TestPlace], FeatureFinding]
 
 
-REGISTRY: Registry[Feature] = Registry("feature", __name__, Feature, group="fslab.features")
+class Feature:
+    """One feature, which ``feature`` makes of its test. ``title`` is its line in the table.
+
+    ``probe`` runs the test. An OSError means unknown; errors that mean "no" are caught in the test.
+    """
+
+    def __init__(
+        self, probe: Probe, title: str, summary: str, group: FeatureGroup, volume: Volume = Volume.SHARED
+    ) -> None:
+        self.name = probe.__name__
+        self.__module__ = probe.__module__
+        self.__doc__ = probe.__doc__
+        self.title = title
+        self.summary = summary
+        self.group = group
+        self.volume = volume
+        self.probe = probe
+
+
+def feature(
+    title: str, summary: str, group: FeatureGroup, volume: Volume = Volume.SHARED
+) -> Callable[[Probe], Feature]:
+    """Return the decorator that makes a feature of a test; see ``Feature``."""
+    return lambda probe: Feature(probe, title, summary, group, volume)
+
+
+REGISTRY = Registry("feature", __name__, Feature, by_subject=True, group="fslab.features")
 
 
 def in_order() -> list[Feature]:
     """Return all features in the order of the table."""
     groups = list(FeatureGroup)
-    return sorted(
-        (feature for _, feature in REGISTRY), key=lambda feature: (groups.index(feature.group), feature.title)
-    )
+    return sorted((each for _, each in REGISTRY), key=lambda each: (groups.index(each.group), each.title))

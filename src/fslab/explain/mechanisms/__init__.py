@@ -1,7 +1,6 @@
 """The contract of a mechanism: where it applies, its statements and their evidence, and what turns it off.
 
-One file per mechanism. Pure. A statement about a cell is an observation; only switching off shows a cause
-(``ablation``).
+One file per subject. Pure. A statement about a cell is an observation; only switching off shows a cause (``ablation``).
 """
 
 import re
@@ -20,7 +19,8 @@ _PLAIN_WEIGHT = 5.0  # up to this, a weight counts as it is
 
 
 class Mechanism(ABC):
-    """One mechanism. The registry sets ``name``. ``cause`` completes "switching … off".
+    """One mechanism. Its ``name`` is that of the class (``ReadAhead`` is ``read-ahead``), unless it sets another.
+    ``cause`` completes "switching … off".
 
     ``alters``: switching it off makes another workload or another volume. That shows what the mechanism costs, but is
     no share of a ratio. The mechanism applies to these ``filesystems`` (empty: any), to workloads that write (if
@@ -106,4 +106,6 @@ def writes(evidence: Evidence) -> bool:
     return evidence.traits.writes is not False
 
 
-REGISTRY: Registry[Mechanism] = Registry("mechanism", __name__, Mechanism, group="fslab.mechanisms")
+REGISTRY: Registry[Mechanism] = Registry(
+    "mechanism", __name__, Mechanism, by_subject=True, group="fslab.mechanisms"
+)

@@ -1,17 +1,21 @@
-"""The journal itself: metadata is written twice, and a commit needs cache flushes. ext4(5), has_journal."""
+"""Mechanisms of journals, logs and their commits. Pure."""
 
 from collections.abc import Iterator
 
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import Mechanism
-from fslab.explain.statement import Explanation
+from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
 
 class JournalWrites(Mechanism):
-    """Without a journal, the file system is inconsistent after a crash until e2fsck has run."""
+    """The journal itself: metadata is written twice, and a commit needs cache flushes. ext4(5), has_journal.
 
+    Without a journal, the file system is inconsistent after a crash until e2fsck has run.
+    """
+
+    name = "journal"
     summary = "metadata is written to a journal first"
     cause = "the journal"
     filesystems = frozenset({"ext3", "ext4"})
@@ -42,4 +46,115 @@ class JournalWrites(Mechanism):
                 evidence.figure("journal_bytes_error", "uncertainty"),
                 evidence.per_sync("journal_commits", "commits per fsync"),
                 weight=journal.value / written,
+            )
+
+
+class DataJournalling(Mechanism):
+    """File data is written to the journal first and to its place later: Documentation/filesystems/ext4/journal.rst.
+
+    Every byte is written twice, and O_DIRECT is not honoured.
+    """
+
+    summary = "data goes through the journal"
+    cause = "journalling of data"
+    filesystems = frozenset({"ext3", "ext4"})
+    wants = ("data=journal",)
+    off = Switch(mount=("data=ordered",))
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        journal = evidence.figure("journal_bytes", "bytes written to the journal")
+        written = evidence.written_bytes
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
+        if journal is not None and written and amplified is not None and journal.value > written / 2:
+            yield self.explanation(
+                evidence,
+                f"All data was written twice: to the journal ("
+                f"{format_size(journal.value)} for {format_size(written)}) and "
+                f"to its place: {amplified.value:.3g} bytes on the device for each byte written.",
+                amplified,
+                journal,
+                evidence.figure("journal_bytes_error", "uncertainty"),
+                evidence.figure("journal_commits"),
+                weight=amplified.value,
+            )
+
+
+class OrderedMode(Mechanism):
+    """data=ordered: the journal commits metadata only after the data that belongs to it: admin-guide/ext4.rst.
+
+    A commit waits for data that is dirty at that moment; with data=writeback it does not wait.
+    """
+
+    summary = "commits wait for data"
+    cause = "ordered mode"
+    filesystems = frozenset({"ext3", "ext4"})
+    wants = ("data=ordered",)
+    off = Switch(mount=("data=writeback",))
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        mean = evidence.figure("journal_commit_mean", "mean commit")
+        commits = evidence.figure("journal_commits")
+        if mean is not None and commits is not None and commits.value > 1 and mean.value > 1e6:
+            yield self.explanation(
+                evidence,
+                f"A commit of the journal took {mean.value / 1e6:.1f} ms on average, including the wait for data.",
+                mean,
+                commits,
+                weight=0.2,
+                certainty=Certainty.COINCIDES,
+            )
+
+
+class Barriers(Mechanism):
+    """Cache flushes that keep commits in order on disks with a volatile cache.
+
+    Each fsync flushes the device's cache at least once. Without flushes, a power cut loses synced data.
+    Documentation/block/writeback_cache_control.rst
+    """
+
+    summary = "cache flushes per fsync"
+    cause = "cache flushes"
+    filesystems = frozenset({"ext2", "ext3", "ext4", "btrfs", "f2fs", "nilfs2"})
+    unless = ("nobarrier", "barrier=0", "fsync_mode=nobarrier")
+    unswitchable = frozenset({"xfs", "bcachefs"})
+    off = Switch(mount=("nobarrier",), instead=("barrier",))
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        flushes = evidence.per_sync("device_flushes", "cache flushes per fsync")
+        each = 0.0 if flushes is None else flushes.value / evidence.disks
+        if each > 0.2:
+            several = evidence.disks > 1
+            yield self.explanation(
+                evidence,
+                f"Each fsync caused {each:.2f} cache flushes of {'each' if several else 'the'} device on average.",
+                flushes and flushes.model_copy(update={"name": f"{flushes.name}{', all devices' * several}"}),
+                evidence.figure("device_flushes"),
+                weight=each,
+            )
+
+
+class XfsLog(Mechanism):
+    """The log of XFS and its buffers: Documentation/admin-guide/xfs.rst, logbsize, logbufs.
+
+    Transactions wait when all in-core log buffers are full.
+    """
+
+    summary = "log writes and log buffers"
+    cause = "small log buffers"
+    filesystems = frozenset({"xfs"})
+    off = Switch(mount=("logbsize=256k",))
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        log, written = evidence.figure("xfs_log_bytes", "bytes written to the log"), evidence.written_bytes
+        waits = evidence.figure("xfs_log_no_buffer", "waits for a log buffer")
+        if log is not None and written and log.value > 0.05 * written:
+            waited = f"; waits for a log buffer: {waits.value:.0f}" if waits and waits.value else ""
+            yield self.explanation(
+                evidence,
+                f"{format_size(log.value)} were written to the log for {format_size(written)} of data{waited}.",
+                log,
+                waits,
+                evidence.figure("xfs_log_writes"),
+                evidence.figure("xfs_log_forces"),
+                weight=log.value / written,
             )

@@ -1,0 +1,184 @@
+"""Mechanisms of the page cache. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.cell import Cache
+from fslab.explain.evidence import Evidence
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.switch import Switch
+from fslab.units import format_size
+from fslab.workloads import Switchable
+
+
+class PageCacheAbsorption(Mechanism):
+    """Absorption by the page cache: buffered I/O that does not reach the device in the measured time.
+
+    Reading data again, or overwriting it before it is written back, costs no device I/O.
+    """
+
+    name = "page-cache"
+    summary = "the page cache serves reads and absorbs writes"
+    cause = "the page cache"
+    alters = True
+
+    def applies(self, evidence: Evidence) -> bool:
+        return evidence.traits.direct is False and evidence.traits.few_files
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        direct = evidence.traits.switches.get(Switchable.DIRECT)
+        return Switch(parameters=direct) if direct else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        written = _to_be_written(evidence)
+        device = evidence.figure("device_written_bytes", "device bytes when the tool ended")
+        if written and device is not None and device.value < 0.5 * written:
+            yield self.explanation(
+                evidence,
+                f"When the tool ended, the device had received {format_size(device.value)} of {format_size(written)} "
+                "written: the rest was in the page cache, or was never written back.",
+                device,
+                evidence.figure("volume_dirtied_bytes", "dirtied"),
+                weight=written / max(device.value, 4096),
+            )
+        read = evidence.figure("read_amplification", "device bytes per byte read")
+        if read is not None and read.value < 0.5:
+            yield self.explanation(
+                evidence,
+                f"The device delivered {read.value:.2f} bytes for each byte read; the rest came from the page cache.",
+                read,
+                weight=1.0,
+            )
+
+
+def _to_be_written(evidence: Evidence) -> float | None:
+    """Return how many bytes the device is to receive: those of the application. If data is compressed, or zeros are
+    not stored, it receives fewer: those that it had received after the final flush."""
+    if evidence.compresses or evidence.zeros:
+        return evidence.value("device_written_bytes_flushed")
+    return evidence.written_bytes
+
+
+class ReadAhead(Mechanism):
+    """Read-ahead: the kernel reads more than was requested. Documentation/admin-guide/blockdev, read_ahead_kb.
+
+    It speeds up sequential reads and is wasted on random reads.
+    """
+
+    summary = "more is read than was requested"
+    cause = "read-ahead"
+    alters = True
+
+    def applies(self, evidence: Evidence) -> bool:
+        return evidence.traits.direct is False and not writes(evidence)
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        direct = evidence.traits.switches.get(Switchable.DIRECT)
+        return Switch(parameters=direct) if direct else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        read = evidence.figure("read_amplification", "device bytes per byte read")
+        if read is not None and read.value > 1.5:
+            yield self.explanation(
+                evidence,
+                f"The device delivered {read.value:.2f} bytes for each byte read.",
+                read,
+                weight=read.value,
+            )
+
+
+class DelayedAllocation(Mechanism):
+    """Delayed allocation: blocks are allocated when data is written back. Documentation/filesystems/ext4/.
+
+    Data that is deleted soon never reaches the disk, and neighbouring data is written together.
+    """
+
+    summary = "blocks are allocated at writeback"
+    cause = "delayed allocation"
+    filesystems = frozenset({"ext4"})
+    unless = ("nodelalloc",)
+    unswitchable = frozenset({"xfs", "btrfs", "f2fs", "nilfs2", "bcachefs"})
+    off = Switch(mount=("nodelalloc",))
+
+    def applies(self, evidence: Evidence) -> bool:
+        return super().applies(evidence) and evidence.traits.direct is not True
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        delayed = evidence.figure("delayed_allocation_bytes", "bytes not allocated yet")
+        if delayed is not None and delayed.value > 1 << 20:
+            yield self.explanation(
+                evidence,
+                f"When the tool ended, {format_size(delayed.value)} had no blocks on the disk yet: the measured time "
+                "does not include writing them.",
+                delayed,
+                evidence.figure("device_written_bytes", "device bytes by then"),
+                weight=1.0,
+            )
+
+
+class BufferedDirectIo(Mechanism):
+    """O_DIRECT that is accepted but not honoured: ext4 with data=journal, btrfs with checksums (Linux 6.15).
+
+    Direct writes still go through the page cache: they are copied and written back.
+    """
+
+    name = "direct-not-honoured"
+    summary = "direct writes through the page cache"
+    cause = "the page cache under direct writes"
+
+    def applies(self, evidence: Evidence) -> bool:
+        return evidence.traits.direct is True and writes(evidence)
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        if evidence.filesystem == "btrfs":
+            return Switch(mount=("nodatasum",), instead=("datasum",))
+        return Switch(mount=("data=ordered",)) if "data=journal" in evidence.mount_options else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        written = evidence.written_bytes
+        own = evidence.figure("volume_dirtied_bytes", "dirtied in the page cache by this file system")
+        dirtied = own or evidence.figure(
+            "page_cache_dirtied_bytes", "dirtied in the page cache of the machine"
+        )
+        if written and dirtied is not None and dirtied.value > (0.5 if own else 0.9) * written:
+            amounts = f"for {format_size(written)} written ({100 * dirtied.value / written:.0f} %)"
+            yield self.explanation(
+                evidence,
+                f"The direct writes were not direct: {format_size(dirtied.value)} went through the page cache "
+                f"{amounts}."
+                if own
+                else f"The direct writes were probably not direct: the machine dirtied {format_size(dirtied.value)} "
+                f"of page cache {amounts}.",
+                dirtied,
+                weight=5.0,
+                certainty=Certainty.OBSERVED if own else Certainty.COINCIDES,
+            )
+
+
+class Atime(Mechanism):
+    """Access times: a read may cause a write. mount(8), relatime and noatime.
+
+    relatime writes an access time if the old one precedes the last change or is a day old; strictatime always.
+    """
+
+    summary = "reads write access times"
+    cause = "access times"
+    off = Switch(mount=("noatime",), instead=("relatime", "strictatime", "atime"))
+
+    def applies(self, evidence: Evidence) -> bool:
+        return "noatime" not in evidence.mount_options and not writes(evidence)
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        if evidence.cell.cache is Cache.WARM:  # what the preparation logged may be written later (XFS)
+            return
+        written = evidence.figure(
+            "device_written_bytes_flushed", "bytes written by a workload that only reads"
+        )
+        if written is not None and written.value >= 64 << 10:
+            yield self.explanation(
+                evidence,
+                f"{format_size(written.value)} were written by a workload that only reads, possibly access times.",
+                written,
+                weight=0.3,
+                certainty=Certainty.COINCIDES,
+            )

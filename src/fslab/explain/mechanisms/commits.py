@@ -1,0 +1,125 @@
+"""Mechanisms of commits: their size, their interval, and who waits for them. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.explain.evidence import Evidence
+from fslab.explain.mechanisms import Mechanism
+from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.switch import Switch
+from fslab.units import Unit, format_size, format_value
+
+
+class FastCommit(Mechanism):
+    """Full commits where ext4 could log small ones: fast_commit in ext4(5), Documentation/filesystems/ext4/journal.rst.
+
+    With fast_commit (off by default), an fsync that changed one inode writes one block, not a transaction.
+    """
+
+    summary = "a full journal commit for each fsync"
+    cause = "full journal commits (mkfs -O fast_commit)"
+    filesystems = frozenset({"ext4"})
+    writing = False
+    unless = ("fast_commit", "^has_journal")
+    off = Switch(mkfs="-O fast_commit")
+
+    def applies(self, evidence: Evidence) -> bool:
+        return super().applies(evidence) and evidence.syncs() is not None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        commits = evidence.figure("journal_commits")
+        bytes_each = evidence.per_sync("journal_bytes", "journal bytes per fsync")
+        if commits is not None and bytes_each is not None and bytes_each.value > 4096:
+            yield self.explanation(
+                evidence,
+                f"Each fsync wrote {format_size(bytes_each.value)} to the journal on average, in full commits.",
+                bytes_each,
+                commits,
+                weight=bytes_each.value / 4096,
+            )
+
+
+INTERVALS_S = {"ext3": 5, "ext4": 5, "btrfs": 30}
+# Further commits: one that was due when the run began, and those of the flush at its end.
+_OTHERS = 3
+
+
+class CommitInterval(Mechanism):
+    """The interval of regular commits: commit= of ext4 (5 s) and btrfs (30 s).
+
+    With copy-on-write, each commit writes the trees that changed. More commits write more metadata.
+    """
+
+    summary = "regular commits"
+    cause = "the commit interval"
+    filesystems = frozenset(INTERVALS_S)
+    unless = ("commit=300",)
+    off = Switch(mount=("commit=300",))  # commits every five minutes
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        """Yield a statement if there were clearly more commits than the interval alone makes."""
+        commits = evidence.figure(
+            "btrfs_commits" if evidence.filesystem == "btrfs" else "journal_commits", "commits"
+        )
+        window = evidence.value("clock_window")
+        if commits is None or not window or evidence.syncs() is not None:
+            return
+        interval = _interval_s(evidence)
+        regular = window / interval
+        if commits.value > 2 * regular + _OTHERS:
+            yield self.explanation(
+                evidence,
+                f"There were {commits.value:.0f} commits in {window:.1f} s; the commit interval of {interval} s alone "
+                f"makes {int(regular)} or {int(regular) + 1}.",
+                commits,
+                weight=0.3,
+            )
+
+
+def _interval_s(evidence: Evidence) -> int:
+    """Return the commit interval as mounted; 0 stands for the default (ext4(5))."""
+    default = INTERVALS_S[str(evidence.filesystem)]
+    asked = (
+        option.removeprefix("commit=") for option in evidence.mount_options if option.startswith("commit=")
+    )
+    return next((int(text) for text in asked if text.isdigit() and int(text) > 0), default)
+
+
+# Percentage points: three standard errors of a share of thirty operations, at their maximum.
+_LEAST_BEYOND_CHANCE = 27
+
+
+class CommitStalls(Mechanism):
+    """Operations that wait while the journal commits: whether the slowest operations overlap commits.
+
+    Compares commits in a kernel trace with the tool's log of every operation. Overlap is no proof of a cause.
+    """
+
+    summary = "the slowest operations coincide with commits of the journal"
+    cause = "commits of the journal"
+    filesystems = frozenset({"ext3", "ext4"})
+    unless = ("^has_journal",)
+    # No switch: only the switch of the mechanism `journal` turns commits off.
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        slow = evidence.of_trace("traced_slow_in_commits", "slowest 0.1 % in commits")
+        chance = evidence.of_trace("traced_chance_in_commits", "operations as long, at other moments")
+        base = evidence.of_trace("traced_all_in_commits", "all operations in commits")
+        count = evidence.of_trace("traced_slow_operations", "slowest operations")
+        limit = evidence.of_trace("traced_slow_from", "their latency at least")
+        if slow is None or chance is None or base is None or limit is None:
+            return
+        if slow.value >= chance.value + _LEAST_BEYOND_CHANCE:
+            yield self.explanation(
+                evidence,
+                f"{slow.value:.0f} % of the slowest 0.1 % of operations ({format_value(limit.value, Unit.NANOSECONDS)} "
+                f"and more; those at the same time count once) coincide with a commit of the journal. By chance "
+                f"{chance.value:.2g} % of operations this long would; of all operations {base.value:.2g} % do.",
+                slow,
+                chance,
+                base,
+                count,
+                limit,
+                weight=slow.value / 100,
+                certainty=Certainty.COINCIDES,
+                refuted_by="equally many slow operations without a journal (mkfs -O ^has_journal)",
+            )

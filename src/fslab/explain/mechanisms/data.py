@@ -1,0 +1,131 @@
+"""Mechanisms of the way data is stored. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.explain.evidence import Evidence
+from fslab.explain.mechanisms import Mechanism, writes
+from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.switch import Switch
+from fslab.workloads import Switchable
+
+_OFF = Switch(mount=("compress=none",), instead=("compress-force",))
+
+
+class DataCompression(Mechanism):
+    """Transparent compression: btrfs(5) "compress"; f2fs and bcachefs have mount options of similar names.
+
+    Fewer bytes reach the device, at the cost of CPU time.
+    """
+
+    name = "compression"
+    summary = "data is compressed"
+    cause = "compression"
+
+    def applies(self, evidence: Evidence) -> bool:
+        return evidence.compresses
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        return _OFF if evidence.filesystem == "btrfs" else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
+        if amplified is not None and amplified.value < 0.9:
+            zeros = ", and the tool writes hardly anything but zeros" if evidence.zeros else ""
+            yield self.explanation(
+                evidence,
+                f"Compression: the device received {amplified.value:.2f} bytes for each byte written{zeros}.",
+                amplified,
+                weight=1 / amplified.value,
+            )
+
+
+class CopyOnWrite(Mechanism):
+    """Copy-on-write: an overwritten block gets a new place, and the tree above it is rewritten. btrfs(5), nodatacow.
+
+    Overwriting a file fragments it. Each fsync writes a path of the tree instead of one inode.
+    """
+
+    summary = "overwritten blocks are stored in a new place"
+    cause = "copy-on-write"
+    filesystems = frozenset({"btrfs"})
+    unless = ("nodatacow",)
+    off = Switch(mount=("nodatacow",), instead=("datacow", "datasum"))
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        before, after = (
+            evidence.value("file_extents_before"),
+            evidence.figure("file_extents", "extents afterwards")
+            or evidence.of_trace("file_extents", "extents afterwards"),
+        )
+        least = evidence.figure("file_extents_at_least", "extents afterwards, at least")
+        grown = after or least
+        if grown is not None and before and grown.value > 10 * before:
+            yield self.explanation(
+                evidence,
+                f"Overwriting fragmented the file into {'' if after else 'at least '}{grown.value:.0f} extents "
+                f"(before: {before:.0f}): each overwritten block is stored in a new place.",
+                grown,
+                evidence.of_trace("traced_sequential", "sequential device writes")
+                or evidence.figure("disk_sequential", "sequential requests to the disk"),
+                weight=grown.value / before,
+            )
+
+
+class DataChecksums(Mechanism):
+    """Checksums of file data, computed for each block written and stored in a tree. btrfs(5), nodatasum.
+
+    Each checksum is an additional item in a tree. Since Linux 6.15, direct writes go through the page cache. Therefore
+    data cannot change after its checksum is computed.
+    """
+
+    summary = "each block of data has a checksum"
+    cause = "data checksums"
+    filesystems = frozenset({"btrfs"})
+    writing = False
+    unless = ("nodatasum", "nodatacow")
+    off = Switch(mount=("nodatasum",), instead=("datasum",))
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        tool = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
+        kernel = evidence.figure("kernel_threads_cpu")
+        written = evidence.written_bytes
+        if written and tool is not None and kernel is not None:
+            spent_ns = (tool.value + kernel.value) * 1e9 / (written / 4096)
+            yield self.explanation(
+                evidence,
+                f"Each 4 KiB written took {spent_ns / 1000:.0f} µs of CPU time in the kernel, including checksums.",
+                tool,
+                kernel,
+                weight=0.1,
+                certainty=Certainty.COINCIDES,
+            )
+
+
+class Fragmentation(Mechanism):
+    """Fragmentation: neighbouring parts of a file that are not neighbours on the device (FIEMAP).
+
+    Later sequential reads become random reads. This costs requests on flash, and seeks on hard disks.
+    """
+
+    summary = "the file is fragmented"
+    cause = "fragmentation"
+    alters = True
+
+    def applies(self, evidence: Evidence) -> bool:
+        return writes(evidence) and evidence.traits.few_files and evidence.filesystem != "btrfs"
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        in_place = evidence.traits.switches.get(Switchable.IN_PLACE)
+        return Switch(parameters=in_place) if in_place else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        pieces = evidence.figure("file_pieces", "discontinuities")
+        extents = evidence.figure("file_extents", "extents")
+        if pieces is not None and pieces.value > 1000:
+            yield self.explanation(
+                evidence,
+                f"The file is fragmented: {pieces.value:.0f} extents on the device.",
+                pieces,
+                extents,
+                weight=0.5,
+            )

@@ -1,0 +1,142 @@
+"""Mechanisms of the disk and its size. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.cell import Geometry
+from fslab.explain.evidence import Evidence
+from fslab.explain.mechanisms import NOTICEABLE, Mechanism, writes
+from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.switch import Switch
+from fslab.units import format_size, parse_size
+
+_NOTICEABLE = 1 << 20
+
+
+class Discard(Mechanism):
+    """Discards while the file system is in use: mount -o discard.
+
+    The file system reports freed space to the device at each commit.
+    """
+
+    summary = "freed space is discarded"
+    cause = "discards"
+    off = Switch(mount=("nodiscard",), instead=("discard",))
+
+    def applies(self, evidence: Evidence) -> bool:
+        return any(each.partition("=")[0] == "discard" for each in evidence.mount_options)
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        discarded = evidence.figure("device_discarded_bytes", "discarded")
+        if discarded is not None and discarded.value >= _NOTICEABLE:
+            yield self.explanation(
+                evidence,
+                f"{format_size(discarded.value)} were discarded during the run.",
+                discarded,
+                weight=0.5,
+            )
+
+
+class FlashCollection(Mechanism):
+    """Garbage collection of an SSD: valid pages of a block are copied before it is erased (Desnoyers, SYSTOR 2012).
+
+    Only the model of a virtual SSD reports the bytes written to its flash.
+    """
+
+    summary = "the SSD writes more to its flash than the host writes to it"
+    cause = "garbage collection of the SSD"
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        ratio = evidence.figure("device_write_amplification", "flash bytes per byte written by the host")
+        flash = evidence.figure("flash_written_bytes", "written to the flash")
+        if ratio is None or flash is None or ratio.value < NOTICEABLE:
+            return
+        yield self.explanation(
+            evidence,
+            f"The SSD wrote {format_size(flash.value)} to its flash, {ratio.value:.2f} bytes for each byte that the "
+            "host wrote.",
+            ratio,
+            flash,
+            evidence.figure("ssd_years_at_this_rate", "years to the rated endurance at this rate"),
+            weight=ratio.value - 1,
+            refuted_by="equally slow on an SSD with more over-provisioning, or on an empty one (steady: false)",
+        )
+
+
+class SmallVolume(Mechanism):
+    """Metadata reservations on a small btrfs: it writes back early because space could run out, not because it has to.
+
+    btrfs reserves metadata space for the worst case. On a small volume, this is more than there is.
+    """
+
+    summary = "metadata reservations exceed the metadata space"
+    cause = "the small volume"
+    alters = True
+    filesystems = frozenset({"btrfs"})
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        return Switch(medium={"size": "20g"}) if "size" in evidence.cell.stack.medium.options else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        reserved = evidence.figure("btrfs_metadata_reserved", "reserved for metadata at the end")
+        total = evidence.figure("btrfs_metadata_total", "space for metadata")
+        size = evidence.cell.stack.medium.options.get("size")
+        small = size is not None and parse_size(str(size)) < 16 << 30
+        if reserved is not None and total is not None and small and reserved.value > total.value:
+            yield self.explanation(
+                evidence,
+                f"The volume ({size}) is too small for a fair comparison: metadata reservations "
+                f"({format_size(reserved.value)}) exceed the metadata space ({format_size(total.value)}), so that "
+                "btrfs writes back early.",
+                reserved,
+                total,
+                evidence.figure("btrfs_commits", "commits"),
+                weight=4.0,
+                refuted_by="equally slow on a volume of 20g or more",
+            )
+        elif small and "volume_small" in {
+            warning.kind for trial in evidence.trials for warning in trial.validity
+        }:
+            yield self.explanation(
+                evidence,
+                f"The volume ({size}) is small for btrfs, which reserves metadata space for the worst "
+                "case: compare on 20g.",
+                total,
+                weight=0.3,
+                refuted_by="equally slow on a volume of 20g or more",
+                certainty=Certainty.COINCIDES,
+            )
+
+
+class StripeMisalignment(Mechanism):
+    """Partial stripes: if mkfs does not know the stripe size, parts of stripes are read, changed and written.
+
+    On RAID 5, each partial write also causes reads.
+    """
+
+    summary = "partial-stripe writes"
+    cause = "unaligned stripes"
+    off = Switch(geometry=Geometry.ALIGNED)
+
+    def applies(self, evidence: Evidence) -> bool:
+        return (
+            evidence.cell.stack.layout != "single"
+            and evidence.cell.stack.geometry is not Geometry.ALIGNED
+            and writes(evidence)
+        )
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        read = evidence.figure("device_read_bytes", "bytes read from the disks by a workload that writes")
+        written = evidence.written_bytes
+        if (
+            read is not None
+            and written
+            and read.value > 0.2 * written
+            and evidence.value("read_amplification") is None
+        ):
+            yield self.explanation(
+                evidence,
+                f"Writing {format_size(written)} caused {format_size(read.value)} of reads from the disks.",
+                read,
+                weight=1.0,
+                certainty=Certainty.COINCIDES,
+            )

@@ -1,0 +1,200 @@
+"""Mechanisms of metadata: where it lies, how much is written, and who waits for it. Pure."""
+
+from collections.abc import Iterator
+
+from fslab.explain.evidence import Evidence
+from fslab.explain.mechanisms import NOTICEABLE, Mechanism
+from fslab.explain.statement import Certainty, Explanation
+from fslab.explain.switch import Switch
+from fslab.units import format_size
+from fslab.workloads import Switchable
+
+
+class MetadataTraffic(Mechanism):
+    """Writes in addition to data: trees, inodes, journals and superblocks, as marked by the kernel.
+
+    Split by REQ_META and by the location of journal and superblocks; needs a traced trial that passed its checks.
+    """
+
+    summary = "metadata is written in addition to data"
+    cause = "metadata"
+    unless = ("data=journal",)  # with it, data is also marked as metadata
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        whole = evidence.of_trace("traced_written_bytes", "written")
+        meta = evidence.of_trace("traced_metadata_bytes", "of metadata")
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
+        if (
+            whole is not None
+            and meta is not None
+            and whole.value
+            and amplified is not None
+            and meta.value > 0.02 * whole.value
+        ):
+            yield self.explanation(
+                evidence,
+                f"The device received {amplified.value:.3g} bytes for each byte written; "
+                f"{100 * meta.value / whole.value:.0f} % "
+                "of that was marked as metadata.",
+                amplified,
+                meta,
+                *(
+                    evidence.of_trace(f"traced_{place}_written_bytes", place)
+                    for place in ("data", "metadata", "journal", "superblock")
+                ),
+                weight=meta.value / max(whole.value - meta.value, 4096),
+                refuted_by="another tracing method counts less metadata",
+            )
+
+
+_COPYING = frozenset({"btrfs-raid1", "md-raid1", "md-raid10", "md-raid5"})  # counters include copies of data
+
+
+class MetadataDuplication(Mechanism):
+    """Two copies of all metadata on one device: the profile DUP in mkfs.btrfs(8).
+
+    Every write of trees and superblocks is done twice.
+    """
+
+    summary = "metadata is stored twice"
+    cause = "the second copy of metadata"
+    filesystems = frozenset({"btrfs"})
+    unless = ("-m single",)
+    off = Switch(mkfs="-m single")
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        """Return the mkfs option; None where the layout sets the profiles."""
+        return None if evidence.cell.stack.layout.startswith("btrfs-") else self.off
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        layout = evidence.cell.stack.layout
+        if layout in _COPYING:
+            return
+        copies = evidence.figure("btrfs_metadata_copies", "copies of metadata")
+        amplified = evidence.figure("write_amplification", "device bytes per byte written")
+        if (
+            copies is not None
+            and amplified is not None
+            and copies.value > 1.5
+            and amplified.value > NOTICEABLE
+        ):
+            profile = "RAID1" if layout == "btrfs-raid0" else "DUP"
+            yield self.explanation(
+                evidence,
+                f"Metadata is stored {copies.value:.0f} times ({profile}); the device received "
+                f"{amplified.value:.3g} bytes for each byte written.",
+                amplified,
+                copies,
+                evidence.of_trace("traced_metadata_bytes", "metadata"),
+                evidence.of_trace("traced_data_written_bytes", "data"),
+                weight=amplified.value,
+            )
+
+
+class DirectoryIndex(Mechanism):
+    """Hashed directory indexes of ext3 and ext4: dir_index in ext4(5).
+
+    Without the index, a name is searched in all blocks of its directory.
+    """
+
+    summary = "directories have a hash index"
+    cause = "directory indexes"
+    filesystems = frozenset({"ext3", "ext4"})
+    writing = False
+    unless = ("^dir_index",)
+    off = Switch(mkfs="-O ^dir_index")
+
+    def applies(self, evidence: Evidence) -> bool:
+        return super().applies(evidence) and evidence.traits.many_files
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        files, directories = evidence.traits.files, evidence.traits.directories
+        cpu = evidence.figure("tool_cpu_system_s", "system CPU time of the tool")
+        if files and directories and cpu is not None and files / directories >= 10_000:
+            yield self.explanation(
+                evidence,
+                f"Each directory had {files / directories:.0f} names, found by hash index instead of a linear search.",
+                cpu,
+                weight=0.05,
+                certainty=Certainty.COINCIDES,
+            )
+
+
+class LazyInitialisation(Mechanism):
+    """Lazy initialisation: ext4 writes inode tables in the background during the first minutes. mke2fs(8).
+
+    These writes happen at the same time as the workload. fslab's own mkfs command disables them.
+    """
+
+    summary = "inode tables are written in the background"
+    cause = "lazy initialisation"
+    filesystems = frozenset({"ext4"})
+    writing = False
+    wants = ("lazy_itable_init=1",)
+    off = Switch(mkfs="-E lazy_itable_init=0,lazy_journal_init=0")
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        idle = evidence.of_trace("traced_idle_bytes", "written while no tool ran")
+        if evidence.traced is not None and idle is None:
+            record = evidence.traced.probes.get("traced_idle_bytes")
+            if record is not None and record.value:
+                yield self.explanation(
+                    evidence, f"{format_size(record.value)} were written while no tool ran.", weight=1.0
+                )
+
+
+class AllocationGroups(Mechanism):
+    """Allocation groups: XFS allocates in several parts of the disk in parallel. mkfs.xfs(8), agcount.
+
+    With one group, parallel allocations wait for each other.
+    """
+
+    summary = "parallel allocation in groups"
+    cause = "allocation groups"
+    filesystems = frozenset({"xfs"})
+    unless = ("agcount",)
+    off = Switch(mkfs="-d agcount=2")
+
+    def applies(self, evidence: Evidence) -> bool:
+        return super().applies(evidence) and evidence.traits.many_files
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        extents = evidence.figure("xfs_allocated_extents", "extents allocated")
+        if extents is not None and extents.value > 10_000:
+            yield self.explanation(
+                evidence,
+                f"{extents.value:.0f} extents were allocated; XFS spreads them over its allocation groups.",
+                extents,
+                weight=0.05,
+                certainty=Certainty.COINCIDES,
+            )
+
+
+class LockContention(Mechanism):
+    """Threads that wait for each other: for a lock on a directory, an inode or a log.
+
+    Waiting for locks and waiting for I/O both show as voluntary context switches.
+    """
+
+    summary = "threads wait for locks or I/O"
+    cause = "parallel threads"
+    alters = True
+
+    def applies(self, evidence: Evidence) -> bool:
+        return (evidence.traits.parallel or 1) > 1
+
+    def switch(self, evidence: Evidence) -> Switch | None:
+        serial = evidence.traits.switches.get(Switchable.SERIAL)
+        return Switch(parameters=serial) if serial else None
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        switches, cpu = evidence.figure("tool_voluntary_switches"), evidence.figure("machine_cpu_busy")
+        if switches is not None and cpu is not None and switches.value > 10_000 and cpu.value < 90:
+            yield self.explanation(
+                evidence,
+                f"The threads waited {switches.value:.0f} times, for locks or I/O, while CPUs were idle.",
+                switches,
+                cpu,
+                weight=0.1,
+                certainty=Certainty.COINCIDES,
+            )
