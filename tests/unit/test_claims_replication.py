@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
 from fslab.analysis.cost import BETWEEN, REST, cost_of
-from fslab.api import explanations, replications
+from fslab.api import explanations, situations
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict
+from fslab.claims.nearness import ROWS, Condition, Situation, conditions_of, same_machine
+from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import SIGN, summary
@@ -30,8 +34,9 @@ def page(**more: object) -> replication.ReplicationPage:
         {
             "study": "s", "title": "A | title", "source": "x", "campaign": "c", "measured": "here: campaign c",
             "rows": replication.rows_of(verdicts), "effort": "8 trials", "level": "at most 5 %",
-            "conditions": replication.conditions_of(
-                {"kernel": "6.17", "memory": "8 GiB", "medium": "disk"}, {"kernel": "6.1", "memory": "8 GiB"}
+            "conditions": conditions_of(
+                {"distribution": "x", "kernel": "6.17", "memory": "8 GiB", "medium": "disk"},
+                Situation(texts={"kernel": "6.1", "memory": "8 GiB", "distribution": "x"}, memory_bytes=8 << 30),
             ),
             "summary": summary(verdicts), **more,
         }
@@ -50,20 +55,61 @@ def test_a_row_has_what_was_printed_and_what_is_here_of_the_same_part() -> None:
     )
 
 
-def test_only_conditions_that_are_known_and_differ_are_named() -> None:
-    assert [one.model_dump() for one in page().conditions] == [
-        {"name": "kernel", "theirs": "6.17", "here": "6.1"}
-    ]
+def test_conditions_that_decide_are_always_named_and_others_if_they_differ() -> None:
+    assert [(one.name, one.near) for one in page().conditions] == [("memory", True), ("kernel", None)]
 
 
-def test_markdown_has_a_row_for_each_claim_and_ends_with_the_summary() -> None:
+THEIRS = {
+    "processors": "4", "memory": "8 GiB", "medium": "five 465 GB SATA disks", "amounts": "all", "kernel": "3.6.10",
+}  # fmt: skip
+LIKE_THEIRS = Situation(
+    texts=dict.fromkeys(THEIRS, "x"),
+    cpus=4,
+    memory_bytes=16 << 30,
+    kernel="3.6.1",
+    media=["virtual hdd-7200"],
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("processors", {"cpus": 3}), ("memory", {"memory_bytes": 17 << 30}), ("memory", {"memory_bytes": 3 << 30}),
+        ("medium", {"media": ["ram 2g"]}), ("medium", {"slowed": True}), ("amounts", {"scaled": True}),
+        ("kernel", {"kernel": "6.1.0"}),
+    ],
+)  # fmt: skip
+def test_each_row_tells_whether_it_is_near_the_publication(name: str, change: dict[str, Any]) -> None:
+    near = conditions_of(THEIRS, LIKE_THEIRS)
+    assert [one.name for one in near] == list(ROWS)
+    assert all(one.near for one in near)
+    assert same_machine(near)
+    far = conditions_of(THEIRS, replace(LIKE_THEIRS, **change))
+    assert [one.name for one in far if not one.near] == [name]
+    assert same_machine(far) is (name == "kernel")  # a newer kernel is what may have changed the result
+
+
+def test_a_medium_is_recognised_by_its_words() -> None:
+    def near(theirs: str, *media: str) -> bool | None:
+        (one,) = conditions_of({"medium": theirs}, Situation(texts={"medium": "x"}, media=media))
+        return one.near
+
+    assert near("480 GB SATA SSD and 6 TB SATA hard disk", "virtual ssd-sata 256g", "virtual hdd-7200")
+    assert not near("480 GB SATA SSD and 6 TB SATA hard disk", "virtual ssd-sata 256g")
+    assert near("one NVMe SSD", "virtual nvme 256g")
+    assert not near("one NVMe SSD", "virtual ssd-sata")
+    assert near("loop 2g", "loop 2g")
+    assert near("one NVMe SSD", "device /dev/x") is None
+
+
+def test_markdown_begins_with_the_summary_and_has_a_row_for_each_claim() -> None:
     lines = list(replication.lines(page()))
     assert lines[0] == "# A \\| title"
     rows = [line for line in lines if line.startswith(("| 1 |", "| 2 |", "| 3 |"))]
     assert len(rows) == 3
     assert {line.count("|") - 2 * line.count("\\|") for line in rows} == {7}
-    assert "| kernel | 6.17 | 6.1 |" in lines
-    assert lines[-1] == f"**{summary(made())}**"
+    assert lines.index("| kernel | 6.17 | 6.1 | – |") < lines.index(rows[0])
+    assert lines[4] == f"**{summary(made())}**"
 
 
 def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
@@ -72,7 +118,7 @@ def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
     assert "| | claim | printed | supported by their table | here | verdict |" in list(
         replication.lines(page())
     )
-    bare, full = (render.replication(one, SIGN) for one in (page(rows=rows), page()))
+    bare, full = (render.replication(one, SIGN, replication.NEAR) for one in (page(rows=rows), page()))
     assert ("supported by their table" in bare, "supported by their table" in full) == (False, True)
     assert full.count("<td") - bare.count("<td") == 2 * len(rows)
 
@@ -92,24 +138,28 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
         trials=4, machine=host.machine, created=datetime(2026, 1, 1, tzinfo=UTC),
     )  # fmt: skip
     theirs = {"processors": "8", "memory": "16 GiB", "amounts": "all"}
+    study = study.model_copy(update={"published": Published(conditions=theirs)})
+
+    def near(records: list[TrialRecord], made: Campaign) -> tuple[Condition, ...]:
+        return situations.conditions(made, records, study)
 
     def here(records: list[TrialRecord], scale: float = 0.5) -> dict[str, str]:
         made = campaign.with_settings(scale=scale)
-        return {one.name: one.here for one in replications._conditions(theirs, made, records, study)}
+        return {one.name: one.here for one in near(records, made)}
 
     amounts = "scaled; fslab plan s lists each amount"
     assert here([lost, *others]) == {"processors": "1", "memory": "256 MiB", "amounts": amounts}
     assert here([lost]) == {"processors": "64", "memory": "64 GiB", "amounts": amounts}
     assert here([], 0.25)["amounts"] == "scaled; fslab plan s --scale 0.25 lists each amount"
-    assert "amounts" not in here([], 1.0)
+    assert here([], 1.0)["amounts"] == "all"
 
 
 def test_the_page_keeps_text_as_text() -> None:
-    text = render.replication(page(title="<b>x</b>"), SIGN)
+    text = render.replication(page(title="<b>x</b>"), SIGN, replication.NEAR)
     assert "<b>x</b>" not in text
     assert "&lt;b&gt;x&lt;/b&gt;" in text
     assert summary(made()) in text
-    assert text.count("<tr>") == 1 + 3 + 1 + 1  # header and rows of the two tables
+    assert text.count("<tr>") == 1 + 3 + 1 + 2  # header and rows of the two tables
     assert "src=" not in text
 
 
@@ -206,5 +256,5 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     lines = list(replication.lines(page(reasons=(reason,))))
     assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)
-    assert "barriers of ext4" in render.replication(page(reasons=(reason,)), SIGN)
+    assert "barriers of ext4" in render.replication(page(reasons=(reason,)), SIGN, replication.NEAR)
     assert "what the kernel counted" not in "\n".join(replication.lines(page()))

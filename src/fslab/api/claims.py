@@ -4,11 +4,14 @@ from pathlib import Path
 
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import is_usable
+from fslab.api import situations
 from fslab.api.study_campaigns import is_study, naming
 from fslab.claims import build
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
+from fslab.claims.nearness import Condition, same_machine
 from fslab.claims.published import PublishedFigures, read_figures
+from fslab.claims.regime import Setting
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
@@ -76,17 +79,23 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
     memory = parse_size(published.memory) if published.memory else None
     scope = Scope(cells=expand(study), memory_bytes=memory)
     figures = _figures(study, name, scope)
-    ours, here, judge = None, None, None
+    ours, here, judge, setting = None, None, None, Setting()
+    near: tuple[Condition, ...] = ()
     if campaign is not None and store is not None:
         here, judge = _here(campaign, store)
         ours = None if figures is None else _figures(study, name, here)
+        near = situations.conditions(campaign, judge.trials.records, study)
+        setting = Setting(printed=ours.by_cell() if ours else {}, same_machine=same_machine(near))
     return Verdicts(
         study=study.id,
         title=study.title,
         source=study.source,
         campaign=campaign.id if campaign else None,
         conditions=_conditions(campaign, judge) if campaign and judge else None,
-        claims=build.judged(study.claims, study=scope, printed=figures, campaign=here, judge=judge),
+        claims=build.judged(
+            study.claims, study=scope, printed=figures, campaign=here, judge=judge, setting=setting
+        ),
+        nearness=near,
         tables=() if figures is None else build.tables(figures, published, judge, ours),
         known_limits=tuple(study.known_limits.values()),
     )

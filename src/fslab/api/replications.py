@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from fslab import outputs
 from fslab.analysis.cost import cost_of
-from fslab.analysis.usability import is_usable
 from fslab.api import explanations
 from fslab.api.claims import judged_study
 from fslab.claims import replication, replication_table
 from fslab.claims.model import Verdicts
-from fslab.claims.replication import Condition, ReplicationPage
+from fslab.claims.replication import ReplicationPage
 from fslab.claims.replication_table import StudyResult
 from fslab.claims.verdict_words import SIGN, level_words, summary
 from fslab.errors import StoreError, UsageError
-from fslab.record import TrialRecord
 from fslab.report.page import render
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import load, shipped
-from fslab.study.model import Study
-from fslab.units import format_size
 
 
 class Replication(NamedTuple):
@@ -60,11 +56,10 @@ def replication_of(campaign: Campaign, store: Store) -> Replication:
         )
     records = store.trials(campaign.id)
     result = replication_table.result_of(verdicts, records, cost_of(records))
-    theirs = study.published.conditions if study.published else {}
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),
-        conditions=_conditions(theirs, campaign, records, study), effort=replication_table.effort_words(result),
+        conditions=verdicts.nearness, effort=replication_table.effort_words(result),
         level=level_words(verdicts), known_limits=verdicts.known_limits, summary=summary(verdicts),
         reasons=explanations.of_claims(verdicts, explanations.evidence_of(campaign, store)),
     )  # fmt: skip
@@ -81,7 +76,7 @@ def write(made: Sequence[Replication], directory: Path) -> None:
         for _, page, _ in made:
             text = "\n".join(replication.lines(page))
             outputs.replace(directory / f"{page.study}.md", f"{text}\n")
-            html = render.replication(page, SIGN)
+            html = render.replication(page, SIGN, replication.NEAR)
             outputs.replace(directory / f"{page.study}.html", html)
         readme = directory / "README.md"
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
@@ -89,39 +84,3 @@ def write(made: Sequence[Replication], directory: Path) -> None:
         outputs.replace(readme, f"{index}\n")
     except OSError as error:
         raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
-
-
-def _conditions(
-    theirs: Mapping[str, str], campaign: Campaign, records: Sequence[TrialRecord], study: Study
-) -> tuple[Condition, ...]:
-    """Return the conditions of the publication beside those of the machine and the stacks of the trials.
-
-    The machine is that of a usable trial: one that cannot run here has the host's facts, even if it is for a guest.
-    """
-    ran = next(filter(is_usable, records), None) or next(iter(records), None)
-    facts = {**campaign.machine, **(ran.provenance.machine if ran else {})}
-    media = {
-        f"{cell.stack.medium.type} {cell.stack.medium.options.get('size', '')}".strip()
-        for cell in campaign.cells
-    }
-    kinds = {cell.stack.machine.type for cell in campaign.cells}
-    here = {
-        "kernel": facts.get("kernel"),
-        "distribution": facts.get("distribution"),
-        "processors": None if facts.get("cpus") is None else str(facts["cpus"]),
-        "memory": None if facts.get("memory_bytes") is None else format_size(facts["memory_bytes"]),
-        "medium": ", ".join(sorted(media)),
-        "machine": ", ".join(sorted(kinds)),
-        "amounts": _amounts(campaign, study),
-    }
-    return replication.conditions_of(theirs, {name: value for name, value in here.items() if value})
-
-
-def _amounts(campaign: Campaign, study: Study) -> str | None:
-    """Return how to list the amounts; None if they are the publication's. One factor would not describe them all."""
-    scale = campaign.settings.scale
-    given = scale != study.scale
-    scaled = scale != 1 if given else bool(study.scaled)
-    if not scaled:
-        return None
-    return f"scaled; fslab plan {study.id}{f' --scale {scale:g}' if given else ''} lists each amount"

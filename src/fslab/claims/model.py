@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 from fslab.cell import Frozen
+from fslab.claims.nearness import Condition
 from fslab.units import Unit
 
 
@@ -177,7 +178,10 @@ class PublishedTable(Frozen):
 
 
 class Verdicts(Frozen):
-    """The complete result of ``fslab claims``. ``campaign`` is None if there is no campaign of the study."""
+    """The complete result of ``fslab claims``. ``campaign`` is None if there is no campaign of the study.
+
+    ``nearness``: the publication's conditions beside those of the campaign.
+    """
 
     study: str
     title: str
@@ -185,6 +189,7 @@ class Verdicts(Frozen):
     campaign: str | None = None
     conditions: str | None = None
     known_limits: tuple[str, ...] = ()
+    nearness: tuple[Condition, ...] = ()
     claims: tuple[EvaluatedClaim, ...] = ()
     tables: tuple[PublishedTable, ...] = ()
 

@@ -62,6 +62,14 @@ class PublishedFigures:
             for cell in one.cells
         }
 
+    def by_cell(self) -> dict[tuple[str, str], tuple[float, ...]]:
+        """Return all figures by cell id and metric: a publication may print one in several tables."""
+        found: dict[tuple[str, str], tuple[float, ...]] = {}
+        for table in self.tables:
+            for key, value in self.of(table).items():
+                found[key] = (*found.get(key, ()), value)
+        return found
+
     def anywhere(self, tables: Sequence[str]) -> dict[tuple[str, str], float]:
         """Return the figures of several tables, except those that are printed with different values."""
         seen: dict[tuple[str, str], set[float]] = {}

@@ -4,7 +4,7 @@ A row has the claim, what was printed, whether the publication's own table suppo
 and the verdict. If nothing is printed, the page has no columns for it.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from fslab.cell import Frozen
 from fslab.claims.model import (
@@ -16,19 +16,13 @@ from fslab.claims.model import (
     PartFinding,
     Verdicts,
 )
+from fslab.claims.nearness import Condition
 from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, verdict_words
 from fslab.claims.words import figure_words, finding_words, verdict_of
 from fslab.texts import as_markdown
 
 NONE = "–"
-
-
-class Condition(Frozen):
-    """A condition of a measurement that may differ between the publication's machine and this one."""
-
-    name: str
-    theirs: str
-    here: str
+NEAR = {True: "yes", False: "no", None: NONE}
 
 
 class Reason(Frozen):
@@ -91,15 +85,6 @@ def rows_of(verdicts: Verdicts) -> tuple[ReplicationRow, ...]:
     return tuple(_row(claim, claim.measured) for claim in verdicts.claims if claim.measured is not None)
 
 
-def conditions_of(theirs: Mapping[str, str], here: Mapping[str, str]) -> tuple[Condition, ...]:
-    """Return the publication's conditions beside ours, if ours are known and have another text."""
-    return tuple(
-        Condition(name=name, theirs=value, here=here[name])
-        for name, value in theirs.items()
-        if name in here and here[name] != value
-    )
-
-
 def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
     finding = _leading(answer)
     return ReplicationRow(
@@ -148,16 +133,17 @@ def lines(page: ReplicationPage) -> Iterator[str]:
     yield from (f"# {as_markdown(page.title)}", "")
     if page.source:
         yield from (as_markdown(page.source), "")
+    yield from (f"**{as_markdown(page.summary)}**", "")
     yield from (f"{as_markdown(page.measured)}. {page.effort}.", "")
     columns = ("printed", "supported by their table") if page.has_printed else ()
     columns = ("claim", *columns, "here", "verdict")
+    yield from _conditions(page.conditions)
     yield from (f"| | {' | '.join(columns)} |", f"|---|{'---|' * len(columns)}")
     for row in page.rows:
         printed = (row.printed, row.supported) if page.has_printed else ()
         fields = (row.id, row.says, *printed, row.here, f"{SIGN[row.verdict]} {row.said}")
         yield f"| {' | '.join(map(as_markdown, fields))} |"
     yield ""
-    yield from _conditions(page.conditions)
     yield from _reasons(page)
     if page.known_limits:
         limits = (f"- {as_markdown(limit)}" for limit in page.known_limits)
@@ -170,19 +156,14 @@ def lines(page: ReplicationPage) -> Iterator[str]:
             *(f"- {row.id}: {as_markdown(row.note or '')}" for row in notes),
             "",
         )
-    yield from (
-        f"{as_markdown(page.level[0].upper() + page.level[1:])}.",
-        "",
-        f"**{as_markdown(page.summary)}**",
-    )
+    yield f"{as_markdown(page.level[0].upper() + page.level[1:])}."
 
 
 def _conditions(conditions: Sequence[Condition]) -> Iterator[str]:
     if conditions:
-        yield from ("Conditions that differ:", "", "| | publication | here |", "|---|---|---|")
-        yield from (
-            f"| {' | '.join(map(as_markdown, (one.name, one.theirs, one.here)))} |" for one in conditions
-        )
+        yield from ("| | publication | here | near |", "|---|---|---|---|")
+        for one in conditions:
+            yield f"| {' | '.join(map(as_markdown, (one.name, one.theirs, one.here, NEAR[one.near])))} |"
         yield ""
 
 

@@ -50,6 +50,15 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
     for line in (verdicts.source, verdicts.conditions):
         if line:
             _lines(console, line, width, "  ", "dim")
+    for one in verdicts.nearness:
+        near = {True: "near", False: "not near", None: "unknown"}[one.near]
+        _lines(
+            console,
+            f"{one.name}: {one.theirs} in the publication, {one.here} here ({near})",
+            width,
+            "  ",
+            "dim",
+        )
     for line in verdicts.known_limits:
         _lines(console, f"known limit: {line}", width, "  ", "dim")
     if verdicts.claims:

@@ -145,8 +145,6 @@ def _show(made: Replication) -> None:
     terminal.show(made.verdicts, console())
     page = made.page
     say("")
-    for one in page.conditions:
-        say(f"{one.name}: {one.theirs} in the publication, {one.here} here")
     for reason in page.reasons:
         say(f"explanation of claim {reason.claim}: {reason.where}: {reason.text} ({reason.certainty})")
     say(f"{page.effort}\n{page.summary}")

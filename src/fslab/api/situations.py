@@ -1,0 +1,64 @@
+"""Where a campaign measured, beside the conditions of its study's publication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fslab.analysis.usability import is_usable
+from fslab.cell import Cell
+from fslab.claims.nearness import Condition, Situation, conditions_of
+from fslab.record import TrialRecord
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.store.campaign import Campaign
+from fslab.study.model import Study
+from fslab.units import format_size
+
+
+def conditions(campaign: Campaign, records: Sequence[TrialRecord], study: Study) -> tuple[Condition, ...]:
+    """Return the conditions of the publication beside those of the machine and the stacks of the trials.
+
+    The machine is that of a usable trial: one that cannot run here has the host's facts, even if it is for a guest.
+    """
+    ran = next(filter(is_usable, records), None) or next(iter(records), None)
+    facts = {**campaign.machine, **(ran.provenance.machine if ran else {})}
+    media = list(dict.fromkeys(_medium(cell) for cell in campaign.cells))
+    amounts = _amounts(campaign, study)
+    cpus, memory_bytes, kernel = (facts.get(name) for name in ("cpus", "memory_bytes", "kernel"))
+    texts = {
+        "kernel": kernel,
+        "distribution": facts.get("distribution"),
+        "processors": None if cpus is None else str(cpus),
+        "memory": None if memory_bytes is None else format_size(memory_bytes),
+        "medium": ", ".join(sorted(media)),
+        "machine": ", ".join(sorted({cell.stack.machine.type for cell in campaign.cells})),
+        "amounts": amounts or "all",
+    }
+    here = Situation(
+        texts={name: text for name, text in texts.items() if text}, cpus=cpus, memory_bytes=memory_bytes, kernel=kernel,
+        media=media, slowed=any(_speed(cell) != 1 for cell in campaign.cells), scaled=amounts is not None,
+    )  # fmt: skip
+    return conditions_of(study.published.conditions if study.published else {}, here)
+
+
+def _medium(cell: Cell) -> str:
+    """Return a medium in words: its type, what it models, its size, and its speed if that is not the model's."""
+    parsed = parsed_stack(cell.stack)
+    profile, size = parsed.medium.profile(parsed.medium_options), cell.stack.medium.options.get("size")
+    speed = _speed(cell)
+    words = (cell.stack.medium.type, profile, size, None if speed == 1 else f"at {speed:g} of its speed")
+    return " ".join(str(word) for word in words if word)
+
+
+def _speed(cell: Cell) -> float:
+    parsed = parsed_stack(cell.stack)
+    return parsed.medium.speed(parsed.medium_options)
+
+
+def _amounts(campaign: Campaign, study: Study) -> str | None:
+    """Return how to list the amounts; None if they are the publication's. One factor would not describe them all."""
+    scale = campaign.settings.scale
+    given = scale != study.scale
+    scaled = scale != 1 if given else bool(study.scaled)
+    if not scaled:
+        return None
+    return f"scaled; fslab plan {study.id}{f' --scale {scale:g}' if given else ''} lists each amount"
