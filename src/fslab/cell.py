@@ -188,7 +188,8 @@ class Cell(Frozen):
 
     ``known_limits``: kinds of warnings that the study accounts for. For this cell they are only notes, because they are
     shown once for the whole study. ``slice_s``: the trials of the stacks of a workload run at once, and their tools
-    take turns, each for so long (``campaign.slices``); None: one trial after the other.
+    take turns, each for so long (``campaign.slices``); None: one trial after the other. It depends on the other stacks
+    of the study and on the room of the machine, and is therefore not part of the cell's identity.
     """
 
     stack: StackSpec
@@ -208,7 +209,7 @@ class Cell(Frozen):
     @cached_property
     def id(self) -> str:
         """Twelve hexadecimal digits, a digest of the cell's content. A cell has the same id in every campaign."""
-        return _digest(self)
+        return _digest(self.model_copy(update={"slice_s": None}))
 
     @cached_property
     def stack_id(self) -> str:
@@ -222,7 +223,8 @@ class Cell(Frozen):
         Omits the time limit, which ends trials but does not change their results, and ``known_limits``.
         """
         workload = self.workload.model_copy(update={"name": ""})
-        content = {"stack": self.stack.content, "workload": workload, "time_limit_s": 0, "known_limits": ()}
+        content: dict[str, Any] = {"time_limit_s": 0, "known_limits": (), "slice_s": None}
+        content |= {"stack": self.stack.content, "workload": workload}
         return _digest(self.model_copy(update=content))
 
     @property
@@ -240,6 +242,11 @@ class Cell(Frozen):
             Fresh.CAMPAIGN: f"-{self.stack_id}",
         }
         return f"{self.stack.medium.name}{of[self.fresh]}"
+
+    @property
+    def turn(self) -> str:
+        """What distinguishes the directories of trials whose tools take turns; empty for a trial alone."""
+        return "" if self.slice_s is None else f"-{self.stack_id}"
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy without the cached ids, so that the copy computes its own."""
@@ -267,5 +274,5 @@ def by_workload(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Return the cells that differ only in their stack together, in the given order: these are compared."""
     found: dict[str, list[Cell]] = {}
     for cell in cells:
-        found.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s"}), []).append(cell)
+        found.setdefault(cell.model_dump_json(exclude={"stack", "time_limit_s", "slice_s"}), []).append(cell)
     return list(found.values())

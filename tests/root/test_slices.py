@@ -10,7 +10,7 @@ import pytest
 from fslab.campaign.trial import run_in_slices
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord
-from fslab.storage import Workspace
+from fslab.storage import Workspace, mount_point
 from fslab.system import mounts
 
 READ: dict[str, Any] = {"rw": "randread", "bs": "4k", "direct": True, "size": "8m", "runtime": "1s"}
@@ -37,10 +37,12 @@ def cells(tool: str, parameters: dict[str, Any], *names: str) -> list[Cell]:
 
 def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
-    records = run_in_slices(wanted, key, workspace, machine={"kernel": "here"}, drain=False)
+    records = run_in_slices(
+        wanted, key, workspace, machine={"kernel": "here"}, drain=False, prepared=[None] * len(wanted)
+    )
     assert [record.cell for record in records] == wanted
     assert not [
-        mount for mount in mounts.mounted() if mount.target.is_relative_to(workspace.runtime / "mnt-0")
+        mount for mount in mounts.mounted() if mount.target == mount_point(workspace.runtime, wanted[0].turn)
     ]
     return records
 

@@ -9,7 +9,8 @@ from tests.unit.test_history import LEVELS, night
 
 from fslab.analysis.campaign_comparison import Results, compare_results
 from fslab.analysis.history import history
-from fslab.cell import Cache, Cell, MediumSpec
+from fslab.analysis.matching import MatchedBy, match
+from fslab.cell import Cache, Cell, MediumSpec, by_workload
 from fslab.plan.expand import expand
 from fslab.study.load import load_text
 
@@ -41,6 +42,22 @@ def test_a_file_system_more_in_a_study_leaves_the_others_what_they_are() -> None
     assert one.id != two.id
     assert one.content_id == two.content_id
     assert one.content_id != only(cells("[ext4, xfs]"), "xfs").content_id
+
+
+def test_slices_are_no_part_of_the_identity_and_their_difference_is_told() -> None:
+    """Whether a cell is measured in slices depends on the other stacks, and on the room of the machine."""
+    alone, both = load_text(sliced("ext4"), "s.yaml"), load_text(sliced("[ext4, xfs]"), "s.yaml")
+    one, two = only(expand(alone), "ext4"), only(expand(both), "ext4")
+    assert (one.slice_s is None, two.slice_s is None) == (True, False)
+    assert one.content_id == two.content_id
+    assert two.id == two.model_copy(update={"slice_s": None}).id
+    assert len(by_workload([one, two])) == 1
+    (found,) = match([one], [two], MatchedBy.STACK).partners
+    assert [(each.fact, each.a, each.b) for each in found.differences] == [("slices", ("no",), ("yes",))]
+
+
+def sliced(filesystems: str) -> str:
+    return STUDY.replace("FILESYSTEMS", filesystems).replace("MEDIUM", "m") + "slices: auto\n"
 
 
 def test_a_copy_has_an_identity_of_its_own() -> None:

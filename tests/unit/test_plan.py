@@ -79,6 +79,43 @@ def plan_of(text: str = TEXT, *overrides: str) -> Plan:
     return make_plan(load_text(text, "s.yaml", overrides), images=Path("/images"), runtime=Path("/run/x"))
 
 
+def test_commands_in_slices_show_each_stack_its_own_mount_point_and_the_run_time_of_all() -> None:
+    plan = plan_of(TEXT, "slices=auto", "stacks.disk.workloads=w")
+    read = [cell for cell in plan.cells if cell.workload.name == "r"]
+    assert all(cell.slice_s for cell in read)
+    for cell in read:
+        (run,) = argvs(plan, cell.stack.name, "r", Stage.RUN)
+        # Three stacks of 2 s, and 0.3 s for the start of each of the others.
+        assert "--runtime=6600ms" in run
+        assert f"--directory=/run/x/mnt-{cell.stack_id}/work" in run
+        (mount,) = argvs(plan, cell.stack.name, "r", Stage.MOUNT)
+        assert mount.endswith(f" /run/x/mnt-{cell.stack_id}")
+    assert len({cell.stack_id for cell in read}) == 3
+
+
+def test_each_stack_in_slices_has_a_file_system_of_its_own() -> None:
+    """Stacks that differ only in how they are mounted share an empty file system, but not two that are mounted at once:
+    XFS and btrfs refuse a second one with the same UUID."""
+    text = """\
+title: t
+media: {m: {type: ram, size: 1g, room: 512m}}
+stacks: {fs: {medium: m, filesystem: xfs, mount_options: [noatime, relatime]}}
+workloads:
+  r: {tool: fio, rw: randread, size: 64m, runtime: 2s, direct: true}
+  w: {tool: fio, rw: randwrite, size: 64m, runtime: 2s, fsync: 1}
+  o: {tool: fio, rw: write, size: 64m}
+fresh: block
+"""
+    whole, sliced = plan_of(text), plan_of(text, "slices=auto")
+    new = [each.id for each in whole.cells if each.workload.name == "o"]
+    assert len({whole.shared[each].group for each in new}) == 1
+    assert not set(new) & set(sliced.shared)
+    # Files are shared by workloads that only use them in another way.
+    files = [sliced.shared[each.id] for each in sliced.cells if each.workload.name in {"r", "w"}]
+    assert all(each.files for each in files)
+    assert len({each.group for each in files}) == 2
+
+
 def cell(number: int) -> Cell:
     return Cell(
         stack=StackSpec(name=f"s{number}", medium=MediumSpec(name="m", type="ram")),

@@ -241,7 +241,12 @@ def test_command_lines_of_a_job_over_laid_out_files() -> None:
         " --randrepeat=0 --randseed=7"
     )
     report = " --group_reporting=1 --output-format=json --output=/run/s/fio.json"
-    assert [" ".join(argv) for argv in commands.prepare] == [job + " --create_only=1"]
+    layout = (
+        "fio --name=fslab --directory=/mnt/x --bs=4k --size=1g --ioengine=libaio --numjobs=1 --fallocate=none"
+        " --norandommap=1 --randrepeat=0 --randseed=7 --rw=read --create_only=1"
+    )
+    assert [" ".join(argv) for argv in commands.prepare] == [layout]
+    assert commands.prepared == ()
     rates = " --write_bw_log=/run/s/fio --log_avg_msec=200 --per_job_logs=0"
     assert " ".join(commands.run) == job + rates + report
     assert commands.outputs == ("fio.json", "fio_bw.log")

@@ -190,9 +190,16 @@ def test_fio_is_told_sizes_as_it_reads_them(written: str | int, told: str) -> No
     assert {f"--size={told}", "--bs=8k,512", "--io_size=1m"} <= set(argv)
 
 
-@pytest.mark.parametrize("runtime", ["1.5", "1h30m", "two"])
-def test_times_that_fio_reads_otherwise_are_refused(runtime: str) -> None:
-    assert "is not a time" in mistakes(**LEAST, runtime=runtime)["runtime"]
+@pytest.mark.parametrize(
+    ("written", "passed"), [("1.5", "1500ms"), ("1h30m", "5400000ms"), ("0.25s", "250ms"), ("10s", "10s")]
+)
+def test_run_times_that_fio_cuts_are_given_in_milliseconds(written: str, passed: str) -> None:
+    assert FioParameters.model_validate({**LEAST, "runtime": written}).runtime == passed
+
+
+@pytest.mark.parametrize(("runtime", "told"), [("two", "is not a duration"), ("0.1ms", "less than a milli")])
+def test_times_that_fio_cannot_run_are_refused(runtime: str, told: str) -> None:
+    assert told in mistakes(**LEAST, runtime=runtime)["runtime"]
 
 
 def test_depth_needs_an_asynchronous_engine() -> None:

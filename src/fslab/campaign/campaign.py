@@ -282,7 +282,7 @@ class _CampaignRun:
         with signals.kept(), machine_lock.held(self.workspace, self.observer, until=until) as waited_s:
             self.waited_s += waited_s
             if len(cells) > 1:
-                records = self.guests.run_together(cells, key)
+                records = self.guests.run_together(cells, key, coming - {cell.id for cell in cells})
             else:
                 records = [self.guests.run(cells[0], key, coming)]
         for record in records:

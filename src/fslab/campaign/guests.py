@@ -77,14 +77,22 @@ class Guests:
         record = run_trial(cell, key, self.workspace, machine=self.machine, prepared=prepared)
         return self.states.end(turn, record)
 
-    def run_together(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
-        """Run one trial of each of these cells, which have one workload, in slices on this machine."""
+    def run_together(self, cells: Sequence[Cell], key: TrialKey, coming: frozenset[str]) -> list[TrialRecord]:
+        """Run one trial of each of these cells, which have one workload, in slices on this machine.
+
+        ``coming``: as for ``run``.
+        """
+        self.states.coming = coming
         work = cells[0].workload
         drain = work.model_dump_json() in self._left
-        records = run_in_slices(cells, key, self.workspace, machine=self.machine, drain=drain)
+        turns = [self.states.begin(cell, key, "host") for cell in cells]
+        records = run_in_slices(
+            cells, key, self.workspace, machine=self.machine, drain=drain,
+            prepared=list(map(self.states.prepared, turns)),
+        )  # fmt: skip
         if any(map(leaves_work, records)):
             self._left.add(work.model_dump_json())
-        return records
+        return list(map(self.states.end, turns, records))
 
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """Run the trial in its guest. An error, other than an interruption, becomes a failed record."""

@@ -77,25 +77,26 @@ def run_in_slices(
     *,
     machine: Mapping[str, Any],
     drain: bool,
+    prepared: Sequence[Prepared | None],
 ) -> list[TrialRecord]:
     """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
-    in the page cache is written back, in its own time. Each record has its share of the time that all took. Raises like
-    ``run_trial``.
+    in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``. Each record
+    has its share of the time that all took. Raises like ``run_trial``.
     """
     attempts = [
         _Attempt(
-            cell=cell, key=key, workspace=replace(workspace, turn=f"-{number}", commands=[]), machine=machine
+            cell=cell, key=key, workspace=replace(workspace, turn=cell.turn, commands=[]), machine=machine
         )
-        for number, cell in enumerate(cells)
+        for cell in cells
     ]
     with Teardown() as everything:
         takers = []
-        for attempt in attempts:
+        for attempt, shared in zip(attempts, prepared, strict=True):
             undo = everything.enter_context(_guarded_teardown(attempt))
             with attempt.guarded():
-                trial = attempt.trial(undo, None, turns=len(cells))
+                trial = attempt.trial(undo, shared, turns=len(cells))
                 ready = _set_up(trial)
                 takers.append((attempt, trial, ready, _watched(trial, ready)))
         turns = [

@@ -28,17 +28,17 @@ class Paths:
     runtime: Path
 
 
-def commands_of(cell: Cell, paths: Paths, *, seed: int) -> tuple[PlannedCommand, ...]:
-    """Return all commands of one trial, in the order of running; ``seed``: the tool's seed."""
+def commands_of(cell: Cell, paths: Paths, *, seed: int, turns: int = 1) -> tuple[PlannedCommand, ...]:
+    """Return all commands of one trial, in the order of running; ``seed``: the tool's seed. ``turns``: as of a ``Job``."""
     planned = medium_plan(cell, paths.images)
     if not MEDIA.get(cell.stack.medium.type).formatted:
-        return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{cell.slot}", seed)
+        return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{cell.slot}", seed, turns)
     boot = MACHINES.get(cell.stack.machine.type).plan(cell.stack.machine)
     layout = parsed_stack(cell.stack).layout_plan(_devices(cell, planned, paths), "CAMPAIGN")
     return (
         *((PlannedCommand(stage=Stage.BOOT, argv=boot),) if boot else ()),
         *_stack(cell, paths, planned, layout),
-        *_workload(cell, paths, mount_point(paths.runtime) / WORK, seed, layout),
+        *_workload(cell, paths, mount_point(paths.runtime, cell.turn) / WORK, seed, turns, layout),
         *_detach(cell, layout),
     )
 
@@ -53,8 +53,8 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
     discard = parsed.medium.discards(parsed.medium_options)
     journal = parsed.journal(plan)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
-    work = mount_point(paths.runtime) / WORK
-    mount = parsed.mount_argv(plan, plan.device, str(mount_point(paths.runtime)), settled=True)
+    target = mount_point(paths.runtime, cell.turn)
+    mount = parsed.mount_argv(plan, plan.device, str(target), settled=True)
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
         *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
@@ -64,7 +64,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
             if argv
         ),
         *((PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),) if mount else ()),
-        *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in content.commands(cell.stack, work)),
+        *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in content.commands(cell.stack, target / WORK)),
     )
 
 
@@ -84,12 +84,14 @@ def _devices(cell: Cell, planned: MediumPlan, paths: Paths) -> list[str]:
 
 
 def _workload(
-    cell: Cell, paths: Paths, directory: Path, seed: int, layout: LayoutPlan | None = None
+    cell: Cell, paths: Paths, directory: Path, seed: int, turns: int, layout: LayoutPlan | None = None
 ) -> tuple[PlannedCommand, ...]:
-    scratch = tool_scratch(paths.runtime)
+    scratch = tool_scratch(paths.runtime, cell.turn)
     driver, before_run = parsed_stack(cell.stack).filesystem, layout.before_run if layout else ()
     raw = Path(layout.device) if layout and driver and not driver.mounted else None
-    job = Job(directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD, device=raw)
+    job = Job(
+        directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD, device=raw, turns=turns
+    )
     workload = parsed(cell.workload)
     commands, shown = workload.commands(job), workload.runs_as().shown
     return (

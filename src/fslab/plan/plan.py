@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-from fslab.cell import Cell, MachineSpec, StackSpec
+from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
 from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.commands import Paths, commands_of
@@ -52,7 +52,11 @@ def make_plan(
         order=tuple(
             PlannedTrial(block=block, cell=cell.id) for block, cell in order(cells, study.trials, study.seed)
         ),
-        commands={cell.id: commands_of(cell, paths, seed=seed) for cell in cells},
+        commands={
+            cell.id: commands_of(cell, paths, seed=seed, turns=1 if cell.slice_s is None else len(group))
+            for group in by_workload(cells)
+            for cell in group
+        },
         machines=_machines(cells),
         impossible={cell.id: why for cell in cells if (why := why_not(cell))},
         devices=tuple(

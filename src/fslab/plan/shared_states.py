@@ -52,9 +52,12 @@ def _files_digest(cell: Cell) -> str | None:
 
 
 def _made(cell: Cell) -> dict[str, Any]:
-    """Return what an empty file system of a cell depends on: not the name of its stack, and not how it is mounted."""
-    stack = cell.stack.model_dump(mode="json", exclude={"name", "mount_options"})
-    return {"stack": stack, "tuning": cell.tuning}
+    """Return what an empty file system of a cell depends on: not the name of its stack, and not how it is mounted.
+
+    In slices, all stacks are mounted at once: each has its own file system, because two with one UUID are an error.
+    """
+    alone = {"name", "mount_options"} if cell.slice_s is None else set[str]()
+    return {"stack": cell.stack.model_dump(mode="json", exclude=alone), "tuning": cell.tuning}
 
 
 def _digest(made: Mapping[str, Any]) -> str:

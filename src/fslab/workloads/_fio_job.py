@@ -6,6 +6,7 @@ that users can copy and run it.
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from fslab import scaling
@@ -45,6 +46,13 @@ REPORT = "fio.json"
 OPERATIONS = "fio_lat.log"  # fio's file name for --write_lat_log=fio if all jobs share a log
 RATES = "fio_bw.log"  # likewise, for --write_bw_log=fio
 _LAYOUT_BYTES = 1 << 20  # of each write, as large as the region allows
+# What the files of a job do not depend on (fio 3.33, filesetup.c); jobs that read lay out their files whole.
+_OF_THE_RUN = frozenset(
+    {
+        "rw", "iodepth", "direct", "rwmixread", "runtime", "time_based", "overwrite", "fsync", "fdatasync",
+        "end_fsync", "invalidate",
+    }
+)  # fmt: skip
 _LONG_ENOUGH_S = 8.0  # shortest run with a useful rate over time
 
 # Only for the estimate of a plan; measured on a virtual disk in 2026.
@@ -107,17 +115,19 @@ class FioJob(Workload[FioParameters]):
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""
-        options = _options(parameters, job)
+        values = _values(parameters, job)
+        options = _argv(values)
         report = ("--group_reporting=1", "--output-format=json", f"--output={job.scratch / REPORT}")
-        layout = (_layout(parameters, job, options),) if parameters.laid_out else ()
+        layout = (_layout(parameters, job, values),) if parameters.laid_out else ()
+        made = Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,), prepared=())
         if job.each_operation:
             log = (*_operations_log(job), *report)
-            return Commands(prepare=layout, run=(*options, *log), outputs=(REPORT,), operations=OPERATIONS)
+            return replace(made, run=(*options, *log), operations=OPERATIONS)
         if not _rate_logged(parameters):
-            return Commands(prepare=layout, run=(*options, *report), outputs=(REPORT,))
+            return made
         prefix = (job.scratch / RATES).with_name(RATES.removesuffix("_bw.log"))
         rates = (f"--write_bw_log={prefix}", f"--log_avg_msec={RATE_MS}", "--per_job_logs=0")
-        return Commands(prepare=layout, run=(*options, *rates, *report), outputs=(REPORT, RATES))
+        return replace(made, run=(*options, *rates, *report), outputs=(REPORT, RATES))
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
@@ -269,8 +279,8 @@ def latency(name: str) -> Metric:
     return Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
 
 
-def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
-    """Return the job as a command line: the study's options, and fslab's values for those that it does not set."""
+def _values(parameters: FioParameters, job: Job) -> dict[str, str | int | None]:
+    """Return the options of the job: the study's, and fslab's for those that it does not set. None: not given."""
     options: dict[str, str | int | None] = {
         "name": "fslab",
         **_place(parameters, job),
@@ -295,7 +305,11 @@ def _options(parameters: FioParameters, job: Job) -> tuple[str, ...]:
     options.setdefault("randrepeat", 0)
     # fio takes the seed modulo 2^32. It prints nothing at all if it cannot parse the seed.
     options.setdefault("randseed", job.seed % (1 << 32))
-    return ("fio", *(f"--{name}={value}" for name, value in options.items() if value is not None))
+    return options
+
+
+def _argv(values: Mapping[str, object]) -> tuple[str, ...]:
+    return ("fio", *(f"--{name}={value}" for name, value in values.items() if value is not None))
 
 
 def _place(parameters: FioParameters, job: Job) -> dict[str, str | int]:
@@ -307,11 +321,19 @@ def _place(parameters: FioParameters, job: Job) -> dict[str, str | int]:
     return {**place, "offset_increment": parameters.size} if parameters.numjobs > 1 else place
 
 
-def _layout(parameters: FioParameters, job: Job, options: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the command that writes the files before the run. fio makes none on a device: another job writes all of
-    its regions once, with the same kind of content."""
+def _layout(
+    parameters: FioParameters, job: Job, values: Mapping[str, str | int | None]
+) -> tuple[str, ...]:
+    """Return the command that writes the files before the run. It is the same for jobs that differ only in what they do
+    with their files, so that these can share them (``fresh: block``).
+
+    fio makes no files on a device: another job writes all of its regions once, with the same kind of content.
+    """
     if job.device is None:
-        return (*options, "--create_only=1")
+        # Options that fslab does not interpret may be those of an engine.
+        left_out = _OF_THE_RUN if parameters.others else _OF_THE_RUN | {"ioengine"}
+        kept = {key: value for key, value in values.items() if key not in left_out}
+        return _argv({**kept, "rw": "read", "create_only": 1})
     size = parameters.total_bytes
     wanted: dict[str, object] = {
         "name": "layout", "filename": _place(parameters, job)["filename"], "rw": "write", "size": size,
@@ -319,7 +341,7 @@ def _layout(parameters: FioParameters, job: Job, options: tuple[str, ...]) -> tu
         **{key: value for key, value in parameters.others.items() if key in CONTENT},
         "randrepeat": 0, "randseed": job.seed % (1 << 32),
     }  # fmt: skip
-    return ("fio", *(f"--{name}={value}" for name, value in wanted.items()))
+    return _argv(wanted)
 
 
 def _runtime(parameters: FioParameters, job: Job) -> str | None:

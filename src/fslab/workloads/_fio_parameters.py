@@ -37,7 +37,7 @@ from fslab.workloads._fio_options import (
 from fslab.workloads._fio_places import all_files
 
 _WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
-_TIME = re.compile(r"\d+(?:us|ms|[smhd])?")
+_TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
 AT_ONCE = frozenset(
     {"numjobs", "iodepth", "verify_async"}
 )  # processes, and the requests in flight and threads of each
@@ -64,7 +64,7 @@ class FioParameters(Parameters):
     `filename=/dev/sdb` becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach
     outside the test directory are errors, all reported at once, each with its line.
 
-    A time is a whole number with a unit: fio 3.33 silently reads ``runtime=1.5`` as 1 s.
+    `runtime: 1.5s` becomes `1500ms`, because fio cuts fractions of a second; other times are passed on as written.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
@@ -225,13 +225,14 @@ class FioParameters(Parameters):
     @field_validator("runtime")
     @classmethod
     def _plain_time(cls, value: str | None) -> str | None:
-        if value is not None and not _TIME.fullmatch(value):
-            raise ValueError(
-                f"'{value}' is not a time: write a whole number with us, ms, s, m, h or d, such as 10s"
-            )
-        if value is not None:
-            parse_duration(value)
-        return value
+        if value is None:
+            return None
+        run_s = parse_duration(value)
+        if _TIME.fullmatch(value):
+            return value
+        if not (run_ms := round(run_s * 1000)):
+            raise ValueError(f"'{value}' is less than a millisecond")
+        return f"{run_ms}ms"
 
     @field_validator("ioengine")
     @classmethod

@@ -109,7 +109,7 @@ class Dd(Workload[DdParameters]):
         layout = ("dd", "if=/dev/zero", f"of={file}", _PREPARE_BS, *size, "conv=fsync")
         flags = (f"iflag={parameters.iflag}",) if parameters.iflag else ()
         read = ("dd", f"if={file}", "of=/dev/null", *_blocks(parameters), *flags)
-        return Commands(prepare=(layout,), run=read, cleanup=cleanup)
+        return Commands(prepare=(layout,), run=read, cleanup=cleanup, prepared=())
 
     def read(self, parameters: DdParameters, output: ToolOutput) -> Reading:
         """Parse the bytes and seconds of the last line. The rate that dd prints has only two digits."""
