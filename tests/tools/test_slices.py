@@ -5,18 +5,23 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from fslab.campaign import slices
-from fslab.campaign.guests import leaves_work
+from fslab.campaign import sliced_rounds, slices
+from fslab.campaign.prepared_states import PreparedStates
+from fslab.campaign.sliced_rounds import left_work
 from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
+from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import Provenance, Status, TrialRecord
+from fslab.storage import Workspace
 from fslab.system import proc
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
@@ -108,9 +113,70 @@ def test_what_reaches_the_disk_while_a_tool_is_frozen_is_left_work(
     take_turns([leaving], slice_s=0.01, seed=1)
     share = leaving.timeline().left_share
     assert share == pytest.approx(0.5, abs=0.1)
-    assert leaves_work(record(share))
-    assert not leaves_work(record(0.01))
-    assert not leaves_work(record(None))
+    assert left_work(record(share))
+    assert not left_work(record(0.01))
+    assert not left_work(record(None))
+
+
+def test_a_slice_ends_when_the_disk_has_answered_what_it_had_got(
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow disk with a deep queue: eight requests are in flight at each freeze, one is answered at each look. It
+    never gets idle, because a writeback goes on."""
+    monkeypatch.setattr(slices, "START_S", 0.0)
+    looks = itertools.count()
+    monkeypatch.setattr(slices, "_stat", lambda _: [next(looks), 0, 0, 0, 0, 0, 0, 0, 8])
+    waits: list[int] = []
+    freeze = slices.SlicedRun._await_answers
+
+    def counted(one: SlicedRun) -> None:
+        before = next(looks)
+        freeze(one)
+        waits.append(next(looks) - before)
+
+    monkeypatch.setattr(slices.SlicedRun, "_await_answers", counted)
+    take_turns([turn(WORK)], slice_s=0.05, seed=1)
+    assert waits
+    assert all(8 <= each < 30 for each in waits), waits
+
+
+BUFFERED = {"rw": "write", "size": "64m"}
+DIRECT = {"rw": "randwrite", "size": "64m", "direct": True}
+
+
+@pytest.mark.parametrize(
+    ("parameters", "medium", "left", "flushes"),
+    [
+        # The slow stack leaves work: seen in the first round, which runs again with a flush.
+        (BUFFERED, "ram", 0.3, [False, True, True]),
+        (BUFFERED, "ram", 0.01, [False, False]),
+        # Images on one disk: what one stack has left delays the requests of the other.
+        (BUFFERED, "loop", 0.01, [True, True]),
+        (DIRECT, "loop", 0.01, [False, False]),
+    ],
+)
+def test_no_stack_pays_for_what_another_has_put_off(
+    parameters: dict[str, Any], medium: str, left: float, flushes: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two rounds of a stack with a slow device and one with a fast device behind a large cache."""
+    slow, fast = (stack_of(name, medium, parameters) for name in ("slow", "fast"))
+    asked: list[bool] = []
+
+    def run(cells: Sequence[Cell], *_: object, drain: bool, **__: object) -> list[TrialRecord]:
+        asked.append(drain)
+        return [record(0.0 if drain or cell is fast else left, cell) for cell in cells]
+
+    monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
+    monkeypatch.setattr(sliced_rounds.memory, "holds", lambda _: False)
+    images = Path("/")
+    workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
+    states = PreparedStates(workspace=workspace)
+    rounds = sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states)
+    found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
+    assert asked == flushes
+    ran_twice = len(flushes) == 3
+    assert [each.duration_s for each in found[0]] == [2.0 if ran_twice else 1.0] * 2
+    assert not any(left_work(each) for each in found[1])
 
 
 def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,11 +187,16 @@ def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pyt
     assert len(drains) == len(one.ran) > 2
 
 
-def record(left_share: float | None) -> TrialRecord:
-    cell = Cell(
-        stack=StackSpec(name="s", medium=MediumSpec(name="m", type="ram")),
-        workload=WorkloadSpec(name="w", tool="fio"),
+def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
+    return Cell(
+        stack=StackSpec(name=name, medium=MediumSpec(name="m", type=medium), filesystem="ext4"),
+        workload=WorkloadSpec(name="w", tool="fio", parameters=parameters),
+        slice_s=0.2,
     )
+
+
+def record(left_share: float | None, cell: Cell | None = None) -> TrialRecord:
+    cell = cell or stack_of("s", "ram", {})
     return TrialRecord(
         key=TrialKey(campaign="c", block=0, seed=1),
         cell=cell,

@@ -18,8 +18,8 @@ from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.run_speed import RunSpeed
-from fslab.campaign.slices import LEFT_MOST
-from fslab.campaign.trial import run_in_slices, run_trial
+from fslab.campaign.sliced_rounds import SlicedRounds
+from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
 from fslab.errors import FailureClass, FslabError, GuestError, InterruptedBySignal
 from fslab.machine import share
@@ -50,15 +50,16 @@ class Guests:
     machine: Mapping[str, Any]
     groups: Mapping[str, Shared] = field(default_factory=dict)
     states: PreparedStates = field(init=False)
+    rounds: SlicedRounds = field(init=False)
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
     _watchdog: watchdog.Watchdog | None = None
     _booted: int = 0
     _unbootable: dict[MachineSpec, int] = field(default_factory=dict)
     _watched: dict[int, CpuSpeed] = field(default_factory=dict)
-    _left: set[str] = field(default_factory=set)  # workloads whose slices leave work to those of others
 
     def __post_init__(self) -> None:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
+        self.rounds = SlicedRounds(workspace=self.workspace, machine=self.machine, states=self.states)
 
     @property
     def running(self) -> list[Guest]:
@@ -83,16 +84,7 @@ class Guests:
         ``coming``: as for ``run``.
         """
         self.states.coming = coming
-        work = cells[0].workload
-        drain = work.model_dump_json() in self._left
-        turns = [self.states.begin(cell, key, "host") for cell in cells]
-        records = run_in_slices(
-            cells, key, self.workspace, machine=self.machine, drain=drain,
-            prepared=list(map(self.states.prepared, turns)),
-        )  # fmt: skip
-        if any(map(leaves_work, records)):
-            self._left.add(work.model_dump_json())
-        return list(map(self.states.end, turns, records))
+        return self.rounds.run(cells, key)
 
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """Run the trial in its guest. An error, other than an interruption, becomes a failed record."""
@@ -237,12 +229,6 @@ class Guests:
             if guest.broken:
                 guest.end()
                 del self._running[spec]
-
-
-def leaves_work(record: TrialRecord) -> bool:
-    """Return whether much of what a sliced trial wrote reached its disks in the slices of other stacks."""
-    share = record.provenance.device.get("slices", {}).get("left_share")
-    return share is not None and share > LEFT_MOST
 
 
 def _status(error: FslabError) -> Status:

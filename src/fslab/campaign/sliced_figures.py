@@ -126,4 +126,5 @@ def facts(timeline: Timeline) -> Mapping[str, float | int | None]:
         "count": len(timeline.ran),
         "ran_s": sum(end - begin for begin, end in timeline.ran),
         "left_share": timeline.left_share,
+        "flushed": timeline.flushed,
     }

@@ -23,6 +23,9 @@ START_EVERY_S = 0.002
 STARTED_BYTES = 256 << 10  # what a program reads of its own files before it works is less
 STARTED_REQUESTS = 16  # to open files, a program has blocks of a cold file system read: some requests
 SECTOR_BYTES = 512
+# How long the disks may take to answer the requests that are in flight when a tool is frozen.
+ANSWER_LIMIT_S = 60.0
+ANSWER_EVERY_S = 0.0002
 # If a larger share of its writes reaches the disks in the slices of others, they pay for what it has put off.
 LEFT_MOST = 0.05
 LEAST_BYTES = 1 << 20
@@ -32,13 +35,14 @@ LEAST_BYTES = 1 << 20
 class Timeline:
     """When a tool ran, in seconds of ``time.monotonic`` (CLOCK_MONOTONIC). ``ran``: begin and end of each slice, in
     order; ``worked_s``: when it was first seen to do I/O. ``left_bytes`` of ``written_bytes`` reached its devices
-    while it was frozen."""
+    while it was frozen. ``flushed``: each slice ended with a flush."""
 
     worked_s: float
     ended_s: float
     ran: tuple[tuple[float, float], ...]
     left_bytes: int = 0
     written_bytes: int = 0
+    flushed: bool = False
 
     def ran_s(self, begin_s: float, end_s: float) -> float:
         """Return how long the tool ran between two times."""
@@ -127,11 +131,13 @@ class SlicedRun:
         return Timeline(
             worked_s=began_s, ended_s=self._running.ended_s or time.monotonic(), ran=tuple(self.ran),
             left_bytes=self.left_bytes, written_bytes=max(0, self._frozen_bytes - self._began_bytes),
+            flushed=self.drain is not None,
         )  # fmt: skip
 
     def _stop(self, began_s: float) -> None:
         if self._running.ended_s is None:
             self._group.freeze()
+            self._await_answers()
         else:
             self.ended()
         if self.drain is not None:
@@ -143,8 +149,19 @@ class SlicedRun:
             if sum(end - begin for begin, end in self.ran) > self.limit_s:
                 raise self._running.late(self.limit_s)
 
+    def _await_answers(self) -> None:
+        """Wait for the requests that the disks have got and not answered: a slow disk with a deep queue would go on
+        with them in the slices of others. Not for later ones, of a writeback that goes on."""
+        expected = self._requests() + self._in_flight()
+        deadline = time.monotonic() + ANSWER_LIMIT_S
+        while self._in_flight() and self._requests() < expected and time.monotonic() < deadline:
+            time.sleep(ANSWER_EVERY_S)
+
     def _requests(self) -> int:
         return sum(fields[0] + fields[4] for fields in map(_stat, self.devices))
+
+    def _in_flight(self) -> int:
+        return sum(_stat(name)[8] for name in self.devices)
 
     @property
     def _group(self) -> freezer.Freezer:

@@ -29,7 +29,7 @@ class Paths:
 
 
 def commands_of(cell: Cell, paths: Paths, *, seed: int, turns: int = 1) -> tuple[PlannedCommand, ...]:
-    """Return all commands of one trial, in the order of running; ``seed``: the tool's seed. ``turns``: as of a ``Job``."""
+    """Return all commands of one trial, in the order of running; ``seed``: the tool's seed. ``turns``: of a ``Job``."""
     planned = medium_plan(cell, paths.images)
     if not MEDIA.get(cell.stack.medium.type).formatted:
         return _workload(cell, paths, Path(planned.device) / f"fslab-CAMPAIGN-{cell.slot}", seed, turns)
@@ -64,7 +64,10 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
             if argv
         ),
         *((PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),) if mount else ()),
-        *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in content.commands(cell.stack, target / WORK)),
+        *(
+            PlannedCommand(stage=Stage.MOUNT, argv=argv)
+            for argv in content.commands(cell.stack, target / WORK)
+        ),
     )
 
 
@@ -90,7 +93,12 @@ def _workload(
     driver, before_run = parsed_stack(cell.stack).filesystem, layout.before_run if layout else ()
     raw = Path(layout.device) if layout and driver and not driver.mounted else None
     job = Job(
-        directory=directory, scratch=scratch, seed=seed, cold=cell.cache is Cache.COLD, device=raw, turns=turns
+        directory=directory,
+        scratch=scratch,
+        seed=seed,
+        cold=cell.cache is Cache.COLD,
+        device=raw,
+        turns=turns,
     )
     workload = parsed(cell.workload)
     commands, shown = workload.commands(job), workload.runs_as().shown

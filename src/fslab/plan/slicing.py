@@ -62,6 +62,11 @@ def _can(cell: Cell) -> bool:
     )
 
 
+def leaves_work(traits: Traits) -> bool:
+    """Return whether a workload leaves dirty pages or an open transaction behind when it is frozen; if unknown, it
+    does."""
+    return traits.writes is not False and not traits.direct and not (traits.syncs_per_write or 0) >= 1
+
+
 def _length_s(traits: Traits) -> float:
-    leaves = traits.writes is not False and not traits.direct and not (traits.syncs_per_write or 0) >= 1
-    return LEAVING_SLICE_S if leaves else SLICE_S
+    return LEAVING_SLICE_S if leaves_work(traits) else SLICE_S

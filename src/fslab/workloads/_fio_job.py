@@ -321,9 +321,7 @@ def _place(parameters: FioParameters, job: Job) -> dict[str, str | int]:
     return {**place, "offset_increment": parameters.size} if parameters.numjobs > 1 else place
 
 
-def _layout(
-    parameters: FioParameters, job: Job, values: Mapping[str, str | int | None]
-) -> tuple[str, ...]:
+def _layout(parameters: FioParameters, job: Job, values: Mapping[str, str | int | None]) -> tuple[str, ...]:
     """Return the command that writes the files before the run. It is the same for jobs that differ only in what they do
     with their files, so that these can share them (``fresh: block``).
 
