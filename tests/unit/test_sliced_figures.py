@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fslab.campaign.sliced_figures import thawed
@@ -88,6 +90,40 @@ def test_each_part_has_its_own_window() -> None:
     assert found.metrics == {"create_rate": 400.0, "read_rate": 100.0, "read_cpu": 500.0}
     assert found.parts_s == {"create": 1.0, "read": 1.0}
     assert found.measured_s == 2.0
+
+
+def test_a_part_that_the_tool_marks_loses_the_freezes_between_its_marks() -> None:
+    """In the second slice it writes that the part begins, in the third that it has ended: one freeze of 3 s lies in
+    between. The part took 3.5 s by its clock: 0.5 s in truth."""
+    line = replace(LINE, said=(5, 30, 40, 40))
+    metrics = (
+        Metric(name="write_bandwidth", unit=Unit.BYTES_PER_SECOND),
+        Metric(name="write_latency_max", unit=Unit.NANOSECONDS, better=Direction.LOWER),
+    )
+    values = {"write_bandwidth": 100.0, "write_latency_max": 3.1e9}
+    marked = Reading(metrics=values, measured_s=3.5, parts_s={"write": 3.5}, marks={"write": (20, 35)})
+    found = thawed(marked, metrics, line)
+    assert found.metrics == {"write_bandwidth": 700.0, "write_latency_max": None}
+    assert found.parts_s == {"write": 0.5}
+    assert found.measured_s == 0.5
+    alone = thawed(replace(marked, marks={"write": (20, 29)}), metrics, line)
+    assert alone.metrics == values
+    assert alone.measured_s == 3.5
+
+
+def test_a_run_that_is_measured_whole_has_its_start() -> None:
+    """It ran for 1 s before it was seen to do I/O: 100 files in 4 s of its own time, 13 s by the clock."""
+    line = replace(LINE, ran=((9.0, 11.0), *LINE.ran[1:]))
+    metrics = (Metric(name="create_rate", unit=Unit.FILES_PER_SECOND),)
+    found = thawed(Reading(metrics={"create_rate": 100 / 13}, measured_s=13.0, whole_run=True), metrics, line)
+    assert found.metrics["create_rate"] == pytest.approx(25.0)
+
+
+def test_a_mean_latency_of_reads_and_writes_is_that_of_all_in_flight() -> None:
+    both = (Metric(name=f"{direction}_iops", unit=Unit.IOPS) for direction in ("read", "write"))
+    metrics = (*both, Metric(name="latency_mean", unit=Unit.NANOSECONDS))
+    found = thawed(reading(read_iops=2.0, write_iops=0.5, latency_mean=0.4e9), metrics, LINE)
+    assert found.metrics["latency_mean"] == pytest.approx(0.1e9)
 
 
 def test_a_tool_that_never_ran_in_its_window_has_no_figure() -> None:

@@ -363,7 +363,10 @@ def test_a_version_that_counts_in_microseconds_is_told_of() -> None:
 def test_the_run_time_goes_by_a_clock_that_runs_while_others_have_their_turns() -> None:
     raw = {"rw": "randread", "size": "8m", "runtime": "1s"}
     timed = FIO.parse_parameters(raw)
-    assert FIO.takes_turns(timed)
+    assert FIO.why_whole(timed) is None
     assert "--runtime=1s" in FIO.commands(timed, JOB).run
     assert "--runtime=3600ms" in FIO.commands(timed, replace(JOB, turns=3)).run  # also while the others start
-    assert not FIO.takes_turns(FIO.parse_parameters({**raw, "rate_iops": 100}))
+    assert (
+        FIO.why_whole(FIO.parse_parameters({**raw, "rate_iops": 100}))
+        == "'rate_iops' of fio goes by the clock"
+    )

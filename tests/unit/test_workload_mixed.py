@@ -74,6 +74,8 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "asked_s",
             "rounds",
             "windows",
+            "marks",
+            "whole_run",
             "part_windows",
             "sliced",
         }  # each part has its own requested time and number of rounds

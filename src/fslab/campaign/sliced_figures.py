@@ -9,8 +9,10 @@ interrupted that they hardly change; the others, and the maximum, are unknown.
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from fslab.campaign.slices import Timeline
 from fslab.record import Metric
@@ -28,21 +30,36 @@ _INTERRUPTED = 0.2
 # it differs from round to round, so the interval over the rounds has it.
 _MEAN_ERROR = 0.1
 
-Window = tuple[float, float]
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Span:
+    """The time over which a figure was measured: by the tool's clock, that in which the tool ran, and how often it was
+    frozen."""
+
+    length_s: float
+    ran_s: float
+    freezes: int
 
 
 def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> Reading:
-    """Return the reading as if the tool had not been frozen. Its windows, and ``metrics``, say when what was measured.
+    """Return the reading as if the tool had not been frozen. It, and ``metrics``, say when what was measured.
 
-    A tool without windows measured from its first I/O on, for as long as it says.
+    A tool that does not say so measured from its first I/O on, for as long as it says.
     """
     whole = _whole(reading, timeline)
     units = {metric.name: metric.unit for metric in metrics}
-    windows = reading.windows or dict.fromkeys(units, whole)
-    rates = {name: value for name, value in reading.metrics.items() if name.endswith("_iops")}
+    parts = {name: _between(timeline, *window) for name, window in reading.part_windows.items()}
+    parts |= {name: _marked(timeline, reading.parts_s[name], *mark) for name, mark in reading.marks.items()}
+    spans = {name: _between(timeline, *window) for name, window in reading.windows.items()}
+    spans |= {name: parts[part] for name in units for part in reading.marks if name.startswith(f"{part}_")}
+    rates = {
+        name: value or 0.0
+        for name, value in reading.metrics.items()
+        if name.endswith("_iops") or name == "ops_rate"
+    }
     changed = {
-        name: _value(name, value, units[name], windows[name], timeline, _in_flight(name, value, rates))
-        if name in windows and value is not None
+        name: _value(name, value, units[name], span, _in_flight(name, value, rates))
+        if value is not None and (span := spans.get(name, None if spans else whole)) is not None
         else value
         for name, value in reading.metrics.items()
     }
@@ -50,58 +67,71 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
         reading,
         metrics=changed,
         latencies={},
-        measured_s=None if reading.measured_s is None else _measured_s(reading, whole, timeline),
-        parts_s={name: _part_s(reading, name, took_s, timeline) for name, took_s in reading.parts_s.items()},
+        measured_s=_measured_s(reading, whole, parts),
+        parts_s={
+            name: parts[name].ran_s if name in parts else took_s for name, took_s in reading.parts_s.items()
+        },
         rates=(),  # over time, with gaps
         sliced=True,
     )
 
 
-def _whole(reading: Reading, timeline: Timeline) -> Window:
+def _whole(reading: Reading, timeline: Timeline) -> _Span:
+    if reading.whole_run:
+        return _between(timeline, timeline.began_s, timeline.ended_s)
     if reading.measured_s is None:
-        return timeline.worked_s, timeline.ended_s
-    return timeline.worked_s, min(timeline.ended_s, timeline.worked_s + reading.measured_s)
+        return _between(timeline, timeline.worked_s, timeline.ended_s)
+    ended_s = min(timeline.ended_s, timeline.worked_s + reading.measured_s)
+    return _between(timeline, timeline.worked_s, ended_s)
 
 
-def _measured_s(reading: Reading, whole: Window, timeline: Timeline) -> float:
-    if reading.part_windows:
-        return sum(timeline.ran_s(*window) for window in reading.part_windows.values())
-    return timeline.ran_s(*whole)
+def _between(timeline: Timeline, begin_s: float, end_s: float) -> _Span:
+    return _Span(
+        length_s=end_s - begin_s,
+        ran_s=timeline.ran_s(begin_s, end_s),
+        freezes=timeline.freezes(begin_s, end_s),
+    )
 
 
-def _part_s(reading: Reading, name: str, took_s: float, timeline: Timeline) -> float:
-    window = reading.part_windows.get(name)
-    return took_s if window is None else timeline.ran_s(*window)
+def _marked(timeline: Timeline, took_s: float, begin: int, end: int) -> _Span:
+    """Return the span of a part that took so long by the tool's clock, from the slices in which the tool wrote these
+    offsets of its standard error: all freezes from the first to the last are in the part, whole."""
+    first, last = (bisect_left(timeline.said, offset) for offset in (begin, end))
+    gaps = pairwise(timeline.ran[first : last + 1])
+    frozen_s = sum(began - ended for (_, ended), (began, _) in gaps)
+    return _Span(length_s=took_s, ran_s=took_s - frozen_s, freezes=max(0, last - first))
 
 
-def _in_flight(name: str, value: float, rates: Mapping[str, float | None]) -> float:
+def _measured_s(reading: Reading, whole: _Span, parts: Mapping[str, _Span]) -> float | None:
+    if reading.measured_s is None:
+        return None
+    return sum(span.ran_s for span in parts.values()) if parts else whole.ran_s
+
+
+def _in_flight(name: str, value: float, rates: Mapping[str, float]) -> float:
     """Return how many requests with this mean latency are in flight on average, by the tool's clock (Little's law).
 
-    fio does not report the rate of its fsync: at most one for each write.
+    fio does not report the rate of its fsync: at most one for each write. A latency without a direction is of all.
     """
     direction = name.partition("_")[0]
-    return value / 1e9 * (rates.get(f"{direction if direction in _DIRECTIONS else 'write'}_iops") or 0.0)
+    one = "write" if direction == "fsync" else direction
+    rate = rates.get(f"{one}_iops", 0.0) if one in _DIRECTIONS else sum(rates.values())
+    return value / 1e9 * rate
 
 
-def _value(
-    name: str, value: float, unit: Unit, window: Window, timeline: Timeline, in_flight: float
-) -> float | None:
-    length_s, ran_s = window[1] - window[0], timeline.ran_s(*window)
-    if length_s <= 0 or ran_s <= 0:
+def _value(name: str, value: float, unit: Unit, span: _Span, in_flight: float) -> float | None:
+    if span.length_s <= 0 or span.ran_s <= 0:
         return None
     if unit in _RATES:
-        return value * length_s / ran_s
+        return value * span.length_s / span.ran_s
     if unit is Unit.SECONDS:
-        return max(0.0, value - (length_s - ran_s))
-    if unit is not Unit.NANOSECONDS:
-        return value
-    freezes = timeline.freezes(*window)
-    if not freezes:
+        return max(0.0, value - (span.length_s - span.ran_s))
+    if unit is not Unit.NANOSECONDS or not span.freezes:
         return value
     if name.endswith("_mean"):
-        share = ran_s / length_s
-        return value * share if _mean_error(share, min(1.0, in_flight), freezes) <= _MEAN_ERROR else None
-    return _latency(name, value, freezes, ran_s)
+        share = span.ran_s / span.length_s
+        return value * share if _mean_error(share, min(1.0, in_flight), span.freezes) <= _MEAN_ERROR else None
+    return _latency(name, value, span.freezes, span.ran_s)
 
 
 def _mean_error(share: float, in_flight: float, freezes: int) -> float:
@@ -110,11 +140,9 @@ def _mean_error(share: float, in_flight: float, freezes: int) -> float:
 
 
 def _latency(name: str, value: float, freezes: int, ran_s: float) -> float | None:
-    if name.endswith("_max"):
-        return None
     found = _PERCENTILE.search(name)
-    if found is None:
-        return value
+    if found is None:  # the maximum is the time of a freeze; what others are is not known
+        return None
     above = 1 - float(f"{found[1]}.{found[2] or 0}") / 100
     interrupted = freezes * value / 1e9 / ran_s  # of the requests of one thread, if each takes this long
     return value if interrupted < _INTERRUPTED * above else None

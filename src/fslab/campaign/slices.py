@@ -35,7 +35,8 @@ LEAST_BYTES = 1 << 20
 class Timeline:
     """When a tool ran, in seconds of ``time.monotonic`` (CLOCK_MONOTONIC). ``ran``: begin and end of each slice, in
     order; ``worked_s``: when it was first seen to do I/O. ``left_bytes`` of ``written_bytes`` reached its devices
-    while it was frozen. ``flushed``: each slice ended with a flush."""
+    while it was frozen. ``flushed``: each slice ended with a flush. ``said``: how many bytes of standard error it had
+    written after each slice."""
 
     worked_s: float
     ended_s: float
@@ -43,6 +44,12 @@ class Timeline:
     left_bytes: int = 0
     written_bytes: int = 0
     flushed: bool = False
+    said: tuple[int, ...] = ()
+
+    @property
+    def began_s(self) -> float:
+        """When it was started."""
+        return self.ran[0][0]
 
     def ran_s(self, begin_s: float, end_s: float) -> float:
         """Return how long the tool ran between two times."""
@@ -78,6 +85,7 @@ class SlicedRun:
     error: FslabError | OSError | None = None
     worked_s: float | None = None
     ran: list[tuple[float, float]] = field(default_factory=list)
+    said: list[int] = field(default_factory=list)
     left_bytes: int = 0
     _freezer: freezer.Freezer | None = None
     _began_bytes: int = 0
@@ -131,7 +139,7 @@ class SlicedRun:
         return Timeline(
             worked_s=began_s, ended_s=self._running.ended_s or time.monotonic(), ran=tuple(self.ran),
             left_bytes=self.left_bytes, written_bytes=max(0, self._frozen_bytes - self._began_bytes),
-            flushed=self.drain is not None,
+            flushed=self.drain is not None, said=tuple(self.said),
         )  # fmt: skip
 
     def _stop(self, began_s: float) -> None:
@@ -142,6 +150,7 @@ class SlicedRun:
             self.ended()
         if self.drain is not None:
             self.drain()
+        self.said.append(self._running.said_bytes())
         self.ran.append((began_s, self._running.ended_s or time.monotonic()))
         self._frozen_bytes = written_bytes(self.devices)
         if self._running.ended_s is None:

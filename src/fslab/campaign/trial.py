@@ -355,6 +355,8 @@ def _measure(
     cell, workspace, state = trial.cell, trial.workspace, trial.state
     workload, up, commands = ready.workload, ready.up, ready.commands
     output = tool_output.output(done, commands, ready.reports)
+    if timeline is not None:
+        output = replace(output, duration_s=timeline.ended_s - timeline.began_s)
     state.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
     reading = tool_output.reading(workload, done, output)
     if timeline is not None:

@@ -73,6 +73,7 @@ class Plan(Frozen):
     ``expected_s``: a rough duration. ``expected_most_s``: that of the maximum number of trials, if trials are repeated
     to a precision. ``budget_s``: None without a limit. ``scaled``: the study's amounts that ``scale`` changed.
     ``costs``: warnings of what the scaling loses. ``notices``: what workloads do otherwise than the study says.
+    ``whole``: why workloads are not measured in slices, although the study asks for it, by their names.
     ``shared`` maps the id of a cell that begins with the same file system or files as others to their group: in each
     block, one of the group makes them, and the others begin with a copy.
     """
@@ -98,4 +99,5 @@ class Plan(Frozen):
     scaled: tuple[Scaled, ...] = ()
     costs: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    whole: dict[str, str] = Field(default_factory=dict)
     shared: dict[str, Shared] = Field(default_factory=dict)

@@ -6,6 +6,7 @@ from pathlib import Path
 from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
 from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.plan import slicing
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
 from fslab.plan.model import Plan, PlannedMachine, PlannedTrial
@@ -20,6 +21,7 @@ from fslab.workloads import parsed
 # Attach, mkfs, two mounts, cache drop, flush and detach: 0.3 s, measured on ext4, xfs and btrfs in memory, plus a
 # margin for slower media.
 OVERHEAD_S = 0.4
+_NO_ROOM = "there is no room for the images of all stacks at once"
 IMAGE_BYTES_PER_S = 500e6
 ZEROS_BYTES_PER_S = 200e6  # to the disks of an array
 
@@ -79,8 +81,15 @@ def make_plan(
         scaled=study.scaled,
         costs=scale_warnings(cells, study.scaled, memory_bytes, factor=study.scale),
         notices=notices(cells),
+        whole=_whole(cells) if study.slices != slicing.OFF else {},
         shared=groups(cells),
     )
+
+
+def _whole(cells: Sequence[Cell]) -> dict[str, str]:
+    """Return why workloads of several stacks are not measured in slices, by their names."""
+    groups = [each for each in by_workload(cells) if len(each) > 1 and each[0].slice_s is None]
+    return {each[0].workload.name: slicing.why_whole(each) or _NO_ROOM for each in groups}
 
 
 def notices(cells: Iterable[Cell]) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def with_slices(cells: Sequence[Cell], slices: str) -> tuple[Cell, ...]:
     lengths = {
         cell.id: asked_s or _length_s(workloads.parsed(cell.workload).traits())
         for group in by_workload(cells)
-        if can_take_turns(group)
+        if len(group) > 1 and why_whole(group) is None
         for cell in group
     }
     return tuple(
@@ -42,24 +42,29 @@ def with_slices(cells: Sequence[Cell], slices: str) -> tuple[Cell, ...]:
     )
 
 
-def can_take_turns(group: Sequence[Cell]) -> bool:
-    """Return whether the trials of these cells, which have one workload, can run at the same time, in slices."""
-    return 1 < len(group) <= MOST_AT_ONCE and all(map(_can, group))
+def why_whole(group: Sequence[Cell]) -> str | None:
+    """Return why the trials of these cells, which have one workload, cannot run at the same time, in slices. None if
+    they can."""
+    if len(group) > MOST_AT_ONCE:
+        return f"{len(group)} stacks, of which at most {MOST_AT_ONCE} can take turns"
+    return next((why for cell in group if (why := _why_whole(cell)) is not None), None)
 
 
-def _can(cell: Cell) -> bool:
-    """Return whether a cell has disks of its own, on this machine, and a tool that can be frozen.
+def _why_whole(cell: Cell) -> str | None:
+    """Return why a cell has no disks of its own on this machine, or no tool that can be frozen.
 
     A virtual disk has its own clock, which makes it nearly free of the machine's noise.
     """
-    stack = parsed_stack(cell.stack)
-    return (
-        not MACHINES.get(cell.stack.machine.type).guest
-        and stack.medium.image
-        and not stack.medium.profiles
-        and not cell.fresh.lasts
-        and workloads.parsed(cell.workload).takes_turns()
-    )
+    stack, place = parsed_stack(cell.stack), f"'{cell.stack.name}'"
+    if MACHINES.get(cell.stack.machine.type).guest:
+        return f"{place} runs in a guest"
+    if not stack.medium.image:
+        return f"{place} and the other stacks use one '{cell.stack.medium.type}' medium, one after the other"
+    if stack.medium.profiles:
+        return f"{place} is on a virtual disk, whose time goes on while a tool is frozen"
+    if cell.fresh.lasts:
+        return f"its file systems last (fresh: {cell.fresh.value})"
+    return workloads.parsed(cell.workload).why_whole()
 
 
 def leaves_work(traits: Traits) -> bool:

@@ -144,6 +144,10 @@ class Running:
             hint="if the workload needs longer, raise 'time_limit' in the study",
         )  # fmt: skip
 
+    def said_bytes(self) -> int:
+        """Return how many bytes it has written to standard error so far."""
+        return os.fstat(self.captured[1]).st_size
+
     def completed(self) -> Completed:
         """Reap the ended command and return its output."""
         with signals.shielded():  # after wait4 the pid may be reused: no exception may lead to a kill

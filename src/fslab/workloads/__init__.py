@@ -162,13 +162,15 @@ class Workload(ABC, Generic[P]):
         """Return what the workload does, as far as the parameters determine it. Pure."""
         return Traits()
 
-    def takes_turns(self, parameters: P) -> bool:  # noqa: ARG002
-        """Return whether runs of it can be measured in slices (``campaign.slices``): frozen again and again.
+    def why_whole(self, parameters: P) -> str | None:  # noqa: ARG002
+        """Return why runs of it cannot be measured in slices (``campaign.slices``): frozen again and again.
 
-        They can if what the tool reports is measured at once, or the tool reports when (``Reading.windows``), and
-        nothing in it goes by the clock but a run time that ``Job.turns`` multiplies. Pure.
+        None if they can: if nothing in it goes by the clock but a run time that ``Job.turns`` multiplies, and it is
+        known over which time its figures are. That is: from its first I/O on, for as long as it says; or as ``Reading``
+        says (``windows``, ``marks``, ``whole_run``). Its clock goes on while it is frozen, and so does
+        ``ToolOutput.duration_s``. Pure.
         """
-        return False
+        return f"it is not known what {self.name}'s figures mean if it is frozen in between"
 
     def needs(self, parameters: P) -> Needs:  # noqa: ARG002
         """Return what the workload requires of the file system under test; by default nothing special. Pure."""
@@ -272,8 +274,8 @@ class ParsedWorkload(Generic[P]):
     def traits(self) -> Traits:
         return self.tool.traits(self.parameters)
 
-    def takes_turns(self) -> bool:
-        return self.tool.takes_turns(self.parameters)
+    def why_whole(self) -> str | None:
+        return self.tool.why_whole(self.parameters)
 
     def needs(self) -> Needs:
         return self.tool.needs(self.parameters)

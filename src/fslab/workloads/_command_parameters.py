@@ -68,6 +68,16 @@ class CommandParameters(Parameters):
         False, description="rank the stacks by the time of the command too, although there are metrics"
     )
     sync: bool = Field(False, description="run `sync -f` after it, in the measured time")
+    runtime: str | None = Field(
+        None,
+        description="how long the command measures: `{runtime}` stands for it, in whole seconds, rounded up",
+    )
+    interruptible: bool = Field(
+        False,
+        description="the command can be measured in slices (study key `slices`): nothing in it waits or ends by the "
+        "clock, except after `{runtime}`; it does not call sync(2); and the rates and times that it prints are of the "
+        "whole run",
+    )
     space: Size = Field("1g", description="space that it needs on the file system")
     takes: str = Field("10s", description="estimated duration of prepare and run, for the plan")
 
@@ -135,11 +145,19 @@ class CommandParameters(Parameters):
             raise ValueError("'user' is the name of a user of this machine, such as postgres")
         return value
 
-    @field_validator("takes")
+    @field_validator("takes", "runtime")
     @classmethod
-    def _some_time(cls, value: str) -> str:
-        parse_duration(value)
+    def _some_time(cls, value: str | None) -> str | None:
+        if value is not None:
+            parse_duration(value)
         return value
+
+    @model_validator(mode="after")
+    def _has_its_runtime(self) -> Self:
+        used = any("{runtime}" in text for text in (self.run, self.prepare, self.cleanup))
+        if used != (self.runtime is not None):
+            raise ValueError("'runtime' and '{runtime}' in a command need each other")
+        return self
 
     @model_validator(mode="before")
     @classmethod

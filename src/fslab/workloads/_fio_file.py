@@ -111,6 +111,9 @@ class FioFile(Workload[FioFileParameters]):
             files=_files(jobs).count,
         )
 
+    def why_whole(self, parameters: FioFileParameters) -> str:  # noqa: ARG002
+        return "when jobs of a job file start is up to fio's clock"
+
     def notices(self, parameters: FioFileParameters) -> tuple[str, ...]:
         """Return what of the file fslab does not pass on to fio."""
         found = parameters.read

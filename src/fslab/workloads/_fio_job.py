@@ -155,9 +155,10 @@ class FioJob(Workload[FioParameters]):
         about = sorted(OF_FILES & set(parameters.others))
         return f"'{', '.join(about)}' of fio is about files" if about else None
 
-    def takes_turns(self, parameters: FioParameters) -> bool:
-        """Return whether nothing but the run time goes by the clock."""
-        return not _BY_THE_CLOCK & set(parameters.others)
+    def why_whole(self, parameters: FioParameters) -> str | None:
+        """Return which of its options go by the clock, apart from the run time."""
+        found = sorted(_BY_THE_CLOCK & set(parameters.others))
+        return f"'{', '.join(found)}' of fio goes by the clock" if found else None
 
     def scaled(self, parameters: FioParameters, factor: float) -> scaling.Changes:
         """Scale its amounts of work that the study sets."""

@@ -14,12 +14,16 @@ CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RoundsTotal:
-    """What one test did in all rounds: bytes per second (None if it took no time), and the number of rounds."""
+    """What one test did in all rounds: bytes per second (None if it took no time), and the number of rounds.
+
+    ``window``: when it ran, in seconds of CLOCK_MONOTONIC; None if there were several rounds.
+    """
 
     point: Point
     test: str
     rate: float | None
     rounds: int
+    window: tuple[float, float] | None
 
     @property
     def seconds(self) -> float:
@@ -62,7 +66,10 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
 def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[RoundsTotal, ...]:
     """Return each test of each point. ToolOutputError for other output, and for a point that was not requested."""
     points = set(parameters.points)
-    told = tuple(_total(test) for test in documents.document_of(output)["answer"]["tests"])
+    document = documents.document_of(output)
+    tests, operations = document["answer"]["tests"], document["operations"]
+    windows = map(documents.window, operations) if len(operations) == len(tests) else [None] * len(tests)
+    told = tuple(map(_total, tests, windows))
     for each in told:
         if not 1 <= each.rounds <= parameters.most_rounds:
             raise ToolOutputError(
@@ -90,13 +97,14 @@ def with_rounds(parameters: IozoneParameters, reading: Reading, output: ToolOutp
     return replace(reading, part_rounds=windows, part_cpu_s=cpu_s)
 
 
-def _total(test: Mapping[str, Any]) -> RoundsTotal:
+def _total(test: Mapping[str, Any], window: tuple[float, float] | None) -> RoundsTotal:
     rate = test["bandwidth_bytes_per_second"]
     return RoundsTotal(
         point=(int(test["size_bytes"]), int(test["record_bytes"])),
         test=test["name"].replace("-", "_"),
         rate=None if rate is None else float(rate),
         rounds=int(test["rounds"]),
+        window=window,
     )
 
 

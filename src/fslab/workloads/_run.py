@@ -17,7 +17,7 @@ class Job:
     for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
     block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
     the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
-    ``turns``: how many tools take turns (``Workload.takes_turns``): see ``clock_s``. ``device``: the block device to
+    ``turns``: how many tools take turns (``Workload.why_whole``): see ``clock_s``. ``device``: the block device to
     work on instead of files (``Workload.why_files``).
     """
 
@@ -89,6 +89,9 @@ class Reading(WorkFacts):
     ``part_windows``: when each of ``parts_s``: begin and end in seconds of CLOCK_MONOTONIC, where the tool reports it.
     ``part_rounds``: the same for a tool that takes its parts in rounds, one after the other. ``part_cpu_s``: the tool's
     CPU time in each of them, where it reports that.
+    ``marks``: of each of ``parts_s``, the offsets in standard error before which the tool has written, at once, that
+    the part begins and that it has ended; the part's metrics begin with its name and ``_``. ``whole_run``: the figures
+    are of the whole run, with its start.
     """
 
     metrics: Mapping[str, float | None]
@@ -97,3 +100,5 @@ class Reading(WorkFacts):
     part_windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
     part_rounds: Mapping[str, tuple[tuple[float, float], ...]] = field(default_factory=dict)
     part_cpu_s: Mapping[str, float] = field(default_factory=dict)
+    marks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    whole_run: bool = False

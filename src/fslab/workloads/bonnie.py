@@ -40,6 +40,11 @@ _FILES = {
     "random_create": (32, 47), "random_stat": (34, 48), "random_delete": (36, 49),
 }  # fmt: skip
 _AT = _IO | _FILES
+# What it writes to standard error, without -q, when a test begins; a line ends with the test.
+_SAID = {
+    "putc": "Writing a byte at a time...", "write": "Writing intelligently...", "rewrite": "Rewriting...",
+    "getc": "Reading a byte at a time...", "read": "Reading intelligently...", "seek": "start 'em...",
+}  # fmt: skip
 
 
 class Bonnie(Workload[BonnieParameters]):
@@ -82,7 +87,7 @@ class Bonnie(Workload[BonnieParameters]):
         if parameters.files:
             files += f":{parse_size(parameters.max_size)}:{parse_size(parameters.min_size)}:{parameters.dirs}"
         run = (
-            "bonnie++", "-q", "-m", "fslab", "-d", str(job.directory), *_user(),
+            "bonnie++", *(("-q",) if job.turns == 1 else ()), "-m", "fslab", "-d", str(job.directory), *_user(),
             "-r", str(parse_size(parameters.ram) // MIB), "-s", size, "-n", files,
             *(("-f",) if parameters.fast else ()),
             *(("-b",) if parameters.fsync else ()),
@@ -114,11 +119,20 @@ class Bonnie(Workload[BonnieParameters]):
             written_bytes=_moved(parameters),
             measured_s=None if untold else sum(seconds.values()),
             parts_s=seconds,
+            marks={test: mark for test in seconds if (mark := _mark(output.stderr, test))},
             direct=False,  # reads and seeks never use O_DIRECT
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),
             flushed=True,
             zeros=True,
             messages=(f"{_TOO_SHORT}: {', '.join(untold)}",) if untold else (),
+        )
+
+    def why_whole(self, parameters: BonnieParameters) -> str | None:
+        """Return why not, if there are small files."""
+        return (
+            "bonnie++ writes back all file systems (sync) in its tests of small files"
+            if parameters.files
+            else None
         )
 
     def needs(self, parameters: BonnieParameters) -> Needs:
@@ -180,6 +194,14 @@ def _tests(parameters: BonnieParameters) -> tuple[str, ...]:
     left_out |= set() if parameters.seeks else {"seek"}
     io = tuple(test for test in _IO if test not in left_out) if parameters.size_bytes else ()
     return (*io, *(_FILES if parameters.files else ()))
+
+
+def _mark(text: str, test: str) -> tuple[int, int] | None:
+    """Return the offsets in standard error at which a test has begun, and has ended; None if it does not say so."""
+    at = text.find(_SAID[test]) if test in _SAID else -1
+    begin = at + len(_SAID.get(test, ""))
+    end = text.find("\n", begin)
+    return (begin, end) if at >= 0 and end >= 0 else None
 
 
 def _counted(test: str) -> bool:

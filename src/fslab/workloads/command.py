@@ -5,7 +5,9 @@ without confinement, or as a user that the study names. Such a study therefore r
 (``Workload.own_commands``).
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from math import ceil
+from typing import Any, ClassVar
 
 from fslab.errors import NoSpaceError, ToolOutputError
 from fslab.record import Metric
@@ -53,6 +55,8 @@ class OwnCommand(Workload[CommandParameters]):
             "{file}": str(job.scratch / name),
             "{seed}": str(job.seed),
         }
+        if parameters.runtime is not None:
+            values["{runtime}"] = str(ceil(job.clock_s(parse_duration(parameters.runtime))))
 
         def several(text: str) -> tuple[tuple[str, ...], ...]:
             return tuple(filled(words, values) for words in split(text))
@@ -63,6 +67,18 @@ class OwnCommand(Workload[CommandParameters]):
             run=("sh", "-c", _FLUSHED, "fslab", *run) if parameters.sync else run,
             cleanup=several(parameters.cleanup),
             inputs={} if parameters.file_text is None else {name: parameters.file_text},
+        )
+
+    def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
+        """Return the parameters, with this run time if the command has a place for it."""
+        return {"runtime": runtime, **raw} if "{runtime}" in str(raw.get("run")) else dict(raw)
+
+    def why_whole(self, parameters: CommandParameters) -> str | None:
+        """Return why not, unless the study says that it can."""
+        return (
+            None
+            if parameters.interruptible
+            else "a command is measured in slices only with 'interruptible: true'"
         )
 
     def own_commands(self, parameters: CommandParameters, job: Job) -> tuple[tuple[str, ...], ...]:

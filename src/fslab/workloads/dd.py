@@ -130,9 +130,8 @@ class Dd(Workload[DdParameters]):
             zeros=True,
         )
 
-    def takes_turns(self, parameters: DdParameters) -> bool:  # noqa: ARG002
-        """Return true: dd measures all that it does."""
-        return True
+    def why_whole(self, parameters: DdParameters) -> None:
+        """Return None: dd measures all that it does."""
 
     def why_files(self, parameters: DdParameters) -> None:
         """Return None: a device is a file to dd."""

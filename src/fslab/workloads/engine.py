@@ -83,9 +83,8 @@ class Engine(Workload[EngineParameters]):
         """Parse the figures of the engine's document, and compare its answer with the manifest if there is one."""
         return _reading(self, parameters, output)
 
-    def takes_turns(self, parameters: EngineParameters) -> bool:  # noqa: ARG002
-        """Return true: the engine reports when it measured what."""
-        return True
+    def why_whole(self, parameters: EngineParameters) -> None:
+        """Return None: the engine reports when it measured what."""
 
     def needs(self, parameters: EngineParameters) -> Needs:
         """Return the need for links, permissions, direct reads or reflinks, if the measured operations use them."""

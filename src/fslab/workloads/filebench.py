@@ -5,6 +5,7 @@ reads no file. The text of a .f file is a parameter. ``digest`` ensures that it 
 for.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -27,7 +28,10 @@ _UNKNOWN_BYTES = 1 << 30
 _LEAST_FILES = 100
 _SYNCS = frozenset({"fsync", "fsyncset"})
 _WRITES = frozenset({"write", "writewholefile", "appendfile", "appendfilerand", "aiowrite"})
+_OF_A_CLOCK = ("ops_rate", "bandwidth", "latency_mean", "latency_p99", "read_rate", "write_rate")
 _NEARLY = 0.9
+_PACED = frozenset({"videoserver"})  # by default; others that can be paced have an $eventrate of 0
+_PACES = re.compile(r"\b(eventgen|eventlimit|opslimit|iopslimit|bwlimit|delay|sleep)\b")
 
 
 class Filebench(Workload[FilebenchParameters]):
@@ -58,7 +62,7 @@ class Filebench(Workload[FilebenchParameters]):
             *_workload(parameters, job),
             "--dir",
             str(job.directory),
-            f"--run={parameters.runtime_s:g}",
+            f"--run={job.clock_s(parameters.runtime_s):g}",
             f"--seed={job.seed}",
             *(f"--set={setting}" for setting in parameters.settings),
             *((f"--digest={parameters.digest}",) if parameters.digest else ()),
@@ -71,6 +75,13 @@ class Filebench(Workload[FilebenchParameters]):
     def read(self, parameters: FilebenchParameters, output: ToolOutput) -> Reading:
         """Parse the summary of the last run of the workload."""
         return _reading(parameters, documents.document_of(output))
+
+    def why_whole(self, parameters: FilebenchParameters) -> str | None:
+        """Return what in the workload goes by the clock."""
+        text = parameters.script or parameters.file_text or ""
+        if parameters.personality in _PACED or _PACES.search(text) or "eventrate=" in parameters.set:
+            return "the workload has flowops that go by the clock (eventgen, a limit or delay)"
+        return None
 
     def scaled(self, parameters: FilebenchParameters, factor: float) -> scaling.Changes:
         """Scale the run time, to at least one second, and the number of files, if the study sets it."""
@@ -113,7 +124,10 @@ def _reading(parameters: FilebenchParameters, document: Mapping[str, Any]) -> Re
     summary = run["summary"]
     latency = summary["latency_ns"] or {}
     cpu_s = operation["cpu_user_seconds"] + operation["cpu_system_seconds"]
+    window = documents.window(operation)
     return Reading(
+        windows=dict.fromkeys(_OF_A_CLOCK, window),
+        part_windows={"run": window},
         metrics={
             "ops_rate": operation["rate_per_second"],
             "bandwidth": operation["bandwidth_bytes_per_second"],

@@ -6,7 +6,8 @@ nearly all zeros: a file system that compresses writes almost nothing. Each read
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import ClassVar
 
 from fslab import scaling
@@ -17,6 +18,7 @@ from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _iozone_engine as engine
+from fslab.workloads import _iozone_options as options
 from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
 from fslab.workloads._traits import Switchable, Traits
 
@@ -77,14 +79,18 @@ class Iozone(Workload[IozoneParameters]):
         files = tuple(str(job.directory / name) for name in _files(parameters))
         cleanup = (("rm", "-f", *files),)
         if parameters.sweep:
-            return Commands(run=(*_options(parameters), *_sweep(parameters), "-f", *files), cleanup=cleanup)
+            return Commands(
+                run=(*options.argv(parameters), *options.sweep(parameters), "-f", *files), cleanup=cleanup
+            )
         size, record = parameters.points[0]
         point = ("-s", f"{size // KIB}k", "-r", f"{record // KIB}k")
         where = ("-f", *files) if parameters.threads == 1 else ("-t", str(parameters.threads), "-F", *files)
         # -w keeps the files: removing one before its pages reach the device would hide the cost of writing it.
         layout = ("iozone", "-e", "-c", "-i", "0", "-+n", "-w", *point, *where)
         prepare = () if 0 in parameters.groups else (layout,)
-        return Commands(prepare=prepare, run=(*_options(parameters), "-w", *point, *where), cleanup=cleanup)
+        return Commands(
+            prepare=prepare, run=(*options.argv(parameters), "-w", *point, *where), cleanup=cleanup
+        )
 
     def read(self, parameters: IozoneParameters, output: ToolOutput) -> Reading:
         """Parse the table, or the lines of the children. IOzone's kB are 1024 bytes."""
@@ -110,6 +116,14 @@ class Iozone(Workload[IozoneParameters]):
         return Needs(
             abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.largest_bytes
         )
+
+    def why_whole(self, parameters: IozoneParameters) -> str | None:
+        """Return why not, except for single rounds of one process of the engine, which reports when each test ran."""
+        if parameters.program == "iozone":
+            return "IOzone does not tell when its tests begin and end ('program: engine' does)"
+        if parameters.threads > 1 or parameters.most_rounds > 1:
+            return "several processes or rounds of IOzone's tests end by the clock"
+        return None
 
     def scaled(self, parameters: IozoneParameters, factor: float) -> scaling.Changes:
         """Scale the file, in whole records, to at least 1 MiB and one record; in a sweep the last size."""
@@ -168,32 +182,6 @@ def _files(parameters: IozoneParameters) -> tuple[str, ...]:
     return tuple(f"{FILE}.{number}" for number in range(parameters.threads))
 
 
-def _options(parameters: IozoneParameters) -> tuple[str, ...]:
-    switches = {
-        "-e": parameters.flush, "-c": parameters.close, "-I": parameters.direct, "-o": parameters.sync,
-        "-p": parameters.purge, "-+n": not parameters.retest,
-    }  # fmt: skip
-    values = {"-S": parameters.cache_size, "-L": parameters.cache_line}
-    return (
-        "iozone",
-        *(switch for switch, is_on in switches.items() if is_on),
-        *(word for key, value in values.items() if value is not None for word in (key, str(value))),
-        *(word for group in parameters.groups for word in ("-i", str(group))),
-    )
-
-
-def _sweep(parameters: IozoneParameters) -> tuple[str, ...]:
-    """Return the options of a sweep, always with the record lengths.
-
-    Without them, IOzone skips records below 64k for files of 32m and more.
-    """
-    sizes = [size // KIB for size, _ in parameters.points]
-    records = [record // KIB for _, record in parameters.points]
-    fixed = ("-r", f"{records[0]}k") if parameters.record else ()
-    ranged = () if parameters.record else ("-y", f"{min(records)}k", "-q", f"{max(records)}k")
-    return ("-a", "-n", f"{min(sizes)}k", "-g", f"{max(sizes)}k", *fixed, *ranged)
-
-
 def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str, float]]:
     """Yield point, test and bytes per second of each cell of the table. ToolOutputError if a cell is missing."""
     rows = {(int(row[0]) * KIB, int(row[1]) * KIB): row[2].split() for row in _ROW.findall(text)}
@@ -214,8 +202,10 @@ def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Read
     told = engine.reading_of(parameters, output)
     rates = {_name(parameters, each.test, each.point): each.rate for each in told}
     seconds = {_name(parameters, each.test, each.point): each.seconds for each in told if each.rate}
+    windows = {_name(parameters, each.test, each.point): each.window for each in told if each.window}
     rounds = max((each.rounds for each in told), default=1)
-    return engine.with_rounds(parameters, _reading(parameters, rates, seconds, rounds=rounds), output)
+    reading = _reading(parameters, rates, seconds, rounds=rounds, windows=windows)
+    return engine.with_rounds(parameters, reading, output)
 
 
 def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
@@ -235,6 +225,7 @@ def _reading(
     seconds: dict[str, float],
     messages: tuple[str, ...] = (),
     rounds: int = 1,
+    windows: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Reading:
     """Return the reading. Several processes stop counting when the first is done: bytes and time are unknown."""
     tests, total = _tests(parameters), rounds * sum(size for size, _ in parameters.points)
@@ -250,6 +241,10 @@ def _reading(
         # In a sweep only the last point, which a table shows: tests of the small files are always short.
         parts_s={
             name.replace("_bandwidth", ""): taken for name, taken in timed.items() if name.endswith(last)
+        },
+        windows=windows,
+        part_windows={
+            name.replace("_bandwidth", ""): window for name, window in windows.items() if name.endswith(last)
         },
         direct=parameters.direct,
         working_set_bytes=parameters.largest_bytes * parameters.threads,

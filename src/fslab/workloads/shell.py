@@ -125,9 +125,13 @@ class Shell(Workload[ShellParameters]):
             read_bytes=moved if parameters.operation in _READS else 0,
             written_bytes=_written(parameters),
             measured_s=output.duration_s,
+            whole_run=True,
             working_set_bytes=moved or None,
             flushed=parameters.sync if changes else None,
         )
+
+    def why_whole(self, parameters: ShellParameters) -> None:
+        """Return None: the rate is that of the whole run."""
 
     def scaled(self, parameters: ShellParameters, factor: float) -> scaling.Changes:
         """Scale the number of files, to at least 100."""

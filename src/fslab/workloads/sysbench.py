@@ -6,6 +6,7 @@ relies on the runner, which runs every command in ``Job.directory``. The data ar
 
 import re
 from collections.abc import Mapping
+from math import ceil
 from typing import Any, ClassVar
 
 from fslab import scaling
@@ -61,7 +62,7 @@ class Sysbench(Workload[SysbenchParameters]):
 
     def commands(self, parameters: SysbenchParameters, job: Job) -> Commands:
         """Return prepare, run and cleanup, all with the same options."""
-        options = ("sysbench", "fileio", *_options(parameters, job.seed))
+        options = ("sysbench", "fileio", *_options(parameters, job))
         prepare = () if parameters.file_test_mode == "seqwr" else ((*options, "prepare"),)
         return Commands(prepare=prepare, run=(*options, "run"), cleanup=((*options, "cleanup"),))
 
@@ -101,6 +102,10 @@ class Sysbench(Workload[SysbenchParameters]):
             passes=_passes(parameters, written),
             zeros=True,
         )
+
+    def why_whole(self, parameters: SysbenchParameters) -> str | None:
+        """Return the rate, if it is limited: sysbench makes up for the time in which it was frozen."""
+        return "'rate' of sysbench goes by the clock" if parameters.rate else None
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
         """Return the parameters, with ``time`` added if they do not set it. sysbench takes whole seconds."""
@@ -164,7 +169,7 @@ def _directions(parameters: SysbenchParameters) -> tuple[str, ...]:
     return tuple(name for name, is_used in used if is_used)
 
 
-def _options(parameters: SysbenchParameters, seed: int) -> tuple[str, ...]:
+def _options(parameters: SysbenchParameters, job: Job) -> tuple[str, ...]:
     options: dict[str, object] = {
         "file-test-mode": parameters.file_test_mode,
         "file-total-size": parameters.file_total_size,
@@ -178,13 +183,13 @@ def _options(parameters: SysbenchParameters, seed: int) -> tuple[str, ...]:
         "file-fsync-mode": parameters.file_fsync_mode,
         "file-rw-ratio": parameters.file_rw_ratio if parameters.file_test_mode == "rndrw" else None,
         "threads": parameters.threads,
-        "time": parameters.time_s,
+        "time": ceil(job.clock_s(parameters.time_s)) if parameters.time_s else 0,  # whole seconds
         "events": parameters.events,
         "rate": parameters.rate or None,
         "percentile": 95,
         "rand-type": parameters.rand_type,
         # sysbench stores the seed in an int, and reads 0 as "use the clock".
-        "rand-seed": 1 + seed % (2**31 - 1),
+        "rand-seed": 1 + job.seed % (2**31 - 1),
     }
     return tuple(f"--{name}={value}" for name, value in options.items() if value is not None)
 
