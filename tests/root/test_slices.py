@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -80,6 +81,55 @@ def test_each_operation_of_the_engine_has_its_own_time(workspace: Workspace) -> 
         assert took_s <= ran_s(record)
         assert "foreign_cpu" not in record.probes, "the other tool would be foreign load"
         assert record.probes["device_written_bytes_flushed"].value
+
+
+LOOP = "sh -c 'for i in $(seq 400); do head -c 64k /dev/zero >f.$i; done'"
+# Tool, parameters, and the time that its figures say that it worked.
+TOOLS: dict[str, tuple[dict[str, Any], Callable[[TrialRecord], float]]] = {
+    "sysbench": (
+        {"file-test-mode": "rndrd", "file-total-size": "8m", "file-num": 4, "events": 40000, "time": 0},
+        lambda record: 40000 / figure(record, "read_iops"),
+    ),
+    "filebench": (
+        {"personality": "varmail", "nfiles": 200, "runtime": "1s"},
+        lambda record: operations(record) / figure(record, "ops_rate"),
+    ),
+    "bonnie": (
+        {"size": "256m", "ram": "0", "files": 0, "seeks": 0, "fast": True},
+        lambda record: (256 << 20) / figure(record, "write_bandwidth"),
+    ),
+    "iozone": (
+        {"size": "128m", "record": "64k", "program": "engine", "tests": "0,1"},
+        lambda record: sum(
+            (128 << 20) / figure(record, f"{test}_bandwidth") for test in ("write", "rewrite", "read", "reread")
+        ),
+    ),
+    "shell": ({"operation": "create", "files": 400}, lambda record: 400 / figure(record, "create_rate")),
+    "command": ({"run": LOOP, "interruptible": True}, lambda record: figure(record, "time")),
+}
+
+
+def figure(record: TrialRecord, name: str) -> float:
+    value = record.metrics[name].value
+    assert value, name
+    return value
+
+
+def operations(record: TrialRecord) -> int:
+    return int(json.loads(record.raw["stdout"])["operations"][-1]["count"])
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+def test_figures_of_every_tool_are_of_the_time_in_which_it_ran(workspace: Workspace, tool: str) -> None:
+    """By its own clock, each of the two tools worked for twice that time."""
+    parameters, worked_s = TOOLS[tool]
+    for record in run(workspace, cells(tool, parameters, "ext4", "xfs")):
+        assert record.error is None, record.raw
+        told_s, took_s = worked_s(record), ran_s(record)
+        assert told_s <= 1.01 * took_s
+        whole = {"shell", "command"}
+        least = 0.99 if tool in whole else 0.2 if tool == "bonnie" else 0.5  # the others start, or do more
+        assert told_s >= least * took_s
 
 
 @pytest.mark.parametrize("broken", ["mkfs", "tool"])
