@@ -101,7 +101,8 @@ TOOLS: dict[str, tuple[dict[str, Any], Callable[[TrialRecord], float]]] = {
     "iozone": (
         {"size": "128m", "record": "64k", "program": "engine", "tests": "0,1"},
         lambda record: sum(
-            (128 << 20) / figure(record, f"{test}_bandwidth") for test in ("write", "rewrite", "read", "reread")
+            (128 << 20) / figure(record, f"{test}_bandwidth")
+            for test in ("write", "rewrite", "read", "reread")
         ),
     ),
     "shell": ({"operation": "create", "files": 400}, lambda record: 400 / figure(record, "create_rate")),
