@@ -87,16 +87,16 @@ LOOP = "sh -c 'for i in $(seq 400); do head -c 64k /dev/zero >f.$i; done'"
 # Tool, parameters, and the time that its figures say that it worked.
 TOOLS: dict[str, tuple[dict[str, Any], Callable[[TrialRecord], float]]] = {
     "sysbench": (
-        {"file-test-mode": "rndrd", "file-total-size": "8m", "file-num": 4, "events": 40000, "time": 0},
-        lambda record: 40000 / figure(record, "read_iops"),
+        {"file-test-mode": "rndrd", "file-total-size": "8m", "file-num": 4, "events": 400000, "time": 0},
+        lambda record: 400000 / figure(record, "read_iops"),
     ),
     "filebench": (
         {"personality": "varmail", "nfiles": 200, "runtime": "1s"},
         lambda record: operations(record) / figure(record, "ops_rate"),
     ),
     "bonnie": (
-        {"size": "256m", "ram": "0", "files": 0, "seeks": 0, "fast": True},
-        lambda record: (256 << 20) / figure(record, "write_bandwidth"),
+        {"size": "160m", "chunk": "512", "ram": "0", "files": 0, "seeks": 0, "fast": True},
+        lambda record: (160 << 20) / figure(record, "write_bandwidth"),
     ),
     "iozone": (
         {"size": "128m", "record": "64k", "program": "engine", "tests": "0,1"},

@@ -167,7 +167,7 @@ def test_no_stack_pays_for_what_another_has_put_off(
         return [record(0.0 if drain or cell is fast else left, cell) for cell in cells]
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
-    monkeypatch.setattr(sliced_rounds.memory, "holds", lambda _: False)
+    monkeypatch.setattr("fslab.system.memory.holds", lambda _: False)
     images = Path("/")
     workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
     states = PreparedStates(workspace=workspace)
