@@ -76,6 +76,8 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "windows",
             "marks",
             "whole_run",
+            "part_rounds",
+            "part_cpu_s",
             "part_windows",
             "sliced",
         }  # each part has its own requested time and number of rounds
