@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -104,8 +105,19 @@ def test_a_part_that_is_shorter_than_the_samples_has_only_what_the_tool_reports(
     short: dict[str, Any] = {"parts_s": {"a": 0.05}, "part_rounds": {"a": ((10.0, 10.05),)}}
     assert samples(*TWO_PARTS).parts(ran(2.2, **short))["a"].wait is None
     part = samples(*TWO_PARTS).parts(ran(2.2, **short, part_cpu_s={"a": 0.04}))["a"]
-    assert part.wait == pytest.approx(0.2)
-    assert part.written_bytes is None
+    assert (part.cpu_s, part.wait, part.written_bytes) == (0.04, None, None)
+
+
+def test_the_queue_at_the_end_is_that_of_before() -> None:
+    """Until 3 s, 1 s ran and 1 s was queued. With 1.5 s at the end, 1.5 s of 4 s were queued, and 1 s waited."""
+    found = samples(
+        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (3.0, 1.0, 1.0, 0.0, 3.0, 0.0, 600.0),
+        (4.0, 0.0, 0.0, 0.0, 4.0, 0.0, 800.0),
+    )  # fmt: skip
+    found.taken[-1] = replace(found.taken[-1], cpu_s=None, queued_s=None)
+    assert found.parts(ran(1.5))["run"].wait == pytest.approx(1 / 2.5)
+    found.taken = [found.taken[0], found.taken[-1]]
+    assert found.parts(ran(1.5))["run"].wait is None
 
 
 def test_the_share_of_busy_cpus_is_that_of_the_measured_part_and_never_below_0() -> None:
@@ -138,7 +150,7 @@ def test_samples_of_a_real_process_tell_what_it_did(tmp_path: Path) -> None:
     part = found.parts(Ran(reading=Reading(metrics={}), done=done))["run"]
     assert part.cpu_s is not None
     assert part.cpu_s >= 0.8
-    assert part.wait is not None
+    assert part.wait is None  # no disk is known
 
 
 def test_times_of_a_process_include_children_that_it_waited_for() -> None:

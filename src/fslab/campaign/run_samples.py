@@ -79,7 +79,7 @@ class RunSamples:
     def end(self, target: Target) -> None:
         """Take the sample after the tool has ended. Its CPU time is known to who reaped it."""
         if self.taken:
-            self.taken.append(replace(self._sample(target), cpu_s=None, queued_s=self.taken[-1].queued_s))
+            self.taken.append(replace(self._sample(target), cpu_s=None, queued_s=None))
 
     def parts(self, ran: Ran) -> dict[str, RunPart]:
         """Return the facts of the whole run, and of each of the tool's parts."""
@@ -117,8 +117,15 @@ class RunSamples:
         return self.taken[0].at_s, self.taken[-1].at_s
 
     def _counted(self, done: proc.Completed) -> list[RunSample]:
-        cpu_s = done.usage.user_s + done.usage.system_s
-        return [*self.taken[:-1], replace(self.taken[-1], cpu_s=max(cpu_s, self.taken[-2].cpu_s or 0.0))]
+        """Return the samples with the CPU time of all of the run. The time on run queues since the last sample before
+        the end is taken to be in the same proportion to CPU time as before; it is unknown without such a sample."""
+        before, last = self.taken[-2:]
+        used_s = before.cpu_s or 0.0
+        cpu_s = max(done.usage.user_s + done.usage.system_s, used_s)
+        queued_s = last.queued_s
+        if queued_s is None and before.queued_s is not None and used_s > 0:
+            queued_s = before.queued_s * cpu_s / used_s
+        return [*self.taken[:-1], replace(last, cpu_s=cpu_s, queued_s=queued_s)]
 
     def _sample(self, target: Target) -> RunSample:
         at_s = time.monotonic()
@@ -180,17 +187,15 @@ def _part(
     """Return the facts of a part. ``cpu_s``: the tool's CPU time, if the tool reports it for this part.
 
     The tool waits for its disks while it neither runs nor waits for a CPU, while they have requests, and, on one CPU,
-    while that is idle: otherwise it waits for the kernel's threads.
+    while that is idle: otherwise it waits for the kernel's threads. Unknown where a part is too short for the samples.
     """
     seconds = sum(ran_s(*window) for window in windows)
     resolved = seconds >= _RESOLVED_S * len(windows)
     grown = {name: _total(samples, name, windows) if resolved else None for name in _COUNTED}
     used_s = cpu_s if cpu_s is not None else grown["cpu_s"]
     wait = None
-    if used_s is not None and seconds > 0:
-        limits = [max(0.0, seconds * threads - used_s - (grown["queued_s"] or 0.0))]
-        if grown["io_s"] is not None:
-            limits.append(grown["io_s"] * threads)
+    if used_s is not None and grown["queued_s"] is not None and grown["io_s"] is not None:
+        limits = [max(0.0, seconds * threads - used_s - grown["queued_s"]), grown["io_s"] * threads]
         if cpus == 1 and grown["all"]:
             limits.append(seconds * threads * (grown["idle"] or 0.0) / grown["all"])
         slept_s = min(limits)
