@@ -243,7 +243,7 @@ def test_without_settings_only_memory_and_our_own_directory(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="does not exist"):
         WorkerSettings.load(tmp_path / "none", needed=True)
     for name in ("quick", "loop-vm", "crash-quick"):
-        permission.check(Allowed(), expand(load(name), feasibility.resolved))
+        permission.check(Allowed(), expand(load(name), feasibility.all_resolved))
 
 
 RAM, EXT4, FIO = (
@@ -278,7 +278,7 @@ def changed(replaced: dict[str, str]) -> Any:
     text = STUDY
     for old, new in replaced.items():
         text = text.replace(old, new)
-    return expand(load_text(text, "study.yaml"), feasibility.resolved)
+    return expand(load_text(text, "study.yaml"), feasibility.all_resolved)
 
 
 @pytest.mark.parametrize("name", REFUSED)
@@ -319,7 +319,7 @@ def test_a_device_is_allowed_by_its_name_and_a_directory_with_all_below() -> Non
 @pytest.mark.parametrize("options", ["-J device=/dev/sda1", "-d /etc"])
 def test_paths_in_options_are_refused(options: str) -> None:
     study = load_text(STUDY, "study.yaml")
-    (cell,) = expand(study, feasibility.resolved)
+    (cell,) = expand(study, feasibility.all_resolved)
     stack = cell.stack.model_copy(update={"mkfs_options": options})
     with pytest.raises(UnsafeError, match="a path in options"):
         permission.check(Allowed(), [cell.model_copy(update={"stack": stack})])
@@ -372,7 +372,7 @@ def test_each_gives_all_to_all_and_spread_divides_what_is_not_compared(name: str
     machines = [machine("a"), machine("b"), machine("c")]
     assert [each.study.workloads for each in starting.assignments(value, machines)] == [(), (), ()]
     shares = [each.study.workloads for each in starting.assignments(value, machines, spread=True)]
-    whole = [cell.workload.name for cell in expand(study, feasibility.resolved)]
+    whole = [cell.workload.name for cell in expand(study, feasibility.all_resolved)]
     assert sorted(part for share in shares for part in share) == sorted(set(whole))
 
 

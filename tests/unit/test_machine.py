@@ -13,7 +13,7 @@ from fslab import feasibility
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import StudyError, UnsupportedError
 from fslab.machine import kinds, modules
-from fslab.machine.kinds import REGISTRY, Need, _initramfs, _xstate
+from fslab.machine.kinds import REGISTRY, Need, _initramfs, _qemu_command, _xstate
 from fslab.machine.modules import Kernel
 from fslab.plan.expand import expand
 from fslab.storage.media import REGISTRY as MEDIA
@@ -161,6 +161,44 @@ def test_auto_knows_what_another_user_cannot_do_on_the_host(
 ) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert feasibility.resolved(stack("ext4", machine=AUTO)).machine.type == "uml"
+
+
+BEST = MachineSpec(type=kinds.BEST, memory="512m")
+
+
+def best(*filesystems: str, **more: object) -> list[str]:
+    found = feasibility.all_resolved([stack(name, machine=BEST, **more) for name in filesystems])
+    return [one.machine.type for one in found]
+
+
+def test_best_is_one_machine_for_all_stacks(kernels: dict[str, Kernel]) -> None:
+    assert best("ext4") == ["host"]
+    assert best("ext4", "f2fs") == ["uml", "uml"]
+    assert best("ext4", "bcachefs") == ["host", "host"], "what no machine can build does not count"
+    assert best("f2fs", "ext4", "bcachefs") == ["uml"] * 3
+    beside = feasibility.all_resolved(
+        [stack("f2fs", machine=BEST), stack("ext4", machine=AUTO), stack("ext4")]
+    )
+    assert [one.machine.type for one in beside] == ["uml", "host", "host"]
+    assert beside[0].machine.memory == "512m"
+
+
+@pytest.mark.parametrize(("emulated", "chosen"), [(False, "qemu"), (True, "uml"), (None, "uml")])
+def test_best_prefers_a_guest_on_the_cpus_themselves(
+    kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch, emulated: bool | None, chosen: str
+) -> None:
+    qemu = REGISTRY.get("qemu")
+    monkeypatch.setattr(qemu, "missing", lambda _: ())
+    monkeypatch.setattr(qemu, "kernel", lambda _: kernels["uml"])
+    monkeypatch.setattr(qemu, "emulated", lambda _: emulated)
+    assert best("ext4", "f2fs") == [chosen, chosen]
+
+
+def test_a_guest_with_kvm_has_the_cpus_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    for accelerator, cpus in ((_qemu_command.KVM, "8"), (_qemu_command.TCG, "1")):
+        argv = _qemu_command.machine_argv("qemu", accelerator, 256, "k", "i")
+        assert argv[argv.index("-smp") + 1] == cpus
 
 
 def test_a_guest_is_checked_before_anything_is_made(kernels: dict[str, Kernel]) -> None:

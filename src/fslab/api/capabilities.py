@@ -103,7 +103,7 @@ def _evidence() -> list[Capability]:
 
 
 def _cells(study: str) -> Sequence[Cell]:
-    return expand(load.load(study, []), feasibility.resolved)
+    return expand(load.load(study, []), feasibility.all_resolved)
 
 
 def _programs(cells: Iterable[Cell]) -> list[Tool]:

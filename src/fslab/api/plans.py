@@ -14,7 +14,7 @@ from fslab.system import paths
 def plan(study: Study) -> Plan:
     """Return the plan of a study on this machine, with the cells that ``run`` would refuse and the reasons."""
     made = make_plan(
-        study, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=feasibility.resolved,
+        study, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=feasibility.all_resolved,
         fit=feasibility.fitting,
         memory_bytes=memory_bytes(),
     )  # fmt: skip

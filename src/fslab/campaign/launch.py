@@ -62,7 +62,7 @@ def of_study(
         set=study.overrides, scale=study.scale, budget_s=budget_s or study.limit_s, files=study.files,
         directory=str(Path(path).absolute().parent) if reads_files else None, claims=study.claims,
     )  # fmt: skip
-    cells = expand(study, feasibility.resolved, feasibility.fitting)
+    cells = expand(study, feasibility.all_resolved, feasibility.fitting)
     campaign = new(
         cells, study.stopping, settings, study_id=study.id, study_title=study.title, study_source=study.text,
         seed=study.seed, name=name, note=note,

@@ -1,13 +1,13 @@
 """Whether this machine can measure something, and what is missing: the same answer for plan, run, doctor and guests.
 
 Changes nothing; only ``check_mounted`` creates files, to try operations. ``check`` raises what a run is refused for.
-``foresee`` returns the same, as far as it is known without root. ``resolved`` finds the machine for a stack.
+``foresee`` returns the same, as far as it is known without root. ``all_resolved`` finds the machines for stacks.
 ``everything`` and ``matrix`` are for doctor.
 """
 
 from fslab.feasibility._campaign import RefusingJournal, check, check_named, fitting, foresee
 from fslab.feasibility._cells import Reasons, by_cause, check_cell, check_stack, why_not
-from fslab.feasibility._machines import lacking, missing_filesystem, missing_layout, resolved
+from fslab.feasibility._machines import all_resolved, lacking, missing_filesystem, missing_layout, resolved
 from fslab.feasibility._mounted import check_mounted
 from fslab.feasibility._overview import Capability, Lack, MatrixEntry, everything, matrix
 from fslab.feasibility._plugins import check_plugins, plugins_of, with_stack_plugins, with_workload_plugins
@@ -26,6 +26,7 @@ __all__ = [
     "MatrixEntry",
     "Reasons",
     "RefusingJournal",
+    "all_resolved",
     "by_cause",
     "check",
     "check_cell",

@@ -4,16 +4,18 @@ Reads the lists beside a kernel's modules, so it is fast enough for every file s
 """
 
 import os
+from collections.abc import Collection, Sequence
 
 from fslab.cell import MachineSpec, StackSpec
 from fslab.errors import UnsupportedError, UsageError
-from fslab.machine.kinds import AUTO, REGISTRY, Machine, Need
+from fslab.machine.kinds import AUTO, BEST, REGISTRY, Machine, Need
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 
-# The machine closest to the hardware first.
+# The machine closest to the hardware first. QEMU is preferred to User-Mode Linux only with KVM, by ``best``: then its
+# CPUs are the hardware's.
 PREFERRED = ("host", "uml", "qemu")
 
 
@@ -70,14 +72,45 @@ def resolved(stack: StackSpec) -> StackSpec:
     raise UnsupportedError(f"no machine can build it ({reasons})", where=stack.name, hint="see: fslab doctor")
 
 
+def all_resolved(stacks: Sequence[StackSpec]) -> list[StackSpec]:
+    """Return the stacks with ``auto`` and ``best`` replaced by machines.
+
+    All stacks with ``best`` get one machine, so that they can be compared: the one that can build most of them, and of
+    these the one closest to the hardware. Those that it cannot build are stored as not possible, with the reason.
+    """
+    together = [stack for stack in stacks if stack.machine.type == BEST]
+    if not together:
+        return [resolved(stack) for stack in stacks]
+    specs = {name: [_spec(stack.machine, REGISTRY.get(name)) for stack in together] for name in PREFERRED}
+    native = [name for name in PREFERRED if REGISTRY.get(name).emulated(specs[name][0]) is False]
+    order = sorted(PREFERRED, key=lambda name: _distance(name, native))
+    usable = [name for name in order if not _unusable(together[0], specs[name][0])] or order[:1]
+    best = max(usable, key=lambda name: sum(map(_can_build, together, specs[name])))
+    return [_on(best, stack) if stack.machine.type == BEST else resolved(stack) for stack in stacks]
+
+
+def _distance(name: str, native: Collection[str]) -> tuple[int, int]:
+    """Return how far a machine is from the hardware: the host, a guest on the CPUs themselves, others."""
+    guest_on_cpus = name == "qemu" and name in native
+    return (0 if name == "host" else 1 if guest_on_cpus else 2), PREFERRED.index(name)
+
+
+def _can_build(stack: StackSpec, spec: MachineSpec) -> bool:
+    return not lacking(stack, spec)
+
+
+def _on(name: str, stack: StackSpec) -> StackSpec:
+    return stack.model_copy(update={"machine": _spec(stack.machine, REGISTRY.get(name))})
+
+
 def check_machine(stack: StackSpec) -> None:
     """Raise what prevents a guest from building this stack, before anything is created.
 
     A file system that the guest's kernel lacks is not checked: it does not prevent other trials, and its own trials
     are stored as not possible, as on the host.
     """
-    if stack.machine.type == AUTO:
-        raise UsageError("'auto' must be resolved first", where=stack.name)
+    if stack.machine.type in {AUTO, BEST}:
+        raise UsageError(f"'{stack.machine.type}' must be resolved first", where=stack.name)
     if not REGISTRY.get(stack.machine.type).guest:
         return
     for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):

@@ -112,7 +112,7 @@ def started(fleet: FleetStore, schedule: FleetSchedule) -> list[Assignment]:
 def _shares(assigned: AssignedStudy, machines: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return the workloads of each machine. Each group, largest first, goes to the machine with the fewest cells."""
     study = load_text(assigned.text, assigned.file, assigned.changes, assigned.files)
-    cells = expand(study, feasibility.resolved, feasibility.fitting)
+    cells = expand(study, feasibility.all_resolved, feasibility.fitting)
     groups = sorted(_groups(study, cells), key=len, reverse=True)
     loads: dict[str, list[Cell]] = {machine: [] for machine in machines}
     for group in groups:

@@ -1,6 +1,6 @@
 """A study's cells: every stack with every workload that runs on it. Pure."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.feasibility import with_stack_plugins, with_workload_plugins
@@ -15,17 +15,18 @@ _PATIENCE = 4
 
 def expand(
     study: Study,
-    place: Callable[[StackSpec], StackSpec] | None = None,
+    place: Callable[[Sequence[StackSpec]], Sequence[StackSpec]] | None = None,
     fit: Callable[[tuple[Cell, ...]], tuple[Cell, ...]] | None = None,
 ) -> tuple[Cell, ...]:
     """Return all cells: workload by workload in the study's order, each with all of its stacks.
 
-    ``place`` chooses the machine of a stack that may run on any machine (``on: auto``). ``fit`` returns the cells,
+    ``place`` chooses the machines of stacks that may run on any (``on: auto``, ``best``). ``fit`` returns the cells,
     without slices if there is no room for all stacks of a workload at once.
     """
     stacks = matrix.stack_specs(study.stacks, study.media)
     if place is not None:
-        stacks = [(entry, place(stack)) for entry, stack in stacks]
+        placed = place([stack for _, stack in stacks])
+        stacks = [(entry, stack) for (entry, _), stack in zip(stacks, placed, strict=True)]
     stacks = [(entry, with_stack_plugins(stack)) for entry, stack in stacks]
     cells = tuple(
         Cell(

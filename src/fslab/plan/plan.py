@@ -31,7 +31,7 @@ def make_plan(
     *,
     images: Path,
     runtime: Path,
-    place: Callable[[StackSpec], StackSpec] | None = None,
+    place: Callable[[Sequence[StackSpec]], Sequence[StackSpec]] | None = None,
     fit: Callable[[tuple[Cell, ...]], tuple[Cell, ...]] | None = None,
     memory_bytes: int | None = None,
 ) -> Plan:

@@ -272,7 +272,9 @@ class StudyFile(Written):
         "expected time if that is longer",
     )
     on: Several = Field(
-        (), description="where trials run: `host`, a guest (`uml`, `qemu`), or `auto`; default: `host`"
+        (),
+        description="where trials run: `host`, a guest (`uml`, `qemu`), `auto` (each stack on the first that can build "
+        "it), or `best` (all stacks on one: the nearest to the hardware that can build most of them); default: `host`",
     )
     kernel: Several = Field(
         (), description="file of the guest's kernel; a list compares kernels; default: an installed one"

@@ -17,8 +17,8 @@ from fslab.registry import Registry
 from fslab.system.tools import Tool
 
 DEFAULT_MEMORY = "1g"
-# Not a kind: selects the first machine that can build the stack.
-AUTO = "auto"
+# Not kinds. For each stack, the first machine that can build it; for all stacks together, the best one.
+AUTO, BEST = "auto", "best"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
