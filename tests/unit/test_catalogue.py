@@ -24,3 +24,11 @@ def test_an_unknown_kind_names_the_similar_one() -> None:
     with pytest.raises(UsageError, match="no kind 'medium'") as error:
         catalogue.entries("medium")
     assert "media" in (error.value.hint or "")
+
+
+def test_file_systems_show_what_a_study_may_write() -> None:
+    options = {each["name"]: each["options"] for each in catalogue.entries("filesystems")}
+    assert "-b VALUE" in options["ext4"]["mkfs_options"]
+    assert "data=journal|ordered|writeback" in options["ext4"]["mount_options"]
+    assert "[no]acl" in options["ext2"]["mount_options"]
+    assert "noatime" not in options["ext4"]["mount_options"], "what all have is not repeated"

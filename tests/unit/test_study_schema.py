@@ -100,8 +100,6 @@ def test_the_pages_are_current() -> None:
     }, AGAIN
     for path, text in pages.items():
         assert (DOCS / path).read_text("utf-8") == text, AGAIN
-    filesystems = (DOCS / "file-systems.md").read_text("utf-8")
-    assert filesystems == document.replaced(filesystems, document.filesystem_options()), AGAIN
 
 
 def test_the_warnings_name_every_rule_with_its_condition() -> None:

@@ -5,8 +5,9 @@ from importlib import import_module
 from typing import Any
 
 from fslab.errors import UsageError, nearest
+from fslab.storage.filesystems import FileSystem
 from fslab.study import load, shipped
-from fslab.study.document import markdown
+from fslab.study.document import markdown, options_of
 from fslab.study.schema import schema
 
 __all__ = ["BUILT_IN", "KINDS", "entries", "markdown", "problems", "schema"]
@@ -56,7 +57,9 @@ def problems(kind: str) -> Iterator[str]:
 
 
 def _details(entry: Any) -> dict[str, Any]:
-    """Return the profiles of a medium with their figures, and the settings of an application, defaults first."""
+    """Return what studies may choose: options of a file system, profiles of a medium, settings of an application."""
+    if isinstance(entry, FileSystem):
+        return {"options": options_of(entry)}
     profiles, settings = getattr(entry, "profiles", None), getattr(entry, "settings", None)
     return {
         **({"profiles": list(profiles.values())} if profiles else {}),

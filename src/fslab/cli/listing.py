@@ -41,8 +41,9 @@ def listing(
 ) -> None:
     """List what studies can use, and the plug-ins that add to it.
 
-    For every key of a study: fslab schema --markdown. An entry of a plug-in is followed by
-    the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
+    A list on its own has details: `fslab list filesystems` has the options of mkfs and mount that studies may use,
+    `fslab list media` the profiles of disks. For every key of a study: fslab schema --markdown. An entry of a plug-in
+    is followed by the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
     """
     from fslab.api import catalogue
 
@@ -68,12 +69,15 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
         table = Table(
             title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False
         )
+        details = len(entries) == 1
         for row in rows:
             plugin = "" if row["from"] == BUILT_IN else f" \\[{escape(row['from'])}]"
             table.add_row(f"  {row['name']}", f"[dim]{escape(row['summary'])}[/dim]{plugin}")
-            for profile in row.get("profiles", ()) if len(entries) == 1 else ():
+            for name, options in row.get("options", {}).items() if details else ():
+                table.add_row(f"    {name}", f"[dim]{escape(', '.join(options) or 'none')}[/dim]")
+            for profile in row.get("profiles", ()) if details else ():
                 about = f"[dim]{escape(profile['about'])}\nSource: {escape(profile['sources'])}[/dim]"
                 table.add_row(f"    {profile['name']}", about)
-            for name, values in row.get("settings", {}).items() if len(entries) == 1 else ():
+            for name, values in row.get("settings", {}).items() if details else ():
                 table.add_row(f"    {name}", f"[dim]{', '.join(values)}; default: {values[0]}[/dim]")
         screen.print(table)

@@ -1,6 +1,6 @@
 """Generates the reference pages in ``docs`` from the models and the registries.
 
-These are the study file, a page for each tool, the options of the file systems, and the warnings.
+These are the study file, a page for each tool, and the warnings.
 
 Run as ``python -m fslab.study.document docs``; a test checks that the pages are current.
 """
@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 
 from fslab.claims.schema import Claim, Published
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.storage.filesystems import VFS_OPTIONS
+from fslab.storage.filesystems import VFS_OPTIONS, FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.fields import adapter_of, keys_of
@@ -29,7 +29,6 @@ from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
 MADE = "<!-- Made by: python -m fslab.study.document docs — do not edit. -->"
-END = "<!-- End of what is made. -->"
 SYNTAX = f"""\
 # Study file
 
@@ -97,7 +96,7 @@ def study_file() -> str:
         _table(keys_of(StudyMedium, described=True)),
         *(_medium(name, entry.summary, entry.Options) for name, entry in MEDIA),
         "## `stacks`: what is compared\n",
-        "The options of each file system are in [file-systems.md](file-systems.md#options).\n",
+        "The options of each file system: `fslab list filesystems`.\n",
         _table(keys_of(StudyStack, described=True)),
         "## `layout` of a stack: how devices become one\n",
         "`layout: NAME`, or a mapping of `type: NAME` and the keys of that layout.\n",
@@ -130,39 +129,26 @@ def warnings() -> str:
 
 
 def filesystem_options() -> str:
-    """Return the options that studies may use with each file system; those of one listed before are named once."""
-    text = f"Mount options that every file system has: {_codes(_options(VFS_OPTIONS))}.\n\n"
-    listed: dict[str, Mapping[str, str]] = {"": VFS_OPTIONS}
+    """Return the options that studies may use with each file system."""
+    parts = [f"Mount options that every file system has: {_codes(_options(VFS_OPTIONS))}.\n"]
     for name, driver in FILESYSTEMS:
-        options = {**VFS_OPTIONS, **driver.mount_options}
-        base = max(
-            (it for it, own in listed.items() if own.items() <= options.items()),
-            key=lambda it: len(listed[it]),
-        )
-        more = {option: form for option, form in options.items() if option not in listed[base]}
-        those = f"those of {base}, and " if base else ""
-        text += (
-            f"### `filesystem: {name}`\n\n{driver.summary}.\n\n"
-            f"- `mkfs_options`: {_flags(driver.mkfs_flags)}\n"
-            f"- `mount_options`: {those}{_codes(_options(more))}\n\n"
-        )
-        listed |= {name: options} if more else {}
-    return text.rstrip() + "\n"
+        lines = (f"- `{key}`: {_codes(options)}" for key, options in options_of(driver).items())
+        parts += [f"### `filesystem: {name}`\n", f"{driver.summary}.\n", *lines, ""]
+    return "\n".join(parts)
 
 
-def replaced(page: str, text: str) -> str:
-    """Return ``page`` with ``text`` between its two marks."""
-    before, after = page.partition(MADE)[0], page.partition(END)[2]
-    return f"{before}{MADE}\n\n{text}\n{END}{after}"
+def options_of(driver: FileSystem) -> dict[str, list[str]]:
+    """Return what a study may write in ``mkfs_options`` and ``mount_options``, without what all file systems have."""
+    mkfs = [flag if form == "" else f"{flag} VALUE" for flag, form in sorted(driver.mkfs_flags.items())]
+    own = {option: form for option, form in driver.mount_options.items() if option not in VFS_OPTIONS}
+    return {"mkfs_options": mkfs, "mount_options": [*_options(own)]}
 
 
 def write(docs: Path) -> None:
-    """Write all pages, and the part of file-systems.md that is made."""
+    """Write all pages."""
     for path, text in pages().items():
         (docs / path).parent.mkdir(exist_ok=True)
         (docs / path).write_text(text, "utf-8")
-    filesystems = docs / "file-systems.md"
-    filesystems.write_text(replaced(filesystems.read_text("utf-8"), filesystem_options()), "utf-8")
 
 
 def _rule(rule: Rule) -> str:
@@ -259,13 +245,6 @@ def _default(info: FieldInfo) -> str:
 
 def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
-
-
-def _flags(flags: Mapping[str, str]) -> str:
-    """Return the options of mkfs, those with a value first."""
-    plain = sorted(flag for flag, form in flags.items() if form == "")
-    valued = _codes(sorted({*flags} - {*plain}))
-    return f"{valued}; without a value: {_codes(plain)}" if plain else valued
 
 
 def _options(options: Mapping[str, str]) -> Iterator[str]:
