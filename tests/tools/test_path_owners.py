@@ -201,7 +201,7 @@ class TestDirectoriesOfOurOwn:
             with pytest.raises(UnsafeError, match="another '--output'"):
                 make()
         with pytest.raises(UnsafeError, match="another '--recordings'"):
-            crash.crash_test(theirs, crash.CrashRequest(), recordings=theirs)
+            crash.crash_test(crash.CrashRequest(directory=theirs, recordings=theirs))
         with pytest.raises(UnsafeError, match="another 'DIRECTORY'"):
             crash._ground(new)
         assert {each.name for each in theirs.iterdir()} == {"link", "pipe"}

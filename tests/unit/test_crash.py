@@ -21,6 +21,7 @@ from fslab.crash.history import History
 from fslab.crash.minimise import fewest_lost
 from fslab.crash.oracle import Seen
 from fslab.crash.positions import Positions
+from fslab.crash.request import Alphabet
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
@@ -571,12 +572,12 @@ def test_a_finding_names_the_text_that_makes_its_promise(
 
 
 def test_exhaustive_sequences_that_end_with_a_promise() -> None:
-    found = list(bounded.enumerated(2, bounded.Alphabet.METADATA, promising=True))
+    found = list(bounded.enumerated(2, Alphabet.METADATA, promising=True))
     texts = [[str(step) for step in steps] for steps in found]
     assert len(texts) == len({tuple(each) for each in texts})
     assert all(steps[-1].startswith(("fsync", "unlink a and fsync it")) for steps in texts)
     assert not any("write" in step for steps in texts for step in steps)
-    sample = bounded.sampled(2, 10_000, Random(2), bounded.Alphabet.METADATA, promising=True)
+    sample = bounded.sampled(2, 10_000, Random(2), Alphabet.METADATA, promising=True)
     assert found == list(sample.sequences)
     assert sum(tried for tried, _ in sample.lengths.values()) == len(found)
 

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 from tests.unit.test_crash import promises
+from typer.testing import CliRunner
 
-from fslab.api.crash import CrashRequest, crash_test, load_of
 from fslab.applications import REGISTRY, RecoveredData, parse_settings
+from fslab.cli import app
 from fslab.crash import recording
 from fslab.crash import runs as source_of_runs
 from fslab.crash.findings import Kind
+from fslab.crash.request import Alphabet, CrashRequest, Cuts
 from fslab.crash.runs import Runs
 from fslab.crash.sources import Progress, directory_of
 from fslab.errors import FslabError, UsageError
@@ -203,20 +205,46 @@ def test_contents_differ() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "told"),
+    ("argv", "told"),
     [
-        (CrashRequest(settings="journal_mode=wal"), "--settings: needs --application"),
+        (["--settings", "journal_mode=wal"], "'settings' needs 'application'"),
         (
-            CrashRequest(application="sqlite", given=("creat A",)),
-            "--sequence: cannot be combined with --application",
+            ["--application", "sqlite", "--sequence", "creat A"],
+            "'sequence' cannot be combined with 'application'",
         ),
-        (CrashRequest(sector=1000), "--sector: 1000 is not a multiple of 512"),
-        (CrashRequest(given=("write n; wright a",)), "--sequence: invalid step 'wright a'"),
+        (["--sector", "1000"], "--sector: '1000' is not a multiple of 512"),
+        (["--sequence", "write n; wright a"], "--sequence: invalid step 'wright a'"),
+        (["--scratch", "/not/there"], "--scratch: is not a directory"),
     ],
 )
-def test_what_does_not_go_together_is_said_before_anything_is_recorded(wish: CrashRequest, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        crash_test(Path("/nowhere"), wish)
+def test_what_does_not_go_together_is_said_before_anything_is_recorded(
+    argv: list[str], told: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fslab.cli.crash._check_root", lambda: None)
+    done = CliRunner().invoke(app, ["crash", "test", "/nowhere", *argv])
+    assert isinstance(done.exception, UsageError)
+    assert told in str(done.exception)
+
+
+def test_each_field_of_a_request_is_an_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[CrashRequest] = []
+    monkeypatch.setattr("fslab.cli.crash._check_root", lambda: None)
+    monkeypatch.setattr("fslab.api.crash.crash_test", asked.append)
+    wish = CrashRequest(
+        directory=Path("/d"), length=2, sequences=7, application=None, threads=2, states=9, cuts=Cuts.ENDS,
+        operations=Alphabet.METADATA, skip=3, recoveries=0, repairs=0, sector="512", seed=4, scratch=Path("/s"),
+        recordings=Path("/r"), sequence=("write n; sync", "mkdir n; sync"), transactions=8,
+    )  # fmt: skip
+    words = [
+        word
+        for name, value in wish.model_dump(
+            mode="json", exclude={"do", "directory"}, exclude_none=True
+        ).items()
+        for each in (value if isinstance(value, list) else [value])
+        for word in (f"--{name}", str(each))
+    ]
+    done = CliRunner().invoke(app, ["crash", "test", "/d", *words])
+    assert (asked, done.exception) == ([wish], None)
 
 
 def test_a_step_that_the_file_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -227,17 +255,3 @@ def test_a_step_that_the_file_system_refuses_is_told(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Runs, "lay_out", refuse)
     with pytest.raises(FslabError, match="refuses a step 'a': Operation not supported"):
         recording.record(tmp_path, runs("sqlite"), tmp_path)
-
-
-def test_the_scratch_directory_must_exist() -> None:
-    with pytest.raises(UsageError, match="--scratch: is not a directory"):
-        crash_test(Path("/nowhere"), CrashRequest(), scratch=Path("/not/there"))
-
-
-@pytest.mark.parametrize(
-    ("size", "unflushed", "told"),
-    [("4x", "lost", "--size"), ("4k", "some", "--unflushed: invalid value 'some'")],
-)
-def test_what_a_cut_does_not_take(size: str, unflushed: str, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
-        load_of(files=1, size=size, unflushed=unflushed, seed=0, check=True)

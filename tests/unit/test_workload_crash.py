@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from tests.unit.read import read
 
 from fslab.crash import bounded
+from fslab.crash.request import REQUESTS, CrashRequest
 from fslab.crash.sequences import Sequences
 from fslab.errors import ToolOutputError, UnsupportedError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
@@ -35,17 +36,16 @@ def reading(document: dict[str, Any], stderr: str = "") -> Reading:
 
 
 def test_what_is_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Tools do not inherit XDG_STATE_HOME, so its directory is passed as an option.
+    # Tools do not inherit XDG_STATE_HOME, so its directory is in the request.
     monkeypatch.setenv("XDG_STATE_HOME", "/state")
     parameters = CRASH.parse_parameters({"length": 2, "states": 50, "sector": "512"})
-    run = CRASH.commands(parameters, JOB).run
-    assert run[:4] == ("fslab", "crash", "test", "/mnt/x")
-    options = dict(zip(run[4::2], run[5::2], strict=True))
-    assert options == {
-        "--length": "2", "--sequences": "100", "--states": "50", "--recoveries": "5", "--threads": "1",
-        "--sector": "512", "--seed": "7", "--cuts": "anywhere", "--operations": "all", "--repairs": "2",
-        "--scratch": "/run/s", "--recordings": "/state/fslab/crash",
-    }  # fmt: skip
+    commands = CRASH.commands(parameters, JOB)
+    ((name, text),) = commands.inputs.items()
+    assert commands.run == ("fslab", "crash", "run", f"/run/s/{name}")
+    assert REQUESTS.validate_json(text) == CrashRequest(
+        directory=Path("/mnt/x"), length=2, states=50, sector="512", seed=7, scratch=Path("/run/s"),
+        recordings=Path("/state/fslab/crash"),
+    )  # fmt: skip
 
 
 def test_counts_and_quantiles() -> None:
@@ -88,11 +88,10 @@ def test_an_application_has_runs_settings_and_its_program() -> None:
     parameters = CRASH.parse_parameters(
         {"application": "git", "settings": "core.fsync=all", "transactions": 7}
     )
-    run = CRASH.commands(parameters, JOB).run
-    options = dict(zip(run[4::2], run[5::2], strict=True))
-    assert (options["--sequences"], options["--application"], options["--settings"], options["--transactions"]) == (
-        "3", "git", "core.fsync=all", "7",
-    )  # fmt: skip
+    (text,) = CRASH.commands(parameters, JOB).inputs.values()
+    request = CrashRequest.model_validate_json(text)
+    assert (request.runs, request.application, request.settings) == (3, "git", "core.fsync=all")
+    assert request.transactions == 7
     assert [tool.program for tool in CRASH.tools_of(parameters)] == ["fslab", "fslab-disk", "git"]
     assert CRASH.headline(parameters)[-1] == "loss_window_p95"
 

@@ -29,8 +29,10 @@ def reading(text: str, stderr: str = "") -> Reading:
 @pytest.mark.parametrize("name", faults.REGISTRY.names())
 def test_each_fault_can_be_asked_for(name: str) -> None:
     commands = IO_ERRORS.commands(IO_ERRORS.parse_parameters({"fault": name}), JOB)
-    words = ("/mnt/x/work", name, "--seed", "7", "--scratch", str(JOB.scratch))
-    assert commands.run == ("fslab", "crash", "fault", *words)
+    (text,) = commands.inputs.values()
+    assert json.loads(text) == {
+        "do": "fault", "directory": "/mnt/x/work", "fault": name, "seed": 7, "scratch": "/run/s"
+    }  # fmt: skip
     assert faults.REGISTRY.get(name).summary
 
 

@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.read import read
 
+from fslab.crash.request import REQUESTS, RecoveryRequest
 from fslab.errors import NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.validity.facts import TrialFacts, WorkFacts
 from fslab.validity.trial import REGISTRY as RULES
@@ -31,10 +32,10 @@ def reading(document: dict[str, Any], stderr: str = "", **raw: Any) -> Reading:
 def test_what_is_run() -> None:
     parameters = RECOVERY.parse_parameters({"files": 50, "size": "8k", "existing": 20, "check": False})
     commands = RECOVERY.commands(parameters, JOB)
-    assert commands.run == (
-        "fslab", "crash", "recover", "/mnt/x/work", "--files", "50", "--size", "8192", "--unflushed", "random",
-        "--seed", "7", "--no-check",
-    )  # fmt: skip
+    (text,) = commands.inputs.values()
+    assert REQUESTS.validate_json(text) == RecoveryRequest(
+        directory=Path("/mnt/x/work"), files=50, size="8k", check=False, seed=7
+    )
     assert [argv[0] for argv in commands.prepare] == ["fslab-engine", "mkdir"]
     assert "files:20:4k:fixed" in commands.prepare[0]
     without = RECOVERY.parse_parameters({})

@@ -1,159 +1,111 @@
 """Tests crash states and faults of a directory on a virtual disk, and replays single crash states."""
 
 import os
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, TypeVar
+from typing import Any
+
+from pydantic import ValidationError
 
 from fslab import applications
 from fslab.crash import bounded, examine, judge, kept, recording, recovery, report, states, trial
-from fslab.crash.bounded import Alphabet
 from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
+from fslab.crash.request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
 from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
-from fslab.crash.states import Cuts
 from fslab.crash.steps import Sequence, Sync
 from fslab.errors import StoreError, UsageError
 from fslab.faults import REGISTRY as FAULTS
 from fslab.faults import ground
 from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
-from fslab.system import disk, mounts, path_owners, paths, tools
-from fslab.units import parse_size
+from fslab.system import mounts, path_owners, paths, tools
 
-E = TypeVar("E", bound=StrEnum)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CrashRequest:
-    """The extent of a crash test. It tries ``sequences`` sequences of up to ``length`` operations each, and ``states``
-    crash states of their recording, with the power cut where ``cuts`` says. ``alphabet``: which operations. ``skip``:
-    do not choose at random, but take the sequences after the first ``skip``. For ``recoveries`` of these states, the
-    mount is cut again; for ``repairs``, a full repair. ``sector``: bytes that the disk writes atomically. ``given``:
-    use only these sequences, with their steps separated by semicolons.
-
-    ``application``: instead of operations, do ``sequences`` runs of this application with ``settings``, each of
-    ``transactions`` transactions. ``threads``: run so many sequences or runs of the application at a time.
-    """
-
-    length: int = 1
-    sequences: int = 100
-    states: int = 200
-    cuts: Cuts = Cuts.ANYWHERE
-    alphabet: Alphabet = Alphabet.ALL
-    skip: int | None = None
-    recoveries: int = 5
-    repairs: int = 2
-    sector: int = 4096
-    seed: int = 0
-    given: tuple[str, ...] = ()
-    application: str | None = None
-    settings: str = ""
-    transactions: int = 20
-    threads: int = 1
+__all__ = [
+    "CrashRequest", "FaultRequest", "RecoveryRequest", "crash_recordings", "crash_recovery", "crash_state",
+    "crash_test", "fault_test", "run_request",
+]  # fmt: skip
 
 
-def crash_test(
-    directory: Path, request: CrashRequest, scratch: Path | None = None, recordings: Path | None = None
-) -> dict[str, Any]:
+def crash_test(request: CrashRequest) -> dict[str, Any]:
     """Test crash states and return the document of the trial (``fslab.crash.report``).
 
     If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
-    it. The file system is unmounted while states of it are mounted. Raises UnsupportedError if ``directory`` is not on
+    it. The file system is unmounted while states of it are mounted. Raises UnsupportedError if the directory is not on
     one virtual disk with a log of its data.
     """
-    if request.sector % 512:
-        raise UsageError(
-            f"{request.sector} is not a multiple of 512", where="--sector", hint="write 4096, or omit it"
-        )
-    if scratch is not None and not scratch.is_dir():
+    if request.scratch is not None and not request.scratch.is_dir():
         raise UsageError("is not a directory", where="--scratch", hint="name one that exists, or omit it")
-    if recordings is not None:
-        path_owners.check_closed(recordings, "--recordings")
+    if request.recordings is not None:
+        path_owners.check_closed(request.recordings, "--recordings")
     source = _source(request)
-    recording.server_of(directory)
-    directory, mount = _ground(directory)
-    with TemporaryDirectory(dir=paths.temporary(scratch), prefix="crash-") as place:
+    recording.server_of(request.directory)
+    directory, mount = _ground(request.directory)
+    with TemporaryDirectory(dir=paths.temporary(request.scratch), prefix="crash-") as place:
         recorded = recording.record(directory, source, Path(place), request.threads)
         tested = _tested(directory, mount, recorded.base)
         images = Path(place) / "images"
         images.mkdir()
-        keep = recordings or paths.recordings()
+        keep = request.recordings or paths.recordings()
         with recording.put_away(mount, tested), examine.private(images, trial.IMAGES, uses=keep):
-            tally = trial.judged(
-                recorded, tested, source, count=request.states, cuts=request.cuts,
-                recoveries=request.recoveries, repairs=request.repairs, unit=request.sector, seed=request.seed,
-                images=images,
-            )  # fmt: skip
+            tally = trial.judged(recorded, tested, source, request, images)
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
     return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
 
 
-def cuts_of(text: str) -> Cuts:
-    """Return where the power is cut. UsageError for an unknown name."""
-    return _one_of(Cuts, text, "--cuts")
-
-
-def alphabet_of(text: str) -> Alphabet:
-    """Return which operations sequences are made of. UsageError for an unknown name."""
-    return _one_of(Alphabet, text, "--operations")
-
-
-def _one_of(kind: type[E], text: str, where: str) -> E:
-    if text not in list(kind):
-        raise UsageError(f"invalid value '{text}'", where=where, hint=f"values: {', '.join(kind)}")
-    return kind(text)
-
-
-def load_of(*, files: int, size: str, unflushed: str, seed: int, check: bool) -> recovery.Load:
-    """Return the load that :func:`crash_recovery` writes before the cut. Raises UsageError for an invalid ``size`` or
-    ``unflushed``."""
-    try:
-        each = parse_size(size)
-    except ValueError as error:
-        raise UsageError(str(error), where="--size") from error
-    fate = _one_of(disk.Unflushed, unflushed, "--unflushed")
-    return recovery.Load(files=files, size=each, unflushed=fate, seed=seed, check=check)
-
-
-def crash_recovery(directory: Path, load: recovery.Load) -> dict[str, Any]:
-    """Cut the power of the virtual disk under ``directory``, and return the document (:mod:`fslab.crash.recovery`).
+def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:
+    """Cut the power of the virtual disk under a directory, and return the document (:mod:`fslab.crash.recovery`).
 
     Raises UnsupportedError if there is no virtual disk, or its file system does not declare its promises.
     """
-    recording.disk_of(directory)
-    directory, mount = _ground(directory)
+    recording.disk_of(request.directory)
+    directory, mount = _ground(request.directory)
     tested = _tested(directory, mount, Path(mount.source))
-    return recovery.measure(directory, mount.source, tested, load)
+    return recovery.measure(directory, mount.source, tested, request)
 
 
-def fault_test(directory: Path, name: str, seed: int, scratch: Path | None = None) -> dict[str, Any]:
-    """Inject one fault into the virtual disk under ``directory``, and return the document (:mod:`fslab.faults.trial`).
+def fault_test(request: FaultRequest) -> dict[str, Any]:
+    """Inject one fault into the virtual disk under a directory, and return the document (:mod:`fslab.faults.trial`).
     Copies of the disk are in ``scratch``.
 
     Raises UnsupportedError if there is no virtual disk with a log, or its file system has no known checker.
     """
-    fault = FAULTS.get(name)
-    server = recording.disk_of(directory)
-    ground.check_log(server, directory)
-    directory, mount = _ground(directory)
+    fault = FAULTS.get(request.fault)
+    server = recording.disk_of(request.directory)
+    ground.check_log(server, request.directory)
+    directory, mount = _ground(request.directory)
     tested = _tested(directory, mount, Path(mount.source))
     struck = ground.Ground(
         directory=directory,
         device=mount.source,
         server=server,
         tested=tested,
-        seed=seed,
-        scratch=scratch,
+        seed=request.seed,
+        scratch=request.scratch,
     )
     return fault_trial.measure(struck, fault)
+
+
+def run_request(path: Path) -> dict[str, Any]:
+    """Do what a file asks for, as a trial wrote it, and return the document. UsageError if it holds no request."""
+    try:
+        request = REQUESTS.validate_json(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except ValidationError as error:
+        told = "; ".join(": ".join(map(str, (*each["loc"], each["msg"]))) for each in error.errors())
+        raise UsageError(f"is not a request: {told}", where=str(path)) from error
+    match request:
+        case CrashRequest():
+            return crash_test(request)
+        case RecoveryRequest():
+            return crash_recovery(request)
+    return fault_test(request)
 
 
 def _ground(directory: Path) -> tuple[Path, mounts.Mount]:
@@ -250,38 +202,30 @@ def _recording(name: str) -> dict[str, Any]:
 
 
 def _source(request: CrashRequest) -> Source[Any]:
-    """Return the sequences or application runs of the test. Raises UsageError for an unknown application or setting."""
+    """Return the sequences or application runs of the test."""
     if request.application is None:
-        if request.settings:
-            raise UsageError(
-                "needs --application", where="--settings", hint="add --application NAME, or omit --settings"
-            )
-        return Sequences(chosen=_given(request.given)) if request.given else _chosen(request)
-    if request.given:
-        raise UsageError(
-            "cannot be combined with --application", where="--sequence", hint="give only one of them"
-        )
+        return Sequences(chosen=_given(request.sequence)) if request.sequence else _chosen(request)
     application = applications.REGISTRY.get(request.application)
     settings = applications.parse_settings(application, request.settings)
     if application.tool is not None:
         tools.require(application.tool)
     return Runs(
-        application=application, settings=settings, runs=request.sequences, transactions=request.transactions,
+        application=application, settings=settings, runs=request.runs, transactions=request.transactions,
         seed=request.seed,
     )  # fmt: skip
 
 
 def _chosen(request: CrashRequest) -> Sequences:
     promising = request.cuts is Cuts.ENDS
-    if request.skip is None and request.alphabet is not Alphabet.PUBLISHED:
+    if request.skip is None and request.operations is not Alphabet.PUBLISHED:
         random = Random(request.seed)  # noqa: S311 - to be repeated
         sample = bounded.sampled(
-            request.length, request.sequences, random, request.alphabet, promising=promising
+            request.length, request.runs, random, request.operations, promising=promising
         )
         return Sequences(chosen=sample.sequences, lengths=sample.lengths)
     skip = request.skip or 0
-    every = bounded.enumerated(request.length, request.alphabet, promising=promising)
-    found = tuple(islice(every, skip, skip + request.sequences))
+    every = bounded.enumerated(request.length, request.operations, promising=promising)
+    found = tuple(islice(every, skip, skip + request.runs))
     if not found:
         raise UsageError(f"there are no more than {skip} sequences", where="--skip")
     return Sequences(chosen=found)

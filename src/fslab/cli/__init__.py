@@ -6,9 +6,11 @@ when it runs.
 
 import logging
 import sys
-from typing import Annotated
+from functools import cached_property
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from fslab import names
 from fslab.cli import (
@@ -16,7 +18,6 @@ from fslab.cli import (
     claims,
     clean,
     compare,
-    crash,
     doctor,
     explain,
     export,
@@ -33,6 +34,24 @@ from fslab.cli import (
     serve,
     stores,
 )
+
+
+class _CrashGroup(TyperGroup):
+    """``fslab crash``. Its commands are loaded when it is used: their options are the fields of requests."""
+
+    @cached_property
+    def _loaded(self) -> dict[str, Any]:
+        from fslab.cli import crash
+
+        found: Any = typer.main.get_command(crash.app)
+        return dict(found.commands)
+
+    def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
+        return list(self._loaded)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
+        return self._loaded.get(cmd_name)
+
 
 app = typer.Typer(
     name="fslab",
@@ -72,7 +91,13 @@ app.command(
 app.command("export", short_help="Export trials as JSON, CSV or Parquet.")(export.export)
 app.command("clean", short_help="Remove what a killed run left behind.")(clean.clean)
 app.command("features", short_help="Test what file systems support, on scratch volumes.")(features.features)
-app.add_typer(crash.app, name="crash", short_help="Make, check and replay crash states.")
+app.add_typer(
+    typer.Typer(
+        cls=_CrashGroup, no_args_is_help=True,
+        help="Make, check and replay crash states: disk contents after a power cut.",
+    ),
+    name="crash", short_help="Make, check and replay crash states.",
+)  # fmt: skip
 app.command("name", short_help="Give a campaign a name.")(campaigns.name)
 app.command("note", short_help="Store a note with a campaign, or show it.")(campaigns.note)
 app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)

@@ -7,7 +7,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cache
 from itertools import accumulate
 from math import prod
@@ -16,20 +15,12 @@ from random import Random
 from fslab.crash import operations
 from fslab.crash.operations import operation
 from fslab.crash.published import SCENARIOS
+from fslab.crash.request import Alphabet
 from fslab.crash.steps import Operation, Sequence, Step, Sync
 from fslab.crash.tree import START, Tree
 
 OTHER = "b"  # a file that is not the one of the operation, to call fsync on
 NEAR_SHARE = 2  # half of a sample is near known bugs
-
-
-class Alphabet(StrEnum):
-    """What sequences are made of: everything; operations that write no contents of files, and fsync of files and of the
-    directory; or the sequences of published bugs."""
-
-    ALL = "all"
-    METADATA = "metadata"
-    PUBLISHED = "published"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -15,26 +15,16 @@ from typing import Any
 from fslab.crash import contents, recording
 from fslab.crash.complaints import Complaints
 from fslab.crash.examine import Subject
+from fslab.crash.request import RecoveryRequest
 from fslab.errors import FslabError, MountError
 from fslab.system import cache, disk, kernel_log, mounts, proc
+from fslab.units import parse_size
 
 PER_DIRECTORY = 1000
 LIMIT_S = 6 * 3600.0  # for the repair of a large hard disk; the trial has its own limit
 FORMAT = 1
 _NEW = "new"
 _LAST = "last"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Load:
-    """The load before the power cut: ``files`` new files of ``size`` bytes each. ``unflushed``: what the cut does to
-    writes that no flush covered; ``seed`` determines the random choice."""
-
-    files: int
-    size: int
-    unflushed: disk.Unflushed
-    seed: int
-    check: bool = True
 
 
 @dataclass(kw_only=True, slots=True)
@@ -56,7 +46,7 @@ class Recovery:
     damaged: str | None = None
 
 
-def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[str, Any]:
+def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequest) -> dict[str, Any]:
     """Cut power of the virtual disk under ``directory`` once, and return the document. It is mounted again afterwards.
 
     MountError if other processes use the file system, or if it cannot be mounted again.
@@ -66,31 +56,31 @@ def measure(directory: Path, device: str, tested: Subject, load: Load) -> dict[s
     # This fails if another process uses the file system, and it makes earlier writes durable before the cut.
     mounts.unmount(target, deadline_s=recording.IN_USE_S)
     _mount(device, target, tested)
-    _cut(server, directory, load)
+    _cut(server, directory, request)
     found, before, kernel = Recovery(), _transferred(server), Complaints(tested.driver.mount_type)
     kernel.reasons()
     found.recovery_ns = _repair(device, tested, found) + _mount(device, target, tested)
     found.read_bytes, found.written_bytes = (
         after - was for after, was in zip(_transferred(server), before, strict=True)
     )
-    _look(directory, load, found)
-    if load.check:
+    _look(directory, request, found)
+    if request.check:
         mounts.unmount(target)
         mounts.wait_released(Path(device))
         found.check_ns = _check(device, tested, found)
         _mount(device, target, tested)
     if found.damaged is None and (said := kernel.serious([Path(device).name])):
         found.damaged = f"the kernel logged: {said[0]}"
-    return {"version": FORMAT, "filesystem": tested.driver.name, "files": load.files, **asdict(found)}
+    return {"version": FORMAT, "filesystem": tested.driver.name, "files": request.files, **asdict(found)}
 
 
-def _cut(server: Path, directory: Path, load: Load) -> None:
+def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:
     """Write the files, cut power and unmount. Power is switched on again afterwards, even after an error."""
     mount = mounts.containing(directory)
     disk.ask(server, "pace", real=False)  # the time to write the files is not measured
     try:
-        _write(directory, load)
-        disk.ask(server, "cut", unflushed=load.unflushed, seed=load.seed)
+        _write(directory, request)
+        disk.ask(server, "cut", unflushed=request.unflushed, seed=request.seed)
         mounts.unmount(mount.target)
         mounts.wait_released(Path(mount.source))
     except OSError as error:
@@ -104,12 +94,12 @@ def _cut(server: Path, directory: Path, load: Load) -> None:
         disk.ask(server, "pace", real=True)
 
 
-def _write(directory: Path, load: Load) -> None:
+def _write(directory: Path, request: RecoveryRequest) -> None:
     """Write all files and sync only the last one. The journal is then committed, but not yet written to its place."""
-    for path in _paths(directory, load):
+    for path in _paths(directory, request):
         if path.name.endswith("000"):
             path.parent.mkdir(parents=True)
-        path.write_bytes(_bytes(load.size))
+        path.write_bytes(_bytes(parse_size(request.size)))
     _write_synced(directory / _LAST)
     mounts.sync(directory)
 
@@ -120,8 +110,8 @@ def _write_synced(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _paths(directory: Path, load: Load) -> Iterator[Path]:
-    for number in range(load.files):
+def _paths(directory: Path, request: RecoveryRequest) -> Iterator[Path]:
+    for number in range(request.files):
         yield directory / _NEW / f"{number // PER_DIRECTORY:04d}" / f"{number % PER_DIRECTORY:03d}"
 
 
@@ -130,7 +120,7 @@ def _bytes(size: int) -> bytes:
     return (pattern * (size // len(pattern) + 1))[:size]
 
 
-def _look(directory: Path, load: Load, found: Recovery) -> None:
+def _look(directory: Path, request: RecoveryRequest, found: Recovery) -> None:
     """Time the first read and the first write, and count the files. The page cache is as the mount left it."""
     wanted, started = _bytes(contents.BLOCK_BYTES), time.monotonic_ns()
     try:
@@ -146,7 +136,7 @@ def _look(directory: Path, load: Load, found: Recovery) -> None:
     except OSError as error:
         raise FslabError(f"cannot write after recovery: {error.strerror}", where=str(directory)) from error
     found.first_write_ns = time.monotonic_ns() - started
-    found.kept_files = sum(path.exists() for path in _paths(directory, load))
+    found.kept_files = sum(path.exists() for path in _paths(directory, request))
 
 
 def _repair(device: str, tested: Subject, found: Recovery) -> int:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -27,13 +26,6 @@ _N = r"\d{1,18}"
 _ID = re.compile(
     rf"({_N})-(kept|lost|random-({_N})|torn({_N})-({_N})|without-((?:{_N}(?:\.{_N})*)?))", re.ASCII
 )
-
-
-class Cuts(StrEnum):
-    """Where the power is cut: anywhere, or only directly after each run, with all unflushed writes lost."""
-
-    ANYWHERE = "anywhere"
-    ENDS = "ends"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,8 +14,10 @@ from fslab.crash.findings import Finding
 from fslab.crash.judge import Judge, Outcome, judge_of
 from fslab.crash.minimise import fewest_lost
 from fslab.crash.recording import Recording
+from fslab.crash.request import CrashRequest, Cuts
 from fslab.crash.sources import Source
-from fslab.crash.states import Cuts, State
+from fslab.crash.states import State
+from fslab.units import parse_size
 
 OTHERS = 2  # earlier runs that each state is examined for, besides the current run and its neighbours
 MINIMISED = 3
@@ -60,14 +62,12 @@ class Tally:
             self.counts[finding.sort] += 1
 
 
-def judge_all(
-    judge: Judge, chosen: list[State], random: Random, *, cuts: Cuts, recoveries: int, repairs: int, unit: int
-) -> Tally:
+def judge_all(judge: Judge, chosen: list[State], random: Random, request: CrashRequest) -> Tally:
     """Judge all states. For ``recoveries`` of the states without a broken promise, also judge a second cut, during the
     mount; for ``repairs`` of them, during a full repair. Minimise the first broken promises."""
-    tally, intact = Tally(), list[State]()
+    tally, intact, unit = Tally(), list[State](), parse_size(request.sector)
     for state in chosen:
-        outcome = judge.after_end(state) if cuts is Cuts.ENDS else _with_others(judge, state, random)
+        outcome = judge.after_end(state) if request.cuts is Cuts.ENDS else _with_others(judge, state, random)
         tally.states += 1
         tally.recovery_ns += [] if outcome.seen.recovery_ns is None else [outcome.seen.recovery_ns]
         tally.loss_window_ns.append(outcome.oldest_ns)
@@ -79,10 +79,10 @@ def judge_all(
         tally.findings[sort] = _minimised(judge, tally.findings[sort])
     # A file system that need not be consistent is repaired first; a repair promises nothing for a power cut.
     if judge.tested.promises.consistent.given:
-        for state in random.sample(intact, min(recoveries, len(intact))):
+        for state in random.sample(intact, min(request.recoveries, len(intact))):
             judge_recovery(judge, state, tally, random, unit=unit)
     if judge.tested.driver.full_repair_argv("") is not None:
-        for state in random.sample(intact, min(repairs, len(intact))):
+        for state in random.sample(intact, min(request.repairs, len(intact))):
             judge_recovery(judge, state, tally, random, unit=unit, repair=True)
     return tally
 
@@ -134,23 +134,17 @@ def judged(
     recording: Recording,
     tested: Subject,
     source: Source[Any],
-    *,
-    count: int,
-    cuts: Cuts,
-    recoveries: int,
-    repairs: int,
-    unit: int,
-    seed: int,
+    request: CrashRequest,
     images: Path,
 ) -> Tally:
-    """Return the tally of ``count`` states, of states during the recovery from ``recoveries`` of them, and of states
-    during the full repair of ``repairs`` of them."""
-    log, random = recording.table(), Random(seed)  # noqa: S311 - to be repeated
+    """Return the tally of the states that are asked for, and of states during the recovery from some of them and during
+    the full repair of some. Images are made in ``images``."""
+    log, random = recording.table(), Random(request.seed)  # noqa: S311 - to be repeated
     with states.builder(recording.log, recording.base) as builder:
         judge = judge_of(tested, recording, source, builder, images)
         wanted = (
-            states.at_ends(judge.positions.ends, count, random)
-            if cuts is Cuts.ENDS
-            else states.chosen(log, count, random, unit=unit)
+            states.at_ends(judge.positions.ends, request.states, random)
+            if request.cuts is Cuts.ENDS
+            else states.chosen(log, request.states, random, unit=parse_size(request.sector))
         )
-        return judge_all(judge, wanted, random, cuts=cuts, recoveries=recoveries, repairs=repairs, unit=unit)
+        return judge_all(judge, wanted, random, request)

@@ -1,19 +1,18 @@
 """crash: tests the states that a power cut may leave after short sequences of operations, or during transactions.
 
-Builds the ``fslab crash test`` command and parses its document; starts no process. Method: docs/crash.md.
+Builds the request of ``fslab crash test`` and parses its document; starts no process. Method: docs/crash.md.
 """
 
-from typing import Any, ClassVar, Literal, Self
-
-from pydantic import Field, field_validator, model_validator
+from typing import Any, ClassVar
 
 from fslab import applications, scaling, texts
 from fslab.abilities import Ability, Needs
-from fslab.errors import FslabError, UnsupportedError
+from fslab.crash.request import CrashExtent, CrashRequest
+from fslab.errors import UnsupportedError
 from fslab.record import Metric
 from fslab.system import paths
 from fslab.system.tools import Tool
-from fslab.units import Direction, SomeSize, Unit, parse_size
+from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 from fslab.workloads._traits import Traits
 
@@ -23,7 +22,7 @@ _GUESSED_SEQUENCES_PER_S = 20.0
 _AGAIN = 8  # recording one recovery and testing its states takes as long as testing this many states
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
 _SEEDS = 1 << 31
-_SEQUENCES, _RUNS = 100, 3
+REQUEST = "crash-test.json"
 _TIMES = ("recovery", "loss_window")
 _SHARES = {"p50": 0.5, "p95": 0.95}
 _COUNTS = {
@@ -35,88 +34,9 @@ _COUNTS = {
 }
 
 
-class CrashParameters(Parameters):
+class CrashParameters(CrashExtent, Parameters):
     """What to run before the power cut, and how many crash states to test. Each block of a campaign draws other
     sequences and states."""
-
-    length: int = Field(
-        1,
-        ge=1,
-        le=3,
-        description="operations of the longest sequences, 1 to 3; as many sequences of each length are tried",
-    )
-    sequences: int | None = Field(
-        None, ge=1, le=5000,
-        description="number of sequences of operations, each in its own directory (default: 100), or of runs of the "
-        "application (default: 3)",
-    )  # fmt: skip
-    application: str | None = Field(
-        None,
-        description="run transactions of this application instead of sequences; 'fslab list applications' shows all",
-    )
-    settings: str = Field(
-        "",
-        description="settings of the application (docs/crash.md), such as journal_mode=wal,synchronous=normal",
-    )
-    threads: int = Field(
-        1, ge=1, le=16, description="number of sequences, or of runs of the application, at the same time"
-    )
-    transactions: int = Field(20, ge=1, le=10_000, description="transactions in each run of the application")
-    states: int = Field(
-        150, ge=1, le=100_000, description="number of crash states to create, mount and check"
-    )
-    cuts: Literal["anywhere", "ends"] = Field(
-        "anywhere",
-        description="where the power is cut: anywhere, or only at the ends of the sequences, directly after the sync "
-        "that ends each, with all unflushed writes lost",
-    )
-    operations: Literal["all", "metadata", "published"] = Field(
-        "all",
-        description="what the sequences are made of: all; metadata: operations that write no contents of files, and "
-        "fsync of files and of the directory; published: the sequences of published bugs, of any length",
-    )
-    skip: int | None = Field(
-        None, ge=0,
-        description="skip the first N sequences and test the following ones in order, instead of a random choice",
-    )  # fmt: skip
-    recoveries: int = Field(
-        5, ge=0, le=100_000,
-        description="number of crash states in which power is cut again during recovery (the mount), three times each",
-    )  # fmt: skip
-    repairs: int = Field(
-        2, ge=0, le=100_000,
-        description="number of crash states in which power is cut during a full repair (e2fsck, xfs_repair), three "
-        "times each",
-    )  # fmt: skip
-    sector: SomeSize = Field(
-        "4k",
-        description="size that the disk writes atomically, a multiple of 512: a write that the power cut interrupts is "
-        "torn at multiples of it",
-    )
-
-    @field_validator("sector")
-    @classmethod
-    def _whole_sectors(cls, value: str) -> str:
-        if not parse_size(value) or parse_size(value) % 512:
-            raise ValueError(f"'{value}' is not a multiple of 512")
-        return value
-
-    @model_validator(mode="after")
-    def _known(self) -> Self:
-        if self.application is None:
-            if self.settings:
-                raise ValueError("'settings' needs 'application'")
-            return self
-        try:
-            applications.parse_settings(applications.REGISTRY.get(self.application), self.settings)
-        except FslabError as error:
-            raise ValueError(str(error)) from error
-        return self
-
-    @property
-    def runs(self) -> int:
-        """Number of sequences, or of runs of the application."""
-        return self.sequences or (_SEQUENCES if self.application is None else _RUNS)
 
 
 class Crash(Workload[CrashParameters]):
@@ -145,23 +65,15 @@ class Crash(Workload[CrashParameters]):
         return ("promises_broken", "promises_kept", "states", "lost_operations", *times)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
-        """Return ``fslab crash test`` on the trial's directory."""
-        options: dict[str, object] = {
-            "length": parameters.length, "sequences": parameters.runs, "states": parameters.states,
-            "recoveries": parameters.recoveries, "repairs": parameters.repairs, "threads": parameters.threads,
-            "sector": parse_size(parameters.sector), "seed": job.seed % _SEEDS,
-            "cuts": parameters.cuts, "operations": parameters.operations, "scratch": job.scratch,
-            "recordings": paths.recordings(),
-        }  # fmt: skip
-        if parameters.skip is not None:
-            options["skip"] = parameters.skip
-        if parameters.application is not None:
-            options |= {
-                "application": parameters.application, "settings": parameters.settings,
-                "transactions": parameters.transactions,
-            }  # fmt: skip
-        words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
-        return Commands(run=("fslab", "crash", "test", str(job.directory), *words))
+        """Return ``fslab crash test`` on the trial's directory, and its request."""
+        request = CrashRequest(
+            **dict(parameters), directory=job.directory, seed=job.seed % _SEEDS, scratch=job.scratch,
+            recordings=paths.recordings(),
+        )  # fmt: skip
+        return Commands(
+            run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
+            inputs={REQUEST: request.model_dump_json(indent=2)},
+        )
 
     def read(self, parameters: CrashParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
         """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a data log."""

@@ -1,6 +1,6 @@
 """io-errors: how a file system reacts to disk faults, which a virtual disk injects.
 
-Builds the ``fslab crash fault`` command and parses its document; starts no process. Method: docs/io-errors.md.
+Builds the request of ``fslab crash fault`` and parses its document; starts no process. Method: docs/io-errors.md.
 """
 
 from typing import Any, ClassVar
@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from fslab import faults, texts
 from fslab.abilities import Ability, Needs
+from fslab.crash.request import FaultRequest
 from fslab.errors import UnsupportedError
 from fslab.record import Metric
 from fslab.system.tools import Tool
@@ -16,6 +17,7 @@ from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 from fslab.workloads._traits import Traits
 
+REQUEST = "fault.json"
 _SEEDS = 1 << 31
 _GUESSED_S = 3.0
 _COUNTS = {
@@ -65,11 +67,14 @@ class IoErrors(Workload[IoErrorsParameters]):
         return ("silent", "reported", "unharmed")
 
     def commands(self, parameters: IoErrorsParameters, job: Job) -> Commands:
-        """Return ``fslab crash fault`` with its own work directory."""
-        seed = str(job.seed % _SEEDS)
-        work = str(job.directory / "work")
-        words = (work, parameters.fault, "--seed", seed, "--scratch", str(job.scratch))
-        return Commands(run=("fslab", "crash", "fault", *words))
+        """Return the command that tests a fault in a directory of its own, and its request."""
+        request = FaultRequest(
+            directory=job.directory / "work", fault=parameters.fault, seed=job.seed % _SEEDS, scratch=job.scratch
+        )  # fmt: skip
+        return Commands(
+            run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
+            inputs={REQUEST: request.model_dump_json(indent=2)},
+        )
 
     def read(self, parameters: IoErrorsParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
         """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a log."""

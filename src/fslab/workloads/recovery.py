@@ -1,6 +1,6 @@
 """recovery: how long a file system takes to recover from a power cut with many new files, on a virtual disk.
 
-Builds the ``fslab crash recover`` command and parses its document; starts no process. Method: docs/crash.md.
+Builds the request of ``fslab crash recover`` and parses its document; starts no process. Method: docs/crash.md.
 """
 
 from typing import Any, ClassVar
@@ -9,14 +9,15 @@ from pydantic import Field
 
 from fslab import scaling, texts
 from fslab.abilities import Ability, Needs
+from fslab.crash.request import RecoveryExtent, RecoveryRequest
 from fslab.errors import UnsupportedError
 from fslab.record import Metric
-from fslab.system import disk
 from fslab.system.tools import Tool
-from fslab.units import Direction, SomeSize, Unit, parse_size
+from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 from fslab.workloads._traits import Traits
 
+REQUEST = "recovery.json"
 _SEEDS = 1 << 31
 _BYTES_PER_FILE = 4 << 10  # an inode, a name, and the unused part of the last block
 _FILES_PER_S = 5000.0  # a guess for any file system
@@ -25,22 +26,10 @@ _TIMES = ("recovery", "first_read", "first_write", "check")
 _BYTES = ("read", "written")
 
 
-class RecoveryParameters(Parameters):
+class RecoveryParameters(RecoveryExtent, Parameters):
     """The files on the file system, and the writes in flight, when power is cut."""
 
-    files: int = Field(
-        10_000,
-        ge=0,
-        le=1_000_000,
-        description="new files that are not synced when power is cut; one more file is synced",
-    )
-    size: SomeSize = Field("4k", description="size of each new file")
     existing: int = Field(0, ge=0, le=1_000_000, description="files of 4 KiB that are on the disk before")
-    unflushed: disk.Unflushed = Field(
-        disk.Unflushed.RANDOM,
-        description="writes in the disk's volatile cache at the power cut: all kept, all lost, or each at random",
-    )
-    check: bool = Field(True, description="also measure a full check of the file system")
 
 
 class Recovery(Workload[RecoveryParameters]):
@@ -70,21 +59,19 @@ class Recovery(Workload[RecoveryParameters]):
         return ("recovery", "check") if parameters.check else ("recovery", "first_read")
 
     def commands(self, parameters: RecoveryParameters, job: Job) -> Commands:
-        """Return ``fslab crash recover`` with its own work directory, and the command that makes the existing files."""
+        """Return ``fslab crash recover`` in a directory of its own, its request, and the command that makes the
+        existing files."""
         there = ("fslab-engine", "populate", str(job.directory / "before"), "--seed", str(job.seed))
         prepare = (
             ((*there, "--class", f"files:{parameters.existing}:4k:fixed"),) if parameters.existing else ()
         )
-        work = str(job.directory / "work")
-        options = {
-            "files": parameters.files, "size": parse_size(parameters.size), "unflushed": parameters.unflushed.value,
-            "seed": job.seed % _SEEDS,
-        }  # fmt: skip
-        words = (word for name, value in options.items() for word in (f"--{name}", str(value)))
-        check = "--check" if parameters.check else "--no-check"
+        request = RecoveryRequest(
+            **parameters.model_dump(exclude={"existing"}), directory=job.directory / "work", seed=job.seed % _SEEDS
+        )  # fmt: skip
         return Commands(
-            prepare=(*prepare, ("mkdir", work)),
-            run=("fslab", "crash", "recover", work, *words, check),
+            prepare=(*prepare, ("mkdir", str(request.directory))),
+            run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
+            inputs={REQUEST: request.model_dump_json(indent=2)},
         )
 
     def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
