@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rich.console import Console
+
+    from fslab.study.model import Study
 
 T = TypeVar("T")
 StoreOption = Annotated[
@@ -30,31 +33,6 @@ StoreOption = Annotated[
     ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Set one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
-    ),
-]
-ScaleOption = Annotated[
-    float | None,
-    typer.Option(
-        metavar="FACTOR",
-        help="Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default: "
-        "'scale' of the study, or 1. Values set by --set are not scaled.",
-    ),
-]
-OnOption = Annotated[
-    str | None,
-    typer.Option(
-        "--on",
-        metavar="MACHINE",
-        help="Where trials run: 'host'; 'uml' or 'qemu' (guests with their own kernel, no root needed); or 'auto': "
-        "the first of these that can build the stack. Default: 'on' of the study, or 'host'.",
-    ),
-]
 KernelOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="The guest's kernel image; default: an installed one.")
 ]
@@ -62,15 +40,6 @@ ModulesOption = Annotated[
     str | None,
     typer.Option(
         metavar="DIRECTORY", help="The directory of that kernel's modules; default: found next to it."
-    ),
-]
-AllowPathOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-path",
-        metavar="DIRECTORY",
-        help="Let the study read its files (job files, scripts, published figures) in DIRECTORY and below too. "
-        "Default: only in the study's own directory and below. Repeatable.",
     ),
 ]
 MemoryOption = Annotated[
@@ -101,14 +70,60 @@ ShownMetricsOption = Annotated[
 ]
 
 
-def study_settings(
-    scale: float | None, on: str | None, kernel: str | None, modules: str | None, guest_memory: str | None
-) -> list[str]:
-    """Return --scale, --on, --kernel, --modules and --guest-memory as settings of a study."""
-    files = {"kernel": kernel, "modules": modules}
-    whole = {key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None}
-    given = {"scale": scale, "on": on, **whole, "guest_memory": guest_memory}
-    return [f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None]
+@dataclass(frozen=True, kw_only=True)
+class StudyChanges:
+    """The options that change a study when it is read."""
+
+    set: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="Set one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
+        ),
+    ] = None
+    on: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MACHINE",
+            help="Where trials run: 'host'; 'uml' or 'qemu' (guests with their own kernel, no root needed); or "
+            "'auto': the first of these that can build the stack. Default: 'on' of the study, or 'host'.",
+        ),
+    ] = None
+    kernel: KernelOption = None
+    modules: ModulesOption = None
+    guest_memory: MemoryOption = None
+    scale: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FACTOR",
+            help="Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default: "
+            "'scale' of the study, or 1. Values set by --set are not scaled.",
+        ),
+    ] = None
+    allow_path: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Let the study read its files (job files, scripts, published figures) in DIRECTORY and below too. "
+            "Default: only in the study's own directory and below. Repeatable.",
+        ),
+    ] = None
+
+    def settings(self, *more: str) -> list[str]:
+        """Return them as settings of a study: KEY=VALUE. ``more``: other settings."""
+        files = {"kernel": self.kernel, "modules": self.modules}
+        whole = {
+            key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None
+        }
+        given = {"scale": self.scale, "on": self.on, **whole, "guest_memory": self.guest_memory}
+        own = (f"{key}={json.dumps(value)}" for key, value in given.items() if value is not None)
+        return [*(self.set or ()), *more, *own]
+
+    def load(self, study: str, *more: str) -> Study:
+        """Return the study with these changes. Raises StudyError."""
+        from fslab import load
+
+        return load(study, self.settings(*more), allow_paths=self.allow_path or ())
 
 
 def option_value(parse: Callable[[str], T], text: str, option: str) -> T:

@@ -14,38 +14,35 @@ from fslab.units import counted
 
 if TYPE_CHECKING:
     from fslab.api.stores import AssignmentSummary, Store
+    from fslab.cli.run_options import FleetChoice, Labels
+    from fslab.study.model import Study
 
 
 def run(
-    study: str,
-    settings: list[str],
-    allow_path: list[str] | None,
+    study: Study,
+    path: str,
+    chosen: FleetChoice,
+    labels: Labels,
     *,
-    machines: list[str],
-    spread: bool,
-    detach: bool,
     limit_s: float | None,
-    name: str | None,
-    note: str | None,
     store: str | None,
     as_json: bool,
 ) -> None:
-    """Assign the study, wait, and show the results of all machines. Exit status 6 if no machine has a trial."""
-    from fslab import load
+    """Assign the study that was read from ``path``, wait, and show the results of all machines. Exit status 6 if no
+    machine has a trial."""
     from fslab.api.stores import FleetStore, Store
     from fslab.fleet import starting, watching
 
-    loaded = load(study, settings, allow_paths=allow_path or ())
     with Store.open(store) as opened:
         fleet = FleetStore(opened)
-        ready, left_out = starting.chosen(fleet.machines(), machines)
+        ready, left_out = starting.chosen(fleet.machines(), chosen.machines or [])
         for left, why in left_out.items():
             say(f"without {left}: {why}", err=True)
-        study_value = starting.assigned(loaded, study, budget_s=limit_s, name=name, note=note)
-        made = starting.assignments(study_value, ready, spread=spread)
+        study_value = starting.assigned(study, path, budget_s=limit_s, name=labels.name, note=labels.note)
+        made = starting.assignments(study_value, ready, spread=chosen.spread)
         fleet.assign(made)
         started = made[0].run
-        if detach:
+        if chosen.detach:
             _print_started(started, [each.machine for each in made], as_json=as_json)
             return
         say(f"run {started} on {counted(len(made), 'machine')}; Ctrl-C cancels it", err=True)
@@ -59,7 +56,7 @@ def run(
         except InterruptedBySignal:
             fleet.cancel(started)
             raise
-        _conclude(opened, loaded.id, started, ended, as_json=as_json)
+        _conclude(opened, study.id, started, ended, as_json=as_json)
 
 
 def _print_started(run_id: str, machines: list[str], *, as_json: bool) -> None:

@@ -10,18 +10,12 @@ import typer
 
 from fslab.cli import run_options
 from fslab.cli.common import (
-    AllowPathOption,
-    KernelOption,
-    MemoryOption,
-    ModulesOption,
-    OnOption,
-    ScaleOption,
-    SetOption,
     StoreOption,
+    StudyChanges,
     option_value,
     say,
-    study_settings,
 )
+from fslab.cli.option_groups import grouped
 from fslab.errors import UsageError
 
 EPILOG = """\b
@@ -34,7 +28,9 @@ See fslab fleet status for what is scheduled, and fslab history STUDY for the re
 """
 
 
+@grouped
 def schedule(
+    changes: StudyChanges,
     study: Annotated[
         str | None,
         typer.Argument(
@@ -62,7 +58,6 @@ def schedule(
             help="Divide the study's workloads among the machines. Default: every machine runs all.",
         ),
     ] = False,
-    settings: SetOption = None,
     budget: Annotated[
         str | None,
         typer.Option(
@@ -74,12 +69,6 @@ def schedule(
         int | None,
         typer.Option(metavar="N", help="Trials of each cell. Default: 'trials' of the study, or 5."),
     ] = None,
-    on: OnOption = None,
-    kernel: KernelOption = None,
-    modules: ModulesOption = None,
-    guest_memory: MemoryOption = None,
-    scale: ScaleOption = None,
-    allow_path: AllowPathOption = None,
     store: StoreOption = None,
 ) -> None:
     """Let the fleet run a study repeatedly. The schedule is in the database, so the scheduler can be restarted.
@@ -87,15 +76,12 @@ def schedule(
     Each run uses the machines that are online when it starts. A run that was due while no scheduler ran is started
     once, as soon as a scheduler runs. If a run cannot be started, fslab fleet status shows the reason.
     """
-    from fslab import load
     from fslab.api.stores import FleetSchedule, FleetStore, Store
     from fslab.fleet import starting
     from fslab.names import word
 
     named = run_options.named(study, "fleet schedule")
-    changes = [*(settings or []), *run_options.repeats(trials, None, None, None)]
-    changes += study_settings(scale, on, kernel, modules, guest_memory)
-    loaded = load(named, changes, allow_paths=allow_path or ())
+    loaded = changes.load(named, *run_options.Repeats(trials=trials).settings())
     chosen = option_value(word, name or loaded.id, "--name")
     value = starting.assigned(loaded, named, budget_s=run_options.seconds(budget))
     made = FleetSchedule(

@@ -10,18 +10,12 @@ import typer
 from rich.markup import escape
 
 from fslab.cli.common import (
-    AllowPathOption,
     JsonOption,
-    KernelOption,
-    MemoryOption,
-    ModulesOption,
-    OnOption,
-    ScaleOption,
-    SetOption,
+    StudyChanges,
     console,
     print_json,
-    study_settings,
 )
+from fslab.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,17 +26,12 @@ if TYPE_CHECKING:
     from fslab.plan.model import Plan
 
 
+@grouped
 def plan(
     study: Annotated[
         str, typer.Argument(help="A study file, or the id of a shipped study (fslab list studies).")
     ],
-    settings: SetOption = None,
-    on: OnOption = None,
-    kernel: KernelOption = None,
-    modules: ModulesOption = None,
-    guest_memory: MemoryOption = None,
-    scale: ScaleOption = None,
-    allow_path: AllowPathOption = None,
+    changes: StudyChanges,
     commands: Annotated[
         bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
     ] = False,
@@ -53,14 +42,14 @@ def plan(
     Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
     shown as placeholders: /dev/loopN, CAMPAIGN.
     """
-    from fslab import load
+    show(study, changes, commands=commands, as_json=as_json)
+
+
+def show(study: str, changes: StudyChanges, *more: str, commands: bool = False, as_json: bool) -> None:
+    """Print the plan of a study with these changes and settings (``more``)."""
     from fslab.api import plans
 
-    settings = [
-        *(settings or []),
-        *study_settings(scale, on, kernel, modules, guest_memory),
-    ]
-    loaded = load(study, settings, allow_paths=allow_path or ())
+    loaded = changes.load(study, *more)
     made = plans.plan(loaded)
     claims = plans.claims_lines(loaded, made)
     if as_json:
@@ -70,7 +59,7 @@ def plan(
             "fslab",
             "plan",
             study,
-            *(word for each in settings for word in ("--set", each)),
+            *(word for each in changes.settings(*more) for word in ("--set", each)),
             "--commands",
         ]
         _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)

@@ -10,24 +10,18 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fslab.cli import consent, run_options
+from fslab.cli import consent, fleet_run, plan, run_options
 from fslab.cli import report as reports
 from fslab.cli.common import (
-    AllowPathOption,
     JsonOption,
-    KernelOption,
-    MemoryOption,
-    ModulesOption,
-    OnOption,
-    ScaleOption,
-    SetOption,
     StoreOption,
+    StudyChanges,
     console,
     print_json,
     say,
-    study_settings,
 )
 from fslab.cli.consent import AllowOption, WipeOption
+from fslab.cli.option_groups import grouped
 from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
@@ -41,31 +35,18 @@ Without root, fslab measures directories and guests only. As root it also makes 
 compares them on the same image or disk (sudo {sys.argv[0]} run quick), and drops their caches before each trial."""
 
 
+@grouped
 def run(
+    changes: StudyChanges,
+    repeats: run_options.Repeats,
+    labels: run_options.Labels,
+    fleet: run_options.FleetChoice,
     study: run_options.StudyArgument = None,
-    settings: SetOption = None,
     budget: run_options.BudgetOption = None,
     wall_limit: run_options.WallLimitOption = None,
-    trials: run_options.TrialsOption = None,
-    precision: run_options.PrecisionOption = None,
-    until: run_options.UntilOption = None,
-    max_trials: run_options.MaxTrialsOption = None,
-    until_decided: run_options.UntilDecidedOption = False,
-    on: OnOption = None,
-    kernel: KernelOption = None,
-    modules: ModulesOption = None,
-    guest_memory: MemoryOption = None,
-    scale: ScaleOption = None,
-    allow_path: AllowPathOption = None,
     resume: run_options.ResumeOption = False,
     wipe: WipeOption = None,
     allow_commands: AllowOption = False,
-    name: run_options.NameOption = None,
-    note: run_options.NoteOption = None,
-    fleet: run_options.FleetOption = False,
-    machines: run_options.MachinesOption = None,
-    spread: run_options.SpreadOption = False,
-    detach: run_options.DetachOption = False,
     dry_run: run_options.DryRunOption = False,
     quiet: run_options.QuietOption = False,
     report: run_options.ReportOption = None,
@@ -92,64 +73,47 @@ def run(
     here, 5 no space, 7 store, 8 busy.
     """
     reports.check_name(report)
-    limit_s = run_options.seconds(budget)
-    more = {"trials": trials, "max_trials": max_trials} if resume else {}
-    changes = run_options.repeats(
-        None if resume else trials, precision, until, None if resume else max_trials
-    )
+    limit_s, wall_s = run_options.seconds(budget), run_options.seconds(wall_limit)
     if resume:
-        changing = {
-            "--set": settings, "--precision": precision, "--until": until, "--until-decided": until_decided,
-            "--on": on, "--kernel": kernel, "--modules": modules, "--guest-memory": guest_memory, "--scale": scale,
-            "--allow-path": allow_path,
-        }  # fmt: skip
-        run_options.check_resume(changing, dry_run=dry_run, name=name, note=note)
-    settings = [*(settings or []), *changes]
-    if until_decided:
-        settings += run_options.until_decided(until)
-    settings += study_settings(scale, on, kernel, modules, guest_memory)
+        run_options.check_resume(changes, repeats, labels, dry_run=dry_run)
     refused = {"--resume": resume, "--wipe": wipe, "--allow-commands": allow_commands, "--report": report}
-    own = {"--machines": machines, "--spread": spread, "--detach": detach}
-    run_options.check_fleet(own, fleet=fleet, others=refused)
+    run_options.check_fleet(fleet, refused)
     if dry_run:
-        changes = [*settings, *([f"budget={budget}"] if budget else [])]
-        _print_plan(study, changes, allow_path, as_json)
+        limit = [f"budget={budget}"] if budget else []
+        plan.show(run_options.named(study), changes, *repeats.settings(), *limit, as_json=as_json)
         return
-    if fleet:
-        from fslab.cli import fleet_run
-
-        fleet_run.run(
-            run_options.named(study, "run --fleet"), settings, allow_path, machines=machines or [], spread=spread,
-            detach=detach, limit_s=limit_s, name=name, note=note, store=store, as_json=as_json,
-        )  # fmt: skip
+    if fleet.fleet:
+        path = run_options.named(study, "run --fleet")
+        loaded = changes.load(path, *repeats.settings())
+        fleet_run.run(loaded, path, fleet, labels, limit_s=limit_s, store=store, as_json=as_json)
         return
     undo_leftovers(quiet=quiet or as_json)
-    from fslab import load
     from fslab.api import running
     from fslab.api.stores import Store
     from fslab.api.study_campaigns import naming
     from fslab.cli import live
 
-    agreed = consent.of_user(allowed=allow_commands, kernel=kernel, modules=modules)
+    agreed = consent.of_user(allowed=allow_commands, kernel=changes.kernel, modules=changes.modules)
     conditions = running.RunConditions(
         consent=agreed, wipe=frozenset(wipe or []), tell=partial(say, err=True)
     )
     with Store.open(store, create=not resume) as opened:
         if resume:
             with naming(study or "last"):
-                campaign = running.resumable(opened, study, conditions, **more)
+                campaign = running.resumable(
+                    opened, study, conditions, trials=repeats.trials, max_trials=repeats.max_trials
+                )
         else:
             path = run_options.named(study)
-            loaded = load(path, settings, allow_paths=allow_path or ())
             campaign = running.create(
-                loaded, path, opened, conditions, budget_s=limit_s, name=name, note=note
-            )
+                changes.load(path, *repeats.settings()), path, opened, conditions, budget_s=limit_s, name=labels.name,
+                note=labels.note,
+            )  # fmt: skip
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         try:
             with shown:
                 running.run_trials(
-                    campaign, opened, shown, conditions, budget_s=limit_s, wall_s=run_options.seconds(wall_limit),
-                    new=not resume,
+                    campaign, opened, shown, conditions, budget_s=limit_s, wall_s=wall_s, new=not resume
                 )  # fmt: skip
         except InterruptedBySignal:
             _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
@@ -195,12 +159,6 @@ def _conclude(campaign: Campaign, store: Store, report: Path | None, *, as_json:
     counts = found.report().counts
     if counts.stored and counts.failed == counts.stored:
         raise typer.Exit(ToolFailedError.exit_code)
-
-
-def _print_plan(study: str | None, settings: list[str], allow_path: list[str] | None, as_json: bool) -> None:
-    from fslab.cli import plan
-
-    plan.plan(run_options.named(study), settings, allow_path=allow_path, as_json=as_json)
 
 
 def undo_leftovers(*, quiet: bool) -> None:

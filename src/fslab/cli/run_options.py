@@ -1,29 +1,32 @@
 """The options of ``fslab run``, and their translation into settings of a study. Prints nothing."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from fslab.cli.common import option_value
+from fslab.cli.common import StudyChanges, option_value
 from fslab.errors import UsageError
 
 StudyArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="[STUDY]",
-        help="A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a study; "
-        "default: the last unfinished campaign of this machine, or with --trials its last campaign.",
+        help="A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a "
+        "study; default: the last unfinished campaign of this machine, or with --trials its last campaign.",
     ),
 ]
 BudgetOption = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of the "
-        "campaign, once more. Waiting for other campaigns does not count: see --wall-limit.",
+        help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of "
+        "the campaign, once more. Waiting for other campaigns does not count: see --wall-limit.",
     ),
 ]
 WallLimitOption = Annotated[
@@ -34,46 +37,6 @@ WallLimitOption = Annotated[
         "machine counts too, and such a wait ends then.",
     ),
 ]
-TrialsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="Trials of each cell; with --precision, the number to start with. Default: 'trials' of the study, or 5.",
-    ),
-]
-PrecisionOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SHARE",
-        help="Repeat until the ranking of the stacks is clear, or they are known to differ by less than SHARE, such as "
-        "5%. The study's own budget is then ignored; --budget is not.",
-    ),
-]
-UntilOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="GOAL",
-        help="With --precision: 'decided' (the default): repeat as described there; or 'precise': repeat until each "
-        "ratio is known to within ± SHARE.",
-    ),
-]
-MaxTrialsOption = Annotated[
-    int | None,
-    typer.Option(
-        metavar="N",
-        help="With --precision or --until-decided: at most N trials of each cell, after which open comparisons stay "
-        "undecided. Default: 'max_trials' of the study, or 40.",
-    ),
-]
-UntilDecidedOption = Annotated[
-    bool,
-    typer.Option(
-        "--until-decided",
-        help="Repeat until each claim of the study is decided; the study's own budget is ignored. In a study without "
-        "claims: until it is decided which stack is best for each workload, or that they tie. Without this option a "
-        "study with claims does the same within its budget, unless --trials is given.",
-    ),
-]
 ResumeOption = Annotated[
     bool,
     typer.Option(
@@ -82,34 +45,6 @@ ResumeOption = Annotated[
         "finished one, to N trials of each cell.",
     ),
 ]
-FleetOption = Annotated[
-    bool,
-    typer.Option(
-        "--fleet",
-        help="Run the study on the machines of the fleet whose store --store or FSLAB_STORE names, wait for them, and "
-        "combine their results: docs/fleet.md.",
-    ),
-]
-MachinesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="With --fleet: only this machine, or only machines with a label, as KEY=VALUE. Repeatable.",
-    ),
-]
-SpreadOption = Annotated[
-    bool,
-    typer.Option(
-        "--spread",
-        help="With --fleet: divide the study's workloads among the machines. Default: every machine runs all.",
-    ),
-]
-DetachOption = Annotated[bool, typer.Option("--detach", help="With --fleet: do not wait for the machines.")]
-NameOption = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="A name for the campaign; every command takes it instead of the id."),
-]
-NoteOption = Annotated[str | None, typer.Option(metavar="TEXT", help="A note to store with the campaign.")]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live display.")
@@ -123,21 +58,107 @@ ReportOption = Annotated[
 ]
 
 
-def repeats(
-    trials: int | None, precision: str | None, until: str | None, max_trials: int | None
-) -> list[str]:
-    """Return the options for the number of trials as settings of the study."""
-    given = {"trials": trials, "precision": precision, "until": until, "max_trials": max_trials}
-    return [f"{key}={value}" for key, value in given.items() if value is not None]
+@dataclass(frozen=True, kw_only=True)
+class Repeats:
+    """How often cells are repeated."""
+
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Trials of each cell; with --precision, the number to start with. Default: 'trials' of the "
+            "study, or 5.",
+        ),
+    ] = None
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Repeat until the ranking of the stacks is clear, or they are known to differ by less than "
+            "SHARE, such as 5%. The study's own budget is then ignored; --budget is not.",
+        ),
+    ] = None
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GOAL",
+            help="With --precision: 'decided' (the default): repeat as described there; or 'precise': repeat "
+            "until each ratio is known to within ± SHARE.",
+        ),
+    ] = None
+    max_trials: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="With --precision or --until-decided: at most N trials of each cell, after which open "
+            "comparisons stay undecided. Default: 'max_trials' of the study, or 40.",
+        ),
+    ] = None
+    until_decided: Annotated[
+        bool,
+        typer.Option(
+            "--until-decided",
+            help="Repeat until each claim of the study is decided; the study's own budget is ignored. In a study "
+            "without claims: until it is decided which stack is best for each workload, or that they tie. Without "
+            "this option a study with claims does the same within its budget, unless --trials is given.",
+        ),
+    ] = False
+
+    def settings(self) -> list[str]:
+        """Return them as settings of a study. UsageError for both --until and --until-decided."""
+        if self.until_decided and self.until is not None:
+            raise UsageError(
+                "cannot be combined with --until-decided", where="--until", hint="give only one of them"
+            )
+        names = ("trials", "precision", "until", "max_trials")
+        found = [f"{name}={value}" for name in names if (value := getattr(self, name)) is not None]
+        return [*found, *(["until=claims"] if self.until_decided else [])]
 
 
-def until_decided(until: str | None) -> list[str]:
-    """Return --until-decided as settings of the study. Raises UsageError if --until is given too."""
-    if until is not None:
-        raise UsageError(
-            "cannot be combined with --until-decided", where="--until", hint="give only one of them"
-        )
-    return ["until=claims"]
+@dataclass(frozen=True, kw_only=True)
+class Labels:
+    """What a user calls a campaign."""
+
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="A name for the campaign; every command takes it instead of the id."
+        ),
+    ] = None
+    note: Annotated[str | None, typer.Option(metavar="TEXT", help="A note to store with the campaign.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetChoice:
+    """Whether a fleet runs the study, and which of its machines."""
+
+    fleet: Annotated[
+        bool,
+        typer.Option(
+            "--fleet",
+            help="Run the study on the machines of the fleet whose store --store or FSLAB_STORE names, wait for "
+            "them, and combine their results: docs/fleet.md.",
+        ),
+    ] = False
+    machines: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="With --fleet: only this machine, or only machines with a label, as KEY=VALUE. Repeatable.",
+        ),
+    ] = None
+    spread: Annotated[
+        bool,
+        typer.Option(
+            "--spread",
+            help="With --fleet: divide the study's workloads among the machines. Default: every machine runs all.",
+        ),
+    ] = False
+    detach: Annotated[bool, typer.Option("--detach", help="With --fleet: do not wait for the machines.")] = (
+        False
+    )
 
 
 def named(study: str | None, command: str = "run") -> str:
@@ -160,6 +181,11 @@ def given(options: Mapping[str, object]) -> list[str]:
     ]
 
 
+def options_of(group: object, *but: str) -> dict[str, object]:
+    """Return the values of a group of options by option, without the fields ``but``."""
+    return {f"--{name.replace('_', '-')}": value for name, value in vars(group).items() if name not in but}
+
+
 _NOT_WITH_FLEET = {
     "--resume": "a machine of the fleet resumes its campaign itself",
     "--wipe": "the worker.toml of a machine says what it may overwrite",
@@ -168,11 +194,11 @@ _NOT_WITH_FLEET = {
 }
 
 
-def check_fleet(own: Mapping[str, object], *, fleet: bool, others: Mapping[str, object]) -> None:
-    """Raise UsageError for a fleet's ``own`` options without --fleet, and for ``others`` that it does not support."""
-    if not fleet and (wrong := given(own)):
+def check_fleet(chosen: FleetChoice, others: Mapping[str, object]) -> None:
+    """Raise UsageError for a fleet's options without --fleet, and for ``others`` that it does not support."""
+    if not chosen.fleet and (wrong := given(options_of(chosen, "fleet"))):
         raise UsageError("needs --fleet", where=", ".join(wrong), hint="add --fleet")
-    if fleet and (wrong := given(others)):
+    if chosen.fleet and (wrong := given(others)):
         raise UsageError(
             "cannot be combined with --fleet",
             where=", ".join(wrong),
@@ -196,9 +222,9 @@ def seconds(budget: str | None) -> float | None:
     return found
 
 
-def check_resume(changes: Mapping[str, object], *, dry_run: bool, name: str | None, note: str | None) -> None:
-    """Raise UsageError for options that a resumed campaign would ignore. ``changes``: those that change a study."""
-    if words := given({"--name": name, "--note": note}):
+def check_resume(changes: StudyChanges, repeats: Repeats, labels: Labels, *, dry_run: bool) -> None:
+    """Raise UsageError for options that a resumed campaign would ignore."""
+    if words := given(options_of(labels)):
         raise UsageError(
             "cannot be combined with --resume",
             where=", ".join(words),
@@ -210,7 +236,8 @@ def check_resume(changes: Mapping[str, object], *, dry_run: bool, name: str | No
             where="--dry-run",
             hint="fslab results shows how many trials are left",
         )
-    if wrong := given(changes):
+    repeated = options_of(repeats, "trials", "max_trials")
+    if wrong := given({**options_of(changes), **repeated}):
         raise UsageError(
             "a resumed campaign cannot be changed",
             where=", ".join(wrong),
