@@ -137,3 +137,4 @@ def test_the_share_left_to_others_is_unknown_if_hardly_anything_was_written() ->
     assert line.left_share is None
     much = Timeline(worked_s=0.0, ended_s=1.0, ran=((0.0, 1.0),), left_bytes=1 << 20, written_bytes=4 << 20)
     assert much.left_share == 0.25
+    assert thawed(Reading(metrics={}), (), much).left_share == 0.25

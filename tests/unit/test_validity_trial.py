@@ -78,6 +78,11 @@ def test_too_short(
     assert verdict(facts(WorkFacts(measured_s=measured_s, asked_s=asked_s))) == expected
 
 
+def test_work_that_is_left_to_others_although_slices_are_flushed() -> None:
+    assert verdict(facts(WorkFacts(left_share=0.05))) == []
+    assert verdict(facts(WorkFacts(left_share=0.07))) == [("left_work", WARNING)]
+
+
 def test_the_parts_that_are_too_short_are_named() -> None:
     work = WorkFacts(measured_s=60.3, parts_s={"create": 60.0, "delete": 0.3})
     warning = only("too_short", facts(work))

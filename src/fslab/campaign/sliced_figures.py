@@ -73,6 +73,7 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
         },
         rates=(),  # over time, with gaps
         sliced=True,
+        left_share=timeline.left_share,
     )
 
 

@@ -14,7 +14,6 @@ from typing import Any
 
 from fslab import workloads
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.slices import LEFT_MOST
 from fslab.campaign.trial import run_in_slices
 from fslab.cell import Cell, TrialKey
 from fslab.feasibility import medium_plan
@@ -22,6 +21,7 @@ from fslab.plan.slicing import leaves_work
 from fslab.record import TrialRecord
 from fslab.storage import Workspace, images
 from fslab.system import memory
+from fslab.validity.trial.time import LEFT_MOST
 
 
 @dataclass(kw_only=True, slots=True)

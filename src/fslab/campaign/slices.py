@@ -26,8 +26,6 @@ SECTOR_BYTES = 512
 # How long the disks may take to answer the requests that are in flight when a tool is frozen.
 ANSWER_LIMIT_S = 60.0
 ANSWER_EVERY_S = 0.0002
-# If a larger share of its writes reaches the disks in the slices of others, they pay for what it has put off.
-LEFT_MOST = 0.05
 LEAST_BYTES = 1 << 20
 
 

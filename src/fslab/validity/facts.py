@@ -49,7 +49,8 @@ class WorkFacts:
     may be damaged, and the kernel logs errors about them. ``drops``: how often the tool itself dropped the machine's
     caches. ``disk_fails``: the tool cuts the power of the disk under
     test, or makes it return errors, and itself reports what is wrong afterwards. ``sliced``: it took turns with others,
-    and the times are those in which it ran, without its start.
+    and the times are those in which it ran, without its start. ``left_share``: the share of what it wrote that reached
+    its disks in the slices of others; None if it wrote little.
     """
 
     read_bytes: int | None = None
@@ -74,6 +75,7 @@ class WorkFacts:
     drops: int = 0
     disk_fails: bool = False
     sliced: bool = False
+    left_share: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

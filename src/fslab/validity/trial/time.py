@@ -137,6 +137,27 @@ def _longest(rate: Rate) -> float:
     return 0.0 if regular and step <= _STEP else max(pauses) * rate.interval_s
 
 
+# If a larger share of its writes reaches the disks in the slices of others, they pay for what it has put off.
+LEFT_MOST = 0.05
+
+
+@rule(
+    "what a stack has put off was written in the slices of others",
+    when=f"more than {LEFT_MOST:.0%} of what a tool wrote reached the disk while it was frozen, although each of its "
+    "slices ends with a flush",
+    hint="measure without slices: slices: off",
+)
+def left_work(facts: TrialFacts) -> Issues:
+    """Without a flush, the round has run once more with one (``campaign.sliced_rounds``)."""
+    share = facts.work.left_share
+    if share is not None and share > LEFT_MOST:
+        yield Issue(
+            f"{share:.0%} of what the tool wrote reached the disk while it was frozen: others paid for it, and it "
+            "gained the time",
+            share=share,
+        )  # fmt: skip
+
+
 SHORTEST_S = 1.0
 SLICED_SHORTEST_S = 0.5  # without the start of the tool
 LONG_S = 30.0
