@@ -238,6 +238,25 @@ def test_what_reaches_outside_is_refused_with_a_remedy(line: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "beside"),
+    [
+        ("description={long}", {}), ("[{long}]", {}), ("stonewall={long}", {}),
+        ("description=${{X}}", {"variables.X": "{long}"}), ("rw=read", {"description": "{long}"}),
+    ],
+)  # fmt: skip
+def test_no_line_is_so_long_that_fio_reads_its_end_as_another_option(
+    line: str, beside: dict[str, str]
+) -> None:
+    # OPT_LEN_MAX: fio 3.33 reads 8191 bytes at a time, older versions 4095. In UTF-8, characters have several.
+    for long in ("x" * 8179 + "exec_prerun=reboot", "x" * 4083 + "exec_prerun=reboot", "\u20ac" * 1500):
+        said = refused(
+            f"[a]\nsize=1m\n{line.format(long=long)}\nsize=1m\n",
+            **{key: value.format(long=long) for key, value in beside.items()},
+        )
+        assert "shorten it" in said[-1]
+
+
+@pytest.mark.parametrize(
     "line", ["filename=/etc/passwd", "filename=../x", "filename_format=../x", r"filename=\\.\x"]
 )
 def test_names_of_files_stay_below_the_directory(line: str) -> None:

@@ -209,9 +209,7 @@ def _text(parameters: FioFileParameters, job: Job, *more: str) -> str:
     directory = str(job.directory).replace(":", "\\:")
     lines = ["[global]", f"directory={directory}", "randrepeat=0", f"randseed={job.seed % (1 << 32)}"]
     lines += ["group_reporting=1", *(() if job.cold else ("invalidate=0",)), *more]
-    for each in parameters.jobs:
-        lines += [f"[{each.name}]", "new_group"]
-        lines += [key if value is None else f"{key}={value}" for key, value in each.options.items()]
+    lines += [line for each in parameters.jobs for line in each.lines]
     return "\n".join(lines) + "\n"
 
 

@@ -22,6 +22,9 @@ from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, VARIABLES, mi
 from fslab.workloads._fio_phases import Start, start_of
 from fslab.workloads._fio_places import number
 
+# fio reads a job file in pieces of 4,096 bytes, or 8,192 (OPT_LEN_MAX): what follows in a line is further lines to it.
+LONGEST_LINE_BYTES = 4000
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FileJob:
@@ -37,6 +40,12 @@ class FileJob:
     def number(self, key: str, default: int) -> int:
         """Return the value of an option that is a whole number; 1 for an option without a value."""
         return number(self.options, key, default)
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """Its section in a job file."""
+        options = (key if value is None else f"{key}={value}" for key, value in self.options.items())
+        return (f"[{self.name}]", "new_group", *options)
 
     @property
     def start(self) -> Start:
@@ -151,7 +160,8 @@ class FioFileParameters(Parameters):
             if not key.startswith(VARIABLES) and (why := _refusal_beside(key, spelled(value)))
         }
         mistakes = [mistake(key, extra[key], why) for key, why in wrong.items()]
-        mistakes += [mistake("file", checked.file, why) for why in checked.read.refused]
+        refused = checked.read.refused or [why for job in checked.jobs for why in _too_long(job)]
+        mistakes += [mistake("file", checked.file, why) for why in refused]
         if mistakes:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
         return checked
@@ -166,6 +176,13 @@ def _refusal_beside(key: str, value: str) -> str | None:
     if not value.isprintable() or re.search(r"[$`\\;#]", value):
         return "$, `, \\, ;, # and control characters are not allowed"
     return refusal(key, value)
+
+
+def _too_long(job: FileJob) -> Iterator[str]:
+    for line in job.lines:
+        if len(line.encode("utf-8", "replace")) > LONGEST_LINE_BYTES:
+            what = f"'{line[:40]}…' is longer than {LONGEST_LINE_BYTES} bytes: shorten it"
+            yield f"job '{job.name[:40]}': {what}, or fio reads its end as other options"
 
 
 def _labelled(sections: list[JobSection], scale: float, given: Mapping[str, str]) -> Iterator[FileJob]:
