@@ -250,6 +250,6 @@ def _reading(
         working_set_bytes=parameters.largest_bytes * parameters.threads,
         rounds=rounds,
         flushed=(parameters.flush or parameters.sync) if writes else None,
-        zeros=parameters.program == "iozone",
+        zeros=True,
         messages=messages,
     )
