@@ -56,7 +56,7 @@ class _State:
 
 @dataclass(kw_only=True, slots=True)
 class Turn:
-    """One trial with a shared state. ``copy``: the command that copied it, None if the trial makes it."""
+    """One trial with a shared state. ``copy``: the command that copied ``state``; None if the trial makes it."""
 
     cell: Cell
     block: int
@@ -64,6 +64,7 @@ class Turn:
     name: str
     started: datetime
     copy: Command | None = None
+    state: _State | None = None
 
 
 @dataclass(kw_only=True)
@@ -111,6 +112,7 @@ class PreparedStates:
                 self._drop(turn.name)
             else:
                 copied_s = time.monotonic() - begun
+                turn.state = state
                 turn.copy = Command(stage="copy", argv=argv, duration_s=copied_s, exit_code=0)
                 if copied_s > DEAREST * state.made_s:
                     self._useless.add(shared.group)
@@ -120,8 +122,8 @@ class PreparedStates:
         """Return what of the turn's trial is shared; None without a turn."""
         if turn is None:
             return None
+        reports = (turn.state.reports if turn.state else None) or {}
         copied = turn.copy is not None
-        reports = (self._kept[turn.name].reports or {}) if copied else {}
         return Prepared(files=turn.shared.files, copied=copied, reports=reports, keep=lambda: self.keep(turn))
 
     def keep(self, turn: Turn) -> None:
@@ -140,7 +142,8 @@ class PreparedStates:
 
     def end(self, turn: Turn | None, record: TrialRecord) -> TrialRecord:
         """Return the record with the copy in it. The state of a failed trial is not used again."""
-        state = self._kept.get(turn.name) if turn else None
+        # Of trials at the same time, another one may have found that their states are not worth a copy.
+        state = (turn.state or self._kept.get(turn.name)) if turn else None
         if turn is None or state is None:
             return record
         known = reports_of(turn.cell) if turn.shared.files else ()
