@@ -1,7 +1,7 @@
 """Simulates the benefit and the cost of using the noise of other cells: intervals of few blocks, with and without it.
 
 The cells do not differ; their noise has several shapes. Counts how often a comparison of two cells shows a difference
-at three levels, and measures how wide its interval is. Prints the table of docs/simulations.md; ``--write`` replaces
+at two levels, and measures how wide its interval is. Prints the table of docs/simulations.md; ``--write`` replaces
 it in that file. Fixed seeds; takes about a minute on one core.
 
     python benches/noise_rule.py [--groups 300] [--write docs/simulations.md]
@@ -26,7 +26,7 @@ from benches.simulations_page import main, table
 from fslab.stats.moderation import fit, moderated
 
 COMMAND = "python benches/noise_rule.py --write docs/simulations.md"
-LEVELS = (0.05, 0.01, 0.002)
+LEVELS = (0.05, 0.002)
 PAIRS = 40  # compared pairs of cells in each simulated campaign
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int, int], Floats]
@@ -137,9 +137,8 @@ def row(case: Case, blocks: int, groups: int) -> list[str]:
                 widths[way, number] += (-stdtrit(freedom, level / 2) * errors).sum()
         count += len(chosen)
     rates = 100 * hits / count
-    each = [f"{plain:.1f} / {other:.1f}" for plain, other in rates.T[:2]]
-    finest = f"{rates[0, 2]:.2f} / {rates[1, 2]:.2f}"
-    return [case.name, str(blocks), *each, finest, *(f"{ratio:.2f}" for ratio in widths[1] / widths[0])]
+    each = [f"{plain:.2f} / {other:.2f}" for plain, other in rates.T]
+    return [case.name, str(blocks), *each, *(f"{ratio:.2f}" for ratio in widths[1] / widths[0])]
 
 
 def tables(groups: int) -> str:

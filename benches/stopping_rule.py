@@ -31,7 +31,6 @@ from fslab.analysis.rows import Sample, row_answers
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.differences import Located, locate
-from fslab.stats.goal import Goal
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
 from fslab.stats.sequential import Looks
@@ -117,10 +116,10 @@ def covers(found: Located, ratio: float) -> Flags:
 
 
 def repeated(
-    a: Floats, b: Floats, ratio: float, *, looks: Looks, goal: Goal = Goal.DECIDED, precision: float = PRECISION,
+    a: Floats, b: Floats, ratio: float, *, looks: Looks, precision: float = PRECISION,
     level: Level | None = None, margin: bool = True,
 ) -> Outcomes:  # fmt: skip
-    """Look after the scheduled numbers of blocks, and after ``MOST`` blocks, until the goal is reached.
+    """Look after the scheduled numbers of blocks, and after ``MOST`` blocks, until it is decided.
 
     ``level``: coverage of the look after a number of blocks; by default that of ``looks``. ``margin``: below 20 blocks,
     a difference ends a comparison only if it does not rest on independent trials (``sure``).
@@ -136,17 +135,15 @@ def repeated(
         settled = ~np.isnan(now)
         if margin and blocks < INDEPENDENCE_LEAST:
             settled = sure(found, now) | equivalent(found, precision)
-        narrow = (found.high - found.low) / 2 <= log1p(precision)
-        done = narrow if goal is Goal.PRECISE else settled
-        ended = done | (blocks == MOST)
+        ended = settled | (blocks == MOST)
         verdict[running[ended]], trials[running[ended]] = now[ended], blocks
         running = running[~ended]
     return Outcomes(covered=covered, verdict=verdict, trials=trials)
 
 
-def until(goal: Goal, looks: Looks = LOOKS, precision: float = PRECISION) -> Rule:
+def until_decided(looks: Looks = LOOKS, precision: float = PRECISION) -> Rule:
     """Return fslab's rule."""
-    return lambda a, b, ratio: repeated(a, b, ratio, looks=looks, goal=goal, precision=precision)
+    return lambda a, b, ratio: repeated(a, b, ratio, looks=looks, precision=precision)
 
 
 def at_level(level: Level | None) -> Rule:
@@ -239,21 +236,20 @@ def _reruns(cell: Floats, start: NDArray[np.int64]) -> tuple[Floats, Floats, NDA
 # -- tables
 
 RULES: dict[str, Rule] = {
-    "fslab, until decided": until(Goal.DECIDED),
-    "fslab, until precise": until(Goal.PRECISE),
+    "fslab, until decided": until_decided(),
     "rerun while CoV > 2.5 %": while_spread,
 }
 # Nothing is called equivalent here: a comparison that ended as equivalent could no longer show a false difference.
 NULL_RULES: dict[str, Rule] = {
     **{f"{blocks} blocks": fixed(blocks, 0) for blocks in (5, 10, 20, 30, 40)},
-    "until decided, 5 to 40": until(Goal.DECIDED, precision=0),
+    "until decided, 5 to 40": until_decided(precision=0),
     "the same without the margin": lambda a, b, ratio: repeated(
         a, b, ratio, looks=LOOKS, precision=0, margin=False
     ),
-    "until decided, 20 to 40": until(Goal.DECIDED, LATE, precision=0),
+    "until decided, 20 to 40": until_decided(LATE, precision=0),
 }
 LEVELS: dict[str, Rule] = {
-    "error spent by the block, with a margin below 20 blocks (fslab)": until(Goal.DECIDED),
+    "error spent by the block, with a margin below 20 blocks (fslab)": until_decided(),
     "the same without the margin": at_level(None),
     "error spent early, by 1/n": at_level(spent_early),
     "confidence sequence (t mixture)": at_level(mixture),
