@@ -94,14 +94,13 @@ def study_file() -> str:
         _table(keys_of(StudyFile, described=True)),
         "## `media`: what the data lies on\n",
         _table(keys_of(StudyMedium, described=True)),
-        *(_medium(name, entry.summary, entry.Options) for name, entry in MEDIA),
-        "## `stacks`: what is compared\n",
+        *_entries("type", MEDIA),
+        "\n## `stacks`: what is compared\n",
         "The options of each file system: `fslab list filesystems`.\n",
         _table(keys_of(StudyStack, described=True)),
         "## `layout` of a stack: how devices become one\n",
         "`layout: NAME`, or a mapping of `type: NAME` and the keys of that layout.\n",
-        "| layout | key | value | default | meaning |\n|---|---|---|---|---|",
-        *(row for name, entry in LAYOUTS for row in _layout(name, entry.summary, entry.Options)),
+        *_entries("layout", LAYOUTS),
         "\n## `workloads`: what is run\n",
         _table(keys_of(StudyWorkload, described=True)),
         "Each tool has keys of its own:\n",
@@ -160,13 +159,25 @@ def _tool(name: str, entry: Any) -> str:
     return f"# `tool: {name}`\n\n{MADE}\n\n{entry.summary}. {_about(entry.Parameters)}\n\n{_keys(entry.Parameters)}"
 
 
-def _medium(name: str, summary: str, model: type[BaseModel]) -> str:
-    return f"### `type: {name}`\n\n{summary}. {_about(model)}\n\n{_keys(model)}"
-
-
-def _layout(name: str, summary: str, model: type[BaseModel]) -> Iterator[str]:
-    yield f"| **`{name}`** | | | | {_cell(summary)} |"
-    yield from (f"| {row}" for row in _rows(keys_of(model, described=True)))
+def _entries(heading: str, entries: Iterable[tuple[str, Any]]) -> list[str]:
+    """Return one table of all entries of a registry. Keys that another entry has too, and alike, are named only."""
+    found = [f"| {heading} | key | value | default | meaning |", "|---|---|---|---|---|"]
+    known: dict[str, str] = {}
+    for name, entry in entries:
+        further = " ".join(_about(entry.Options).split()).partition(". ")[
+            2
+        ]  # the first sentence says what the keys say
+        about = f"{entry.summary}. {further}".strip()
+        found.append(f"| **`{name}`** | | | | {_cell(about)} |")
+        alike: dict[str, list[str]] = {}
+        for key, row in _rows(keys_of(entry.Options, described=True)).items():
+            if row in known:
+                alike.setdefault(known[row], []).append(f"`{key}`")
+            else:
+                known[row] = name
+                found.append(f"| {row}")
+        found += [f"| | {', '.join(keys)} | | | as `{first}` |" for first, keys in alike.items()]
+    return found
 
 
 def _about(model: type[BaseModel]) -> str:
@@ -178,14 +189,17 @@ def _keys(model: type[BaseModel]) -> str:
 
 
 def _table(keys: Mapping[str, FieldInfo]) -> str:
-    return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *_rows(keys)]) + "\n"
+    return (
+        "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *_rows(keys).values()]) + "\n"
+    )
 
 
-def _rows(keys: Mapping[str, FieldInfo]) -> list[str]:
-    return [
-        f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |"
+def _rows(keys: Mapping[str, FieldInfo]) -> dict[str, str]:
+    """Return the row of a table for each key."""
+    return {
+        key: f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |"
         for key, info in keys.items()
-    ]
+    }
 
 
 def _kind(info: FieldInfo) -> str:
