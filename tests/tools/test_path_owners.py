@@ -19,6 +19,7 @@ from fslab.campaign import cleanup
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
 from fslab.cli import report
+from fslab.crash.request import CrashRequest
 from fslab.errors import FslabError, UnsafeError
 from fslab.report.figures import files as figures
 from fslab.storage.media import REGISTRY as MEDIA
@@ -201,7 +202,7 @@ class TestDirectoriesOfOurOwn:
             with pytest.raises(UnsafeError, match="another '--output'"):
                 make()
         with pytest.raises(UnsafeError, match="another '--recordings'"):
-            crash.crash_test(crash.CrashRequest(directory=theirs, recordings=theirs))
+            crash.crash_test(CrashRequest(directory=theirs, recordings=theirs))
         with pytest.raises(UnsafeError, match="another 'DIRECTORY'"):
             crash._ground(new)
         assert {each.name for each in theirs.iterdir()} == {"link", "pipe"}

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from tests.unit.test_history import night
 
-from fslab.api.comparisons import compare, refused
+from fslab.analysis.campaign_comparison import refused
+from fslab.api.comparisons import compare
 from fslab.store.store import Store
 
 

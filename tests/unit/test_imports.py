@@ -222,36 +222,27 @@ def test_the_plan_and_the_study_touch_nothing() -> None:
             ], path
 
 
-def _at_run_time(path: Path) -> set[str]:
-    """Return what a file imports from fslab at run time; imports under TYPE_CHECKING do not count."""
-    tree = parsed(path)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            node.body = [ast.Pass()]
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return {name for name in found if name.startswith("fslab.")}
+def defined(module: str) -> set[str]:
+    """Return what a module of the library defines itself, not what it imports from others."""
+    tree = parsed(SOURCE / f"{module.replace('.', '/')}.py")
+    named = (node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef))
+    values = (
+        target
+        for node in tree.body
+        if isinstance(node, ast.Assign) and not isinstance(node.value, ast.Name | ast.Attribute)
+        for target in node.targets
+    )
+    return {*named, *(target.id for target in values if isinstance(target, ast.Name))}
 
 
-# The library, and the packages that use it as the command line does.
-PUBLIC = {"api", "cli", "fleet", "serve", *EXPORTED}
-PRINTING = re.compile(r"fslab\.(report|claims)\.(\w*terminal|fit)\b")
-
-
-def test_the_command_line_uses_the_library() -> None:
-    """At run time, the command line imports the library and what prints. Types may come from below."""
+def test_the_library_passes_nothing_on() -> None:
+    """Who needs a function or a value that is not the library's own imports it from where it is defined."""
     for path in modules():
-        if home(path) == "cli":
-            below = {
-                name
-                for name in _at_run_time(path)
-                if package(name) not in PUBLIC | set(WORDS) and not PRINTING.match(name)
-            }
-            assert not below, f"{path}: put it into fslab.api"
+        for dotted in {*imports(path), *used_attributes(parsed(path))}:
+            *home_of_name, name = dotted.split(".")
+            module = ".".join(home_of_name)
+            if module.startswith("fslab.api.") and module.count(".") == 2:
+                assert name in defined(module), f"{path} imports {name} from {module}"
 
 
 def test_one_module_compares() -> None:

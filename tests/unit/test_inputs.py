@@ -9,7 +9,7 @@ import pytest
 from tests.bare import campaign
 
 from fslab.analysis.matching import MatchedBy, match
-from fslab.api import agreement
+from fslab.campaign import consent
 from fslab.cell import Cell
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
@@ -63,11 +63,11 @@ def test_a_campaign_knows_its_files_without_them(tmp_path: Path) -> None:
     again = load_text(study.text, "s.yaml", files=study.files)
     assert expand(again) == expand(study)
     started = campaign("c").with_settings(files=study.files, directory=str(tmp_path))
-    assert agreement.changed_files(started) == [
+    assert consent.changed_files(started) == [
         "'mine.f' has changed since the campaign started: its stored text is used"
     ]
     (tmp_path / "mine.f").write_text(SCRIPT)
-    assert agreement.changed_files(started) == []
+    assert consent.changed_files(started) == []
 
 
 def test_each_value_of_a_list_has_its_own_text(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from fslab import workloads
-from fslab.api import agreement
+from fslab.campaign.consent import executed
 from fslab.cell import Cell, WorkloadSpec
 from fslab.cli import consent
 from fslab.errors import NoSpaceError, StudyError, ToolOutputError, UsageError
@@ -155,7 +155,7 @@ def test_a_list_of_whole_commands_is_not_taken_for_words() -> None:
 
 
 def shown(cells: Sequence[Cell]) -> list[str]:
-    return [each.what for each in agreement.executed(cells)]
+    return [each.what for each in executed(cells)]
 
 
 def test_a_study_with_commands_needs_consent(capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,11 +8,9 @@ from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import usable_value
 from fslab.campaign import launch
 from fslab.campaign.consent import Consent
-from fslab.campaign.launch import check_stored
 from fslab.campaign.observer import Observer
 from fslab.errors import UsageError
 from fslab.explain import ablation as plans
-from fslab.explain.ablation_words import as_document, in_words
 from fslab.explain.attribution import Attribution
 from fslab.explain.evidence import Evidence
 from fslab.explain.mechanisms import REGISTRY
@@ -21,8 +19,6 @@ from fslab.stopping import StoppingRule
 from fslab.store.campaign import Ablation, Campaign, CampaignSettings
 from fslab.store.store import Store
 from fslab.units import Direction
-
-__all__ = ["as_document", "check_stored", "in_words", "make", "ordered", "read", "run", "strongest"]
 
 
 def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evidence, Metric]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fslab import feasibility
 from fslab.cell import Cell
-from fslab.feasibility import Capability, Lack, MatrixEntry
+from fslab.feasibility import Capability, MatrixEntry
 from fslab.machine import facts
 from fslab.machine.advice import Advice, advise, advise_disks
 from fslab.plan.expand import expand
@@ -14,18 +14,6 @@ from fslab.study import load
 from fslab.system import reference
 from fslab.system.tools import Tool
 from fslab.tracing import available
-
-__all__ = [
-    "Advice",
-    "Capability",
-    "Lack",
-    "MachineCapabilities",
-    "MatrixEntry",
-    "StudyNeeds",
-    "of_machine",
-    "of_study",
-    "packages_missing",
-]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

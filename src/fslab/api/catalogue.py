@@ -7,10 +7,7 @@ from typing import Any
 from fslab.errors import UsageError, nearest
 from fslab.storage.filesystems import FileSystem
 from fslab.study import load, shipped
-from fslab.study.document import markdown, options_of
-from fslab.study.schema import schema
-
-__all__ = ["BUILT_IN", "KINDS", "entries", "markdown", "problems", "schema"]
+from fslab.study.document import options_of
 
 BUILT_IN = "fslab"
 STUDIES = "studies"

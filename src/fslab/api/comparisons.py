@@ -6,7 +6,6 @@ from pathlib import Path
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.analysis.gate import GateVerdict, failed_words, gate_words, judge, remedy, unsure_words
 from fslab.analysis.matching import MatchedBy, chosen
 from fslab.answers.question import MARGIN
 from fslab.api.study_campaigns import check_metrics
@@ -15,11 +14,6 @@ from fslab.machine import facts
 from fslab.store import exported
 from fslab.store.store import Store
 from fslab.units import first_of
-
-__all__ = [
-    "CampaignComparison", "GateVerdict", "compare", "failed_words", "gate_words", "judge", "refused", "remedy",
-    "unsure_words",
-]  # fmt: skip
 
 
 def compare(

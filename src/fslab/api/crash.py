@@ -25,11 +25,6 @@ from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
 
-__all__ = [
-    "CrashRequest", "FaultRequest", "RecoveryRequest", "crash_recordings", "crash_recovery", "crash_state",
-    "crash_test", "fault_test", "run_request",
-]  # fmt: skip
-
 
 def crash_test(request: CrashRequest) -> dict[str, Any]:
     """Test crash states and return the document of the trial (``fslab.crash.report``).

@@ -16,7 +16,6 @@ from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 
 NOTABLE = 1.0
-of_cell = statements.statements_of
 
 
 def evidence_of(campaign: Campaign, store: Store) -> list[Evidence]:

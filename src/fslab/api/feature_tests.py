@@ -14,10 +14,7 @@ from fslab.features import Examination
 from fslab.machine.facts import gather as machine_facts
 from fslab.machine.kinds import AUTO
 from fslab.machine.kinds import REGISTRY as MACHINES
-from fslab.report.features_terminal import documented
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-
-__all__ = ["Examination", "Machines", "Request", "documented", "machine_facts", "smallest_bytes"]
 
 
 def smallest_bytes(request: Request) -> int:

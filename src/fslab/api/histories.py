@@ -5,11 +5,8 @@ from collections.abc import Sequence
 from fslab.analysis import history as histories
 from fslab.analysis.history_model import History
 from fslab.api.study_campaigns import campaigns_of, check_choice, check_names
-from fslab.report.changes import changes, summary
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
-
-__all__ = ["changes", "of_machines", "of_study", "summary"]
 
 
 def of_study(

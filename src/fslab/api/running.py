@@ -1,27 +1,22 @@
 """Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials.
 
-``run`` and ``resume`` do all steps. ``create``, ``resumable`` and ``run_trials`` are the single steps, for callers that
-show progress or ask the user in between. ``run_traced`` runs trials again with tracing, for explanations.
+``run`` and ``resume`` do all steps. ``create``, ``resumable`` and ``launch.run`` are the single steps, for callers that
+show progress or ask the user in between.
 """
 
 from collections.abc import Collection
 from pathlib import Path
 
-from fslab.api.agreement import Consent, changed_files, places
 from fslab.api.results import CampaignResults, ResultStore
 from fslab.campaign import cleanup, launch
+from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.launch import RunConditions
 from fslab.campaign.observer import Observer
-from fslab.campaign.traced import trace
 from fslab.plan.plan import notices
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study.load import load
 from fslab.study.model import Study
-
-__all__ = ["RunConditions", "create", "resumable", "resume", "run", "run_traced", "run_trials"]
-run_trials = launch.run
-run_traced = trace
 
 
 def run(

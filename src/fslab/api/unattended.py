@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from fslab.analysis.cost import spent_s
-from fslab.api.agreement import Consent, places
 from fslab.api.running import create
 from fslab.campaign import launch, liveness
+from fslab.campaign.consent import Consent, places
 from fslab.campaign.observer import Observer
 from fslab.errors import FslabError
 from fslab.store.campaign import Campaign, CampaignStatus

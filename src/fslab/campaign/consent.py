@@ -2,9 +2,11 @@
 
 ``executed`` is the only list of it, and ``Consent.require`` the only gate. ``campaign.run_campaign`` and
 ``traced.trace``, through which every trial of a study starts, pass it, wherever the campaign came from: a study, a
-store, a fleet, an ablation. Must not use the terminal.
+store, a fleet, an ablation. Must not use the terminal. ``places`` and ``changed_files`` are notes before a stored
+campaign continues.
 """
 
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +15,12 @@ from pathlib import Path
 
 from fslab import feasibility, names
 from fslab.cell import Cell
-from fslab.errors import UsageError
-from fslab.storage import content
+from fslab.errors import FslabError, UsageError
+from fslab.storage import content, images
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.store.campaign import Campaign
+from fslab.study.inputs import InputPlace
+from fslab.system import paths
 from fslab.workloads import Job, parsed, text_key
 
 # Placeholders for paths that are known only when a trial runs.
@@ -94,3 +100,43 @@ def _of_stack(cell: Cell) -> Iterator[Executed]:
     for kind, path in ((Kind.KERNEL, machine.kernel), (Kind.MODULES, machine.modules)):
         if path is not None:
             yield Executed(kind=kind, what=path)
+
+
+def places(cells: Iterable[Cell]) -> list[str]:
+    """Return notes on what a stored campaign overwrites and where it writes files and images, without images in fslab's
+    own directory."""
+
+    found: dict[str, None] = {}
+    for cell in cells:
+        feasibility.check_plugins(cell)
+        stack = parsed_stack(cell.stack)
+        planned = stack.medium_plan(paths.images())
+        for device in planned.wipes:
+            found[f"overwrites {names.shown(device)}"] = None
+        if not stack.medium.formatted:
+            found[f"writes files in {_shown(planned.device)}"] = None
+        for place in planned.space:
+            if place not in {images.MEMORY, str(paths.images())}:
+                found[f"writes images in {_shown(place)}"] = None
+    return list(found)
+
+
+def _shown(written: str) -> str:
+    """Return the path that a path of a study leads to, with links resolved."""
+    return names.shown(os.path.realpath(Path(written).expanduser()))
+
+
+def changed_files(campaign: Campaign) -> list[str]:
+    """Return notes on files of a campaign's study that have changed. The campaign uses their stored text."""
+
+    # Anywhere: what is read is only compared, and the user may have allowed other directories.
+    place = InputPlace(base=Path(str(campaign.settings.directory)), more=(Path("/"),))
+    found = []
+    for path, text in campaign.settings.files.items():
+        try:
+            same = place.text_of(path) == text
+        except FslabError:
+            same = False
+        if not same:
+            found.append(f"'{path}' has changed since the campaign started: its stored text is used")
+    return found

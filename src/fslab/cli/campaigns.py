@@ -12,7 +12,8 @@ from fslab.errors import BusyError, StoreError, StoreLostError, UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
-    from fslab.api.stores import CampaignEntry, Store
+    from fslab.store.campaign import CampaignEntry
+    from fslab.store.store import Store
 
 
 def name(
@@ -24,7 +25,7 @@ def name(
     store: StoreOption = None,
 ) -> None:
     """Give a campaign a name. Every command takes it instead of the id."""
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = opened.name_campaign(campaign, name or None)
@@ -39,7 +40,7 @@ def note(
     store: StoreOption = None,
 ) -> None:
     """Store a note with a campaign, or show it."""
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if text is not None:
@@ -63,7 +64,7 @@ def delete(
     A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
     says so until it ends. --force deletes it.
     """
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = {}  # by id: two words may mean one campaign
@@ -86,7 +87,7 @@ def delete(
 
 def _check_idle(entry: CampaignEntry, store: Store, *, force: bool) -> None:
     """Raise BusyError if the campaign runs: here, or, without ``force``, perhaps elsewhere."""
-    from fslab.api.stores import is_running
+    from fslab.campaign.journal import is_running
 
     if is_running(entry.id):
         raise BusyError(f"campaign {entry.id} is running", hint="stop it first, with Ctrl-C")
@@ -99,7 +100,8 @@ def _check_idle(entry: CampaignEntry, store: Store, *, force: bool) -> None:
 
 def _may_run(entry: CampaignEntry, store: Store) -> bool:
     """Return whether the campaign may run elsewhere. One that cannot be read does not say where it was started."""
-    from fslab.api.stores import CampaignStatus, as_it_is
+    from fslab.campaign.liveness import as_it_is
+    from fslab.store.campaign import CampaignStatus
 
     if entry.status != CampaignStatus.RUNNING:
         return False

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fslab.api.explanations import RankedMechanism
-    from fslab.api.stores import Store
     from fslab.explain.evidence import Evidence
     from fslab.explain.statement import Explanation
     from fslab.store.campaign import Campaign
+    from fslab.store.store import Store
 
 SHORT = 2
 SHOWN = 5
@@ -26,10 +26,11 @@ def show(everything: Sequence[Evidence]) -> None:
     from rich.text import Text
 
     from fslab.api import explanations
+    from fslab.explain.statements import statements_of
 
     screen = console()
     for seen in everything:
-        found = explanations.of_cell(seen)
+        found = statements_of(seen)
         about = Text(f"{seen.workload}, {seen.stack}", style="bold")
         screen.print(about if found else about.append(": no mechanism found", style="not bold"))
         for statement in found:

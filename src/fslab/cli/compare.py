@@ -14,7 +14,8 @@ from fslab.errors import (
 )
 
 if TYPE_CHECKING:
-    from fslab.api.comparisons import CampaignComparison, GateVerdict
+    from fslab.analysis.campaign_comparison_model import CampaignComparison
+    from fslab.analysis.gate import GateVerdict
 
 EPILOG = """\b
 Examples:
@@ -66,6 +67,7 @@ def compare(
     --fail-if-different is unsure where neither a difference nor a tie within
     10 % is shown.
     """
+    from fslab.analysis import gate
     from fslab.api import comparisons
 
     limit = None if slower is None else fraction(slower)
@@ -88,7 +90,7 @@ def compare(
     )
     _refuse(found)
     wanted = limit is not None or different
-    judged = comparisons.judge(found, slower=limit, different=different) if wanted else None
+    judged = gate.judge(found, slower=limit, different=different) if wanted else None
     if as_json:
         document = found.model_dump(mode="json")
         print_json({**document, "gate": judged.as_document() if judged else None})
@@ -96,7 +98,7 @@ def compare(
         from fslab.report import campaign_comparison_terminal
 
         if judged is not None:
-            say(comparisons.gate_words(judged))
+            say(gate.gate_words(judged))
         campaign_comparison_terminal.show(found, console())
     if judged is not None:
         _exit(judged, unsure_ok=unsure_ok)
@@ -116,7 +118,7 @@ def fraction(text: str) -> float:
 
 
 def _refuse(found: CampaignComparison) -> None:
-    from fslab.api.comparisons import refused
+    from fslab.analysis.campaign_comparison import refused
     from fslab.report.campaign_comparison_terminal import difference_lines
 
     if unlike := refused(found):
@@ -130,9 +132,9 @@ def _refuse(found: CampaignComparison) -> None:
 
 def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:
     """Raise the error with the gate's exit code."""
-    from fslab.api import comparisons
+    from fslab.analysis import gate
 
     if judged.fails:
-        raise RegressionError(comparisons.failed_words(judged))
+        raise RegressionError(gate.failed_words(judged))
     if judged.unsure and not unsure_ok:
-        raise InconclusiveError(comparisons.unsure_words(judged), hint=comparisons.remedy(judged))
+        raise InconclusiveError(gate.unsure_words(judged), hint=gate.remedy(judged))

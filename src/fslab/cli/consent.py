@@ -21,7 +21,7 @@ from fslab.errors import UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
-    from fslab.api.agreement import Consent, Executed
+    from fslab.campaign.consent import Consent, Executed
 
 AllowOption = Annotated[
     bool,
@@ -46,7 +46,7 @@ def of_user(*, allowed: bool = False, kernel: str | None = None, modules: str | 
 
     ``kernel``, ``modules``: what the user named on this command line needs no further consent.
     """
-    from fslab.api.agreement import Consent, Executed, Kind
+    from fslab.campaign.consent import Consent, Executed, Kind
 
     typed = {
         Executed(kind=kind, what=str(Path(path).expanduser().absolute()))

@@ -14,6 +14,7 @@ import typer
 from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
 from fslab.cli.option_groups import grouped
+from fslab.crash.request import CrashRequest, FaultRequest, RecoveryRequest
 from fslab.errors import NeedsRootError
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
@@ -21,7 +22,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command("test", short_help="Test crash consistency in a directory on a virtual disk.")
 @grouped
-def test(request: crash.CrashRequest) -> None:
+def test(request: CrashRequest) -> None:
     """Run short sequences of operations, make states that a power cut could leave, and check each; prints JSON.
 
     A broken promise is a loss that POSIX or the file system's documentation rules out. Its recording is kept for:
@@ -33,7 +34,7 @@ def test(request: crash.CrashRequest) -> None:
 
 @app.command("recover", short_help="Time the recovery after a power cut of a virtual disk.")
 @grouped
-def recover(request: crash.RecoveryRequest) -> None:
+def recover(request: RecoveryRequest) -> None:
     """Write files, sync the last, cut power, and time mount, the first read, the first write and a check; prints JSON.
 
     The file system is unmounted and mounted again several times. If another process uses it, the command fails
@@ -45,7 +46,7 @@ def recover(request: crash.RecoveryRequest) -> None:
 
 @app.command("fault", short_help="Test a file system on a virtual disk that fails.")
 @grouped
-def fault(request: crash.FaultRequest) -> None:
+def fault(request: FaultRequest) -> None:
     """Read or write eight files while the disk fails, mount again, and count errors that were reported, data that was
     silently wrong, and data that was right; prints JSON.
 

@@ -13,7 +13,9 @@ from fslab.cli.common import JsonOption, console, print_json, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fslab.api.capabilities import Advice, Capability, MachineCapabilities, StudyNeeds
+    from fslab.api.capabilities import MachineCapabilities, StudyNeeds
+    from fslab.feasibility import Capability
+    from fslab.machine.advice import Advice
 
 
 def doctor(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fslab.api.capabilities import MatrixEntry
+    from fslab.feasibility import MatrixEntry
 
 HAS_NO = " has no "
 # The meaning of the words in the table. Each names the first thing that is missing.
@@ -29,7 +29,7 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
     from rich.table import Table
     from rich.text import Text
 
-    from fslab.api.capabilities import Lack
+    from fslab.feasibility import Lack
 
     machines = list(dict.fromkeys(entry.machine for entry in entries))
     styles = {Lack.NOTHING: "green", Lack.REFUSED: "dim"}
@@ -53,7 +53,7 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
 
 def lines(entries: Sequence[MatrixEntry]) -> Iterator[str]:
     """Yield what is missing, without duplicates, and the commands for machines that are not ready."""
-    from fslab.api.capabilities import Lack
+    from fslab.feasibility import Lack
 
     kernels: dict[str, dict[str, None]] = {}
     others: dict[str, None] = {}

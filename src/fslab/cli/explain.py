@@ -16,7 +16,7 @@ from fslab.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from fslab.api.agreement import Consent
+    from fslab.campaign.consent import Consent
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
     from fslab.store.campaign import Campaign
@@ -92,8 +92,8 @@ def explain(
     they do not explain is shown too.
     """
     from fslab.api import explanations
-    from fslab.api.stores import Store
     from fslab.cli import causes
+    from fslab.store.store import Store
 
     if not ablate and (unused := given({"--only": only, "--trials": trials})):
         raise UsageError("needs --ablate", where=", ".join(unused), hint="add --ablate, or omit it")
@@ -135,11 +135,12 @@ def explain(
 
 def _check(campaign: Campaign, everything: list[Evidence], store: Store, agreed: Consent) -> None:
     """Check a stored campaign whose trials shall run again. Print what it would write to; ask before commands run."""
-    from fslab.api import ablation, agreement
+    from fslab.campaign import launch
+    from fslab.campaign.consent import places
 
-    ablation.check_stored(campaign, store)
+    launch.check_stored(campaign, store)
     cells = [seen.cell for seen in everything]
-    for line in agreement.places(cells):
+    for line in places(cells):
         say(line, err=True)
     agreed.require(cells)
 
@@ -147,12 +148,12 @@ def _check(campaign: Campaign, everything: list[Evidence], store: Store, agreed:
 def _trace(
     campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str], agreed: Consent
 ) -> None:
-    from fslab.api import running
+    from fslab.campaign.traced import trace
     from fslab.cli.progress import Lines
 
     screen = console(stderr=True)
     shown = Lines(screen)
-    for record in running.run_traced(
+    for record in trace(
         campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, consent=agreed, note=shown.note
     ):
         what = f"{record.cell.workload.name} on {record.cell.stack.name}"
@@ -202,15 +203,14 @@ def _measured(
 
 def _print(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
-    from fslab.api import ablation as ablate
+    from fslab.api.ablation import read
+    from fslab.explain.ablation_words import as_document, in_words
 
-    ablation, found = ablate.read(campaign, store)
+    ablation, found = read(campaign, store)
     if as_json:
-        print_json(ablate.as_document(ablation, found))
+        print_json(as_document(ablation, found))
         return
     screen = console()
-    lines = (
-        ablate.in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
-    )
+    lines = in_words(ablation, found) if found else ["too few usable trials: nothing can be attributed"]
     for line in lines:
         screen.print(line, markup=False)

@@ -38,16 +38,17 @@ def export(
     store: StoreOption = None,
 ) -> None:
     """Export every trial of a campaign: its stack, workload, figures, warnings and provenance."""
-    from fslab.api import stores
     from fslab.errors import UsageError
+    from fslab.store.export import export as write
+    from fslab.store.store import Store
 
     form = form or _format_of(output)
     if form is ExportFormat.PARQUET and output is None:
         raise UsageError(
             "Parquet needs a file", where="--format parquet", hint="name one: --output trials.parquet"
         )
-    with stores.Store.open(store, create=False) as opened:
-        stores.export(opened, opened.campaign(campaign).id, form.value, output)
+    with Store.open(store, create=False) as opened:
+        write(opened, opened.campaign(campaign).id, form.value, output)
 
 
 def _format_of(output: Path | None) -> ExportFormat:

@@ -18,7 +18,7 @@ from fslab.cli.common import (
 from fslab.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
-    from fslab.api.feature_tests import Request
+    from fslab.campaign.feature_tests import Request
 
 DEFAULT_SIZE = "384m"
 
@@ -61,6 +61,8 @@ def features(
     """
     from fslab.api import feature_tests
     from fslab.cell import MachineSpec
+    from fslab.machine.facts import gather
+    from fslab.report.features_terminal import documented
     from fslab.units import guest_size
 
     if guest_memory is not None:
@@ -77,8 +79,7 @@ def features(
             found.append(machines.examine(request))
     if as_json:
         examined = [each.model_dump(mode="json") for each in found]
-        machine, documented = feature_tests.machine_facts(), feature_tests.documented()
-        print_json({"machine": machine, "examinations": examined, "documented": documented})
+        print_json({"machine": gather(), "examinations": examined, "documented": documented()})
     else:
         from fslab.report import features_terminal
 
@@ -89,13 +90,14 @@ def features(
 
 def _request(filesystem: str, medium: str, size: str, only: str | None) -> Request:
     from fslab.api import feature_tests
+    from fslab.campaign.feature_tests import Request
     from fslab.units import format_size, parse_size
 
     if medium not in {"loop", "ram"}:
         raise UsageError(f"invalid medium '{medium}'", where="--medium", hint="use loop or ram")
     size_bytes = option_value(parse_size, size, "--size")
     wanted = tuple(name for name in (only or "").split(",") if name)
-    request = feature_tests.Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=wanted)
+    request = Request(filesystem=filesystem, medium=medium, size_bytes=size_bytes, only=wanted)
     smallest = feature_tests.smallest_bytes(request)
     if size_bytes < smallest:
         hint = f"give a larger size, or omit --size: the default is {DEFAULT_SIZE}"

@@ -78,7 +78,7 @@ def results(
     as a coincidence: the cause may be something else.
     """
     from fslab.api import fleets
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = fleets.of_study(

@@ -15,15 +15,16 @@ def changes(
     machine with its curves.
     """
     from fslab.api import histories
-    from fslab.api.stores import Store
+    from fslab.report.changes import changes, summary
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = histories.of_machines(opened, study)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return
-    say(f"{found[0].study if found else study}: {histories.summary(found)}")
-    for each in histories.changes(found):
+    say(f"{found[0].study if found else study}: {summary(found)}")
+    for each in changes(found):
         with_it = f"; changed at the same time: {each.facts}" if each.facts else ""
         say(f"{each.machine}, {each.figure}: {each.words} since {each.since}{with_it}")
         say(f"  fslab compare {each.before} {each.since}")

@@ -79,8 +79,8 @@ def init(
     Nothing is started. The authority's private key stays in the directory: anyone who can read it can add machines.
     """
     _check_installed()
-    from fslab.api.stores import FleetStore, open_store
     from fslab.fleet import scheduler
+    from fslab.store.fleet import FleetStore, open_store
 
     with open_store(store, create=True) as opened:
         FleetStore(opened)

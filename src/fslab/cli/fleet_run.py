@@ -13,8 +13,9 @@ from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
 if TYPE_CHECKING:
-    from fslab.api.stores import AssignmentSummary, Store
     from fslab.cli.run_options import FleetChoice, Labels
+    from fslab.store.fleet_values import AssignmentSummary
+    from fslab.store.store import Store
     from fslab.study.model import Study
 
 
@@ -30,8 +31,9 @@ def run(
 ) -> None:
     """Assign the study that was read from ``path``, wait, and show the results of all machines. Exit status 6 if no
     machine has a trial."""
-    from fslab.api.stores import FleetStore, Store
     from fslab.fleet import starting, watching
+    from fslab.store.fleet import FleetStore
+    from fslab.store.store import Store
 
     with Store.open(store) as opened:
         fleet = FleetStore(opened)

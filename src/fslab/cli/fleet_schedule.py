@@ -76,9 +76,11 @@ def schedule(
     Each run uses the machines that are online when it starts. A run that was due while no scheduler ran is started
     once, as soon as a scheduler runs. If a run cannot be started, fslab fleet status shows the reason.
     """
-    from fslab.api.stores import FleetSchedule, FleetStore, Store
     from fslab.fleet import starting
     from fslab.names import word
+    from fslab.store.fleet import FleetStore
+    from fslab.store.fleet_values import FleetSchedule
+    from fslab.store.store import Store
 
     named = run_options.named(study, "fleet schedule")
     loaded = changes.load(named, *run_options.Repeats(trials=trials).settings())
@@ -98,7 +100,8 @@ def unschedule(
     store: StoreOption = None,
 ) -> None:
     """Remove a schedule. Runs that it started continue, and their results stay."""
-    from fslab.api.stores import FleetStore, Store
+    from fslab.store.fleet import FleetStore
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if not FleetStore(opened).unschedule(name):

@@ -11,7 +11,7 @@ from fslab.errors import UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
-    from fslab.api.stores import AssignmentSummary, FleetSchedule, MemberMachine
+    from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 
 
 def status(
@@ -23,7 +23,8 @@ def status(
     as_json: JsonOption = False,
 ) -> None:
     """Show the machines of the fleet, what runs on each, and how far runs are."""
-    from fslab.api.stores import FleetStore, Store
+    from fslab.store.fleet import FleetStore
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         fleet = FleetStore(opened)
@@ -65,7 +66,8 @@ def cancel(
     store: StoreOption = None,
 ) -> None:
     """Cancel a run. The machines clean up, and keep the trials that are stored."""
-    from fslab.api.stores import FleetStore, Store
+    from fslab.store.fleet import FleetStore
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         fleet = FleetStore(opened)
@@ -83,7 +85,8 @@ def forget(
 
     Its assignments fail; with --spread they start again on another machine of the run.
     """
-    from fslab.api.stores import FleetStore, Store
+    from fslab.store.fleet import FleetStore
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if not FleetStore(opened).forget(machine):

@@ -50,7 +50,7 @@ def history(
     Campaigns of other machines are left out, and so are cells that the last campaign no longer has.
     """
     from fslab.api import histories
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         found = histories.of_study(opened, study, stack or [], workload or [], metric or [], machine)

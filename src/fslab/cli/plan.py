@@ -109,10 +109,10 @@ def _show_slices(made: Plan, screen: Console) -> None:
 
 
 def _show_executed(made: Plan, screen: Console) -> None:
-    from fslab.api import agreement
+    from fslab.campaign.consent import executed
     from fslab.cli import consent
 
-    if found := agreement.executed(made.cells):
+    if found := executed(made.cells):
         for line in consent.lines(found, sys.maxsize):
             screen.print(line, soft_wrap=True, markup=False)
 

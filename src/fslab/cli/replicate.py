@@ -70,8 +70,8 @@ def replicate(
     here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
     """
     from fslab.api import replications
-    from fslab.api.stores import Store
     from fslab.api.study_campaigns import last_campaign, naming
+    from fslab.store.store import Store
 
     if every and studies:
         raise UsageError(

@@ -72,7 +72,8 @@ def report(
     the exact commands, the machine, and each excluded trial with the reason.
     """
     from fslab.api.pages import html_of, page_of, tables_of
-    from fslab.api.stores import Store, as_it_is
+    from fslab.campaign.liveness import as_it_is
+    from fslab.store.store import Store
 
     check_name(output, form)
     wanted = campaigns or ["last"]

@@ -48,7 +48,7 @@ def results(
     --all prints a table of all figures, also those of single jobs and percentiles, each as the median of the usable
     trials ± half their range. --notes and --baseline print the table of the most important figures.
     """
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if listing:
@@ -123,7 +123,7 @@ def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
 
 
 def _state(campaign: Campaign, store: Store) -> str:
-    from fslab.api.stores import as_it_is
+    from fslab.campaign.liveness import as_it_is
 
     return as_it_is(campaign, store).status.value.replace("_", " ")
 

@@ -89,14 +89,13 @@ def run(
         return
     undo_leftovers(quiet=quiet or as_json)
     from fslab.api import running
-    from fslab.api.stores import Store
     from fslab.api.study_campaigns import naming
+    from fslab.campaign import launch
     from fslab.cli import live
+    from fslab.store.store import Store
 
     agreed = consent.of_user(allowed=allow_commands, kernel=changes.kernel, modules=changes.modules)
-    conditions = running.RunConditions(
-        consent=agreed, wipe=frozenset(wipe or []), tell=partial(say, err=True)
-    )
+    conditions = launch.RunConditions(consent=agreed, wipe=frozenset(wipe or []), tell=partial(say, err=True))
     with Store.open(store, create=not resume) as opened:
         if resume:
             with naming(study or "last"):
@@ -112,7 +111,7 @@ def run(
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         try:
             with shown:
-                running.run_trials(
+                launch.run(
                     campaign, opened, shown, conditions, budget_s=limit_s, wall_s=wall_s, new=not resume
                 )  # fmt: skip
         except InterruptedBySignal:

@@ -18,9 +18,10 @@ def schema(
     For VS Code (YAML extension), save it as study.schema.json, and start a study with the line `# yaml-language-server:
     $schema=study.schema.json`.
     """
-    from fslab.api import catalogue
+    from fslab.study import document
+    from fslab.study import schema as schemas
 
     if markdown:
-        sys.stdout.write(catalogue.markdown())
+        sys.stdout.write(document.markdown())
     else:
-        print_json(catalogue.schema())
+        print_json(schemas.schema())

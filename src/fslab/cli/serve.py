@@ -34,8 +34,8 @@ def serve(
 
     Stop it with Ctrl-C.
     """
-    from fslab.api.stores import Store
     from fslab.serve import server
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         if not opened.campaigns():

@@ -42,7 +42,8 @@ def copy(
     changed: run the same command again to finish an interrupted copy, or to add a campaign's new trials. A plan or a
     status that is further in TO is kept. A name that another campaign of TO has is left out. FROM is never changed.
     """
-    from fslab.api.stores import Store, copy_campaign
+    from fslab.store.store import Store
+    from fslab.store.transfer import copy_campaign
 
     with Store.open(source, create=False) as reading, Store.open(target) as writing:
         if reading.path == writing.path:
@@ -73,7 +74,8 @@ def check(store: StoreOption = None, json: JsonOption = False) -> None:
 
     The file of an SQLite store is checked too. Changes nothing. Exit status 7 if there is any fault.
     """
-    from fslab.api.stores import Store, check_campaigns, database_faults
+    from fslab.store.integrity import check_campaigns, database_faults
+    from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
         faults = database_faults(opened)
@@ -127,7 +129,7 @@ def prune(
     Kept are campaigns with a name, and campaigns that may still be running.
     """
     from fslab.api import retention
-    from fslab.api.stores import Store
+    from fslab.store.store import Store
     from fslab.units import parse_duration
 
     age_s = option_value(parse_duration, older_than, "--older-than")
@@ -176,12 +178,13 @@ def grant(
 
     Run it as the owner of the database, and again after an upgrade of fslab that changes the tables.
     """
-    from fslab.api import stores
+    from fslab.store import roles
+    from fslab.store.store import Store
 
     if measuring is None and reading is None:
         raise UsageError("no role given", hint="--measuring ROLE or --reading ROLE")
-    with stores.Store.open(store) as opened:
-        stores.grant(opened, measuring=measuring, reading=reading)
+    with Store.open(store) as opened:
+        roles.grant(opened, measuring=measuring, reading=reading)
     for role, may in ((measuring, "measure"), (reading, "read")):
         if role is not None:
             say(f"{role} may {may}")

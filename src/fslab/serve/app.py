@@ -11,7 +11,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Route
 
 from fslab.api import histories, pages
-from fslab.api.stores import Campaign, FleetStore, Store, as_it_is
+from fslab.campaign.liveness import as_it_is
 from fslab.errors import (
     AmbiguousNameError,
     FslabError,
@@ -21,11 +21,15 @@ from fslab.errors import (
     UsageError,
 )
 from fslab.names import shown
+from fslab.report.changes import changes, summary
 from fslab.report.page import render
 from fslab.serve import fleet_page
 from fslab.serve.bounds import Bounded
 from fslab.serve.events import CampaignProgress, events, state_of
 from fslab.serve.guard import Access, Guard
+from fslab.store.campaign import Campaign
+from fslab.store.fleet import FleetStore
+from fslab.store.store import Store
 from fslab.units import counted
 
 KEPT = 8  # pages that are cached while their campaigns do not change
@@ -70,7 +74,7 @@ class Pages:
         with Store.open(self.url, create=False) as store, self.summing:
             found = histories.of_machines(store, study)
         name = found[0].study if found else str(study)
-        return HTMLResponse(render.changes(name, histories.summary(found), histories.changes(found)))
+        return HTMLResponse(render.changes(name, summary(found), changes(found)))
 
     def campaign(self, request: Request) -> Response:
         """Return the page of one campaign. While the campaign runs, its page receives events."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import anyio
 
-from fslab.api.stores import Campaign, CampaignStatus, Store
+from fslab.store.campaign import Campaign, CampaignStatus
+from fslab.store.store import Store
 from fslab.units import counted
 
 EVERY_S = 1.0

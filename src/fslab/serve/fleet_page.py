@@ -2,8 +2,8 @@
 
 from itertools import groupby
 
-from fslab.api.stores import FleetStore
 from fslab.report.page import render
+from fslab.store.fleet import FleetStore
 
 RUNS = 20
 
