@@ -41,8 +41,9 @@ def commands() -> str:
 def _page(command: Any, path: str, level: str) -> list[str]:
     """A command's help, and that of each of its own commands below a heading."""
     parts = [_help(command, path)]
-    for name, each in getattr(command, "commands", {}).items():
-        parts += [f"{level}# {path} {name}\n", *_page(each, f"{path} {name}", f"{level}#")]
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        own = command.get_command(None, name)
+        parts += [f"{level}# {path} {name}\n", *_page(own, f"{path} {name}", f"{level}#")]
     return parts
 
 
