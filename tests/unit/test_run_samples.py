@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 from dataclasses import replace
@@ -62,6 +63,15 @@ def test_each_part_has_its_own_facts(parts: dict[str, Any]) -> None:
     assert found["b"].wait == pytest.approx(0.9)  # 1.8 s of 2 s
     assert found["b"].written_bytes == 90_000_000
     assert found["run"].wait == pytest.approx(1.8 / 4)
+
+
+def test_parts_end_where_the_tool_says_so() -> None:
+    found = samples(*TWO_PARTS)
+    said = zip(found.taken, (0.0, 12.0, math.inf), strict=True)
+    found.taken = [replace(sample, said=offset) for sample, offset in said]
+    parts = found.parts(ran(2.2, parts_s={"a": 0.1, "b": 0.1}, marks={"a": (0, 10), "b": (10, 20)}))
+    assert (parts["a"].seconds, parts["b"].seconds) == (2.0, 2.0)
+    assert parts["b"].wait == pytest.approx(0.9)
 
 
 def test_parts_without_windows_are_told_apart_only_if_they_are_nearly_the_whole_run() -> None:

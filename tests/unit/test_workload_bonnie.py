@@ -206,3 +206,17 @@ def test_room_time_and_needs() -> None:
     assert BONNIE.expected_s(both) == pytest.approx(1.34217728 + 3 + 40.96)
     assert BONNIE.needs(both).abilities == {Ability.DIRECT_WRITES}
     assert BONNIE.needs(both).largest_file_bytes == 67108864
+
+
+def test_each_test_of_files_says_when_it_begins_and_ends() -> None:
+    said = "".join(
+        f"{test} files in {order} order...done.\n"
+        for order in ("sequential", "random")
+        for test in ("Create", "Stat", "Delete")
+    )
+    output = ToolOutput(stdout=(GOLDEN / "all.stdout").read_text(), stderr=said, duration_s=9.0)
+    raw = {"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10}
+    found = read(BONNIE, BONNIE.parse_parameters(raw), output)
+    begin, end = found.marks["seq_create"]
+    assert said[:begin].endswith("Create files in sequential order...")
+    assert said[begin:end] == "done."

@@ -4,6 +4,7 @@ From them follow the facts of each part of a run: how long the tool waited for i
 are some 250 ms apart, and between two of them everything is taken as even. Takes no figure of the tool's.
 """
 
+import math
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
@@ -31,11 +32,12 @@ Window = tuple[float, float]
 class RunSample:
     """What was counted until ``at_s`` (``time.monotonic``). Sums over all disks, and over all CPUs; None: unknown.
 
-    ``cpu_s``, ``queued_s``: of the tool's processes. ``io_s``: time in which the disks had requests. ``idle``, ``all``:
-    ticks of the CPUs.
+    ``said``: bytes of its standard error. ``cpu_s``, ``queued_s``: of the tool's processes. ``io_s``: time in which the
+    disks had requests. ``idle``, ``all``: ticks of the CPUs.
     """
 
     at_s: float
+    said: float = 0.0
     cpu_s: float | None = 0.0
     queued_s: float | None = 0.0
     read_bytes: float | None = None
@@ -70,16 +72,20 @@ class RunSamples:
         self.taken = [self._sample(target)]
 
     def look(self, target: Callable[[], Target], running: proc.Running) -> None:
-        """Take a sample, unless the last one is new. Call it often."""
-        if self.taken and time.monotonic() - self.taken[-1].at_s >= EVERY_S:
+        """Take a sample, unless the last one is new and the tool has told nothing since. Call it often."""
+        if not self.taken:
+            return
+        said = running.said_bytes()
+        if said > self.taken[-1].said or time.monotonic() - self.taken[-1].at_s >= EVERY_S:
             times = task_times.of_tree(running.pid)
             if times is not None:
-                self.taken.append(replace(self._sample(target()), cpu_s=times.cpu_s, queued_s=times.queued_s))
+                found = replace(self._sample(target()), said=said, cpu_s=times.cpu_s, queued_s=times.queued_s)
+                self.taken.append(found)
 
     def end(self, target: Target) -> None:
         """Take the sample after the tool has ended. Its CPU time is known to who reaped it."""
         if self.taken:
-            self.taken.append(replace(self._sample(target), cpu_s=None, queued_s=None))
+            self.taken.append(replace(self._sample(target), said=math.inf, cpu_s=None, queued_s=None))
 
     def parts(self, ran: Ran) -> dict[str, RunPart]:
         """Return the facts of the whole run, and of each of the tool's parts."""
@@ -88,7 +94,7 @@ class RunSamples:
         counted, reading, threads = self._counted(ran.done), ran.reading, ran.threads
         ran_s = ran.timeline.ran_s if ran.timeline else _length_s
         found = {WHOLE: _part(counted, [self._span()], ran_s, threads, self.cpus)}
-        for name, windows in _windows(reading, self._span(), sliced=ran.timeline is not None).items():
+        for name, windows in self._windows(reading, sliced=ran.timeline is not None).items():
             part = _part(counted, windows, ran_s, threads, self.cpus, cpu_s=reading.part_cpu_s.get(name))
             found[name.replace("-", "_")] = part
         return found
@@ -101,7 +107,7 @@ class RunSamples:
         if not self.of_machine or len(self.taken) < 2:
             return None
         began_s, ended_s = self._span()
-        parts = _windows(reading, (began_s, ended_s), sliced=False)
+        parts = self._windows(reading, sliced=False)
         windows = [window for each in parts.values() for window in each]
         if not windows and reading.measured_s is not None:
             windows = [(max(began_s, ended_s - reading.measured_s), ended_s)]
@@ -112,6 +118,25 @@ class RunSamples:
             ]
         idle, whole = (sum(each or 0.0 for each in column) for column in zip(*grown, strict=True))
         return 100 * (1 - min(idle / whole, 1.0)) if whole > 0 else None
+
+    def _windows(self, reading: Reading, *, sliced: bool) -> dict[str, list[Window]]:
+        """Return when each part of the run was: as the tool reports it or tells meanwhile, or else one after the other.
+
+        Of a single part, nothing: it is the run.
+        """
+        if reading.part_rounds:
+            return {name: list(windows) for name, windows in reading.part_rounds.items()}
+        if reading.part_windows:
+            return {name: [window] for name, window in reading.part_windows.items()}
+        if reading.marks:
+            return {
+                name: [(self._told(begin), self._told(end))] for name, (begin, end) in reading.marks.items()
+            }
+        return {} if sliced else _in_order(reading, self._span())
+
+    def _told(self, offset: int) -> float:
+        """Return when the tool had written this offset of its standard error."""
+        return next(sample.at_s for sample in self.taken if sample.said >= offset)
 
     def _span(self) -> Window:
         return self.taken[0].at_s, self.taken[-1].at_s
@@ -159,18 +184,11 @@ def _length_s(begin_s: float, end_s: float) -> float:
     return max(0.0, end_s - begin_s)
 
 
-def _windows(reading: Reading, span: Window, *, sliced: bool) -> dict[str, list[Window]]:
-    """Return when each part of the run was: as the tool reports it, or else one after the other.
-
-    Of a single part, nothing: it is the run.
-    """
-    if reading.part_rounds:
-        return {name: list(windows) for name, windows in reading.part_rounds.items()}
-    if reading.part_windows:
-        return {name: [window] for name, window in reading.part_windows.items()}
+def _in_order(reading: Reading, span: Window) -> dict[str, list[Window]]:
+    """Return the parts one after the other, if they are nearly all of the run."""
     total_s, run_s = sum(reading.parts_s.values()), span[1] - span[0]
     nearly_all = _NEARLY_ALL * run_s <= total_s <= _ROUNDING * run_s
-    if sliced or len(reading.parts_s) < 2 or reading.rounds > 1 or not nearly_all:
+    if len(reading.parts_s) < 2 or reading.rounds > 1 or not nearly_all:
         return {}
     gap_s = max(0.0, run_s - total_s) / (len(reading.parts_s) + 1)
     found, at_s = {}, span[0]

@@ -44,6 +44,10 @@ _AT = _IO | _FILES
 _SAID = {
     "putc": "Writing a byte at a time...", "write": "Writing intelligently...", "rewrite": "Rewriting...",
     "getc": "Reading a byte at a time...", "read": "Reading intelligently...", "seek": "start 'em...",
+    **{
+        f"{order}_{test}": f"{test.title()} files in {called} order..."
+        for order, called in (("seq", "sequential"), ("random", "random")) for test in ("create", "stat", "delete")
+    },
 }  # fmt: skip
 
 
