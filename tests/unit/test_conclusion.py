@@ -29,7 +29,7 @@ from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning
 from fslab.report import paper
-from fslab.report.conclusion import MOST_WARNINGS, Conclusion, conclude
+from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
 from fslab.store.campaign import CampaignStatus
@@ -142,11 +142,16 @@ def test_a_disturbed_machine_is_said_once_with_what_to_do() -> None:
     ]
     warnings.append(ValidityWarning(kind="volume_small", severity=Severity.NOTE, message="small"))
     found = conclude(three(validity=warnings))
-    assert len(found.warnings) == MOST_WARNINGS
-    assert all(each.hint == "stop it" for each in found.warnings)
+    trust, *others = found.warnings
+    assert re.match(
+        r"this machine was busy in 15 of 15 trials: differences below about .* % are not seen \(", trust.what
+    )
+    for each in ("other programs used the CPUs", "hypervisor", "waited for memory"):
+        assert each in trust.what
+    assert [each.hint for each in others] == ["stop it"] * 3
     assert not any("volume" in each.what for each in found.warnings)
-    assert found.more == 2
-    assert "--notes (2 more)" in " ".join(told(three(validity=warnings)).split())
+    assert found.more == 4
+    assert "--notes (4 more)" in " ".join(told(three(validity=warnings)).split())
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.4])
@@ -167,12 +172,12 @@ def test_a_disturbed_machine_leaves_the_answer_on_one_screen(noise: float) -> No
     assert len(lines) <= SCREEN + 2
     assert max(map(cell_len, lines)) <= 80
     begins = [number for number, line in enumerate(lines) if line.startswith("! ")]
-    assert len(begins) == MOST_WARNINGS
-    assert " ".join(told(found).split()).count("→ use fewer jobs or threads") >= MOST_WARNINGS - 1
-    assert all(follows - at <= 2 for at, follows in itertools.pairwise(begins))
+    assert len(begins) == (4 if noise < 0.1 else 5)  # with much noise, Holm rejects some
+    assert " ".join(told(found).split()).count("→ use fewer jobs or threads") >= 2
+    assert all(follows - at <= 3 for at, follows in itertools.pairwise(begins))
 
 
-def test_what_holds_most_often_comes_first_and_the_total_is_said_once() -> None:
+def test_the_first_sentence_says_what_to_take_and_what_the_others_cost() -> None:
     """btrfs is slower in all four metrics; xfs and ext4 are alike in three of them."""
     works = [WorkloadSpec(name=f"work-{number}", tool="sync") for number in range(4)]
     planned = cells((EXT4, XFS, BTRFS), *works)
@@ -180,9 +185,10 @@ def test_what_holds_most_often_comes_first_and_the_total_is_said_once() -> None:
     apart = measured(planned, {"ext4": 1.0, "xfs": 2.0, "btrfs": 0.5}, noise=0.02)
     mixed = [b if b.cell.workload.name == "work-3" else a for a, b in zip(alike, apart, strict=True)]
     sentence = conclude(report(planned, mixed)).sentence
-    assert sentence.startswith("btrfs is slower than the best in all 4 metrics; ")
-    assert "are alike (± 10 %) in 3; " in sentence
-    assert sentence.endswith("xfs is best in 1.")
+    assert sentence.startswith(
+        "Take xfs: best or alike in all 4 metrics. Up to this far behind the best: btrfs "
+    )
+    assert sentence.endswith(" × (work-3), ext4 2.01 × (work-3).")
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])
@@ -213,8 +219,8 @@ def test_more_trials_for_a_known_result_are_said() -> None:
 
 def test_the_sentence_names_stacks_as_the_study_does() -> None:
     found: Conclusion = conclude(sparse())
-    assert "btrfs defaults is slower than the best in all 32 metrics" in found.sentence
-    assert "ext4 defaults are alike (± 10 %) in" in found.sentence
+    assert found.sentence.startswith("Take ext4 defaults: best or alike in all 32 metrics. ")
+    assert "btrfs noatime,commit=1 2.08 × (work-8)" in found.sentence
     assert {label.split()[0] for each in found.standings for label in each.labels} == {"ext4", "xfs"}
 
 

@@ -31,6 +31,7 @@ class Standing(Frozen):
 
     ``labels``: the best stack, or all that may be the best, the leader first. ``value``: the leader's median.
     ``next``: comparison with the nearest stack that is significantly worse, ``next_stack``. ``worse``: all that are.
+    ``costs``: by what factor (above 1) each of these is worse, as far as there is a ratio.
     ``margin``: differences below this share do not matter. ``n``: complete blocks; ``needed``: complete blocks needed
     for an interval; ``further``, ``further_s``: about how many more blocks decide all open comparisons with the leader,
     and the seconds that they take; None if unknown. ``not_compared``: stacks on other kinds of machines, which are not
@@ -48,6 +49,7 @@ class Standing(Frozen):
     next: Answer | None = None
     next_stack: str | None = None
     worse: tuple[str, ...] = ()
+    costs: tuple[float | None, ...] = ()
     n: int = 0
     needed: int = 0
     further: int | None = None
@@ -97,6 +99,7 @@ def standing(row: MeasuredRow) -> Standing:
         certainty=_certainty(row, rivals), labels=tuple(best), margin=row.margin,
         value=row.medians.get(row.leader or ""),
         next=nearest, next_stack=next_stack, worse=tuple(worse),
+        costs=tuple(each.ratio for each in worse.values()),
         n=min((min(each.n) for each in row.answers), default=row.n),
         needed=max((each.needed for each in row.answers), default=0),
         further=None if blocks is None else round(blocks),

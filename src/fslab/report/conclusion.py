@@ -4,30 +4,20 @@ Stacks have the study's own names. ``analysis.standings`` decides which stack is
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
-from fslab.answers.model import INDEPENDENCE_LEAST
-from fslab.answers.words import SPEEDS, alike_margin, needs_text
+from fslab.answers.words import alike_margin, needs_text
 from fslab.cell import Frozen
-from fslab.report.model import Note, Report, Row
-from fslab.report.safety import unsafe_leaders, verdict
-from fslab.report.words import of_differences
-from fslab.store.campaign import CampaignStatus
-from fslab.units import listed
+from fslab.report.conclusion_warnings import ConclusionWarning, important, of_campaign, weightiest
+from fslab.report.model import Report, Row
+from fslab.report.safety import unsafe_stacks, verdict
+from fslab.units import format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5
+MANY = 3
+_DECIDED = frozenset({StandingCertainty.BEST, StandingCertainty.ALIKE})
 UNTIL_THEN = "Until then, keep the default of your distribution"
-# Order of the warnings. Invalid and failed trials come first, because they are not compared.
-_STATES = {"invalid": ("is invalid", "are invalid"), "failed": ("failed", "failed")}
-_WEIGHTS = {"invalid": 0, "failed": 1, "warning": 2, "unknown": 3, "unsupported": 4}
-
-
-class ConclusionWarning(Frozen):
-    """A warning that affects the conclusion. ``hint``: what to do about it."""
-
-    what: str
-    hint: str | None = None
 
 
 class Conclusion(Frozen):
@@ -45,10 +35,10 @@ class Conclusion(Frozen):
 def conclude(report: Report) -> Conclusion:
     """Return the conclusion. The rows of the report must compare each stack with the best, not with a baseline."""
     standings = tuple(_standing(row, report) for row in report.rows if any(s.values for s in row.summaries))
-    of_campaign = tuple(_of_campaign(report))
-    found = [*of_campaign, *(_important(note, report.counts.stored) for note in _weightiest(report))]
+    first = of_campaign(report)
+    found = [*first, *(important(note, report.counts.stored) for note in weightiest(report))]
     shown = tuple(found[:MOST_WARNINGS])
-    notes = len(shown[len(of_campaign) :])
+    notes = len(shown[len(first) :])
     return Conclusion(
         sentence=" ".join(filter(None, (verdict(report), _sentence(report, standings)))),
         standings=standings,
@@ -76,7 +66,8 @@ def _standing(row: Row, report: Report) -> Standing:
 
 
 def _sentence(report: Report, standings: Sequence[Standing]) -> str:
-    """Return a sentence such as ``btrfs is slower in 21 of 32 metrics; ext4 and xfs are alike (± 10 %) in 30``."""
+    """Return the answer, such as ``Take ext4: best or alike in 7 of 9 metrics. Up to this far behind the best:
+    btrfs 8.12 × (synced), xfs 1.41 × (files). 2 of 9 metrics need more trials: about 40 s.``"""
     if not standings:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
     judged = [each for each in standings if each.certainty is not StandingCertainty.SINGLE]
@@ -89,14 +80,7 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
     if len(judged) == 1:
         return _of_one(judged[0])
-    won_all = all(
-        each.certainty is StandingCertainty.BEST and each.labels == judged[0].labels for each in judged
-    )
-    parts = [*_winners(judged), *(() if won_all else _losers(judged, report)), *_ties(judged)]
-    # The statement about the most metrics comes first. Only the first statement gives the total.
-    first, *others = (text for _, text in sorted(parts, key=lambda part: -part[0]))
-    sentence = "; ".join((first, *(text.replace(f" of {len(judged)} metrics", "") for text in others)))
-    return f"{sentence[0].upper() if sentence.startswith('no clear') else sentence[0]}{sentence[1:]}."
+    return " ".join(f"{text}." for text in (*_take(judged, report), *_undecided(judged)))
 
 
 def _of_one(only: Standing) -> str:
@@ -109,133 +93,70 @@ def _of_one(only: Standing) -> str:
     return f"{listed(only.labels)}: {needs_text(only.further, only.further_s)}. {UNTIL_THEN}."
 
 
-def _winners(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
-    """Yield a number of metrics and a text: the stack that is best most often, with the next two."""
-    won = Counter(each.labels[0] for each in known if each.certainty is StandingCertainty.BEST).most_common(3)
-    if won:
-        first = f"{won[0][0]} is best in {_share(won[0][1], known)}"
-        yield won[0][1], listed([first, *(f"{kind} in {count}" for kind, count in won[1:])])
+def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
+    """Yield sentences: the stack that is best or alike most often, where it is behind, and how far the others are."""
+    decided = [each for each in known if each.certainty in _DECIDED]
+    alike = [each for each in decided if each.certainty is StandingCertainty.ALIKE]
+    if len(alike) == len(known) and len({frozenset(each.labels) for each in alike}) == 1:
+        margin = alike_margin(alike[0].margin)
+        yield f"{listed(sorted(alike[0].labels))} are alike ({margin}) in {_share(len(known), known)}"
+        return
+    behind = _behind(known)
+    unsafe = unsafe_stacks(report)
+    wins = Counter(label for each in decided for label in each.labels if label not in unsafe)
+    if not wins:
+        return
+    order = [stack.label for stack in report.stacks]
+    chosen = min(wins, key=lambda label: (-wins[label], _worst(behind, label)[0], order.index(label)))
+    alone = all(each.labels == (chosen,) for each in decided if chosen in each.labels)
+    own = f", up to {_factor(behind[chosen])} behind elsewhere" if chosen in behind else ""
+    yield f"Take {chosen}: {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
+    others = sorted((label for label in behind if label != chosen), key=lambda label: -behind[label][0])
+    if others:
+        told = [f"{label} {_factor(behind[label])}" for label in others[:MANY]]
+        rest = f", {len(others) - MANY} others less" if len(others) > MANY else ""
+        yield f"Up to this far behind the best: {', '.join(told)}{rest}"
 
 
-def _losers(known: Sequence[Standing], report: Report) -> Iterator[tuple[int, str]]:
-    """Yield a number of metrics and a text: the stack that is worse most often. Yield nothing for only two stacks."""
-    slower = Counter(kind for each in known for kind in each.worse)
-    word = "slower" if all(each.unit in SPEEDS for each in known) else "worse"
-    if slower and len(report.stacks) > 2:
-        kind, count = slower.most_common(1)[0]
-        yield count, f"{kind} is {word} than the best in {_share(count, known)}"
+def _behind(known: Sequence[Standing]) -> dict[str, tuple[float, str]]:
+    """Return for each stack that is worse somewhere the largest factor to the best, and the workload."""
+    found: dict[str, tuple[float, str]] = {}
+    for each in known:
+        for label, factor in zip(each.worse, each.costs, strict=True):
+            if factor is not None:
+                found[label] = max(found.get(label, (1.0, "")), (factor, each.workload))
+    return found
 
 
-def _ties(known: Sequence[Standing]) -> Iterator[tuple[int, str]]:
-    sets = Counter(frozenset(each.labels) for each in known if each.certainty is StandingCertainty.ALIKE)
-    if sets:
-        group, count = sets.most_common(1)[0]
-        order = list(dict.fromkeys(kind for each in known for kind in each.labels))
-        names = listed(sorted(group, key=order.index))
-        yield count, f"{names} are alike ({alike_margin(known[0].margin)}) in {_share(count, known)}"
-    undecided = [each for each in known if each.certainty is StandingCertainty.OPEN]
-    if len(undecided) == len(known):
-        yield len(undecided), f"no clear winner yet in any of {len(known)} metrics. {UNTIL_THEN}"
-    elif undecided:
-        verb = "needs" if len(undecided) == 1 else "need"
-        yield len(undecided), f"{len(undecided)} of {len(known)} metrics {verb} more trials"
+def _worst(behind: Mapping[str, tuple[float, str]], label: str) -> tuple[float, str]:
+    return behind.get(label, (1.0, ""))
+
+
+def _factor(cost: tuple[float, str]) -> str:
+    return f"{ratio_text(cost[0])[0]} × ({cost[1]})"
+
+
+def _undecided(known: Sequence[Standing]) -> Iterator[str]:
+    """Yield how many metrics need more trials, and about how long these take together."""
+    needing = [each for each in known if each.certainty is StandingCertainty.OPEN]
+    if not needing:
+        return
+    longest: dict[str, float | None] = {}
+    for each in needing:  # the metrics of a workload come from the same trials
+        before = longest.get(each.workload, 0.0)
+        longest[each.workload] = (
+            None if before is None or each.further_s is None else max(before, each.further_s)
+        )
+    seconds = [each for each in longest.values() if each is not None]
+    time = f": about {format_duration(sum(seconds))}" if seconds and len(seconds) == len(longest) else ""
+    if len(needing) == len(known):
+        yield f"No clear winner yet in any of {len(known)} metrics; more trials are needed{time}"
+        yield UNTIL_THEN
+    else:
+        verb = "needs" if len(needing) == 1 else "need"
+        yield f"{len(needing)} of {len(known)} metrics {verb} more trials{time}"
 
 
 def _share(count: int, known: Sequence[Standing]) -> str:
     total = len(known)
     return f"all {total} metrics" if count == total else f"{count} of {total} metrics"
-
-
-def _of_campaign(report: Report) -> list[ConclusionWarning]:
-    found = []
-    counts = report.counts
-    if report.status is not CampaignStatus.FINISHED:
-        state = report.status.value.replace("_", " ")
-        missing = f" of {counts.planned}" if counts.stored < counts.planned else ""
-        found.append(
-            ConclusionWarning(
-                what=f"{state}: {counts.stored}{missing} trial{'s' * (counts.planned != 1)} stored",
-                hint=f"fslab run --resume {report.campaign}",
-            )
-        )
-    if report.extended_from:
-        was = ", ".join(map(str, report.extended_from))
-        found.append(
-            ConclusionWarning(
-                what=f"trials were added (planned: {was} each): 95 % CIs are valid only for a number fixed beforehand",
-                hint="--precision accounts for interim analyses",
-            )
-        )
-    return [*_unsafe(report), *_same(report), *found, *_uncorrected(report), *_independence(report)]
-
-
-def _same(report: Report) -> Iterator[ConclusionWarning]:
-    """Yield a warning for each stack that is the same as an earlier one, and therefore not compared with it."""
-    for stack in report.stacks:
-        if stack.same_as is not None:
-            options = listed([f"'{option}'" for option in stack.changed])
-            why = (
-                f"the kernel dropped or changed {options}"
-                if stack.changed
-                else "their options have the same effect"
-            )
-            yield ConclusionWarning(
-                what=f"{stack.same_as} and {stack.label} are the same stack here ({why})",
-                hint="they are not compared with each other; their difference is noise",
-            )
-
-
-def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
-    """Yield a warning for each stack with the best rate that broke promises. The conclusion requires this warning."""
-    for stack, leads, cuts, broken in unsafe_leaders(report):
-        promises = f"broke {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
-        yield ConclusionWarning(
-            what=f"{stack} has the best median in {listed(leads)}, but {promises}",
-            hint="use it only for data that may be lost",
-        )
-
-
-def _independence(report: Report) -> list[ConclusionWarning]:
-    sure = [item for row in report.rows for item in row.answers if item.holds]
-    fragile = sum(item.fragile for item in sure)
-    what = f"{of_differences(fragile, len(sure), 'holds', 'hold')} only if trials are independent"
-    run = "a new campaign with" if report.counts.as_needed else f"fslab run --resume {report.campaign}"
-    hint = f"run {INDEPENDENCE_LEAST} blocks to check: {run} --trials {INDEPENDENCE_LEAST}"
-    return [ConclusionWarning(what=what, hint=hint)] if fragile else []
-
-
-def _uncorrected(report: Report) -> list[ConclusionWarning]:
-    """Return a warning with the number of differences from the best that Holm correction over the row rejects."""
-    differing = [item for row in report.rows for item in row.answers if item.differs]
-    unsure = sum(not item.holds for item in differing)
-    if not unsure:
-        return []
-    what = f"{of_differences(unsure, len(differing), 'is', 'are')} not significant after Holm correction"
-    return [ConclusionWarning(what=what, hint="run more trials")]
-
-
-def _weightiest(report: Report) -> list[Note]:
-    """Return the notes that affect the results, the most severe first. Notes of mere information are omitted."""
-    found = [note for note in report.notes if note.severity in _WEIGHTS]
-    return sorted(found, key=lambda note: (_WEIGHTS[note.severity], -note.trials))
-
-
-def _important(note: Note, stored: int) -> ConclusionWarning:
-    """Return a note as a warning: ``too short (3 of 75 trials)``, or for failures ``3 of 75 trials failed: …``."""
-    kind = note.kind.replace(":", ", ").replace("_", " ")
-    text = note.summary or f"{kind}: {' '.join(note.message.split())}"
-    where = _where(note)
-    if note.severity in _STATES and note.trials:
-        place = f" ({where})" if where else ""
-        why = text.removeprefix("failed, ").removeprefix("invalid: ")
-        what = f"{note.trials} of {stored} trials {_STATES[note.severity][note.trials > 1]}{place}: {why}"
-    else:
-        place = f", {where}" if where else ""
-        what = f"{text} ({note.trials} of {stored} trials{place})" if note.trials else text
-    return ConclusionWarning(what=what, hint=note.hint)
-
-
-def _where(note: Note) -> str:
-    stacks = list(dict.fromkeys(place.stack for place in note.places))
-    works = list(dict.fromkeys(place.workload for place in note.places))
-    return " on ".join(names[0] for names in (works, stacks) if len(names) == 1)

@@ -93,8 +93,8 @@ class NotePlace(Frozen):
 class Note(Frozen):
     """Why some trials have warnings or are missing. ``kind``: that of the warning, or the status of a failure.
 
-    ``summary``: what warnings of this kind mean, in a few words. ``message``: that of the first such warning, with its
-    values.
+    ``summary``: what warnings of this kind mean, in a few words. ``by_others``: it comes from outside the trials.
+    ``message``: that of the first such warning, with its values.
     """
 
     number: int
@@ -103,6 +103,7 @@ class Note(Frozen):
     summary: str | None = None
     message: str
     hint: str | None
+    by_others: bool = False
     places: tuple[NotePlace, ...]
 
     @property

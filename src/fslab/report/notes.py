@@ -13,6 +13,7 @@ from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.campaign import CampaignFinding
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
 
+_BY_OTHERS = frozenset(rule.kind for _, rule in TRIAL_RULES if rule.by_others)
 _SUMMARIES = {rule.kind: rule.summary for rules in (TRIAL_RULES, CAMPAIGN_RULES) for _, rule in rules}
 
 
@@ -82,6 +83,7 @@ class NoteBook:
                 severity=entry.reason.severity,
                 kind=entry.reason.kind,
                 summary=_SUMMARIES.get(entry.reason.kind),
+                by_others=entry.reason.kind in _BY_OTHERS,
                 message=entry.reason.message,
                 hint=entry.reason.hint,
                 places=tuple(entry.places.values()),

@@ -64,6 +64,13 @@ def verdict(report: Report) -> str | None:
     return f"Power cuts broke promises on {unsafe}{f', and none on {kept}' if kept else ''}."
 
 
+def unsafe_stacks(report: Report) -> frozenset[str]:
+    """Return the labels of the stacks that broke promises after power cuts."""
+    labels = {stack.id: stack.label for stack in report.stacks}
+    found = (labels[stack] for each in losses(report).values() for stack, what in each.items() if what.broken)
+    return frozenset(found)
+
+
 def speeds(report: Report) -> tuple[Row, ...]:
     """Return the row of the first rate of each workload."""
     found: dict[str, Row] = {}

@@ -17,7 +17,8 @@ class TrialRule(Rule):
     """A rule for the facts of one trial, which ``rule`` makes of a function.
 
     ``needs``: figures of probes; the rule is skipped if one of them is unknown. ``of_host``: if the trial runs in a
-    guest, the facts for this rule are known only on the host.
+    guest, the facts for this rule are known only on the host. ``by_others``: what it warns of comes from outside the
+    trial, such as other programs; a report sums such warnings up.
     """
 
     def __init__(
@@ -30,11 +31,13 @@ class TrialRule(Rule):
         hint: str | None = None,
         needs: tuple[str, ...] = (),
         of_host: bool = False,
+        by_others: bool = False,
     ) -> None:
         super().__init__(find, summary, severity, when=when, hint=hint)
         self._find = find
         self.needs = needs
         self.of_host = of_host
+        self.by_others = by_others
 
     def warnings(self, facts: TrialFacts) -> Iterator[ValidityWarning]:
         """Yield the warnings for these facts; none if a needed figure is unknown."""
@@ -50,9 +53,12 @@ def rule(
     hint: str | None = None,
     needs: tuple[str, ...] = (),
     of_host: bool = False,
+    by_others: bool = False,
 ) -> Callable[[Find], TrialRule]:
     """Return the decorator that makes a rule of a function; see ``TrialRule``."""
-    return lambda find: TrialRule(find, summary, severity, when=when, hint=hint, needs=needs, of_host=of_host)
+    return lambda find: TrialRule(
+        find, summary, severity, when=when, hint=hint, needs=needs, of_host=of_host, by_others=by_others
+    )
 
 
 REGISTRY = Registry("rule", __name__, TrialRule, by_subject=True, group="fslab.validity_rules")

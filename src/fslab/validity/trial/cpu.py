@@ -56,6 +56,7 @@ def cpu_saturated(facts: TrialFacts) -> Issues:
     f"while tasks waited for a CPU for {WAITED_PERCENT:g} % of the time; daemons of the "
     "workload belong to the workload",
     needs=("foreign_cpu",),
+    by_others=True,
     hint="stop the other programs, then measure again",
 )
 def foreign_load(facts: TrialFacts) -> Issues:
@@ -78,6 +79,7 @@ STOLEN_PERCENT = 5.0
     "the hypervisor took CPU time",
     when=f"the hypervisor took {STOLEN_PERCENT:g} % or more of the time of all CPUs",
     needs=("machine_cpu_steal",),
+    by_others=True,
     hint="measure when the host is quiet, or on bare metal",
 )
 def cpu_stolen(facts: TrialFacts) -> Issues:
@@ -98,6 +100,7 @@ STANDING_PERCENT = 3.0
     "its median speed",
     of_host=True,
     needs=("cpu_stood_still",),
+    by_others=True,
     hint="measure when the host is quiet, or on bare metal",
 )
 def cpu_stood_still(facts: TrialFacts) -> Issues:
@@ -118,6 +121,7 @@ def cpu_stood_still(facts: TrialFacts) -> Issues:
     "the CPU throttled itself",
     when="the CPU counted throttling events during the run: it was too hot, or drew too much power",
     needs=("cpu_throttle_events",),
+    by_others=True,
     hint="cool the machine, or limit its frequency for all trials alike",
 )
 def cpu_throttled(facts: TrialFacts) -> Issues:
@@ -138,6 +142,7 @@ MOVED_PERCENT = 40.0
     when=f"a fixed loop of system calls and copies, before and after the run, differed by {MOVED_PERCENT:g} "
     "% or more: something that no counter of a guest shows takes cache, memory bandwidth or CPU time",
     needs=("reference_moved",),
+    by_others=True,
     hint="measure when the host is idle; comparisons by block remove slow changes",
 )
 def noisy_neighbour(facts: TrialFacts) -> Issues:

@@ -98,6 +98,7 @@ WAITED_PERCENT = 10.0
     "tasks waited for memory",
     when=f"tasks waited for memory for {WAITED_PERCENT:g} % of the time or more (PSI)",
     needs=("pressure_memory_some",),
+    by_others=True,
     hint="free memory, use smaller images on a 'ram' medium, or fewer jobs",
 )
 def memory_pressure(facts: TrialFacts) -> Issues:
