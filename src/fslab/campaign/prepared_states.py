@@ -6,6 +6,7 @@ own, and without room for a copy, a trial begins as with ``fresh: trial``.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -22,7 +23,8 @@ from fslab.storage.media import Copies
 from fslab.storage.parsed_stack import parsed_stack
 
 KEEP = "prepared"  # message of a guest
-DEAREST = 1.0  # copying may take as long as making
+DEAREST = 1.0  # copying may take as long as making,
+MOST_DEAR = 2  # unless it took longer so often in a row: once can be chance
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +81,7 @@ class PreparedStates:
     coming: frozenset[str] | None = None
     _kept: dict[str, _State] = field(default_factory=dict)
     _useless: set[str] = field(default_factory=set)
+    _dear: Counter[str] = field(default_factory=Counter)
 
     def begin(self, cell: Cell, key: TrialKey, machine: str) -> Turn | None:
         """Copy the state of a trial to its device, if it is kept. Return None for a cell without a group, and for a
@@ -114,7 +117,10 @@ class PreparedStates:
                 copied_s = time.monotonic() - begun
                 turn.state = state
                 turn.copy = Command(stage="copy", argv=argv, duration_s=copied_s, exit_code=0)
-                if copied_s > DEAREST * state.made_s:
+                self._dear[shared.group] = (
+                    self._dear[shared.group] + 1 if copied_s > DEAREST * state.made_s else 0
+                )
+                if self._dear[shared.group] == MOST_DEAR:
                     self._useless.add(shared.group)
         return turn
 
