@@ -39,7 +39,13 @@ def cells(tool: str, parameters: dict[str, Any], *names: str) -> list[Cell]:
 def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
     key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
     records = run_in_slices(
-        wanted, key, workspace, machine={"kernel": "here"}, drain=False, prepared=[None] * len(wanted)
+        wanted,
+        key,
+        workspace,
+        machine={"kernel": "here"},
+        drain=False,
+        prepared=[None] * len(wanted),
+        start_s=0.3,
     )
     assert [record.cell for record in records] == wanted
     assert not [

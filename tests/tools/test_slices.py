@@ -23,6 +23,7 @@ from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import proc
+from fslab.workloads import START_S, Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 FOREVER = "while True: pass"
@@ -168,15 +169,38 @@ def test_no_stack_pays_for_what_another_has_put_off(
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
     monkeypatch.setattr("fslab.system.memory.holds", lambda _: False)
-    images = Path("/")
-    workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
-    states = PreparedStates(workspace=workspace)
-    rounds = sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states)
+    rounds = rounds_in_slices()
     found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
     assert asked == flushes
     ran_twice = len(flushes) == 3
     assert [each.duration_s for each in found[0]] == [2.0 if ran_twice else 1.0] * 2
     assert not any(left_work(each) for each in found[1])
+
+
+def test_run_times_make_up_for_the_starts_that_this_machine_has_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The clocks of tools go on while the others start, which takes longer on a busy machine."""
+    given: list[float] = []
+
+    def run(cells: Sequence[Cell], *_: object, start_s: float, **__: object) -> list[TrialRecord]:
+        given.append(start_s)
+        return [record(0.0, cell, started_s=0.1 + len(given)) for cell in cells]
+
+    monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
+    rounds = rounds_in_slices()
+    for block in (0, 1):
+        rounds.run([stack_of("a", "ram", DIRECT)], TrialKey(campaign="c", block=block, seed=1))
+    assert given == [START_S, 1.1]
+    job = Job(directory=Path("/d"), scratch=Path("/s"), seed=1, turns=3, start_s=1.1)
+    assert job.clock_s(2.0) == pytest.approx(3 * 2.0 + 2 * 1.1)
+
+
+def rounds_in_slices() -> sliced_rounds.SlicedRounds:
+    images = Path("/")
+    workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
+    states = PreparedStates(workspace=workspace)
+    return sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states)
 
 
 def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +219,7 @@ def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
     )
 
 
-def record(left_share: float | None, cell: Cell | None = None) -> TrialRecord:
+def record(left_share: float | None, cell: Cell | None = None, started_s: float = 0.0) -> TrialRecord:
     cell = cell or stack_of("s", "ram", {})
     return TrialRecord(
         key=TrialKey(campaign="c", block=0, seed=1),
@@ -203,5 +227,5 @@ def record(left_share: float | None, cell: Cell | None = None) -> TrialRecord:
         status=Status.OK,
         started=datetime.now(UTC),
         duration_s=1.0,
-        provenance=Provenance(device={"slices": {"left_share": left_share}}),
+        provenance=Provenance(device={"slices": {"left_share": left_share, "started_s": started_s}}),
     )

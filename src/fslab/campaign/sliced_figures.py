@@ -153,6 +153,7 @@ def facts(timeline: Timeline) -> Mapping[str, float | int | None]:
     """Return what a record says of the slices."""
     return {
         "count": len(timeline.ran),
+        "started_s": timeline.started_s,
         "ran_s": sum(end - begin for begin, end in timeline.ran),
         "left_share": timeline.left_share,
         "flushed": timeline.flushed,

@@ -22,6 +22,7 @@ from fslab.record import TrialRecord
 from fslab.storage import Workspace, images
 from fslab.system import memory
 from fslab.validity.trial.time import LEFT_MOST
+from fslab.workloads import START_S
 
 
 @dataclass(kw_only=True, slots=True)
@@ -31,6 +32,7 @@ class SlicedRounds:
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
+    _start_s: float = START_S  # the longest start of a tool so far: on a busy machine, starts take longer
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
 
     def run(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
@@ -54,8 +56,9 @@ class SlicedRounds:
         turns = [self.states.begin(cell, key, "host") for cell in cells]
         records = run_in_slices(
             cells, key, self.workspace, machine=self.machine, drain=drain,
-            prepared=list(map(self.states.prepared, turns)),
+            prepared=list(map(self.states.prepared, turns)), start_s=self._start_s,
         )  # fmt: skip
+        self._start_s = max(self._start_s, *map(_started_s, records))
         return list(map(self.states.end, turns, records))
 
 
@@ -63,6 +66,11 @@ def left_work(record: TrialRecord) -> bool:
     """Return whether too much of what a tool wrote reached its disks in the slices of others."""
     share = record.provenance.device.get("slices", {}).get("left_share")
     return share is not None and share > LEFT_MOST
+
+
+def _started_s(record: TrialRecord) -> float:
+    started_s: float = record.provenance.device.get("slices", {}).get("started_s", 0.0)
+    return started_s
 
 
 def share_a_disk(cells: Sequence[Cell], directory: Path) -> bool:

@@ -49,6 +49,11 @@ class Timeline:
         """When it was started."""
         return self.ran[0][0]
 
+    @property
+    def started_s(self) -> float:
+        """How long its start took, until it was seen to work; 0 if it never was."""
+        return self.worked_s - self.began_s
+
     def ran_s(self, begin_s: float, end_s: float) -> float:
         """Return how long the tool ran between two times."""
         return sum(max(0.0, min(end_s, end) - max(begin_s, begin)) for begin, end in self.ran)

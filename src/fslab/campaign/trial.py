@@ -78,12 +78,13 @@ def run_in_slices(
     machine: Mapping[str, Any],
     drain: bool,
     prepared: Sequence[Prepared | None],
+    start_s: float,
 ) -> list[TrialRecord]:
     """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
-    in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``. Each record
-    has its share of the time that all took. Raises like ``run_trial``.
+    in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``.
+    ``start_s``: as of a ``Job``. Each record has its share of the time that all took. Raises like ``run_trial``.
     """
     attempts = [
         _Attempt(
@@ -96,7 +97,7 @@ def run_in_slices(
         for attempt, shared in zip(attempts, prepared, strict=True):
             undo = everything.enter_context(_guarded_teardown(attempt))
             with attempt.guarded():
-                trial = attempt.trial(undo, shared, turns=len(cells))
+                trial = attempt.trial(undo, shared, turns=len(cells), start_s=start_s)
                 ready = _set_up(trial)
                 takers.append((attempt, trial, ready, _watched(trial, ready)))
         turns = [
@@ -127,11 +128,13 @@ class _Attempt:
         self.workspace.commands.clear()
         self.state = TrialState(traced=self.traced)
 
-    def trial(self, undo: ExitStack, prepared: Prepared | None, turns: int = 1) -> "_Trial":
+    def trial(
+        self, undo: ExitStack, prepared: Prepared | None, turns: int = 1, start_s: float = 0.0
+    ) -> "_Trial":
         """Return what its parts get. ``undo``: undoes, when it ends, what it has made."""
         return _Trial(
             cell=self.cell, key=self.key, workspace=self.workspace, machine=self.machine, prepared=prepared,
-            undo=undo, state=self.state, turns=turns,
+            undo=undo, state=self.state, turns=turns, start_s=start_s,
         )  # fmt: skip
 
     @contextmanager
@@ -183,7 +186,7 @@ def _guarded_teardown(attempt: _Attempt) -> Iterator[Teardown]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Trial:
-    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``: how many tools take turns."""
+    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``, ``start_s``: as of a ``Job``."""
 
     cell: Cell
     key: TrialKey
@@ -193,6 +196,7 @@ class _Trial:
     undo: ExitStack
     state: TrialState
     turns: int = 1
+    start_s: float = 0.0
 
     @property
     def copied(self) -> bool:
@@ -240,7 +244,7 @@ def _set_up(trial: _Trial) -> _Ready:
     cold = cell.cache is Cache.COLD
     job = Job(
         directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced,
-        turns=trial.turns, device=up.raw,
+        turns=trial.turns, start_s=trial.start_s, device=up.raw,
     )  # fmt: skip
     commands = workload.commands(job)
     command = _owned(up.work, workload.runs_as())
