@@ -15,7 +15,7 @@ from fslab.campaign.run_samples import EVERY_S, Ran, RunSample, RunSamples
 from fslab.campaign.slices import Timeline
 from fslab.probes import Target
 from fslab.record import RunPart
-from fslab.system import proc, task_times
+from fslab.system import freezer, proc, task_times
 from fslab.workloads import Reading
 
 
@@ -179,3 +179,17 @@ def test_times_of_a_process_include_children_that_it_waited_for() -> None:
     spent = ended.children_user - used.children_user + ended.children_system - used.children_system
     assert times.cpu_s == pytest.approx(spent, abs=0.05)
     assert task_times.of_tree(child.pid) is None
+
+
+def test_a_process_that_ends_while_it_is_looked_at_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its directory goes between two system calls, which nothing can arrange in real."""
+
+    def gone(path: object) -> Any:
+        raise FileNotFoundError(path)
+
+    for name in ("scandir", "listdir"):
+        monkeypatch.setattr(os, name, gone)
+    times = task_times.of_tree(os.getpid())
+    assert times is not None
+    assert times.cpu_s > 0
+    assert freezer._is_stopped(os.getpid())

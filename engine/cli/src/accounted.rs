@@ -2,8 +2,8 @@
 //! the descriptor FD. For fslab only, which is not small: `ru_maxrss` of a process includes the memory of the process
 //! that it was forked from (exec keeps the maximum: `setmax_mm_hiwater_rss` in Linux's fs/exec.c).
 //!
-//! Daemons that the program starts become children of this process, which waits for those that end: their time belongs to
-//! the program, and to no other process of the machine.
+//! Daemons that the program starts become children of this process, which waits for those that end before the program:
+//! their time belongs to the program, and to no other process of the machine.
 //!
 //! One line is written: `STATUS DURATION_NS USER_US SYSTEM_US MAXRSS_KIB VOLUNTARY INVOLUNTARY`, with the status of
 //! wait(2), or `errno NUMBER` if the program cannot be started.
@@ -59,11 +59,9 @@ fn run(command: &mut Command) -> std::io::Result<String> {
     // fails, unmounting fails and says so.
     let _ = std::env::set_current_dir("/");
     let mut status = 0;
-    // SAFETY: an all-zero rusage is valid.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both pointers are valid for the call.
-        let ended = unsafe { libc::wait4(-1, &raw mut status, 0, &raw mut usage) };
+        // SAFETY: the pointer is valid for the call.
+        let ended = unsafe { libc::waitpid(-1, &raw mut status, 0) };
         if ended == pid {
             break;
         }
@@ -73,6 +71,9 @@ fn run(command: &mut Command) -> std::io::Result<String> {
         }
     }
     let duration_ns = start.elapsed().as_nanos();
+    // SAFETY: an all-zero rusage is valid, and the pointer is valid for the call.
+    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     let us = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
     let (user, system) = (us(usage.ru_utime), us(usage.ru_stime));
     let switches = format!("{} {}", usage.ru_nvcsw, usage.ru_nivcsw);

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from fslab.probes import Target
+from fslab.system import sysfs
 
 
 def sysfs_directory(target: Target) -> Path | None:
@@ -12,6 +13,6 @@ def sysfs_directory(target: Target) -> Path | None:
     """
     names = {*target.devices, target.volume}
     for devices in (target.sys / "fs/btrfs").glob("*/devices"):
-        if names & {entry.name for entry in devices.iterdir()}:
+        if names & {entry.name for entry in sysfs.entries(devices)}:
             return devices.parent
     return None

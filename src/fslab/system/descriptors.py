@@ -45,23 +45,16 @@ def _open_files(process: Path) -> Iterator[Iterable[Path]]:
     All mappings of a file are together: a virtual machine can map its memory in thousands of pieces.
     """
     seen: list[int] = []
-    for task in _listed(process / "task"):
+    for task in sysfs.entries(process / "task"):
         pid = int(task.name)
         if not any(syscalls.same_descriptors(pid, other) for other in seen):
             seen.append(pid)
-            yield from ([link] for link in _listed(task / "fd"))
+            yield from ([link] for link in sysfs.entries(task / "fd"))
     mappings: dict[str, list[str]] = {}
     for place, file in _SHARED.findall(sysfs.text(process / "maps") or ""):
         mappings.setdefault(file, []).append(place)
     for places in mappings.values():
         yield (process / "map_files" / place for place in places)
-
-
-def _listed(directory: Path) -> list[Path]:
-    try:
-        return list(directory.iterdir())
-    except OSError:  # the process has ended, or may not be read
-        return []
 
 
 def _writes(links: Iterable[Path], numbers: Collection[str]) -> bool:

@@ -162,8 +162,8 @@ def session(leader: int) -> list[int]:
 
 def descendants(pid: int, root: Path = Path("/proc")) -> Iterator[int]:
     """Yield the children of a process, their children and so on (``/proc/PID/task/TID/children``, proc(5))."""
-    for path in (root / str(pid) / "task").glob("*/children"):
-        for child in (sysfs.text(path) or "").split():
+    for task in sysfs.entries(root / str(pid) / "task"):
+        for child in (sysfs.text(task / "children") or "").split():
             yield int(child)
             yield from descendants(int(child), root)
 
@@ -199,7 +199,7 @@ def _stats() -> Iterator[tuple[int, list[str]]]:
 
 def _is_stopped(pid: int) -> bool:
     """Return whether all threads of a process have stopped, or it has ended."""
-    states = [sysfs.text(path) for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    states = [sysfs.text(task / "stat") for task in sysfs.entries(Path(f"/proc/{pid}/task"))]
     return all(text is None or text.rpartition(")")[2].split()[0] in _STOPPED for text in states)
 
 

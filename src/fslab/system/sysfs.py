@@ -18,6 +18,17 @@ def text(path: Path) -> str | None:
         return None
 
 
+def entries(directory: Path) -> list[Path]:
+    """Return the entries of a directory; none if it cannot be read, such as that of a process that has ended.
+
+    ``Path.glob`` raises an error if the directory goes while it looks.
+    """
+    try:
+        return [directory / name for name in os.listdir(directory)]  # noqa: PTH208 - pathlib's is slower
+    except OSError:
+        return []
+
+
 def number(path: Path) -> int | None:
     """Return the content of a file as a whole number, or None."""
     content = text(path)

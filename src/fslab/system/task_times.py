@@ -49,7 +49,7 @@ def _of_process(pid: int, root: Path) -> TaskTimes | None:
 
 def _of_threads(tasks: Path) -> tuple[float, float]:
     ran = queued = 0
-    for path in tasks.glob("*/schedstat"):
-        numbers = (sysfs.text(path) or "0 0").split()
+    for task in sysfs.entries(tasks):
+        numbers = (sysfs.text(task / "schedstat") or "0 0").split()
         ran, queued = ran + int(numbers[0]), queued + int(numbers[1])
     return ran / 1e9, queued / 1e9
