@@ -274,8 +274,8 @@ def test_an_accounted_program_may_unmount_what_it_works_on(tmp_path: Path) -> No
 
 def test_a_daemon_that_ends_during_an_accounted_run_is_waited_for_and_counted_by_it(tmp_path: Path) -> None:
     """Init waits for it otherwise, and its CPU time would be that of another program."""
-    daemon = "import os, time\nwhile time.process_time() < 0.3: pass\nprint(os.getppid(), flush=True); os.remove('runs')"
-    shell = f'touch runs; ({PYTHON} -c "{daemon}" &); while [ -e runs ]; do sleep 0.05; done; sleep 0.1'
+    code = "import os, time\nwhile time.process_time() < 0.3: pass\nprint(os.getppid(), flush=True); os.remove('on')"
+    shell = f'touch on; ({PYTHON} -c "{code}" &); while [ -e on ]; do sleep 0.05; done; sleep 0.1'
     done = proc.run(["sh", "-c", shell], cwd=tmp_path, accounted=True, timeout_s=LIMIT_S)
     assert int(done.stdout) not in {1, os.getpid(), os.getppid()}
     assert done.usage.user_s + done.usage.system_s >= 0.3

@@ -138,3 +138,12 @@ def test_the_share_left_to_others_is_unknown_if_hardly_anything_was_written() ->
     much = Timeline(worked_s=0.0, ended_s=1.0, ran=((0.0, 1.0),), left_bytes=1 << 20, written_bytes=4 << 20)
     assert much.left_share == 0.25
     assert thawed(Reading(metrics={}), (), much).left_share == 0.25
+
+
+def test_work_before_the_first_io_was_seen_is_in_the_time_too() -> None:
+    """dd measures 2.5 s, which end with it: from 0.5 s on. Its I/O is seen at 1.1 s."""
+    seen_late = Timeline(worked_s=1.1, ended_s=3.0, ran=((0.0, 1.2), (2.5, 3.0)))
+    work = Reading(metrics={"read_iops": 120.0}, measured_s=2.5)  # 300 requests
+    found = thawed(work, METRICS, seen_late)
+    assert found.measured_s == pytest.approx(1.2)
+    assert found.metrics["read_iops"] == pytest.approx(300 / 1.2)

@@ -82,8 +82,9 @@ def _whole(reading: Reading, timeline: Timeline) -> _Span:
         return _between(timeline, timeline.began_s, timeline.ended_s)
     if reading.measured_s is None:
         return _between(timeline, timeline.worked_s, timeline.ended_s)
-    ended_s = min(timeline.ended_s, timeline.worked_s + reading.measured_s)
-    return _between(timeline, timeline.worked_s, ended_s)
+    # Its first I/O is seen late, by more than some tools need to end after what they measure.
+    began_s = max(timeline.began_s, min(timeline.worked_s, timeline.ended_s - reading.measured_s))
+    return _between(timeline, began_s, min(timeline.ended_s, began_s + reading.measured_s))
 
 
 def _between(timeline: Timeline, begin_s: float, end_s: float) -> _Span:
