@@ -11,7 +11,7 @@ from fslab.plan.expand import expand
 from fslab.study.load import load, load_text
 from fslab.study.shipped import ids
 from fslab.workloads import parsed
-from fslab.workloads._fio_time import held_back_s, moved_bytes
+from fslab.workloads._fio_time import delay_s, held_back_s, moved_bytes
 
 STUDY = """\
 title: t
@@ -92,5 +92,6 @@ def test_what_options_make_of_a_size() -> None:
     assert held_back_s({"rate": "1k,9k"}, size) == 64
     assert held_back_s({"rate_iops": "4"}, size) == 4
     assert held_back_s({"thinktime": "500", "thinktime_blocks": "2"}, 8 << 12) == 4 * 500e-6
-    assert held_back_s({"thinktime": "2s", "startdelay": "1-9"}, 4096) == 3
+    assert held_back_s({"thinktime": "2s", "startdelay": "9"}, 4096) == 2
+    assert delay_s({"startdelay": "1-9"}) == 1
     assert held_back_s({"rate": "what"}, size) == 0

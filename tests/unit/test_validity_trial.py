@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fslab import probes
-from fslab.campaign import run_speed
+from fslab.campaign import run_speed, watch
 from fslab.record import Severity, ValidityWarning, Value
 from fslab.units import Unit
 from fslab.validity.facts import Depth, ProbeFailure, Rate, TrialFacts, WorkFacts
@@ -50,7 +50,10 @@ def test_every_rule_says_what_it_is_and_needs_what_probes_have(name: str) -> Non
     assert rule.kind == name.replace("-", "_")
     assert rule.summary
     assert rule.severity in Severity
-    files = [*Path(probes.__file__).parent.glob("*.py"), Path(run_speed.__file__)]
+    files = [
+        *Path(probes.__file__).parent.glob("*.py"),
+        *(Path(each.__file__ or "") for each in (run_speed, watch)),
+    ]
     sources = "".join(path.read_text() for path in files)
     for needed in rule.needs:
         written = [f'"{needed}"', f'f"{needed.partition("_")[0]}_{{name}}"']  # one probe composes its names
@@ -89,6 +92,13 @@ def test_the_parts_that_are_too_short_are_named() -> None:
     assert warning.severity is WARNING
     assert warning.data == {"seconds": {"delete": 0.3}, "shortest_s": 1.0}
     assert "delete took only 0.3 s" in warning.message
+
+
+def test_a_run_as_long_as_asked_for_is_not_said_to_be_shorter() -> None:
+    whole = only("too_short", facts(WorkFacts(measured_s=0.301, asked_s=0.3)))
+    assert "took only 0.301 s: below 1 s" in whole.message
+    early = only("too_short", facts(WorkFacts(measured_s=0.2, asked_s=0.3)))
+    assert "only 0.2 s; it was asked for 0.3 s" in early.message
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,36 @@ def test_the_jobs_of_a_file() -> None:
     assert FIO.expected_s(parsed(TWO)) > 4
 
 
+def test_sizes_mean_what_they_mean_to_fio() -> None:
+    """fio(1), "Parameter types": KiB are 1000 bytes, kB are 1024, unless kb_base says otherwise."""
+    parameters = parsed("[a]\nsize=4MiB\nbs=4KiB\nrw=write\n[b]\nsize=4MB\nbsrange=2KiB-8k\nrw=write\n")
+    one, other = parameters.jobs
+    assert (one.bytes, one.request_bytes, one.options["bs"]) == (4_000_000, (4000,), "4000")
+    assert (other.bytes, other.options["bsrange"]) == (4 << 20, "2000-8k")
+    assert "4KiB is 4000 bytes to fio" in FIO.notices(parameters)[0]
+    assert parsed("[a]\nsize=4m\nrw=write\n", bsrange="4KiB-64KiB").jobs[0].options["bsrange"] == "4k-64k"
+    assert "to fio, 4KiB is 4000 bytes" in refused("[a]\nsize=4m\nbs=4KiB\ndirect=1\n")[0]
+    for line in ("size=1.5g", "bs=1.5k", "runtime=2.5"):
+        assert any("digits before the point" in why for why in refused(f"[a]\nsize=4m\n{line}\n"))
+
+
+def test_a_run_time_is_asked_for_only_if_all_jobs_have_one() -> None:
+    reports = [report(read=(MIB, 2000), job_start=0), report(write=(MIB, 700), job_start=2000)]
+    assert reading(TWO, *reports).asked_s == 4
+    assert reading(TWO.replace("time_based", ""), *reports).asked_s is None
+
+
+def test_a_delay_is_in_the_plan_once() -> None:
+    text = (
+        "[a]\nrw=read\nsize=1m\nstartdelay=60\n[b]\nrw=read\nsize=1m\nstartdelay=100\nruntime=5\ntime_based\n"
+    )
+    assert 105 < FIO.expected_s(parsed(text)) < 107
+    assert 60 < FIO.expected_s(parsed(text.partition("[b]")[0])) < 62
+    job = REGISTRY.get("fio").of({"rw": "read"})
+    timed = job.parse_parameters({"rw": "read", "size": "1m", "runtime": "5s", "startdelay": "60"})
+    assert 65 < job.expected_s(timed) < 67
+
+
 def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
     text = "[global]\nsize=1m\n[a]\nrw=randread\n[b]\nrw=randread\n[w]\nrw=write\n[x]\nstonewall\nrw=read\n"
     parameters = parsed(text)

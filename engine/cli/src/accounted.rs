@@ -71,8 +71,9 @@ fn run(command: &mut Command) -> std::io::Result<String> {
         }
     }
     let duration_ns = start.elapsed().as_nanos();
-    // SAFETY: an all-zero rusage is valid, and the pointer is valid for the call.
+    // SAFETY: an all-zero rusage is valid.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the pointer is valid for the call.
     unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
     let us = |time: libc::timeval| time.tv_sec * 1_000_000 + time.tv_usec;
     let (user, system) = (us(usage.ru_utime), us(usage.ru_stime));

@@ -118,6 +118,7 @@ class FioFile(Workload[FioFileParameters]):
         """Return what of the file fslab does not pass on to fio."""
         found = parameters.read
         parts = [f"left out: {', '.join(found.left_out)}"] if found.left_out else []
+        parts += [f"{size} is {value} bytes to fio" for size, value in found.sizes.items()]
         parts += [
             f"{name} is the file {used} on the file system under test"
             for name, used in found.replaced.items()
@@ -227,6 +228,8 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
     for group in _sums(jobs):
         metrics |= _sum(group, jobs, reports)
     spans = _spans(jobs, reports, ("read", "write"))
+    limits_s = [job.runtime_s for job in jobs if job.timed and job.runtime_s and not job.ends_early]
+    asked = _fio_phases.spans([job.start for job in jobs], limits_s) if len(limits_s) == len(jobs) else None
     whole = not any(_fio_time.unreported(job.options) for job in jobs)
     writing = [job for job in jobs if "write" in job.directions]
     return Reading(
@@ -235,6 +238,7 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         read_bytes=sum(int(report["read"]["io_bytes"]) for report in reports) if whole else None,
         written_bytes=sum(int(report["write"]["io_bytes"]) for report in reports) if whole else None,
         measured_s=_fio_phases.covered_s(spans),
+        asked_s=_fio_phases.covered_s(asked) if asked else None,
         parts_s={job.label: end - begin for job, (begin, end) in zip(jobs, spans, strict=True) if job.label},
         direct=all(job.direct for job in jobs),
         working_set_bytes=_files(jobs).bytes,

@@ -97,6 +97,11 @@ class FileJob:
         return self.runtime_s is not None and self.options.get("time_based", "0") != "0"
 
     @property
+    def ends_early(self) -> bool:
+        """Whether fio may end it before its run time is over."""
+        return "steadystate" in self.options
+
+    @property
     def runtime_s(self) -> float | None:
         """Time limit in seconds; None for a fixed amount of work."""
         written = self.options.get("runtime")

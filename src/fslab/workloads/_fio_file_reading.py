@@ -23,9 +23,20 @@ _FROM, _END = ";; fslab: from ", ";; fslab: end"
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
 _INCLUDE = re.compile(r"\s*include[ \t]+(\S.*?)\s*")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
+# To fio, unless ``kb_base`` is set, KiB are 1000 bytes and kB are 1024: fio(1), "Parameter types".
+_DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
+# fio 3.33 reads 1.5g as 1 byte, and 1.5 as 1 s.
+_FRACTION = re.compile(r"\d\.\d")
+_AMOUNTS = frozenset(
+    {
+        "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
+        "ramp_time", "startdelay",
+    }
+)  # fmt: skip
 # The keywords of ``filename_format`` that fio replaces.
 _KEYWORDS = frozenset({"jobname", "jobnum", "filenum", "clientuid"})
 _FILE_NAMES = frozenset({"filename", "filename_format"})
+_FREE_TEXT = _FILE_NAMES | {"description"}
 _GLOBAL = "global"
 
 Options = dict[str, str | None]
@@ -46,13 +57,14 @@ class JobFile:
 
     ``refused``: what cannot run, each with file, line, reason and remedy. ``left_out``: the options that fslab does not
     pass on, because it sets the places of files and reads the results itself. ``replaced``: names of files with
-    directories, and the names used instead.
+    directories, and the names used instead. ``sizes``: those in KiB, MiB and so on, and their bytes.
     """
 
     sections: list[JobSection] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     left_out: dict[str, None] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
+    sizes: dict[str, str] = field(default_factory=dict)
 
 
 def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int = 0) -> str:
@@ -181,10 +193,19 @@ class _Reader:
         value, why = _filled_in(key, value, self.variables)
         if key in _FILE_NAMES and why is None:
             value = self._file_names(value)
+        elif key not in _FREE_TEXT:
+            value = _DECIMAL_SIZE.sub(self._size, value)
         why = why or (None if key in ORDER else refusal(key, value))
         if why is not None:
             self._refuse(place, f"{key}: {why}")
         options[key] = value if equals else None
+
+    def _size(self, written: re.Match[str]) -> str:
+        """Return the bytes of a size in KiB, MiB and so on."""
+        found = self.found.sizes[written[0]] = str(
+            int(written[1]) * 1000 ** ("kmgtp".index(written[2].lower()) + 1)
+        )
+        return found
 
     def _file_names(self, value: str) -> str:
         """Return names of files without directories: /dev/sdb becomes the file dev_sdb."""
@@ -232,6 +253,10 @@ def refusal(key: str, value: str) -> str | None:
 def _unreadable(key: str, value: str) -> str | None:
     """Return why fslab cannot parse an amount that it has to know."""
     sizes = {"size": [value], "filesize": value.split("-"), "bs": [each for each in value.split(",") if each]}
+    if key in _AMOUNTS and _FRACTION.search(value):
+        return (
+            f"fio reads only the digits before the point of {value}: write a whole number in a smaller unit"
+        )
     try:
         for size in sizes.get(key, ()):
             parse_size(size)
@@ -251,7 +276,10 @@ def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> It
     if number(section.options, "direct", 0) and not {"bs", "direct"} & given:
         sizes = [each for each in (section.options.get("bs") or "").split(",") if each]
         if any(size_in_bytes(size) % SECTOR_BYTES for size in sizes):
-            what = f"bs must be a multiple of {SECTOR_BYTES} bytes with direct I/O: give 'bs' beside 'file'"
+            what = (
+                f"bs must be a multiple of {SECTOR_BYTES} bytes with direct I/O (to fio, 4KiB is 4000 bytes)"
+            )
+            what += ": give 'bs' beside 'file'"
             yield f"{section.place}: job '{section.name}': {what}"
     awaited = section.options.get("wait_for")
     if awaited is not None and awaited not in {other.name for other in sections[:index]}:

@@ -200,14 +200,15 @@ class FioJob(Workload[FioParameters]):
     def expected_s(self, parameters: FioParameters) -> float:
         """Return the duration of the layout, plus the run time or an estimate of it."""
         layout_s = parameters.total_bytes / _LAYOUT_BYTES_PER_S if parameters.laid_out else 0.0
+        before_s = _STARTUP_S + layout_s + _fio_time.delay_s(parameters.others)
+        before_s += _fio_time.ramp_s(parameters.others)
         if parameters.timed and parameters.runtime_s is not None:
-            return _STARTUP_S + layout_s + parameters.runtime_s + _fio_time.ramp_s(parameters.others)
+            return before_s + parameters.runtime_s
         options, size_bytes = {**parameters.others, "bs": parameters.bs}, parse_size(parameters.size)
         rate = min(_GUESSED_BYTES_PER_S, _fio_time.block_bytes(options) * _GUESSED_IOPS)
         moving_s = parameters.numjobs * _fio_time.moved_bytes(options, size_bytes) / rate
         run_s = max(moving_s, _fio_time.held_back_s(options, size_bytes))
-        work_s = min(run_s, parameters.runtime_s or run_s)
-        return _STARTUP_S + layout_s + work_s + _fio_time.ramp_s(parameters.others)
+        return before_s + min(run_s, parameters.runtime_s or run_s)
 
     def waits(self, parameters: FioParameters) -> float:
         """Return the random requests that bypass the page cache or read, and the calls of fsync."""

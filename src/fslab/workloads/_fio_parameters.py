@@ -36,7 +36,8 @@ from fslab.workloads._fio_options import (
 )
 from fslab.workloads._fio_places import all_files
 
-_WITH_BYTES = re.compile(r"\s*\d+(?:\.\d+)?\s*[kmgt]i?b\s*", re.IGNORECASE)
+_WITH_BYTES = re.compile(r"\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
+_ONE_OR_MORE = re.compile(r"[\d.,:/%\skmgtib-]+", re.IGNORECASE)  # sizes, ranges and shares: 4KiB/60:64KiB/40
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
 AT_ONCE = frozenset(
     {"numjobs", "iodepth", "verify_async"}
@@ -294,7 +295,8 @@ def spelled(value: Scalar) -> str:
     """
     if isinstance(value, bool):
         return str(int(value))
-    return plain_size(value) if _WITH_BYTES.fullmatch(str(value)) else str(value)
+    text = str(value)
+    return _WITH_BYTES.sub(lambda size: plain_size(size[0]), text) if _ONE_OR_MORE.fullmatch(text) else text
 
 
 def _needs_file(key: str) -> str | None:

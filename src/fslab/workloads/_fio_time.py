@@ -36,7 +36,12 @@ def held_back_s(options: Options, size_bytes: int) -> float:
         requests / rate_iops if rate_iops else 0.0,
         requests / (_number(options, "thinktime_blocks") or 1) * _seconds(options, "thinktime", unit="us"),
     )
-    return _seconds(options, "startdelay", unit="s") + max(paces)
+    return max(paces)
+
+
+def delay_s(options: Options) -> float:
+    """Return how long fio waits before it starts a job, in seconds."""
+    return _seconds(options, "startdelay", unit="s")
 
 
 def ramp_s(options: Options) -> float:

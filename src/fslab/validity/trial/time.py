@@ -186,18 +186,16 @@ def too_short(facts: TrialFacts) -> Issues:
     shortest_s = SLICED_SHORTEST_S if work.sliced else SHORTEST_S
     whole = SLICED_SHORTEST_S if work.sliced else _WHOLE_RUN  # how long each runs depends on the others
     short = {name: seconds for name, seconds in parts.items() if seconds < shortest_s * _TOLERANCE}
-    asked = work.asked_s
-    if asked is not None and work.measured_s is not None and (
-        short or work.measured_s < whole * asked
-    ):  # fmt: skip
+    asked, measured = work.asked_s, work.measured_s
+    if asked is not None and measured is not None and measured < whole * asked:
         yield Issue(
-            f"the tool measured for only {work.measured_s:.3g} s; it was asked for {asked:g} s",
-            measured_s=work.measured_s, asked_s=asked, shortest_s=max(shortest_s, whole * asked),
+            f"the tool measured for only {measured:.3g} s; it was asked for {asked:g} s",
+            measured_s=measured, asked_s=asked, shortest_s=max(shortest_s, whole * asked),
         )  # fmt: skip
     elif short:
         yield Issue(
             f"{_took(short)}: below {shortest_s:g} s the start and the end of the run affect the figure",
-            severity=Severity.WARNING, seconds=short, shortest_s=shortest_s,
+            severity=Severity.WARNING if asked is None else Severity.INVALID, seconds=short, shortest_s=shortest_s,
         )  # fmt: skip
     elif long := {name: seconds for name, seconds in parts.items() if seconds < LONG_S}:
         yield Issue(
