@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 import struct
+import tempfile
 from contextlib import closing
 from pathlib import Path
 
@@ -109,6 +110,42 @@ def test_what_is_not_in_the_file_yet_is_told(theirs: Path, caplog: pytest.LogCap
     with Store.open(str(theirs), create=False) as store:
         assert store.has("c1")
     assert "is missing" in caplog.text
+
+
+def test_a_sparse_file_is_copied_with_its_holes(theirs: Path) -> None:
+    os.truncate(theirs, 1 << 40)
+    with Store.open(str(theirs), create=False) as store:
+        assert store.has("c1")
+
+
+def test_a_copy_leaves_room_for_others(theirs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (place := tmp_path / "copies").mkdir(mode=0o700)
+    monkeypatch.setattr(tempfile, "tempdir", str(place))
+    about = os.statvfs(place)
+    little = os.statvfs_result((*about[:4], 2 * theirs.stat().st_size // about.f_frsize - 1, *about[5:]))
+    monkeypatch.setattr(os, "statvfs", lambda _path: little)
+    with pytest.raises(StoreError, match=f"more than half of the free space in {place}"):
+        Store.open(str(theirs), create=False)
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "computed",
+    [
+        "CREATE VIEW Metrics AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT * FROM old, n",
+        "CREATE TABLE metrics(trial, name, position, value, unit AS (hex(zeroblob(trial * 100000000))))",
+        "CREATE TABLE metrics(trial, name, position, value, unit DEFAULT 'one text of a megabyte for each trial')",
+        "CREATE VIRTUAL TABLE metrics USING fts5(trial, name, position, value, unit)",
+    ],
+    ids=["view", "generated", "default", "virtual"],
+)
+def test_what_a_small_file_computes_is_not_read(computed: str, theirs: Path) -> None:
+    with closing(sqlite3.connect(theirs)) as database:
+        database.execute("ALTER TABLE metrics RENAME TO old")
+        database.execute(computed)
+        database.execute("CREATE VIEW mine AS SELECT count(*) FROM trials")  # of a user who analyses trials
+    with pytest.raises(StoreError, match=r"table '[Mm]etrics' is not one that fslab made"):
+        Store.open(str(theirs), create=False)
 
 
 def test_the_caller_of_sudo_keeps_the_own_store(theirs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,7 +32,7 @@ from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
 from fslab.store import readonly
 from fslab.store.creation import create as create_tables
 from fslab.store.rows import from_json
-from fslab.store.schema import SCHEMA, VERSION_TABLE
+from fslab.store.schema import SCHEMA, VERSION_TABLE, metadata
 from fslab.system import files, paths, signals
 
 BUSY_TIMEOUT_S = 30.0
@@ -336,6 +336,8 @@ def _is_new(connection: Connection, place: str) -> bool:
         if names and connection.dialect.name == "sqlite":
             raise StoreError("is the database of another program", where=place, hint="give another path")
         return True
+    if connection.dialect.name == "sqlite":
+        _check_tables(connection, place)
     found = connection.execute(select(table(VERSION_TABLE, column("version_num")))).scalar()
     if found != SCHEMA:
         raise StoreError(
@@ -343,3 +345,19 @@ def _is_new(connection: Connection, place: str) -> bool:
             hint="use the fslab that wrote it, or give another store with --store",
         )  # fmt: skip
     return False
+
+
+def _check_tables(connection: Connection, place: str) -> None:
+    """Raise StoreError if a value of a table is not stored but computed: a file of some kilobytes could have terabytes.
+
+    That is in views and virtual tables (root page 0), generated columns (hidden) and defaults; fslab has none.
+    """
+    computed = connection.exec_driver_sql(
+        "SELECT m.name FROM sqlite_master AS m, pragma_table_xinfo(m.name) AS c WHERE m.type IN ('table', 'view') "
+        "AND (m.rootpage = 0 OR c.hidden OR c.dflt_value IS NOT NULL)"
+    ).scalars()
+    own = {VERSION_TABLE, *metadata.tables}
+    if (found := next((name for name in computed if name.lower() in own), None)) is not None:
+        raise StoreError(
+            f"table '{found}' is not one that fslab made", where=place, hint="give another store with --store"
+        )

@@ -20,9 +20,10 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from fslab.system import path_owners, paths, untrusted_files
+from fslab.system import path_owners, paths, sparse, untrusted_files
 
 log = logging.getLogger("fslab.store")
+_ROOM_SHARE = 2  # a copy takes at most half of the free space
 _COPIES = 5  # attempts to copy a database that another process writes to
 Connector = Callable[[], sqlite3.Connection]
 
@@ -97,18 +98,32 @@ def _foreign(path: Path, why: str) -> CopyConnector:
 
 
 def _copy_at_rest(path: Path, target: Path) -> None:
-    """Copy a regular file as it was at one moment. OSError if it changes each time."""
+    """Copy a regular file as it was at one moment. OSError if it changes each time, or needs much of the space."""
     descriptor = untrusted_files.open_regular(os.path.realpath(path))
-    with os.fdopen(descriptor, "rb") as source:
+    with os.fdopen(descriptor, "rb"):
         for _ in range(_COPIES):
             before = os.fstat(descriptor)
-            source.seek(0)
-            with target.open("wb") as copy:
-                shutil.copyfileobj(source, copy, 1 << 20)
+            _copy_data(descriptor, before.st_size, target)
             after = os.fstat(descriptor)
             if (before.st_mtime_ns, before.st_size) == (after.st_mtime_ns, after.st_size):
                 return
     raise OSError(errno.EBUSY, "it changes while it is read", str(path))
+
+
+def _copy_data(source: int, size: int, target: Path) -> None:
+    """Copy a file with its holes: a sparse file of terabytes costs its owner nothing."""
+    with target.open("wb") as copy:
+        about = os.statvfs(target)
+        left = about.f_bavail * about.f_frsize // _ROOM_SHARE
+        for at, length in sparse.data_pieces(source):
+            left -= length
+            if left < 0 or at >= size:
+                break
+            os.pwrite(copy.fileno(), os.pread(source, length, at), at)
+        os.ftruncate(copy.fileno(), size)
+    if left < 0:
+        why = f"its copy needs more than half of the free space in {target.parent.parent}: set TMPDIR"
+        raise OSError(errno.ENOSPC, why, str(target))
 
 
 def _connect(path: Path, how: str) -> sqlite3.Connection:
