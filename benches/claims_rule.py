@@ -56,7 +56,6 @@ BUDGET_S = 28 * 60.0
 SPREADS = (0.03, 0.1)
 ALONE = "with a margin, the cheapest claims first"
 FSLAB = "the same, with the noise of other cells (fslab)"
-UNEVEN = 0.6  # standard deviation of the logarithm of the cells' noise
 # Not simulated here, where all cells of a study have the same shape.
 ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
 EQUAL = {"log-normal", "autocorrelated (AR 0.3)", "autocorrelated (AR 0.5)"}
@@ -229,36 +228,29 @@ def _true_ratio(part: Part, truth: Truth) -> float:
     return exp(sum(weight * truth[figure.cell.id] for figure, weight in part.weights))
 
 
-def values_of(
-    study: Simulated, shape: Shape, spread: float, seed: int, uneven: float
-) -> dict[tuple[str, int], float]:
-    """Return the measured values, by cell id and block.
-
-    ``spread``: standard deviation of the logarithm. ``uneven``: standard deviation of the logarithm of the factors by
-    which it differs from cell to cell.
-    """
+def values_of(study: Simulated, shape: Shape, spread: float, seed: int) -> dict[tuple[str, int], float]:
+    """Return the measured values, by cell id and block. ``spread``: standard deviation of the logarithm."""
     rng = np.random.default_rng(seed)
     made: dict[tuple[str, int], float] = {}
-    factors = np.exp(uneven * np.random.default_rng(seed + 1000).normal(size=len(study.cells)))
-    for cell, factor in zip(study.cells, factors, strict=True):
+    for cell in study.cells:
         noise = np.concatenate([shape.a(rng, 1)[0] for _ in range(LONGEST // MOST)])
-        noise = noise * spread * factor + shape.drift * np.arange(LONGEST)
+        noise = noise * spread + shape.drift * np.arange(LONGEST)
         made |= {(cell.id, block): exp(study.truth[cell.id] + noise[block]) for block in range(LONGEST)}
     return made
 
 
-def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, uneven: float = 0.0) -> Course:
+def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -> Course:
     """Simulate a campaign of the study that ends when its goal or the budget is reached."""
     with nullcontext() if rule.others else patch.object(CampaignNoise, "prior", lambda *_: None):
-        return _run(study, shape, spread, rule, seed, uneven)
+        return _run(study, shape, spread, rule, seed)
 
 
-def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int, uneven: float) -> Course:
+def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -> Course:
     stopping = StoppingRule(trials=rule.trials, precision=MARGIN, until=Until.CLAIMS, max_trials=MOST)
     schedule = Schedule(
         cells=study.cells, stopping=stopping, seed=seed, claims=study.claims, budget_s=BUDGET_S
     )
-    values = values_of(study, shape, spread, seed, uneven)
+    values = values_of(study, shape, spread, seed)
     scope = Scope(cells=study.cells)
     asked = [asked_of(claim, scope) for claim in study.claims]
     records: list[TrialRecord] = []
@@ -341,12 +333,11 @@ def over(
     studies: int,
     *,
     longer: float = 1.0,
-    uneven: float = 0.0,
     equal: bool = False,
 ) -> list[str]:
     """Simulate two campaigns of each study. Return the table cells of one row, in the order of ``HEAD``.
 
-    ``longer``: factor of the duration of trials. ``uneven``: see ``values_of``. ``equal``: see ``drawn``.
+    ``longer``: factor of the duration of trials. ``equal``: see ``drawn``.
     """
     decided = false = claims = 0
     covered: list[float] = []
@@ -355,7 +346,7 @@ def over(
     for number in range(studies):
         study = drawn(random.Random(number), equal=equal)
         study = replace(study, cost_s={cell: cost * longer for cell, cost in study.cost_s.items()})
-        runs = [run(study, shape, spread, rule, 2 * number + again, uneven) for again in (0, 1)]
+        runs = [run(study, shape, spread, rule, 2 * number + again) for again in (0, 1)]
         for course in runs:
             claims += len(course.verdicts)
             decided += course.decided
@@ -400,7 +391,6 @@ def tables(studies: int) -> str:
         for name in (ALONE, FSLAB)
         for spread in SPREADS
     )
-    unlike = ([name, *over(RULES[name], SHAPES[0], 0.1, studies, uneven=UNEVEN)] for name in (ALONE, FSLAB))
     count = len(drawn(random.Random(0)).claims)
     cells = len(STACKS) * len(WORKLOADS)
     about = (
@@ -417,8 +407,6 @@ def tables(studies: int) -> str:
         table(["data", "noise", *HEAD], alike, words=2),
         "Trials four times as long, so that the budget is enough for few blocks:",
         table(["rule", "noise", *HEAD], few, words=2),
-        f"Each cell with noise of its own (median 10 %; standard deviation of the logarithm {UNEVEN:g}):",
-        table(["rule", *HEAD], unlike),
     ]
     return "\n\n".join(text)
 
