@@ -22,6 +22,8 @@ from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.claims.verdict_words import SIGN, summary
 from fslab.explain.statement import Certainty, Explanation
+from fslab.machine import facts
+from fslab.plan.expand import expand
 from fslab.record import Command, Provenance, Status, TrialRecord
 from fslab.report.page import render
 from fslab.store.campaign import Campaign
@@ -152,6 +154,23 @@ def test_the_conditions_are_those_of_trials_that_ran() -> None:
     assert here([lost]) == {"processors": "64", "memory": "64 GiB", "amounts": amounts}
     assert here([], 0.25)["amounts"] == "scaled; fslab plan s --scale 0.25 lists each amount"
     assert here([], 1.0)["amounts"] == "all"
+
+
+def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
+    text = """{title: t, on: uml, guest_memory: 512m, media: {m: {type: ram, size: 1g}},
+      stacks: {a: {medium: m, filesystem: ext4}}, workloads: {w: {tool: dd, op: write, bs: 1m, count: 1024}},
+      published: {conditions: {processors: "1", memory: 512 MiB, amounts: all}}}"""
+    guest, host = (
+        load_text(each, "s.yaml") for each in (text, text.replace("on: uml, guest_memory: 512m, ", ""))
+    )
+    near = situations.planned(guest, expand(guest))
+    assert [(one.name, one.here, one.near) for one in near] == [
+        ("processors", "1", True), ("memory", "512 MiB", True), ("amounts", "all", True),
+    ]  # fmt: skip
+    assert situations.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
+    assert situations.near_words(()) is None
+    here = {one.name: one.here for one in situations.planned(host, expand(host))}
+    assert here["processors"] == str(facts.gather()["cpus"])
 
 
 def test_the_page_keeps_text_as_text() -> None:

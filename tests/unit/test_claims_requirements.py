@@ -128,7 +128,7 @@ def test_what_is_unknown_is_an_objection_only_if_the_claim_requires_it(name: str
     assert rule.unmet(unknown, declared=False) is None
     found = rule.unmet(unknown, declared=True)
     assert found is not None
-    assert found.what == f"unknown: {rule.summary}"
+    assert found.what == f"it is unknown {rule.summary}"
 
 
 def test_a_wait_that_is_unknown_in_a_guest_is_an_objection() -> None:

@@ -3,7 +3,7 @@
 import os
 
 from fslab import feasibility
-from fslab.api import machine_noise
+from fslab.api import machine_noise, situations
 from fslab.campaign import claims_budget, launch
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan
@@ -23,7 +23,8 @@ def plan(study: Study) -> Plan:
 
 
 def claims_lines(study: Study, made: Plan) -> list[str]:
-    """Return what the budget means for the study's claims, in sentences, and how quiet the machine is.
+    """Return what the budget means for the study's claims, in sentences, how quiet the machine is, and how near its
+    publication's.
 
     Nothing if its trials are not run for claims, or none of them is possible here. Takes half a second.
     """
@@ -34,7 +35,8 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     told = claims_budget.words(about, study.limit_s)
     spread = machine_noise.now()
     known = [] if spread is None else [machine_noise.trials_sentence(spread, claims_budget.block_s(about))]
-    return [*([told] if told else []), *known]
+    near = situations.near_words(situations.planned(study, about))
+    return [*(line for line in (told, near) if line), *known]
 
 
 def memory_bytes() -> int:

@@ -1,17 +1,21 @@
-"""Where a campaign measured, beside the conditions of its study's publication."""
+"""Where a campaign measured, or would measure, beside the conditions of its study's publication."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.claims.nearness import Condition, Situation, conditions_of
+from fslab.machine import facts as machine_facts
+from fslab.machine.kinds import DEFAULT_MEMORY
+from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.record import TrialRecord
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
 from fslab.study.model import Study
-from fslab.units import format_size
+from fslab.units import format_size, parse_size
 
 
 def conditions(campaign: Campaign, records: Sequence[TrialRecord], study: Study) -> tuple[Condition, ...]:
@@ -21,8 +25,35 @@ def conditions(campaign: Campaign, records: Sequence[TrialRecord], study: Study)
     """
     ran = next(filter(is_usable, records), None) or next(iter(records), None)
     facts = {**campaign.machine, **(ran.provenance.machine if ran else {})}
-    media = list(dict.fromkeys(_medium(cell) for cell in campaign.cells))
-    amounts = _amounts(campaign, study)
+    return _conditions(study, campaign.cells, facts, _amounts(campaign.settings.scale, study))
+
+
+def planned(study: Study, cells: Sequence[Cell]) -> tuple[Condition, ...]:
+    """Return the conditions of the publication beside those in which these cells would be measured."""
+    if study.published is None or not study.published.conditions or not cells:
+        return ()
+    spec = cells[0].stack.machine
+    machine, facts = MACHINES.get(spec.type), machine_facts.gather()
+    if machine.guest:
+        kernel = machine.kernel(spec)
+        facts |= {
+            "cpus": machine.cpus(spec), "kernel": kernel.release if kernel else None,
+            "memory_bytes": parse_size(spec.memory or DEFAULT_MEMORY),
+        }  # fmt: skip
+    return _conditions(study, cells, facts, "scaled" if study.scaled else None)
+
+
+def near_words(conditions: Sequence[Condition]) -> str | None:
+    """Return the conditions in one sentence: ``beside the publication: processors 1 (4, not near), …``."""
+    words = {True: "near", False: "not near", None: "unknown"}
+    told = [f"{one.name} {one.here} (there {one.theirs}: {words[one.near]})" for one in conditions]
+    return f"beside the publication: {'; '.join(told)}" if told else None
+
+
+def _conditions(
+    study: Study, cells: Sequence[Cell], facts: Mapping[str, Any], amounts: str | None
+) -> tuple[Condition, ...]:
+    media = list(dict.fromkeys(map(_medium, cells)))
     cpus, memory_bytes, kernel = (facts.get(name) for name in ("cpus", "memory_bytes", "kernel"))
     texts = {
         "kernel": kernel,
@@ -30,12 +61,12 @@ def conditions(campaign: Campaign, records: Sequence[TrialRecord], study: Study)
         "processors": None if cpus is None else str(cpus),
         "memory": None if memory_bytes is None else format_size(memory_bytes),
         "medium": ", ".join(sorted(media)),
-        "machine": ", ".join(sorted({cell.stack.machine.type for cell in campaign.cells})),
+        "machine": ", ".join(sorted({cell.stack.machine.type for cell in cells})),
         "amounts": amounts or "all",
     }
     here = Situation(
         texts={name: text for name, text in texts.items() if text}, cpus=cpus, memory_bytes=memory_bytes, kernel=kernel,
-        media=media, slowed=any(_speed(cell) != 1 for cell in campaign.cells), scaled=amounts is not None,
+        media=media, slowed=any(_speed(cell) != 1 for cell in cells), scaled=amounts is not None,
     )  # fmt: skip
     return conditions_of(study.published.conditions if study.published else {}, here)
 
@@ -54,9 +85,8 @@ def _speed(cell: Cell) -> float:
     return parsed.medium.speed(parsed.medium_options)
 
 
-def _amounts(campaign: Campaign, study: Study) -> str | None:
+def _amounts(scale: float, study: Study) -> str | None:
     """Return how to list the amounts; None if they are the publication's. One factor would not describe them all."""
-    scale = campaign.settings.scale
     given = scale != study.scale
     scaled = scale != 1 if given else bool(study.scaled)
     if not scaled:

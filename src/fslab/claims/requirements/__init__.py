@@ -18,7 +18,8 @@ class Requirement(ABC):
     """One requirement: a number that must be at least or at most ``limit``.
 
     The registry sets ``name`` from the file's name. ``at_least``: the number must not be smaller, else not larger; a
-    claim can set the limit, and the sense of ``either``. ``by_software``: what the software does decides whether it is
+    claim can set the limit, and the sense of ``either``. ``summary``: what is to be known, as in "it is unknown how …".
+    ``by_software``: what the software does decides whether it is
     met, and not only machine and amounts.
     """
 
@@ -64,7 +65,7 @@ class Requirement(ABC):
     def _unknown(self, compared: Compared) -> Unmet:
         return Unmet(
             requirement=self.name,
-            what=f"unknown: {self.summary}",
+            what=f"it is unknown {self.summary}",
             try_=self.try_(compared),
             by_software=False,
         )

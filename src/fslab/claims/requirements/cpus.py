@@ -6,7 +6,7 @@ from fslab.claims.requirements import Compared, Requirement
 class Cpus(Requirement):
     """Threads that share a CPU overlap in waiting only: what more of them bring depends on the CPUs."""
 
-    summary = "the number of CPUs"
+    summary = "how many CPUs there were"
     limit = 1.0
 
     def measure(self, compared: Compared) -> float | None:

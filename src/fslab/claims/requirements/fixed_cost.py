@@ -7,7 +7,7 @@ class FixedCost(Requirement):
     """A small file is found and opened for as long as a large one. Two sizes of the same workload show that time, as
     the part of a straight line that does not depend on the size."""
 
-    summary = "the time that does not grow with the size, which takes two sizes to know"
+    summary = "how much of the time does not grow with the size: two sizes would show it"
     limit = 0.05
     at_least = False
 

@@ -7,7 +7,7 @@ from fslab.units import format_size
 class LargerThanMemory(Requirement):
     """What fits in memory is read from there, and its writes can be put off."""
 
-    summary = "the size of the files, or of the memory"
+    summary = "how large the files or the memory were"
     limit = 1.0
 
     def measure(self, compared: Compared) -> float | None:

@@ -74,6 +74,10 @@ class Machine(ABC):
         """Return whether every instruction is emulated there; None: that is not known before it is booted."""
         return False
 
+    def cpus(self, spec: MachineSpec) -> int:  # noqa: ARG002
+        """Return how many CPUs a guest has."""
+        return 1
+
     @abstractmethod
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         """Return what its kernel has, by its module lists; None if that is unknown."""

@@ -23,15 +23,16 @@ CPUS = {KVM: "host", TCG: "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt"}
 CONSOLE = "console=ttyS0 panic=-1 mitigations=off nokaslr random.trust_cpu=on"
 
 
-def machine_argv(program: str, accelerator: str, memory_mib: int, kernel: str, initrd: str) -> list[str]:
-    """Return the options of the machine itself: i440fx, because its ACPI can hot-plug disks on the existing bus.
+def cpus(accelerator: str) -> int:
+    """Return the CPUs of a guest: with KVM, as many as this process may use. Emulation has no use for more than one."""
+    return len(os.sched_getaffinity(0)) if accelerator == KVM else 1
 
-    With KVM, it has as many CPUs as this process may use. One that is emulated has one: it has no use for more.
-    """
-    cpus = len(os.sched_getaffinity(0)) if accelerator == KVM else 1
+
+def machine_argv(program: str, accelerator: str, memory_mib: int, kernel: str, initrd: str) -> list[str]:
+    """Return the options of the machine itself: i440fx, because its ACPI can hot-plug disks on the existing bus."""
     return [
         program, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-machine", "pc",
-        "-accel", accelerator, "-cpu", CPUS[accelerator], "-smp", str(cpus), "-m", str(memory_mib),
+        "-accel", accelerator, "-cpu", CPUS[accelerator], "-smp", str(cpus(accelerator)), "-m", str(memory_mib),
         "-kernel", kernel, "-initrd", initrd,
     ]  # fmt: skip
 

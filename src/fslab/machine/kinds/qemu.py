@@ -119,6 +119,9 @@ class Qemu(kinds.Machine):
         known = command.known_accelerator(tools.find(command.PROGRAM) or "")
         return None if known is None else known == command.TCG
 
+    def cpus(self, spec: MachineSpec) -> int:
+        return command.cpus(command.TCG if self.emulated(spec) is not False else command.KVM)
+
     def kernel(self, spec: MachineSpec) -> Kernel | None:
         directory = _modules(spec)
         return modules.read(directory) if directory else None
