@@ -28,7 +28,7 @@ from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
-MADE = "<!-- Made by: python -m fslab.study.document docs — do not edit. -->"
+MADE = "<!-- Made by: python -m fslab.study.document docs -->"
 SYNTAX = f"""\
 # Study file
 
@@ -59,15 +59,14 @@ WARNINGS = f"""\
 {MADE}
 
 Every trial is stored, with the reasons to distrust it. Each reason is a warning of one kind, with its data and what to
-do. It is made by one rule in `src/fslab/validity`, and is the same in tables, store and export.
+do, the same in tables, store and export. One rule in `src/fslab/validity` makes it.
 
 - **invalid**: the trial is not compared.
 - **warning**: the trial is compared, with a mark.
 - **note**: for information.
 
 The table has the usual severity; "when" says where it differs. A rule gives no warning if a fact that it needs is
-unknown. `known_limits` of a study names kinds of warnings that are inherent in what it measures, with the reasons:
-such a warning becomes a note, and the reason is shown once with the claims. What is invalid stays invalid.
+unknown. `known_limits` of a study names kinds that are inherent in what it measures: such a warning becomes a note.
 
 Not detectable: which process waited in the pressure figures (PSI is of the whole machine, and the tool itself waits for
 I/O), and I/O of other programs on the disk below an image.
@@ -117,7 +116,7 @@ def study_file() -> str:
 
 def warnings() -> str:
     """Return the page of all built-in rules, with the condition of each (``Rule.when``)."""
-    head = "| warning | severity | when | what to do |\n|---|---|---|---|"
+    head = "| warning | severity | when |\n|---|---|---|"
     campaign = "Found in all trials together when a report is made, and not stored:\n"
     parts = [
         WARNINGS,
@@ -152,7 +151,7 @@ def write(docs: Path) -> None:
 
 def _rule(rule: Rule) -> str:
     when = re.sub(r"(?<=\d)%", " %", rule.when)
-    return f"| `{rule.kind}` | {rule.severity.value} | {_cell(when)} | {_cell(rule.hint or '')} |"
+    return f"| `{rule.kind}` | {rule.severity.value} | {_cell(when)} |"
 
 
 def _tool(name: str, entry: Any) -> str:
@@ -224,7 +223,7 @@ def _words(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
         return " or ".join(dict.fromkeys(choices))
     if "const" in value:
         return f"`{value['const']}`"
-    words = {"string": "text", "integer": "whole number", "boolean": "true or false", "array": "list"}
+    words = {"string": "text", "integer": "integer", "boolean": "true, false", "array": "list"}
     limits = [_limits(value)] if {"minimum", "exclusiveMinimum", "maximum"} & set(value) else []
     return " ".join([words.get(str(value.get("type")), str(value.get("type", "any value"))), *limits])
 
