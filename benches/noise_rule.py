@@ -80,12 +80,10 @@ def louder(count: Callable[[int], int], factor: float) -> Draw:
 
 
 CASES = (
-    Case(name="equal noise, 8 cells", draw=normal, cells=8),
     Case(name="equal noise, 20 cells", draw=normal),
     Case(name="equal noise, 8 workloads of 3 cells", draw=normal, cells=3, workloads=8),
     Case(name="heavy-tailed (t₃)", draw=heavy),
     Case(name="each cell its own noise (log. s.d. 0.6)", draw=of_its_own(0.6)),
-    Case(name="each cell its own noise (log. s.d. 1)", draw=of_its_own(1.0)),
     Case(
         name="each workload of 3 cells its own noise (log. s.d. 0.7)",
         draw=normal,
