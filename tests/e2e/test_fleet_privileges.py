@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.root, pytest.mark.alone]
 PROGRAM = """
 import json, os, time
 from pathlib import Path
-from fslab.fleet import confined
+from fslab.fleet import confined, link
 user = confined.ids_of("nobody")
 confined.check(user)
 made = []
 program = confined.start(
-    "link", "fslab.fleet.link", {"scheduler": "127.0.0.1:9", "machine": "lab", "agent": os.getpid()}, user,
+    "link", "fslab.fleet.link", link.LinkSettings(scheduler="127.0.0.1:9", machine="lab", agent=os.getpid()), user,
     {"fleet.key": b"secret"}, made.append,
 )
 try:

@@ -24,6 +24,7 @@ from fslab import feasibility
 from fslab.cli import fleet_schedule, fleet_status
 from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import certificates, confined, enrolment, invitations, link_keeper, permission, starting
+from fslab.fleet.link import LinkSettings
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
 from fslab.store.fleet_values import Assignment, MemberMachine
@@ -184,8 +185,8 @@ def test_a_link_that_cannot_be_started_is_started_later(
     monkeypatch.setattr(confined, "start", full)
     monkeypatch.setattr("fslab.fleet.link_keeper.time.monotonic", lambda: 1000.0)
     kept = link_keeper.LinkKeeper(
-        name="x", settings={}, files={}, user=None, request=lambda _: None, is_waiting=lambda _: False,
-        tell=said.append,
+        name="x", settings=LinkSettings(scheduler="s:1", machine="x", agent=1), files={}, user=None,
+        request=lambda _: None, is_waiting=lambda _: False, tell=said.append,
     )  # fmt: skip
     kept.keep()
     kept.keep()

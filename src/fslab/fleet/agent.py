@@ -20,6 +20,7 @@ import fslab
 from fslab.errors import BusyError, FslabError, StoreError, UsageError
 from fslab.fleet import certificates, confined
 from fslab.fleet.execution import Ending, Execution
+from fslab.fleet.link import LinkSettings
 from fslab.fleet.link_keeper import LinkKeeper
 from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
@@ -103,10 +104,9 @@ class Agent:
         mine = self.credentials
         link = LinkKeeper(
             name=f"link-{machine.name}",
-            settings={
-                "scheduler": self.scheduler, "machine": machine.name, "agent": os.getpid(),
-                "port": self.settings.link_port,
-            },
+            settings=LinkSettings(
+                scheduler=self.scheduler, machine=machine.name, agent=os.getpid(), port=self.settings.link_port
+            ),
             files={path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)},
             user=user, request=self.request, is_waiting=self.is_waiting, tell=self.tell,
         )  # fmt: skip

@@ -4,7 +4,6 @@ For the two programs that speak Dask's protocol, because anyone with a certifica
 """
 
 import contextlib
-import json
 import os
 import pwd
 import resource
@@ -14,7 +13,8 @@ import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+
+from pydantic import BaseModel
 
 from fslab.errors import ToolFailedError, UnsupportedError, UsageError
 from fslab.system import files, paths, proc, trees
@@ -117,7 +117,7 @@ def _remove(directory: Path) -> None:
 def start(
     name: str,
     module: str,
-    settings: Mapping[str, Any],
+    settings: BaseModel,
     user: tuple[int, int] | None,
     files: Mapping[str, bytes],
     prepare: Callable[[Path], object] = lambda _: None,
@@ -129,7 +129,7 @@ def start(
     reading, writing = os.pipe2(os.O_CLOEXEC)
     os.set_blocking(writing, False)
     try:
-        contents = {**files, "settings.json": json.dumps(settings).encode(), "dask.yaml": QUIET}
+        contents = {**files, "settings.json": settings.model_dump_json().encode(), "dask.yaml": QUIET}
         for file, content in contents.items():
             path = directory / file
             path.write_bytes(content)

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from fslab import texts
 from fslab.errors import FslabError
@@ -30,7 +29,7 @@ class LinkKeeper:
     other threads. ``files``: the certificates. ``name``: prefix of the link's directory."""
 
     name: str
-    settings: Mapping[str, Any]
+    settings: link.LinkSettings
     files: Mapping[str, bytes]
     user: tuple[int, int] | None
     request: Callable[[str], object]

@@ -14,6 +14,7 @@ from pathlib import Path
 from fslab.cell import Frozen
 from fslab.errors import FslabError, UsageError
 from fslab.fleet import certificates, confined
+from fslab.fleet.dispatching import DispatchSettings
 from fslab.fleet.enrolment import PORT as ENROLMENT_PORT
 from fslab.fleet.enrolment import EnrolmentServer
 from fslab.fleet.pending import Pending
@@ -91,7 +92,7 @@ def _dispatch(
     """Keep the dispatching process running, and send it the open assignments every ``LOOK_S`` seconds."""
     mine = certificates.Credentials(directory=certificates.scheduler_directory(directory))
     files = {path.name: path.read_bytes() for path in (mine.authority, mine.certificate, mine.key)}
-    told = {"host": host, "port": settings.port, "parent": os.getpid()}
+    told = DispatchSettings(host=host, port=settings.port, parent=os.getpid())
     wait_s = 1.0
     while True:
         started = time.monotonic()
