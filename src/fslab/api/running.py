@@ -1,7 +1,6 @@
 """Runs campaigns: new ones of a study, and stored ones that were interrupted or get more trials.
 
-``run`` and ``resume`` do all steps. ``create``, ``resumable`` and ``launch.run`` are the single steps, for callers that
-show progress or ask the user in between.
+``run`` and ``resume`` do all steps; ``campaign.launch`` has the single ones.
 """
 
 from collections.abc import Collection
@@ -9,12 +8,9 @@ from pathlib import Path
 
 from fslab.api.results import CampaignResults, ResultStore
 from fslab.campaign import cleanup, launch
-from fslab.campaign.consent import Consent, changed_files, places
+from fslab.campaign.consent import Consent
 from fslab.campaign.launch import RunConditions
 from fslab.campaign.observer import Observer
-from fslab.plan.plan import notices
-from fslab.store.campaign import Campaign
-from fslab.store.store import Store
 from fslab.study.load import load
 from fslab.study.model import Study
 
@@ -41,7 +37,8 @@ def run(
     loaded = study if isinstance(study, Study) else load(study)
     conditions = RunConditions(consent=_consent(allow_commands), wipe=frozenset(wipe))
     path = f"{loaded.id}.yaml" if isinstance(study, Study) else str(study)
-    made = create(loaded, path, store.store, conditions, budget_s=budget_s, name=name, note=note)
+    made = launch.of_study(loaded, path, budget_s=budget_s, name=name, note=note)
+    launch.create(made, store.store, conditions)
     launch.run(made, store.store, observer or Observer(), conditions, new=True)
     return store.campaign(made.id)
 
@@ -66,47 +63,9 @@ def resume(
     """
     cleanup.clean_all()
     conditions = RunConditions(consent=_consent(allow_commands), wipe=frozenset(wipe))
-    found = resumable(store.store, campaign, conditions, trials=trials, max_trials=max_trials)
+    found = launch.resumable(store.store, campaign, conditions, trials=trials, max_trials=max_trials)
     launch.run(found, store.store, observer or Observer(), conditions, budget_s=budget_s, new=False)
     return store.campaign(found.id)
-
-
-def create(
-    study: Study,
-    path: str,
-    store: Store,
-    conditions: RunConditions,
-    *,
-    budget_s: float | None = None,
-    name: str | None = None,
-    note: str | None = None,
-) -> Campaign:
-    """Store a new campaign of a study that was read from ``path``."""
-    campaign = launch.of_study(study, path, budget_s=budget_s, name=name, note=note, tell=conditions.tell)
-    launch.create(campaign, store, conditions)
-    for line in notices(campaign.cells):
-        conditions.tell(f"note: {line}")
-    return campaign
-
-
-def resumable(
-    store: Store,
-    wanted: str | None,
-    conditions: RunConditions,
-    *,
-    trials: int | None = None,
-    max_trials: int | None = None,
-) -> Campaign:
-    """Return a stored campaign that may continue, with more trials of each cell if ``trials`` or ``max_trials`` is
-    given. Tells what it writes to, and which of its files have changed."""
-    if trials is None and max_trials is None:
-        campaign = launch.unfinished(store, wanted)
-    else:
-        campaign = launch.extended(store, wanted, trials=trials, max_trials=max_trials)
-    for line in (*places(campaign.cells), *changed_files(campaign)):
-        conditions.tell(line)
-    launch.check_resumable(campaign, store, conditions)
-    return campaign
 
 
 def _consent(allowed: bool) -> Consent:

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from fslab.analysis.cost import spent_s
-from fslab.api.running import create
 from fslab.campaign import launch, liveness
 from fslab.campaign.consent import Consent, places
 from fslab.campaign.observer import Observer
@@ -72,7 +71,8 @@ def _campaign(name: str, store: Store, conditions: launch.RunConditions, watched
             conditions.tell(line)
         launch.check_resumable(campaign, store, conditions)
     else:
-        campaign = create(study, name, store, conditions)
+        campaign = launch.of_study(study, name, tell=conditions.tell)
+        launch.create(campaign, store, conditions)
     with watched() as shown:
         launch.run(campaign, store, shown, conditions, budget_s=_left_s(campaign, store), new=not known)
     return store.campaign(campaign.id)

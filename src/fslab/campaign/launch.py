@@ -12,7 +12,7 @@ from pathlib import Path
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import claims_budget
-from fslab.campaign.consent import Consent
+from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
 from fslab.claims.pending import cells_of
@@ -20,6 +20,7 @@ from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
 from fslab.names import study_id
 from fslab.plan.expand import expand
+from fslab.plan.plan import notices
 from fslab.stopping import MOST_TRIALS, StoppingRule
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
@@ -189,9 +190,31 @@ def check_stored(campaign: Campaign, store: Store) -> Campaign:
 
 
 def create(campaign: Campaign, store: Store, conditions: RunConditions) -> None:
-    """Check that a new campaign can and may run here, and store it."""
+    """Check that a new campaign can and may run here, store it, and tell what its workloads do otherwise than asked."""
     _admit(campaign, conditions)
     store.create_campaign(campaign)
+    for line in notices(campaign.cells):
+        conditions.tell(f"note: {line}")
+
+
+def resumable(
+    store: Store,
+    wanted: str | None,
+    conditions: RunConditions,
+    *,
+    trials: int | None = None,
+    max_trials: int | None = None,
+) -> Campaign:
+    """Return a stored campaign that may continue, with more trials of each cell if ``trials`` or ``max_trials`` is
+    given. Tells what it writes to, and which of its files have changed."""
+    if trials is None and max_trials is None:
+        campaign = unfinished(store, wanted)
+    else:
+        campaign = extended(store, wanted, trials=trials, max_trials=max_trials)
+    for line in (*places(campaign.cells), *changed_files(campaign)):
+        conditions.tell(line)
+    check_resumable(campaign, store, conditions)
+    return campaign
 
 
 def check_resumable(campaign: Campaign, store: Store, conditions: RunConditions) -> None:

@@ -88,7 +88,6 @@ def run(
         fleet_run.run(loaded, path, fleet, labels, limit_s=limit_s, store=store, as_json=as_json)
         return
     undo_leftovers(quiet=quiet or as_json)
-    from fslab.api import running
     from fslab.api.study_campaigns import naming
     from fslab.campaign import launch
     from fslab.cli import live
@@ -99,15 +98,16 @@ def run(
     with Store.open(store, create=not resume) as opened:
         if resume:
             with naming(study or "last"):
-                campaign = running.resumable(
+                campaign = launch.resumable(
                     opened, study, conditions, trials=repeats.trials, max_trials=repeats.max_trials
                 )
         else:
             path = run_options.named(study)
-            campaign = running.create(
-                changes.load(path, *repeats.settings()), path, opened, conditions, budget_s=limit_s, name=labels.name,
-                note=labels.note,
+            campaign = launch.of_study(
+                changes.load(path, *repeats.settings()), path, budget_s=limit_s, name=labels.name, note=labels.note,
+                tell=conditions.tell,
             )  # fmt: skip
+            launch.create(campaign, opened, conditions)
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         try:
             with shown:
