@@ -34,7 +34,6 @@ from fslab.stats.differences import Located, locate
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
 from fslab.stats.sequential import Looks
-from fslab.stats.student import two_sided_quantile
 from fslab.units import Direction
 
 SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)
@@ -43,7 +42,6 @@ PRECISION, FIRST = 0.05, 5
 LOOKS = Looks(first=FIRST, most=MOST)
 LATE = Looks(first=20, most=MOST)
 MEMORY = MediumSpec(name="memory", type="ram")
-HARD_SPREAD, HARD_RATIO = 0.2, 1.1
 COMMAND = "python benches/stopping_rule.py --write docs/simulations.md"
 Flags = NDArray[np.bool_]
 
@@ -81,7 +79,6 @@ class Outcomes:
 
 
 Rule = Callable[[Floats, Floats, float], Outcomes]
-Level = Callable[[int], float]
 
 
 def interval(differences: Floats, coverage: float) -> Located:
@@ -117,19 +114,19 @@ def covers(found: Located, ratio: float) -> Flags:
 
 def repeated(
     a: Floats, b: Floats, ratio: float, *, looks: Looks, precision: float = PRECISION,
-    level: Level | None = None, margin: bool = True,
+    margin: bool = True,
 ) -> Outcomes:  # fmt: skip
     """Look after the scheduled numbers of blocks, and after ``MOST`` blocks, until it is decided.
 
-    ``level``: coverage of the look after a number of blocks; by default that of ``looks``. ``margin``: below 20 blocks,
-    a difference ends a comparison only if it does not rest on independent trials (``sure``).
+    ``margin``: below 20 blocks, a difference ends a comparison only if it does not rest on independent trials
+    (``sure``).
     """
     count = len(a)
     covered, verdict, trials = np.ones(count, bool), np.full(count, np.nan), np.full(count, float(MOST))
     running, blocks = np.arange(count), 0
     while blocks < MOST and len(running):
         blocks = min(MOST, looks.next_after(blocks))
-        found = interval((a - b)[running, :blocks], (level or looks.coverage_at)(blocks))
+        found = interval((a - b)[running, :blocks], looks.coverage_at(blocks))
         covered[running] &= covers(found, ratio)
         now = verdict_of(found, precision)
         settled = ~np.isnan(now)
@@ -144,44 +141,6 @@ def repeated(
 def until_decided(looks: Looks = LOOKS, precision: float = PRECISION) -> Rule:
     """Return fslab's rule."""
     return lambda a, b, ratio: repeated(a, b, ratio, looks=looks, precision=precision)
-
-
-def at_level(level: Level | None) -> Rule:
-    """Return a rule with another level for each look (None: fslab's), without the margin of ``repeated``."""
-    return lambda a, b, ratio: repeated(a, b, ratio, looks=LOOKS, level=level, margin=False)
-
-
-def spent_early(blocks: int) -> float:
-    """Return the coverage of a look that spends 30 % of the error at the first look, and all of it only at infinity.
-
-    There is no maximum number of blocks.
-    """
-    return 1 - _EARLY[min(size for size in _EARLY if size >= blocks)]
-
-
-# Levels of the looks after 5, 6, 8, … blocks if the error spent up to the look at n blocks is 4.4 %·(1 − 0.7·5/n).
-_EARLY = {
-    5: 0.0132, 6: 0.01204, 8: 0.01282, 10: 0.01034, 12: 0.00836, 15: 0.00732, 19: 0.00604, 24: 0.0048, 30: 0.00375,
-    38: 0.00299, 48: 0.00232,
-}  # fmt: skip
-
-
-def mixture(blocks: int) -> float:
-    """Return the coverage of a look in the anytime-valid sequential t test.
-
-    The prior of the effect, in standard deviations, is normal with variance 3.
-    Source: Lai, Ann. Statist. 4 (1976) 265; Wang & Ramdas, arXiv:2310.03722 (2024), theorem 4.
-    """
-    scale = 1 + 3 * blocks
-    bound = (scale / 0.05**2) ** (1 / blocks)
-    if bound >= scale:
-        return 1 - 1e-9
-    limit = sqrt((blocks - 1) * (bound - 1) / (1 - bound / scale))
-    low, high = 1e-9, 1.0
-    for _ in range(50):
-        middle = sqrt(low * high)
-        low, high = (low, middle) if two_sided_quantile(middle, blocks - 1) < limit else (middle, high)
-    return 1 - high
 
 
 def fixed(blocks: int, precision: float = PRECISION) -> Rule:
@@ -253,13 +212,6 @@ NULL_RULES: dict[str, Rule] = {
     ),
     "until decided, 20 to 40": until_decided(LATE, precision=0),
 }
-LEVELS: dict[str, Rule] = {
-    "error spent by the block, with a margin below 20 blocks (fslab)": until_decided(),
-    "the same without the margin": at_level(None),
-    "error spent early, by 1/n": at_level(spent_early),
-    "confidence sequence (t mixture)": at_level(mixture),
-    "95 % at each look": at_level(lambda _: 0.95),
-}
 
 
 def data_for(shape: Shape, spread: float, ratio: float, count: int) -> tuple[Floats, Floats]:
@@ -314,19 +266,6 @@ def nulls(count: int) -> str:
         for shape in SHAPES
     )
     return table(["data, ratio 1", *NULL_RULES], rows)
-
-
-def by_level(count: int) -> str:
-    def hard(rule: Rule) -> list[str]:
-        found = rule(*data_for(SHAPES[0], HARD_SPREAD, HARD_RATIO, 10 * count), HARD_RATIO)
-        return [percent(found.decided), f"{found.trials.mean():.1f}"]
-
-    rows = [[name, *over_grid(rule, SHAPES[0], count), *hard(rule)] for name, rule in LEVELS.items()]
-    rows += [
-        [f"{n} blocks, one look", *over_grid(fixed(n), SHAPES[0], count), *hard(fixed(n))] for n in (37, 40)
-    ]
-    head = ["level of each look", *GRID_HEAD, *TRIALS_HEAD, "hard case: decided %", "trials"]
-    return table(head, rows)
 
 
 def by_autocorrelation(count: int) -> str:
@@ -416,7 +355,6 @@ def tables(repetitions: int) -> str:
     error, null_error = (
         NormalDist().inv_cdf(0.975) * sqrt(0.05 * 0.95 / n) * 100 for n in (count, null_count)
     )
-    looks = ", ".join(str(LOOKS.at(k)) for k in range(10))
     null_words = (
         f"Equal cells (ratio exactly 1): how many of {2 * null_count:,} comparisons show a difference, in %, where "
         "equivalence does not end a comparison (the worst case):"
@@ -426,18 +364,12 @@ def tables(repetitions: int) -> str:
         f"{', '.join(f'{ratio:g}' for ratio in RATIOS)} at each CoV; 95 % is known to ± {error:.1f}, the false "
         f"differences (of {null_count:,}) to ± {null_error:.1f}."
     )
-    level_words = (
-        f"Log-normal data, until decided, looks after {looks} blocks. *Hard case*: CoV {100 * HARD_SPREAD:g} %, ratio "
-        f"{HARD_RATIO:g}, {10 * repetitions:,} comparisons:"
-    )
     parts = [
         f"Made by `{COMMAND}`.",
         null_words,
         nulls(2 * null_count),
         grid_words,
         by_shape(repetitions),
-        level_words,
-        by_level(repetitions),
         f"Autocorrelation, one look at 95 %, {10 * repetitions:,} of each:",
         by_autocorrelation(10 * repetitions),
         (
