@@ -409,6 +409,11 @@ def test_a_number_that_no_program_can_hold(key: str, number: str) -> None:
     assert any("a whole number has at most 64 bits" in each and len(each) < 200 for each in mistakes(text))
 
 
+def test_a_text_that_takes_too_long_to_split() -> None:
+    text = f"{GOOD}  w: {{tool: command, run: {'x' * 65_537}}}\n"
+    assert [each for each in mistakes(text) if "workloads.w.run: a text has at most 65536 characters" in each]
+
+
 def test_a_long_chain_and_a_long_list_are_refused_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their number of steps grows with their length, and not with its square."""
     entries = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from fslab.plan.expand import expand
 from fslab.study.load import load_text
 from fslab.units import Direction, Unit
 from fslab.workloads import REGISTRY, Job, Parameters, ToolOutput
+from fslab.workloads._command_lines import split
 
 COMMAND = REGISTRY.get("command")
 JOB = Job(directory=Path("/mnt/work"), scratch=Path("/run/s"), seed=7)
@@ -58,6 +60,14 @@ def test_several_commands_before_and_after() -> None:
     commands = COMMAND.commands(parsed(**raw), JOB)
     assert commands.prepare == (("mkdir", "a"), ("touch", "a/b c"))
     assert commands.cleanup == (("rm", "-r", "a"), ("sync",))
+
+
+@pytest.mark.parametrize("text", ["a '" + "\n" * 60_000, 'a "' + "\n" * 60_000, 'a "\\"\n' * 12_001])
+def test_an_open_quote_over_many_lines_is_found_soon(text: str) -> None:
+    began_s = time.process_time()
+    with pytest.raises(ValueError, match="not closed"):
+        split(text)
+    assert time.process_time() - began_s < 5  # one line at a time, it took minutes
 
 
 def test_a_flush_is_within_the_time_and_no_text_reaches_the_shell() -> None:
@@ -118,6 +128,8 @@ def test_a_plan_and_the_question_show_the_user_and_the_limits() -> None:
         ({"run": "a", "metrics.x.unit": "s"}, "needs a 'pattern' with one group"),
         ({"run": "a", "metrics.x.pattern": "(a)(b)"}, "needs a 'pattern' with one group"),
         ({"run": "a", "metrics.x.pattern": "(a"}, "metric 'x'"),
+        ({"run": "a", "metrics.x.pattern": f"(a{{{'9' * 30}}})"}, "metric 'x'"),
+        ({"run": "a", "metrics.x.pattern": "(" * 4000 + ")" * 4000}, "metric 'x'"),
         (
             {"run": "a", "metrics.x.pattern": "(a)", "metrics.x.unit": "miles"},
             "metric 'x': unknown unit 'miles': .*known: %, B, B/s, IOPS, count, files/s, ns, ops/s, ratio, s ",

@@ -25,6 +25,9 @@ from fslab.study.mistakes import Mistakes, Path, SourcePosition
 MERGE_TAG = "tag:yaml.org,2002:merge"
 # With anchors, a few lines can expand to any number of values. A real study has a few hundred.
 MAX_NODES = 20_000
+LONGEST_TEXT = (
+    1 << 16
+)  # characters: splitting a text into words takes longer than in proportion to its length
 LARGEST_BITS = 64  # of an integer: floats, tools and str() have limits for them
 
 
@@ -222,6 +225,11 @@ class _Builder:
             return None
         if isinstance(value, str):
             self._printable(value, path, place)
+            if len(value) > LONGEST_TEXT:
+                self.mistakes.add(
+                    place, path, f"a text has at most {LONGEST_TEXT} characters: put it in a file"
+                )
+                return None
         if value is None or isinstance(value, str | int | float | bool):
             return value
         return str(node.value)  # for example a date, as it is written

@@ -1,6 +1,10 @@
 """Command lines of a study: split into words by a shell's rules, but not run by a shell. Pure."""
 
+import re
 import shlex
+
+# Up to the end of a line that is not quoted. Possessive: what was read is not read again in another way.
+_COMMAND = re.compile(r"""(?:[^\\'"\n]|\\.|'[^']*+'|"(?:[^"\\]|\\.)*+")++""", re.DOTALL)
 
 
 def split(text: str) -> tuple[tuple[str, ...], ...]:
@@ -8,19 +12,9 @@ def split(text: str) -> tuple[tuple[str, ...], ...]:
 
     ValueError: a quote is not closed, or the name of the program is empty.
     """
-    found: list[tuple[str, ...]] = []
-    begun = ""
-    for line in text.split("\n"):
-        begun += line
-        try:
-            words = shlex.split(begun)
-        except ValueError:
-            begun += "\n"
-            continue
-        found += [tuple(words)] if words else []
-        begun = ""
-    if begun.strip():
+    if _COMMAND.sub("", text).strip("\n"):
         raise ValueError("a quote is not closed")
+    found = [words for each in _COMMAND.findall(text) if (words := tuple(shlex.split(each)))]
     for command in found:
         if not command[0]:
             raise ValueError("a command needs the name of a program")

@@ -117,7 +117,7 @@ class CommandParameters(Parameters):
             return f"'factor' is '{as_written(self._of(name, 'factor'))}', not a number"
         try:
             self.pattern(name)
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:
             return f"'pattern' is not a regular expression: {error}"
         return None
 
