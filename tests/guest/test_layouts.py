@@ -58,7 +58,7 @@ def on_disks(layout: str, count: int) -> dict[str, Any]:
 
 def come_up(stacks: list[StackSpec], guests: Guests) -> None:
     """Check that each stack can be built on four disks and is completely removed, all in one guest."""
-    answers = inside(guests, "build", specs=stacks, sizes=["320m"] * len(stacks))
+    answers = inside(guests, "build", specs=stacks, sizes=["400m"] * len(stacks))
     for stack, seen in zip(stacks, answers, strict=True):
         assert seen["left"] == [], stack
         assert seen["watched"] == seen["disks"], "the disks are watched, not what they are joined to"

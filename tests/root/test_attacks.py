@@ -9,9 +9,10 @@ import fcntl
 import json
 import os
 import stat
+import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -170,8 +171,10 @@ class TestHostileDirectories:
 
         def taken_first(self: Workspace, stage: str, argv: Any, **how: Any) -> Any:
             if argv[0] == "losetup" and not taken:
-                taken.append(Path(argv[1]))
-                shell("losetup", argv[1], other)
+                # If yet another process has taken it, the next one that fslab asks for is tried.
+                with suppress(subprocess.CalledProcessError):
+                    shell("losetup", argv[1], other)
+                    taken.append(Path(argv[1]))
             return run(self, stage, argv, **how)
 
         monkeypatch.setattr(Workspace, "run", taken_first)
