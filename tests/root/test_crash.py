@@ -250,7 +250,8 @@ def test_a_cut_during_a_recovery_without_barriers_is_found_and_the_state_made_ag
     Therefore a second cut, during the recovery, breaks promises that the first cut alone did not break.
     """
     found = crash("ext4", "--states", "300", "--recoveries", "300", options="barrier=0")
-    assert found["states_in_recovery"] > 100
+    # A second cut is made only in states that the first one left intact: without barriers about one of five.
+    assert found["states_in_recovery"] > 30
     assert found["states_in_recovery_broken"] > 0
     for finding in found["findings"]:
         if "+" in finding["state"]:
