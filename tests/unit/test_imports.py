@@ -30,6 +30,7 @@ PACKAGES, BASIC = DESIGN.read_text("utf-8").split("\nBasic modules")
 WORDS = table(BASIC)
 ALLOWED = {**table(PACKAGES), **WORDS}
 STATS = {"units"}
+PARAMETERS = 15
 # Maximum number of class names that are used more than once.
 SAME_NAMES = 8
 # Maximum number of lines of a registered file. The file of a tool also contains the parser of its output. Features,
@@ -128,6 +129,10 @@ def test_a_registered_file_knows_no_other_and_is_small() -> None:
     assert {str(path): n for path, n in lengths.items() if n > REGISTERED[str(path.parent)]} == {}
 
 
+def calls(path: Path) -> list[str]:
+    return [ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+
+
 def test_only_one_file_starts_processes() -> None:
     forbidden = (
         "subprocess",
@@ -142,8 +147,7 @@ def test_only_one_file_starts_processes() -> None:
     for path in modules():
         if path == SOURCE / "fslab/system/proc.py":
             continue
-        calls = {ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)}
-        assert not [name for name in [*imports(path), *calls] if name.startswith(forbidden)], path
+        assert not [name for name in [*imports(path), *calls(path)] if name.startswith(forbidden)], path
 
 
 def test_only_the_store_speaks_sql() -> None:
@@ -243,6 +247,21 @@ def test_the_library_passes_nothing_on() -> None:
             module = ".".join(home_of_name)
             if module.startswith("fslab.api.") and module.count(".") == 2:
                 assert name in defined(module), f"{path} imports {name} from {module}"
+
+
+def test_a_campaign_is_made_in_one_place() -> None:
+    """``store.rows`` reads stored ones."""
+    made = [str(path.relative_to(SOURCE / "fslab")) for path in modules() if "Campaign" in calls(path)]
+    assert made == ["campaign/launch.py", "store/rows.py"]
+
+
+def test_no_command_has_too_many_parameters() -> None:
+    """Options that belong together are a group (``cli/option_groups.py``)."""
+    for path in modules():
+        for node in ast.walk(parsed(path)) if home(path) == "cli" else ():
+            if isinstance(node, ast.FunctionDef):
+                taken = len(node.args.args) + len(node.args.kwonlyargs)
+                assert taken <= PARAMETERS, f"{path}: {node.name}"
 
 
 def test_one_module_compares() -> None:
