@@ -23,7 +23,7 @@ from fslab.study import shipped
 
 Pair = Callable[[Path, str, int], dict[str, Any]]
 FSLAB = str(Path(sys.executable).with_name("fslab"))
-CERTAIN = {"better", "worse", "higher", "lower"}
+CERTAIN = {"larger", "smaller"}
 
 JOURNAL = """\
 title: what journalling data costs in buffered writes with fsync
@@ -65,10 +65,10 @@ def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
     wolf = 0
     for number in range(arguments.pairs):
         document = pair(directory, arguments.filesystem, arguments.trials)
-        alone = [line for line in document["lines"] if line["outcome"] in CERTAIN]
-        certain = [line for line in alone if line["holds_together"]]
+        alone = [line for line in document["lines"] if line["answer"]["verdict"] in CERTAIN]
+        certain = [line for line in alone if line["answer"]["holds"]]
         wolf += bool(certain)
-        ratios = [line["ratio"] for line in document["lines"] if line["ratio"]]
+        ratios = [ratio for line in document["lines"] if (ratio := line["answer"]["ratio"])]
         print(
             f"pair {number + 1}: {len(document['lines'])} figures, {len(certain)} said to differ "
             f"({len(alone)} alone), farthest ratio {max(ratios, key=lambda ratio: abs(ratio - 1)):.3f}",
@@ -106,10 +106,14 @@ def journal(directory: Path) -> bool:
     run(["run", str(study)], store)
     document = compared(["last", "--stack", "ext4 data=ordered", "--stack", "ext4 data=journal"], store)
     lines = document["lines"]
+    worse = []
     for line in lines:
-        ratio = "no ratio" if line["ratio"] is None else f"{line['ratio']:.3f} ×"
-        print(f"{line['workload']}, {line['metric']}: {ratio} — {line['outcome']}")
-    return bool(lines) and all(line["outcome"] == "worse" and line["holds_together"] for line in lines)
+        answer = line["answer"]
+        slower = "smaller" if line["better"] == "higher" else "larger"
+        worse.append(answer["verdict"] == slower and answer["holds"])
+        ratio = "no ratio" if answer["ratio"] is None else f"{answer['ratio']:.3f} ×"
+        print(f"{line['workload']}, {line['metric']}: {ratio} — {line['verdict']}")
+    return bool(worse) and all(worse)
 
 
 def compared(arguments: list[str], store: Path) -> dict[str, Any]:

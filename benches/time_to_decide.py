@@ -95,18 +95,12 @@ def decided(directory: Path, name: str, slices: str, arguments: argparse.Namespa
     if done.returncode != 0:
         sys.exit(f"{' '.join(argv)}: exit {done.returncode}\n{done.stderr}")
     document: dict[str, Any] = json.loads(done.stdout)
-    found = [item for row in document["rows"] for item in row["comparisons"]]
-    limit = 1 + float(arguments.precision.rstrip("%")) / 100
+    found = [item for row in document["rows"] for item in row["answers"]]
     return {
         "seconds": spent_s(store),
         "ratio": found[0]["ratio"] or 1.0,
-        "open": sum(not item["holds_together"] and not is_tie(item["interval"], limit) for item in found),
+        "open": sum(not item["settled"] for item in found),
     }
-
-
-def is_tie(interval: dict[str, float] | None, limit: float) -> bool:
-    """Return whether the interval of a ratio lies within 1/limit and limit."""
-    return interval is not None and 1 / limit <= interval["low"] <= interval["high"] <= limit
 
 
 def spent_s(store: Path) -> float:
