@@ -104,8 +104,9 @@ def _show_slices(made: Plan, screen: Console) -> None:
     if sliced := {cell.workload.name: cell.slice_s for cell in made.cells if cell.slice_s}:
         told = ", ".join(f"{name} ({format_duration(slice_s)})" for name, slice_s in sliced.items())
         screen.print(f"in slices, the stacks in turns: {told}", soft_wrap=True, markup=False)
-    for workload, why in made.whole.items():
-        screen.print(f"not in slices: {workload}: {why}", soft_wrap=True, markup=False)
+    for why in dict.fromkeys(made.whole.values()):
+        told = ", ".join(name for name, each in made.whole.items() if each == why)
+        screen.print(f"not in slices ({why}): {told}", soft_wrap=True, markup=False)
 
 
 def _show_executed(made: Plan, screen: Console) -> None:
