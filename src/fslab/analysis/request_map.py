@@ -129,10 +129,10 @@ def figures(disks: Sequence[DiskRequests], rate: float = 1.0) -> dict[str, Value
     from the end of the request before. ``disk_gap_p50``: time between arrivals. ``disk_journal_bytes``: bytes written
     to the journal, if its place is known.
     """
-    import numpy as np  # noqa: PLC0415
-
     if not any(each.distances.size for each in disks):
         return {}
+    import numpy as np  # noqa: PLC0415 - takes 0.2 s, between two trials
+
     distances = np.concatenate([each.distances for each in disks])
     gaps_ns = np.concatenate([np.diff(each.arrived_ns) for each in disks])
     found = {
