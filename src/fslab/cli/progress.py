@@ -72,13 +72,13 @@ def _figure(unit: Unit | None, *values: float) -> str:
 
 
 def claims_line(claims: ClaimsProgress) -> str:
-    """Return ``claims: 12 of 28 decided, 9 open, 3 given up (…), 2 at the limit, 2 not testable here; 14 min 20 s
+    """Return ``claims: 12 of 28 decided, 9 open, 3 given up (…), 2 at the limit, 2 not tested here; 14 min 20 s
     left``."""
     counts = (
         (len(claims.open), "open"),
         (len(claims.given_up), "given up (needs more than the time left)"),
         (len(claims.at_limit), "at the limit"),
-        (claims.untestable, "not testable here"),
+        (claims.untestable, "not tested here"),
     )
     total = len(claims.decided) + sum(count for count, _ in counts)
     told = [f"claims: {len(claims.decided)} of {total} decided"]
