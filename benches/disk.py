@@ -2,9 +2,9 @@
 
     .venv/bin/python benches/disk.py --output target/disk.md
 
-Needs root, fio and up to 1 GiB of memory. Prints three tables: fio on the bare device beside what ``fslab-disk
-predict`` computes for the same load in virtual time; the server without a model beside a loop device on tmpfs; and ten
-runs of each of two workloads on ext4.
+Needs root, fio, cargo and up to 1 GiB of memory. Prints three tables: fio on the bare device beside what the model
+computes for the same load in virtual time (``engine/disk/model/examples/predict.rs``); the server without a model
+beside a loop device on tmpfs; and ten runs of each of two workloads on ext4.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 BINARY = Path(sys.executable).parent / "fslab-disk"
+PREDICT = ("cargo", "run", "--release", "--quiet", "-p", "fslab-disk-model", "--example", "predict")
 GIB = 1 << 30
 TB = 1_000_000_000_000
 # Random requests to a hard disk: so few per second that a run is this many times as long as others, and the model's
@@ -171,12 +172,13 @@ def stolen_s() -> float:
 
 def predicted(load: Load, seconds: int, seed: int = 0) -> dict[str, float]:
     """Return the figures of the model alone for a load of ``seconds``, of which the first quarter is ignored."""
-    argv = [str(BINARY), "predict", "--profile", load.profile, "--size", str(load.size)]
-    argv += ["--op", "write" if load.rw.endswith("write") else "read", "--block", str(load.block)]
-    argv += ["--depth", str(load.depth), "--seconds", str(seconds), "--seed", str(seed)]
-    argv += ["--start", str(load.start), "--end", str(load.end or load.size)]
-    argv += ["--random"] * load.rw.startswith("rand") + ["--steady"] * load.steady
-    answer: dict[str, float] = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
+    wanted = {
+        "profile": load.profile, "size": load.size, "write": load.rw.endswith("write"), "block": load.block,
+        "depth": load.depth, "random": load.rw.startswith("rand"), "start": load.start, "end": load.end or load.size,
+        "seconds": seconds, "steady": load.steady, "seed": seed,
+    }  # fmt: skip
+    done = subprocess.run(PREDICT, input=json.dumps(wanted), text=True, check=True, stdout=subprocess.PIPE)
+    answer: dict[str, float] = json.loads(done.stdout)
     return answer
 
 

@@ -52,9 +52,6 @@ def states(log: Path, *, base: Path | None = None, **wanted: Any) -> subprocess.
 def test_a_whole_log_makes_a_state(log: Path) -> None:
     assert states(log).returncode == 0
     assert log.with_name("state").read_bytes() == b"x" * 4096 + bytes(SIZE - 4096)
-    output = log.with_name("exported")
-    assert disk("export", "--format", "log-writes", log, output).returncode == 0
-    assert output.read_bytes().endswith(b"x" * 4096)
 
 
 @pytest.mark.parametrize(
@@ -70,9 +67,6 @@ def test_an_altered_log_is_refused(damaged: bytes, log: Path) -> None:
     told = states(log)
     assert (told.returncode, told.stdout) == (1, "")
     assert "row 1 is damaged" in told.stderr
-    output = log.with_name("exported")
-    assert "row 1 is damaged" in disk("export", "--format", "log-writes", log, output).stderr
-    assert not output.exists()
 
 
 @pytest.mark.parametrize("name", ["log", "log.data", "base"])
@@ -119,8 +113,6 @@ def test_a_state_for_which_there_is_no_room_leaves_nothing(log: Path, small_disk
     told = states(log, output=str(small_disk / "state"))
     assert "No space left" in told.stdout
     assert not (small_disk / "state").exists()
-    assert disk("export", "--format", "log-writes", log, small_disk / "exported").returncode == 1
-    assert not (small_disk / "exported").exists()
 
 
 @pytest.mark.parametrize("data", [True, False])
@@ -200,26 +192,6 @@ def test_garbage_ends_no_server(text: bytes, serve: Any) -> None:
             connection.shutdown(socket.SHUT_WR)
             assert b'"ok":false' in connection.makefile("rb").readline() or len(text) > 16 << 20
     assert server.ask("statistics")["ok"]
-
-
-PREDICT = {
-    "--profile": "ssd-nvme",
-    "--size": str(1 << 30),
-    "--op": "write",
-    "--block": "4096",
-    "--seconds": "1",
-}
-
-
-@pytest.mark.parametrize(
-    "number", ["0", "-1", str(1 << 63), str((1 << 64) - 1), str(1 << 64), "nan", "1e400", ""]
-)
-@pytest.mark.parametrize("option", ["--size", "--block", "--depth", "--start", "--end", "--seconds"])
-def test_numbers_of_a_prediction(option: str, number: str) -> None:
-    words = [f"{name}={value}" for name, value in (PREDICT | {option: number}).items()]
-    told = disk("predict", *words)
-    assert told.returncode in ({0} if (option, number) == ("--start", "0") else {1, 2})
-    assert "panicked" not in told.stderr
 
 
 @pytest.mark.parametrize(

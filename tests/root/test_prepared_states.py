@@ -227,7 +227,6 @@ def test_a_server_that_was_killed_takes_its_copies_with_it(guests: Guests) -> No
         {"fresh": Fresh.TRIAL},
         {"fresh": Fresh.CELL},
         {"profile": "ssd-sata"},
-        {"profile": "hdd-smr"},
         {"layout": "lvm-stripe"},
     ],
 )

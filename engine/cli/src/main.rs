@@ -1,6 +1,5 @@
 //! The `fslab-engine` binary: parse the command line, run the command, and print the result as a table or as JSON.
 
-mod allocator;
 mod commands;
 mod options;
 mod plain;
@@ -45,7 +44,6 @@ Example: ten thousand files of 4 KiB, each step with cold caches:
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    allocator::install(arguments.json);
     signals::install();
     sys::raise_descriptor_limit();
     match run(&arguments) {

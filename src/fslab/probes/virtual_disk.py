@@ -99,10 +99,7 @@ def _heads(pairs: Sequence[tuple[dict[str, Any], ...]]) -> Figures:
         return {}
     moves = sum(_more(pair, "media_reads") + _more(pair, "media_writes") for pair in disks)
     distance = sum(_more(pair, "seek_cylinders") for pair in disks)
-    shingled = [pair for pair in disks if "bands_cleaned" in pair[1]]
-    cleaned = {"disk_bands_cleaned": (sum(_more(pair, "bands_cleaned") for pair in shingled), Unit.COUNT)}
     return {
-        **(cleaned if shingled else {}),
         "disk_movements": (moves, Unit.COUNT),
         "disk_cache_hits": (sum(_more(pair, "cache_hits") for pair in disks), Unit.COUNT),
         "disk_seek_cylinders": (distance / moves if moves else None, Unit.COUNT),

@@ -1,5 +1,5 @@
-//! The log of requests, and its conversion to the formats of other tools. It consists of fixed records of 64 bytes,
-//! little-endian, after a header of 64 bytes. `engine/disk/PROTOCOL.md` has the layout as a table.
+//! The log of requests: fixed records of 64 bytes, little-endian, after a header of 64 bytes.
+//! `engine/disk/PROTOCOL.md` has the layout as a table.
 
 use crate::Nanos;
 use crate::drive::Op;
@@ -185,74 +185,6 @@ impl Record {
     }
 }
 
-/// Sort the records as dm-log-writes logs them: by completion, but a flush by arrival, because it covers only what
-/// completed before.
-pub fn by_durability(records: &mut [Record]) {
-    records.sort_by_key(|record| match record.op {
-        Op::Flush => (record.submitted, record.id),
-        _ => (record.completed, record.id),
-    });
-}
-
-/// Return the sector of 512 bytes that starts a dm-log-writes entry; its data follows (kernel:
-/// drivers/md/dm-log-writes.c).
-pub fn log_writes_entry(record: &Record) -> [u8; 512] {
-    const FLUSH: u64 = 1;
-    const DISCARD: u64 = 4;
-    let (flags, data) = match record.op {
-        Op::Flush => (FLUSH, 0),
-        Op::Discard => (DISCARD, 0),
-        Op::Read | Op::Write => (0, u64::from(record.length)),
-    };
-    entry(record.offset / 512, u64::from(record.length) / 512, flags, data)
-}
-
-/// Return a mark with this name, as `dmsetup message mark` creates it.
-pub fn log_writes_mark(name: &str) -> [u8; 512] {
-    const MARK: u64 = 8;
-    let name = &name.as_bytes()[..name.len().min(512 - 32)];
-    let mut bytes = entry(0, 0, MARK, name.len() as u64);
-    bytes[32..32 + name.len()].copy_from_slice(name);
-    bytes
-}
-
-fn entry(sector: u64, sectors: u64, flags: u64, data: u64) -> [u8; 512] {
-    let mut bytes = [0; 512];
-    for (chunk, number) in bytes.chunks_exact_mut(8).zip([sector, sectors, flags, data]) {
-        chunk.copy_from_slice(&number.to_le_bytes());
-    }
-    bytes
-}
-
-/// Return the superblock of a dm-log-writes log.
-pub fn log_writes_super(entries: u64) -> [u8; 512] {
-    let mut bytes = entry(0x006a_7366_7773_6872, 1, entries, 0);
-    bytes[24..28].copy_from_slice(&512u32.to_le_bytes());
-    bytes
-}
-
-/// Return the two lines that blkparse prints for a request, dispatched and completed, each with its time.
-pub fn blkparse(record: &Record) -> [(Nanos, String); 2] {
-    let kind = match record.op {
-        Op::Read => "R",
-        Op::Write => "W",
-        Op::Flush => "FN",
-        Op::Discard => "D",
-    };
-    let line = |at: Nanos, action: char| {
-        let (seconds, rest) = (at / 1_000_000_000, at % 1_000_000_000);
-        let place = match (record.op, action) {
-            (Op::Flush, _) => "[fslab-disk]".to_owned(),
-            (_, 'D') => format!("{} + {} [fslab-disk]", record.offset / 512, record.length / 512),
-            _ => {
-                format!("{} + {} [{}]", record.offset / 512, record.length / 512, record.flags & FAILED)
-            }
-        };
-        format!("  7,0    0 {:8} {seconds:5}.{rest:09} {:5} {action:>2} {kind:>3} {place}", record.id, 0)
-    };
-    [(record.submitted, line(record.submitted, 'D')), (record.completed, line(record.completed, 'C'))]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -314,13 +246,5 @@ mod tests {
         assert_eq!(Mark::from_bytes(&mark.to_bytes()), Some(mark));
         assert_eq!(Record::from_bytes(&mark.to_bytes()), None);
         assert_eq!(Mark::from_bytes(&record(Op::Flush, 1, 0, 1).to_bytes()), None);
-    }
-
-    #[test]
-    fn a_write_that_ends_during_a_flush_is_not_covered_by_it() {
-        let mut records =
-            [record(Op::Write, 1, 0, 10), record(Op::Flush, 2, 20, 50), record(Op::Write, 3, 15, 30)];
-        by_durability(&mut records);
-        assert_eq!(records.map(|record| record.id), [1, 2, 3]);
     }
 }

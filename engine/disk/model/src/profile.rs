@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use crate::Nanos;
 use crate::drive::{Cache, Drive};
-use crate::hdd::{self, Hdd, Shingled};
+use crate::hdd::{self, Hdd};
 use crate::plain::Plain;
-use crate::ssd::{self, Collection, Ssd};
+use crate::ssd::{self, Ssd};
 
 /// Parameters of a drive beside its profile. An option that is `None` takes the profile's value.
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +19,6 @@ pub struct Setup {
     pub cache_bytes: Option<u64>,
     /// Seed of all random numbers.
     pub seed: u64,
-    /// Garbage collection of an SSD.
-    pub collection: Collection,
     /// Whether an SSD starts filled and overwritten at random.
     pub steady: bool,
 }
@@ -45,16 +43,12 @@ pub fn build(name: Option<&str>, setup: &Setup) -> Option<Built> {
     if let Some(profile) = hdd::PROFILES.iter().find(|profile| profile.name == name) {
         let cache = setup.cache.unwrap_or(profile.cache);
         let bytes = setup.cache_bytes.unwrap_or(profile.buffer / 2);
-        let (disk, seed) = (setup.bytes, setup.seed);
-        let drive: Box<dyn Drive> = match profile.shingles {
-            None => Box::new(Hdd::new(profile, disk, cache, bytes, seed)),
-            Some(shingles) => Box::new(Shingled::new(profile, shingles, disk, cache, bytes, seed)),
-        };
+        let drive = Box::new(Hdd::new(profile, setup.bytes, cache, bytes, setup.seed));
         return Some(Built { drive, cache, fastest: Some(Hdd::fastest(profile)) });
     }
     let profile = ssd::PROFILES.iter().find(|profile| profile.name == name)?;
     let cache = setup.cache.unwrap_or(profile.cache);
-    let drive = Box::new(Ssd::new(profile, setup.bytes, cache, setup.collection, setup.steady, setup.seed));
+    let drive = Box::new(Ssd::new(profile, setup.bytes, cache, setup.steady, setup.seed));
     Some(Built { drive, cache, fastest: Some(Ssd::fastest(profile)) })
 }
 

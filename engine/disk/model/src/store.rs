@@ -11,23 +11,7 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::{PAGE, index};
 
-/// A store for the contents of a disk.
-pub trait Store: Send + Sync {
-    /// Fill `buffer` with the contents from `offset`. Bytes never written are zero.
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Full>;
-    /// Write `data` at `offset`.
-    fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full>;
-    /// Set these bytes to zero and release their space.
-    fn punch(&self, offset: u64, length: u64) -> Result<(), Full>;
-    /// Return the space in use, in bytes.
-    fn occupied(&self) -> u64;
-    /// Call `page` with the offset and bytes of every written page, in any order.
-    fn each_page(&self, page: &mut dyn FnMut(u64, &[u8]));
-    /// Return whether `page` is a hole: it has no data and reads as zero.
-    fn is_hole(&self, page: u64) -> bool;
-}
-
-/// No space for another page, or an error of the backing file.
+/// No space for another page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
@@ -93,14 +77,14 @@ impl Shard {
     }
 }
 
-/// A store in memory, up to a limit.
-pub struct Memory {
+/// The contents of a disk, up to a limit.
+pub struct Store {
     shards: Vec<RwLock<Shard>>,
     pages: AtomicU64,
     limit: u64,
 }
 
-impl Memory {
+impl Store {
     /// Create a store that holds at most `limit` bytes.
     pub fn new(limit: u64) -> Self {
         Self {
@@ -144,31 +128,9 @@ impl Memory {
         }
         Ok(())
     }
-}
 
-/// Return whether all bytes are zero. At most one page.
-pub fn is_zero(bytes: &[u8]) -> bool {
-    static ZEROS: [u8; PAGE] = [0; PAGE];
-    bytes == &ZEROS[..bytes.len()] // as memcmp(3): compared by the longest words of the CPU
-}
-
-/// Split a range by page: page, offset in the page, range in the buffer.
-fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
-    let mut done = 0;
-    std::iter::from_fn(move || {
-        if done == length {
-            return None;
-        }
-        let at = offset + done as u64;
-        let inner = index(at % PAGE as u64);
-        let part = done..length.min(done + PAGE - inner);
-        done = part.end;
-        Some((at / PAGE as u64, inner, part))
-    })
-}
-
-impl Store for Memory {
-    fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Full> {
+    /// Fill `buffer` with the contents from `offset`. Bytes never written are zero.
+    pub fn read(&self, offset: u64, buffer: &mut [u8]) -> Result<(), Full> {
         for (page, inner, part) in pieces(offset, buffer.len()) {
             let shard = self.reading(page);
             let target = &mut buffer[part];
@@ -180,7 +142,8 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full> {
+    /// Write `data` at `offset`.
+    pub fn write(&self, offset: u64, data: &[u8]) -> Result<(), Full> {
         for (page, inner, part) in pieces(offset, data.len()) {
             let mut shard = self.writing(page);
             let bytes = &data[part];
@@ -202,7 +165,8 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn punch(&self, offset: u64, length: u64) -> Result<(), Full> {
+    /// Set these bytes to zero and release their space.
+    pub fn punch(&self, offset: u64, length: u64) -> Result<(), Full> {
         let (mut at, end) = (offset, offset + length);
         while at < end {
             let (page, inner) = (at / PAGE as u64, index(at % PAGE as u64));
@@ -229,11 +193,13 @@ impl Store for Memory {
         Ok(())
     }
 
-    fn occupied(&self) -> u64 {
+    /// Return the space in use, in bytes.
+    pub fn occupied(&self) -> u64 {
         self.pages.load(Ordering::Relaxed) * PAGE as u64
     }
 
-    fn each_page(&self, page: &mut dyn FnMut(u64, &[u8])) {
+    /// Call `page` with the offset and bytes of every written page, in any order.
+    pub fn each_page(&self, page: &mut dyn FnMut(u64, &[u8])) {
         for shard in &self.shards {
             let shard = shard.read().unwrap_or_else(PoisonError::into_inner);
             for (span, slots) in &shard.spans {
@@ -244,9 +210,31 @@ impl Store for Memory {
         }
     }
 
-    fn is_hole(&self, page: u64) -> bool {
+    /// Return whether `page` is a hole: it has no data and reads as zero.
+    pub fn is_hole(&self, page: u64) -> bool {
         self.reading(page).slot(page).is_none()
     }
+}
+
+/// Return whether all bytes are zero. At most one page.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    static ZEROS: [u8; PAGE] = [0; PAGE];
+    bytes == &ZEROS[..bytes.len()] // as memcmp(3): compared by the longest words of the CPU
+}
+
+/// Split a range by page: page, offset in the page, range in the buffer.
+fn pieces(offset: u64, length: usize) -> impl Iterator<Item = (u64, usize, Range<usize>)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == length {
+            return None;
+        }
+        let at = offset + done as u64;
+        let inner = index(at % PAGE as u64);
+        let part = done..length.min(done + PAGE - inner);
+        done = part.end;
+        Some((at / PAGE as u64, inner, part))
+    })
 }
 
 #[cfg(test)]
@@ -255,7 +243,7 @@ mod tests {
 
     #[test]
     fn reads_what_was_written_and_zeros_elsewhere() {
-        let store = Memory::new(1 << 20);
+        let store = Store::new(1 << 20);
         store.write(4000, &[7; 5000]).expect("room");
         let mut buffer = [1; 6000];
         store.read(3500, &mut buffer).expect("room");
@@ -267,7 +255,7 @@ mod tests {
 
     #[test]
     fn a_hole_is_zero_and_gives_its_room_back() {
-        let store = Memory::new(4 * 4096);
+        let store = Store::new(4 * 4096);
         store.write(0, &[9; 4 * 4096]).expect("room for four");
         assert_eq!(store.write(1 << 30, &[1]), Err(Full));
         store.punch(100, 2 * 4096).expect("memory");
@@ -284,7 +272,7 @@ mod tests {
 
     #[test]
     fn zeros_take_no_memory() {
-        let store = Memory::new(2 * 4096);
+        let store = Store::new(2 * 4096);
         store.write(512, &vec![0; 1 << 20]).expect("no memory is needed");
         assert_eq!(store.occupied(), 0);
         store.write(4096, &[7; 2 * 4096]).expect("room for two");
@@ -301,7 +289,7 @@ mod tests {
     fn a_hole_of_any_size_releases_the_pages_in_it_and_no_others() {
         let pages = [0, 1, 15, 16, 17, 40, 1 << 20];
         for (first, last) in [(0, 16), (1, 41), (16, 17), (15, 1 << 20), (16, 1 << 30), (0, 1 << 30)] {
-            let store = Memory::new(1 << 20);
+            let store = Store::new(1 << 20);
             for page in pages {
                 store.write(page * PAGE as u64, &[7; PAGE]).expect("room");
             }

@@ -65,13 +65,7 @@ fn pages(sector: u64, end: u64) -> std::ops::Range<u64> {
 
 impl Volatile {
     /// Save the present contents of `sectors` sectors from `sector`, before request `id` changes them.
-    pub fn before_write(
-        &mut self,
-        store: &dyn Store,
-        id: u64,
-        sector: u64,
-        sectors: u64,
-    ) -> Result<(), Full> {
+    pub fn before_write(&mut self, store: &Store, id: u64, sector: u64, sectors: u64) -> Result<(), Full> {
         let layer = self.layers.back_mut().expect("bug: there always is a layer");
         for page in pages(sector, sector + sectors) {
             let mask = bits(page, sector, sector + sectors);
@@ -94,13 +88,7 @@ impl Volatile {
 
     /// Save the present contents before request `id` sets these sectors to zero. Pages that are holes do not change: a
     /// file system zeroes gigabytes of them.
-    pub fn before_zeros(
-        &mut self,
-        store: &dyn Store,
-        id: u64,
-        sector: u64,
-        sectors: u64,
-    ) -> Result<(), Full> {
+    pub fn before_zeros(&mut self, store: &Store, id: u64, sector: u64, sectors: u64) -> Result<(), Full> {
         let end = sector + sectors;
         pages(sector, end).filter(|page| !store.is_hole(*page)).try_for_each(|page| {
             let (first, last) = (sector.max(page * PAGE_SECTORS), end.min((page + 1) * PAGE_SECTORS));
@@ -124,7 +112,7 @@ impl Volatile {
 
     /// Note that the data that requests up to `id` wrote to these sectors is on the medium. A page with a later write
     /// is left unchanged: the medium may lag behind what the drive reported.
-    pub fn persisted(&mut self, store: &dyn Store, sector: u64, sectors: u64, id: u64) -> Result<(), Full> {
+    pub fn persisted(&mut self, store: &Store, sector: u64, sectors: u64, id: u64) -> Result<(), Full> {
         for page in pages(sector, sector + sectors) {
             let newer =
                 self.layers.iter().any(|layer| layer.pages.get(&page).is_some_and(|saved| saved.last > id));
@@ -137,7 +125,7 @@ impl Volatile {
     }
 
     /// Note that these sectors were discarded, and that the store has no data of them: a power cut does not undo it.
-    pub fn discarded(&mut self, store: &dyn Store, sector: u64, sectors: u64) -> Result<(), Full> {
+    pub fn discarded(&mut self, store: &Store, sector: u64, sectors: u64) -> Result<(), Full> {
         let touched: BTreeSet<u64> = self
             .layers
             .iter()
@@ -150,7 +138,7 @@ impl Volatile {
     }
 
     /// Note that the present contents of these sectors of a page are on the medium.
-    fn settle(&mut self, store: &dyn Store, page: u64, mask: u8) -> Result<(), Full> {
+    fn settle(&mut self, store: &Store, page: u64, mask: u8) -> Result<(), Full> {
         for layer in &mut self.layers {
             let Some(saved) = layer.pages.get_mut(&page) else { continue };
             saved.sectors &= !mask;
@@ -176,7 +164,7 @@ impl Volatile {
 
     /// Cut power and restore the previous contents of lost data. `torn` decides for each sector instead of each page.
     /// Returns the bytes lost.
-    pub fn cut(&mut self, store: &dyn Store, fate: Unflushed, torn: bool, seed: u64) -> Result<u64, Full> {
+    pub fn cut(&mut self, store: &Store, fate: Unflushed, torn: bool, seed: u64) -> Result<u64, Full> {
         let mut random = Stream::new(seed, 0);
         let mut decided = BTreeSet::new(); // sectors of which a newer version was kept: older ones are not restored
         let mut lost = 0;
@@ -206,7 +194,7 @@ impl Volatile {
 }
 
 impl Saved {
-    fn take_current(&mut self, store: &dyn Store, page: u64, mask: u8) -> Result<(), Full> {
+    fn take_current(&mut self, store: &Store, page: u64, mask: u8) -> Result<(), Full> {
         let before = self.before.get_or_insert_with(|| vec![0; PAGE].into_boxed_slice());
         for bit in (0..PAGE_SECTORS).filter(|bit| mask & 1 << bit != 0) {
             let start = index(bit * SECTOR);
@@ -216,7 +204,7 @@ impl Saved {
         Ok(())
     }
 
-    fn restore(&self, store: &dyn Store, sector: u64) -> Result<(), Full> {
+    fn restore(&self, store: &Store, sector: u64) -> Result<(), Full> {
         match &self.before {
             None => store.punch(sector * SECTOR, SECTOR),
             Some(bytes) => {

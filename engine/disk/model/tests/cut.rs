@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fslab_disk_model::store::{Memory, Store};
+use fslab_disk_model::store::Store;
 use fslab_disk_model::volatile::{Unflushed, Volatile};
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ impl Truth {
     }
 }
 
-fn number(store: &Memory, sector: u64) -> Result<u64, TestCaseError> {
+fn number(store: &Store, sector: u64) -> Result<u64, TestCaseError> {
     let mut bytes = [0; 512];
     store.read(sector * 512, &mut bytes).expect("memory");
     let first = u64::from_le_bytes(bytes[..8].try_into().expect("eight"));
@@ -77,7 +77,7 @@ proptest! {
     #[test]
     fn flushed_data_is_there(steps in prop::collection::vec(step(), 1..60), seed in any::<u64>(), torn in any::<bool>(), fate in 0_usize..3) {
         let fate = [Unflushed::Random, Unflushed::Lost, Unflushed::Kept][fate];
-        let (store, mut volatile, mut truth) = (Memory::new(1 << 20), Volatile::default(), Truth::default());
+        let (store, mut volatile, mut truth) = (Store::new(1 << 20), Volatile::default(), Truth::default());
         let mut flushes: Vec<(usize, u64)> = Vec::new();
         for (now, step) in steps.iter().enumerate() {
             let id = now as u64 + 1;
@@ -117,7 +117,7 @@ proptest! {
 
 #[test]
 fn a_cut_does_not_undo_a_discard() {
-    let (store, mut volatile) = (Memory::new(1 << 20), Volatile::default());
+    let (store, mut volatile) = (Store::new(1 << 20), Volatile::default());
     let write = |volatile: &mut Volatile, id, sector, sectors: u64, byte| {
         volatile.before_write(&store, id, sector, sectors).expect("memory");
         store.write(sector * 512, &vec![byte; usize::try_from(sectors).expect("few") * 512]).expect("room");

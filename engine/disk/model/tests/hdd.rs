@@ -61,13 +61,6 @@ fn random_reads_are_those_of_the_class() {
         random_rate("hdd-7200", Cache::Volatile, Op::Read, 32),
     );
     println!("{one} {many}");
-    for name in ["hdd-5400", "hdd-10k", "hdd-15k"] {
-        println!(
-            "{name} {} {}",
-            random_rate(name, Cache::None, Op::Read, 1),
-            random_rate(name, Cache::None, Op::Read, 32)
-        );
-    }
     assert!((70.0..95.0).contains(&one), "{one}");
     assert!((170.0..215.0).contains(&many), "{many}");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fslab_disk_model::Nanos;
 use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
-use fslab_disk_model::ssd::{Collection, Ssd};
+use fslab_disk_model::ssd::Ssd;
 use fslab_disk_model::{hdd, ssd};
 use fslab_engine::random::Stream;
 
@@ -18,15 +18,10 @@ fn drives() -> Vec<(String, Box<dyn Drive>)> {
         for profile in hdd::PROFILES {
             let drive = hdd::Hdd::new(profile, BYTES, cache, 16 << 20, 1);
             all.push((format!("{} {cache:?}", profile.name), Box::new(drive)));
-            if let Some(shingles) = profile.shingles {
-                let shingles = hdd::Shingles { cache: 8 << 20, extents: 300, idle_ms: 5.0, ..shingles };
-                let drive = hdd::Shingled::new(profile, shingles, BYTES, cache, 16 << 20, 1);
-                all.push((format!("{} shingled {cache:?}", profile.name), Box::new(drive)));
-            }
         }
         for profile in ssd::PROFILES {
             for steady in [false, true] {
-                let drive = Ssd::new(profile, BYTES, cache, Collection::Greedy, steady, 1);
+                let drive = Ssd::new(profile, BYTES, cache, steady, 1);
                 all.push((format!("{} {cache:?} steady: {steady}", profile.name), Box::new(drive)));
             }
         }

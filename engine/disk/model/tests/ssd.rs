@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fslab_disk_model::Nanos;
 use fslab_disk_model::drive::{Cache, Drive, Event, Op, Request};
-use fslab_disk_model::ssd::{Collection, Ftl, PROFILES, Profile, Shape, Ssd};
+use fslab_disk_model::ssd::{Ftl, PROFILES, Profile, Shape, Ssd};
 use fslab_engine::random::Stream;
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ fn greedy_amplification_is_the_closed_form() {
         let usable = u64::from((blocks - 4) * block_pages);
         let pages = usable * 10 / tenths;
         let alpha = tenths as f64 / 10.0;
-        let mut ftl = Ftl::new(Shape { pages, dies: 1, blocks, block_pages }, Collection::Greedy);
+        let mut ftl = Ftl::new(Shape { pages, dies: 1, blocks, block_pages });
         let mut random = Stream::new(1, 1);
         for page in 0..pages {
             ftl.write(page, 0);
@@ -56,26 +56,6 @@ fn greedy_amplification_is_the_closed_form() {
     }
 }
 
-#[test]
-fn cost_benefit_wins_where_some_pages_are_hot() {
-    let amplification = |collection| {
-        let (blocks, block_pages) = (400, 64);
-        let pages = 20_000;
-        let mut ftl = Ftl::new(Shape { pages, dies: 1, blocks, block_pages }, collection);
-        let mut random = Stream::new(1, 1);
-        for page in 0..pages {
-            ftl.write(page, 0);
-        }
-        for _ in 0..20 * pages {
-            let hot = random.below(10) != 0; // nine of ten writes go to one page in ten
-            ftl.write(if hot { random.below(pages / 10) } else { random.below(pages) }, 0);
-        }
-        ftl.amplification().expect("written")
-    };
-    let (greedy, benefit) = (amplification(Collection::Greedy), amplification(Collection::CostBenefit));
-    assert!(benefit < greedy, "{benefit} against {greedy}");
-}
-
 proptest! {
     #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -84,13 +64,11 @@ proptest! {
     #[test]
     fn no_page_is_lost_and_none_is_mapped_twice(
         seed in 0_u64..1000,
-        benefit in any::<bool>(),
         dies in 1_u32..5,
         steps in prop::collection::vec((0_u8..10, 0_u64..300), 1..3000),
     ) {
-        let collection = if benefit { Collection::CostBenefit } else { Collection::Greedy };
         let shape = Shape { pages: 300, dies, blocks: 300_u32.div_ceil(dies * 8) + 7, block_pages: 8 };
-        let mut ftl = Ftl::new(shape, collection);
+        let mut ftl = Ftl::new(shape);
         let mut random = Stream::new(seed, 0);
         let mut written = BTreeSet::new();
         for (kind, page) in steps {
@@ -144,7 +122,7 @@ fn rate(drive: &mut Ssd, op: Op, depth: u64, sectors: u64, random: bool, seconds
 
 fn new(name: &str, steady: bool) -> Ssd {
     let profile = profile(name);
-    Ssd::new(profile, SIZE, profile.cache, Collection::Greedy, steady, 1)
+    Ssd::new(profile, SIZE, profile.cache, steady, 1)
 }
 
 fn close(measured: f64, published: f64, within: f64, what: &str) {
@@ -187,7 +165,7 @@ fn rates_are_the_data_sheets() {
 fn a_write_larger_than_the_rest_of_the_buffer_waits_for_a_program_and_no_longer() {
     for profile in PROFILES {
         for cache in [Cache::None, Cache::Volatile, Cache::Protected] {
-            let mut drive = Ssd::new(profile, SIZE, cache, Collection::Greedy, false, 1);
+            let mut drive = Ssd::new(profile, SIZE, cache, false, 1);
             drive.submit(0, &Request { id: 1, op: Op::Write, sector: 0, sectors: 8 });
             let large = profile.buffer.min(SIZE / 16) / 512;
             drive.submit(0, &Request { id: 2, op: Op::Write, sector: 8, sectors: large });
@@ -202,7 +180,7 @@ fn a_write_larger_than_the_rest_of_the_buffer_waits_for_a_program_and_no_longer(
 #[test]
 fn a_flush_waits_for_the_flash_unless_protected() {
     for (cache, quick) in [(Cache::Volatile, false), (Cache::Protected, true)] {
-        let mut drive = Ssd::new(profile("ssd-sata"), SIZE, cache, Collection::Greedy, false, 1);
+        let mut drive = Ssd::new(profile("ssd-sata"), SIZE, cache, false, 1);
         drive.submit(0, &Request { id: 1, op: Op::Write, sector: 0, sectors: 8 });
         drive.submit(50_000, &Request { id: 2, op: Op::Flush, sector: 0, sectors: 0 });
         let mut events = Vec::new();
@@ -222,8 +200,7 @@ fn a_flush_waits_for_the_flash_unless_protected() {
 fn everything_is_answered_once() {
     for seed in 0..10 {
         for cache in [Cache::Volatile, Cache::None, Cache::Protected] {
-            let mut drive =
-                Ssd::new(profile("ssd-sata"), 64 << 20, cache, Collection::Greedy, seed % 2 == 0, seed);
+            let mut drive = Ssd::new(profile("ssd-sata"), 64 << 20, cache, seed % 2 == 0, seed);
             let mut random = Stream::new(seed, 3);
             let (mut pending, mut events) = (BTreeSet::new(), Vec::new());
             for id in 1..5000_u64 {
@@ -252,7 +229,7 @@ fn everything_is_answered_once() {
 /// Return the median time of random reads if the drive is always advanced `ahead` ns ahead of the clock. A server does
 /// that to compensate for the delay of its answers.
 fn median_looking_ahead(ahead: Nanos) -> Nanos {
-    let mut drive = Ssd::new(&PROFILES[0], 1 << 28, Cache::Volatile, Collection::Greedy, true, 1);
+    let mut drive = Ssd::new(&PROFILES[0], 1 << 28, Cache::Volatile, true, 1);
     let mut random = Stream::new(1, 7);
     let (mut times, mut events, mut started) = (Vec::new(), Vec::new(), Vec::new());
     let mut arrivals = std::collections::BinaryHeap::from(vec![std::cmp::Reverse(0); 8]);

@@ -86,7 +86,7 @@ pub(crate) struct Control {
     pub(crate) waiting: Waiting,
     pub(crate) fastest: Option<u64>,
     pub(crate) kept: Mutex<Kept>,
-    pub(crate) memory_limit: Option<u64>,
+    pub(crate) memory_limit: u64,
     pub(crate) shutdown: std::os::fd::OwnedFd,
 }
 
@@ -298,7 +298,7 @@ impl Control {
                 "the speed of this drive depends on what was written before, so its contents are not its state"
             );
         }
-        let Ok(bytes) = self.kept().keep(name, &*self.device.store) else {
+        let Ok(bytes) = self.kept().keep(name, &self.device.store) else {
             bail!("kept contents may take as much memory as the disk's own, and this is full");
         };
         Ok(bytes)
@@ -308,7 +308,7 @@ impl Control {
         let (mut core, kept) = (self.idle()?, self.kept());
         let copy = kept.get(name).with_context(|| format!("nothing is kept as '{name}'"))?;
         self.renew(&mut core, true)?;
-        if copy_pages(copy, &*self.device.store).is_err() {
+        if copy_pages(copy, &self.device.store).is_err() {
             bail!("cannot write the backing file");
         }
         Ok(json!({}))

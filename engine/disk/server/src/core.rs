@@ -147,7 +147,7 @@ impl Core {
         pending.error = match request.op {
             Op::Read => None,
             Op::Write => {
-                let (store, id) = (&*device.store, request.id);
+                let (store, id) = (&device.store, request.id);
                 let (sector, sectors) = (request.sector, request.sectors);
                 // Zeros over holes change nothing, unless a fault flips one of their bits.
                 let saved = if pending.fate.flip.is_none() && data.chunks(PAGE).all(is_zero) {
@@ -164,7 +164,7 @@ impl Core {
                 None
             }
             Op::Discard => {
-                let (store, id) = (&*device.store, request.id);
+                let (store, id) = (&device.store, request.id);
                 let (sector, sectors) = (request.sector, request.sectors);
                 let saved =
                     if zeros { self.volatile.before_zeros(store, id, sector, sectors) } else { Ok(()) };
@@ -188,7 +188,7 @@ impl Core {
             match event {
                 Event::Persisted { sector, sectors, id } => {
                     // If the store cannot be read, the older state is kept: the medium lags behind.
-                    let _ = self.volatile.persisted(&*device.store, sector, sectors, id);
+                    let _ = self.volatile.persisted(&device.store, sector, sectors, id);
                 }
                 Event::Done { id, at } => match self.pending.get(&id).map_or(0, |pending| pending.fate.delay)
                 {
@@ -281,7 +281,7 @@ impl Core {
         self.gate.cut_at = None;
         self.gate.powered = false;
         let exposed = self.volatile.bytes();
-        let lost = self.volatile.cut(&*device.store, cut.unflushed, cut.torn, cut.seed);
+        let lost = self.volatile.cut(&device.store, cut.unflushed, cut.torn, cut.seed);
         self.drive.cut();
         self.delayed.clear();
         let mut pending: Vec<_> = self.pending.drain().map(|(_, pending)| pending).collect();

@@ -18,7 +18,7 @@ use crate::statistics::Counters;
 /// The state that all threads share.
 pub(crate) struct Device {
     pub(crate) size: u64,
-    pub(crate) store: Box<dyn Store>,
+    pub(crate) store: Store,
     pub(crate) counters: Counters,
     core: Mutex<Core>,
     /// Whether requests must pass the core's gate, because power, a cut or a fault may affect them.
@@ -57,7 +57,7 @@ impl Reply {
 }
 
 impl Device {
-    pub(crate) fn new(size: u64, store: Box<dyn Store>, core: Core, wake: OwnedFd, timed: bool) -> Self {
+    pub(crate) fn new(size: u64, store: Store, core: Core, wake: OwnedFd, timed: bool) -> Self {
         Self {
             size,
             store,

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use fslab_disk_model::store::{Full, Memory, Store};
+use fslab_disk_model::store::{Full, Store};
 
 /// Copies of the contents, by name.
 pub(crate) struct Kept {
     limit: u64,
-    copies: HashMap<String, Memory>,
+    copies: HashMap<String, Store>,
 }
 
 impl Kept {
@@ -17,9 +17,9 @@ impl Kept {
     }
 
     /// Keep the contents of `store` as `name`, instead of an earlier copy of that name. Returns their bytes.
-    pub(crate) fn keep(&mut self, name: String, store: &dyn Store) -> Result<u64, Full> {
+    pub(crate) fn keep(&mut self, name: String, store: &Store) -> Result<u64, Full> {
         self.copies.remove(&name);
-        let copy = Memory::new(self.limit.saturating_sub(self.bytes()));
+        let copy = Store::new(self.limit.saturating_sub(self.bytes()));
         copy_pages(store, &copy)?;
         let bytes = copy.occupied();
         self.copies.insert(name, copy);
@@ -27,8 +27,8 @@ impl Kept {
     }
 
     /// Return the copy of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&dyn Store> {
-        self.copies.get(name).map(|copy| copy as &dyn Store)
+    pub(crate) fn get(&self, name: &str) -> Option<&Store> {
+        self.copies.get(name)
     }
 
     /// Forget the copy of this name, if there is one.
@@ -43,7 +43,7 @@ impl Kept {
 }
 
 /// Write every page of one store to another.
-pub(crate) fn copy_pages(from: &dyn Store, to: &dyn Store) -> Result<(), Full> {
+pub(crate) fn copy_pages(from: &Store, to: &Store) -> Result<(), Full> {
     let mut copied = Ok(());
     from.each_page(&mut |offset, page| {
         if copied.is_ok() {
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_equal_and_does_not_follow_later_writes() {
-        let (store, mut kept) = (Memory::new(1 << 20), Kept::new(1 << 20));
+        let (store, mut kept) = (Store::new(1 << 20), Kept::new(1 << 20));
         store.write(1 << 40, &[7; 2 * PAGE]).expect("room");
         assert_eq!(kept.keep("empty".into(), &store), Ok(2 * PAGE as u64));
         store.write(1 << 40, &[8; PAGE]).expect("room");
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn without_room_nothing_is_kept_and_the_others_stay() {
-        let (store, mut kept) = (Memory::new(1 << 20), Kept::new(3 * PAGE as u64));
+        let (store, mut kept) = (Store::new(1 << 20), Kept::new(3 * PAGE as u64));
         store.write(0, &[1; 2 * PAGE]).expect("room");
         kept.keep("first".into(), &store).expect("room for two");
         assert_eq!(kept.keep("second".into(), &store), Err(Full));

@@ -6,10 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use fslab_disk_model::drive::Cache;
 use fslab_disk_model::profile;
-use fslab_disk_model::ssd::Collection;
 
-use crate::export::{self, Format};
-use crate::predict::{self, Predict};
 use crate::{calibrate, clean, serve, states};
 
 /// Serves a modelled disk as a file for a loop device.
@@ -33,23 +30,11 @@ enum Command {
     },
     /// Print all profiles with their figures and sources, as JSON
     List,
-    /// Predict the performance of a model under a constant load, without serving it; prints JSON
-    Predict(Predict),
     /// Measure reads of PATH for a server; prints JSON
     #[command(hide = true)]
     RoundTrip {
         /// Disk of the server, or a block device on it
         path: PathBuf,
-    },
-    /// Convert a log to the format of another tool
-    Export {
-        /// Log file given to 'serve' with --log
-        log: PathBuf,
-        /// New file to write
-        output: PathBuf,
-        /// Format of the new file
-        #[arg(long)]
-        format: Format,
     },
     /// Create images of states that a power cut may leave; reads one JSON request per line from standard
     /// input
@@ -75,20 +60,14 @@ pub(crate) struct Serve {
     #[arg(long)]
     pub(crate) size: u64,
     /// Maximum memory for its contents in bytes; when it is full, writes fail with ENOSPC; default: SIZE
-    #[arg(long, conflicts_with = "file")]
-    pub(crate) memory: Option<u64>,
-    /// New file for its contents, sparse, instead of memory
     #[arg(long)]
-    pub(crate) file: Option<PathBuf>,
+    pub(crate) memory: Option<u64>,
     /// Path of the control socket, which is created, and removed at the end
     #[arg(long)]
     pub(crate) control: PathBuf,
     /// Model of the disk, from 'fslab-disk list'; default: no model, requests take no extra time
     #[arg(long)]
     pub(crate) profile: Option<String>,
-    /// How an SSD chooses the next block for garbage collection
-    #[arg(long, default_value = "greedy")]
-    pub(crate) collection: CollectionKind,
     /// Start with an SSD in steady state: filled, then overwritten twice at random
     #[arg(long, requires = "profile")]
     pub(crate) steady: bool,
@@ -141,24 +120,6 @@ pub(crate) enum CacheKind {
     Protected,
 }
 
-/// The garbage collection, as a command-line value.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum CollectionKind {
-    /// The block with the fewest valid pages
-    Greedy,
-    /// The block with the best ratio of free space times age to the cost of copying
-    CostBenefit,
-}
-
-impl From<CollectionKind> for Collection {
-    fn from(kind: CollectionKind) -> Self {
-        match kind {
-            CollectionKind::Greedy => Self::Greedy,
-            CollectionKind::CostBenefit => Self::CostBenefit,
-        }
-    }
-}
-
 impl From<CacheKind> for Cache {
     fn from(kind: CacheKind) -> Self {
         match kind {
@@ -177,8 +138,6 @@ impl Arguments {
             Command::List => Ok(writeln!(std::io::stdout(), "{:#}", profile::list())?),
             Command::Clean { directory } => clean::clean(directory),
             Command::RoundTrip { path } => calibrate::measure(path),
-            Command::Predict(options) => predict::predict(options),
-            Command::Export { log, output, format } => export::export(log, *format, output),
             Command::States { log, base } => states::states(log, base),
         }
     }

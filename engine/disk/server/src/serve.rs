@@ -16,7 +16,7 @@ use fslab_disk_model::drive::Cache;
 use fslab_disk_model::log;
 use fslab_disk_model::log::LARGEST_DISK;
 use fslab_disk_model::profile::{self, Built, Setup};
-use fslab_disk_model::store::{Memory, Store};
+use fslab_disk_model::store::Store;
 use rustix::fs::Mode;
 use serde_json::{Value, json};
 
@@ -24,7 +24,6 @@ use crate::clock::Clock;
 use crate::control::Control;
 use crate::core::Core;
 use crate::device::Device;
-use crate::file_store::FileStore;
 use crate::fuse::Connection;
 use crate::kept::Kept;
 use crate::options::Serve;
@@ -71,13 +70,7 @@ fn make_directory(directory: &Path) -> anyhow::Result<bool> {
 /// Create the disk. Returns also the shortest time of a request in real nanoseconds, if there is a model.
 fn device(options: &Serve) -> anyhow::Result<(Device, Option<u64>)> {
     let built = build(options)?;
-    let store: Box<dyn Store> = match &options.file {
-        Some(path) => Box::new(
-            FileStore::create(path, options.size)
-                .with_context(|| format!("cannot create {}", path.display()))?,
-        ),
-        None => Box::new(Memory::new(options.memory.unwrap_or(options.size))),
-    };
+    let store = Store::new(options.memory.unwrap_or(options.size));
     let header = log::header(options.size, options.seed, built.cache != Cache::Volatile);
     let recorder = match &options.log {
         Some(path) => Some(
@@ -102,7 +95,6 @@ fn build(options: &Serve) -> anyhow::Result<Built> {
         cache: options.cache.map(Cache::from),
         cache_bytes: options.cache_bytes,
         seed: options.seed,
-        collection: options.collection.into(),
         steady: options.steady,
     };
     profile::build(options.profile.as_deref(), &setup).with_context(|| {
@@ -239,7 +231,7 @@ fn ready(
         waiting,
         fastest,
         kept: Mutex::new(Kept::new(options.memory.unwrap_or(options.size))),
-        memory_limit: options.file.is_none().then_some(options.memory.unwrap_or(options.size)),
+        memory_limit: options.memory.unwrap_or(options.size),
         shutdown: shutdown.try_clone()?,
     });
     thread::spawn(move || control.serve(&listener)); // ends with the process

@@ -160,24 +160,6 @@ pub(crate) fn read_page(fd: BorrowedFd<'_>, offset: i64) -> io::Result<()> {
     if count < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Punch a hole.
-pub(crate) fn punch(fd: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
-    let (offset, length) =
-        (i64::try_from(offset).map_err(io::Error::other)?, i64::try_from(length).map_err(io::Error::other)?);
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    // SAFETY: all arguments are plain numbers.
-    checked(unsafe { libc::fallocate(fd.as_raw_fd(), mode, offset, length) })?;
-    Ok(())
-}
-
-/// Return where data begins at or after `offset`; `None` if only a hole follows.
-pub(crate) fn next_data(fd: BorrowedFd<'_>, offset: u64) -> Option<u64> {
-    let offset = i64::try_from(offset).ok()?;
-    // SAFETY: all arguments are plain numbers.
-    let data = unsafe { libc::lseek(fd.as_raw_fd(), offset, libc::SEEK_DATA) };
-    u64::try_from(data).ok()
-}
-
 /// Give this thread real-time priority over all normal threads. It sleeps until its deadlines and then has little to
 /// do. Returns false if this is not permitted.
 pub(crate) fn realtime() -> bool {

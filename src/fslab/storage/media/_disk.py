@@ -27,7 +27,7 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
     words = ["--size", str(parse_size(options.size)), "--memory", str(parse_size(options.memory))]
     words += ["--seed", str(options.seed), "--speed", f"{options.speed:g}"]
     if options.profile != _profiles.NONE:
-        words += ["--profile", options.profile, "--collection", str(options.collection)]
+        words += ["--profile", options.profile]
     words += ["--cache", options.write_cache]
     if options.cache_size is not None:
         words += ["--cache-bytes", str(parse_size(options.cache_size))]

@@ -24,13 +24,6 @@ class WriteCache(StrEnum):
     PROTECTED = "protected"
 
 
-class Collection(StrEnum):
-    """How the garbage collection of an SSD chooses the next block."""
-
-    GREEDY = "greedy"
-    COST_BENEFIT = "cost-benefit"
-
-
 class Logged(StrEnum):
     """The contents of the log of a trial's run."""
 
@@ -74,9 +67,6 @@ class VirtualOptions(media.MediumOptions):
     )
     steady: bool = Field(
         False, description="steady state: start with an SSD that was filled, then overwritten twice at random"
-    )
-    collection: Collection = Field(
-        Collection.GREEDY, description="garbage collection of an SSD: how the next block is chosen"
     )
     slow: float = Field(
         1.0, ge=1, le=1000, description="factor by which requests to the first disk take longer"

@@ -73,7 +73,7 @@ class Virtual(media.Medium[VirtualOptions]):
 
     def copyable(self, options: VirtualOptions) -> bool:
         """Return whether its contents are its state. The speed of an SSD depends on what was written before."""
-        return options.kind != "ssd" and not options.figures.get("shingles")
+        return options.kind != "ssd"
 
     def copies(self, options: VirtualOptions, workspace: Workspace, slot: str, *, in_guest: bool) -> Copies | None:  # noqa: ARG002  # fmt: skip
         """Return the copies that the slot's server keeps in its memory. The model begins in its initial state."""

@@ -1,13 +1,79 @@
 //! The drive's memory: written data that is not yet on the medium, sorted by position, and data that was read.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-use crate::hdd::runs::Runs;
-
-/// Written data that is not on the medium: the value of a run is its newest request.
-pub(crate) type Dirty = Runs<u64>;
+/// Written data that is not on the medium: disjoint runs of sectors, each with its newest request. A run that is added
+/// replaces what it overlaps.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Dirty {
+    runs: BTreeMap<u64, (u64, u64)>,
+    sectors: u64,
+}
 
 impl Dirty {
+    pub(crate) fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    pub(crate) fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Return the runs that overlap `sector..end`, whole, in ascending order: first sector, end, value.
+    pub(crate) fn overlapping(&self, sector: u64, end: u64) -> Vec<(u64, u64, u64)> {
+        let mut met: Vec<_> = self
+            .runs
+            .range(..end)
+            .rev()
+            .take_while(|(_, (stop, _))| *stop > sector)
+            .map(|(start, (stop, value))| (*start, *stop, *value))
+            .collect();
+        met.reverse();
+        met
+    }
+
+    /// Return the parts of runs that are in `sector..end`, in ascending order: first sector, end, value.
+    pub(crate) fn within(&self, sector: u64, end: u64) -> Vec<(u64, u64, u64)> {
+        let met = self.overlapping(sector, end).into_iter();
+        met.map(|(start, stop, value)| (start.max(sector), stop.min(end), value)).collect()
+    }
+
+    /// Return whether it contains all of `sector..end`.
+    pub(crate) fn covers(&self, sector: u64, end: u64) -> bool {
+        self.within(sector, end).iter().map(|(start, stop, _)| stop - start).sum::<u64>() == end - sector
+    }
+
+    /// Add a run. It replaces what it overlaps.
+    pub(crate) fn insert(&mut self, sector: u64, end: u64, value: u64) {
+        self.remove(sector, end);
+        self.runs.insert(sector, (end, value));
+        self.sectors += end - sector;
+    }
+
+    /// Remove a range.
+    pub(crate) fn remove(&mut self, sector: u64, end: u64) {
+        for (start, stop, value) in self.overlapping(sector, end) {
+            self.runs.remove(&start);
+            self.sectors -= stop - start;
+            for (start, stop) in [(start, stop.min(sector)), (start.max(end), stop)] {
+                if start < stop {
+                    self.runs.insert(start, (stop, value));
+                    self.sectors += stop - start;
+                }
+            }
+        }
+    }
+
+    /// Return the runs that start at `sector` or later: first sector, end, value.
+    pub(crate) fn from(&self, sector: u64) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        self.runs.range(sector..).map(|(start, (stop, value))| (*start, *stop, *value))
+    }
+
+    /// Return the starts of the runs from `from` on, then those before it: the elevator's order.
+    pub(crate) fn ahead(&self, from: u64) -> impl Iterator<Item = u64> + '_ {
+        self.runs.range(from..).chain(self.runs.range(..from)).map(|(start, _)| *start)
+    }
+
     /// Return the end and the newest request of the contiguous data from `start` on. Runs are added up to `most`
     /// sectors; the first run is returned whole, even if it is longer.
     pub(crate) fn run(&self, start: u64, most: u64) -> (u64, u64) {

@@ -1,13 +1,10 @@
-//! Hard disks: layout of sectors, seek times, the drive's queue and cache, and shingled tracks.
+//! Hard disks: layout of sectors, seek times and the drive's queue and cache.
 
 mod cache;
 mod drive;
 mod geometry;
 mod profiles;
-mod runs;
 mod seek;
-mod shingled;
 
 pub use drive::Hdd;
-pub use profiles::{PROFILES, Profile, Shingles};
-pub use shingled::Shingled;
+pub use profiles::{PROFILES, Profile};

@@ -43,23 +43,8 @@ pub struct Profile {
     pub buffer: u64,
     /// Kind of write cache as delivered.
     pub cache: Cache,
-    /// Shingled tracks; `None` if each track can be written alone.
-    pub shingles: Option<Shingles>,
     /// Sources. Values that are not named there are typical of the class.
     pub sources: &'static str,
-}
-
-/// Shingled tracks, which the drive manages itself.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Shingles {
-    /// Bytes of a band. Within a band, a track can only be written if all later tracks are written again.
-    pub band: u64,
-    /// Bytes of the persistent cache on the disk.
-    pub cache: u64,
-    /// Maximum number of extents in the persistent cache.
-    pub extents: usize,
-    /// Time without requests, in ms, after which the drive starts to clean the persistent cache.
-    pub idle_ms: f64,
 }
 
 const GB: u64 = 1_000_000_000;
@@ -84,7 +69,6 @@ const HDD_7200: Profile = Profile {
     margin_ms: 0.3,
     buffer: 128 << 20,
     cache: Cache::Volatile,
-    shingles: None,
     sources: "Seagate, Constellation ES.3 product manual (ST1000NM0033 family): 7200 rpm, 3 heads at 1 TB, 83-175 MB/s \
               sustained, 320,800 tracks a surface, 128 MB. Hitachi, Deskstar 7K1000.C specification: average seek 8.5 ms \
               read, 9.5 ms write. Usual for the class: track to track, full stroke, head switch, command time, margin",
@@ -110,72 +94,5 @@ const HDD_5400: Profile = Profile {
     ..HDD_7200
 };
 
-/// 10,000 rpm.
-const HDD_10K: Profile = Profile {
-    name: "hdd-10k",
-    about: "10,000 rpm SAS, 1.2 TB, 110-200 MB/s, 3.8 ms",
-    capacity: 1200 * GB,
-    rpm: 10_000.0,
-    heads: 8,
-    outer_mb_s: 200.0,
-    inner_mb_s: 110.0,
-    track_ms: 0.3,
-    average_ms: 3.8,
-    full_ms: 8.0,
-    write_extra_ms: 0.4,
-    head_switch_ms: 0.5,
-    command_us: 50.0,
-    bus_mb_s: 600.0,
-    buffer: 64 << 20,
-    cache: Cache::None,
-    sources: "Usual for 2.5-inch 10,000 rpm SAS drives of 2013 (class of Seagate ST1200MM0007, HGST Ultrastar C10K); write \
-              cache off, as enterprise drives are delivered",
-    ..HDD_7200
-};
-
-/// 15,000 rpm.
-const HDD_15K: Profile = Profile {
-    name: "hdd-15k",
-    about: "15,000 rpm SAS, 600 GB, 150-250 MB/s, 2.9 ms",
-    capacity: 600 * GB,
-    rpm: 15_000.0,
-    heads: 6,
-    outer_mb_s: 250.0,
-    inner_mb_s: 150.0,
-    track_ms: 0.25,
-    average_ms: 2.9,
-    full_ms: 6.5,
-    write_extra_ms: 0.2,
-    head_switch_ms: 0.4,
-    command_us: 50.0,
-    bus_mb_s: 600.0,
-    buffer: 128 << 20,
-    cache: Cache::None,
-    sources: "HGST, Ultrastar C15K600 specification: 15,030 rpm, average seek 2.9 ms read, 3.1 ms write. Usual for the \
-              class: the rest; write cache off, as enterprise drives are delivered",
-    ..HDD_7200
-};
-
-/// 5900 rpm with shingled tracks that the drive manages.
-const HDD_SMR: Profile = Profile {
-    name: "hdd-smr",
-    about: "5900 rpm SATA SMR, 8 TB, 90-190 MB/s, 12 ms; a persistent cache of 25 GB, bands of 30 MiB",
-    capacity: 8000 * GB,
-    rpm: 5900.0,
-    heads: 12,
-    outer_mb_s: 190.0,
-    inner_mb_s: 90.0,
-    track_ms: 1.0,
-    average_ms: 12.0,
-    full_ms: 25.0,
-    head_switch_ms: 1.0,
-    shingles: Some(Shingles { band: 30 << 20, cache: 25 * GB, extents: 250_000, idle_ms: 1000.0 }),
-    sources: "Seagate, Archive HDD v2 data sheet (ST8000AS0002): 5900 rpm class, at most 190 MB/s, 128 MB, drive-managed \
-              SMR. Aghayev, Shafaei, Desnoyers: Skylight, ACM Transactions on Storage 11(4), 2015: order of size of bands \
-              (15-40 MiB), of the persistent cache and its map, cleaning after about a second without requests, 0.6-1.6 s \
-              a band. Usual for the class: the rest",
-    ..HDD_7200
-};
-
 /// All profiles of hard disks.
-pub const PROFILES: &[Profile] = &[HDD_7200, HDD_5400, HDD_10K, HDD_15K, HDD_SMR];
+pub const PROFILES: &[Profile] = &[HDD_7200, HDD_5400];

@@ -10,7 +10,7 @@ use fslab_engine::random::Stream;
 
 use crate::drive::{Cache, Event, Request};
 use crate::ssd::flash::{Flash, Program};
-use crate::ssd::ftl::{Collection, Ftl, Shape};
+use crate::ssd::ftl::{Ftl, Shape};
 use crate::ssd::profiles::Profile;
 use crate::{Nanos, PAGE, PAGE_SECTORS};
 
@@ -57,7 +57,6 @@ pub struct Ssd {
     profile: Profile,
     bytes: u64,
     cache: Cache,
-    collection: Collection,
     seed: u64,
     prepared: Option<Box<Prepared>>,
     ftl: Ftl,
@@ -114,15 +113,8 @@ fn layout(profile: &Profile, bytes: u64) -> (u64, u64, u64) {
 impl Ssd {
     /// Create a drive of this profile with `bytes` bytes. If `steady`, it is filled, then overwritten at random with
     /// twice its size.
-    pub fn new(
-        profile: &Profile,
-        bytes: u64,
-        cache: Cache,
-        collection: Collection,
-        steady: bool,
-        seed: u64,
-    ) -> Self {
-        let mut made = Self::empty(profile, bytes, cache, collection, seed);
+    pub fn new(profile: &Profile, bytes: u64, cache: Cache, steady: bool, seed: u64) -> Self {
+        let mut made = Self::empty(profile, bytes, cache, seed);
         if steady {
             made.precondition();
             made.prepared = Some(Box::new(Prepared { ftl: made.ftl.clone(), last_die: made.last_die }));
@@ -130,16 +122,15 @@ impl Ssd {
         made
     }
 
-    fn empty(profile: &Profile, bytes: u64, cache: Cache, collection: Collection, seed: u64) -> Self {
+    fn empty(profile: &Profile, bytes: u64, cache: Cache, seed: u64) -> Self {
         let shape = shape(profile, bytes);
         Self {
             profile: *profile,
             bytes,
             cache,
-            collection,
             seed,
             prepared: None,
-            ftl: Ftl::new(shape, collection),
+            ftl: Ftl::new(shape),
             flash: Flash::new(profile.dies, profile.channels),
             debts: vec![Debt::default(); profile.dies as usize],
             buffer_pages: usize::try_from(profile.buffer.min(bytes / 16) / PAGE as u64).unwrap_or(0).max(256),
@@ -186,9 +177,9 @@ impl Ssd {
 
     /// Return the drive as it was at first, with the same prepared state.
     fn renewed(&mut self) -> Self {
-        let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
+        let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.seed);
         // Freed first, so that at most two maps are in memory.
-        self.ftl = Ftl::new(shape(&self.profile, self.bytes), self.collection);
+        self.ftl = Ftl::new(shape(&self.profile, self.bytes));
         if let Some(prepared) = self.prepared.take() {
             (fresh.ftl, fresh.last_die) = (prepared.ftl.clone(), prepared.last_die);
             fresh.prepared = Some(prepared);

@@ -3,20 +3,7 @@
 //!
 //! A page is the mapping unit of 4 KiB. In each die, host data and copies go to separate blocks.
 
-use serde::{Deserialize, Serialize};
-
 use crate::index;
-
-/// Policy that selects the block to collect.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Collection {
-    /// The block with the fewest valid pages.
-    Greedy,
-    /// The block with the highest ratio of free space × age to the cost of copying (Rosenblum, Ousterhout: the design
-    /// and implementation of a log-structured file system, SOSP 1991).
-    CostBenefit,
-}
 
 /// Dimensions of the flash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,7 +28,6 @@ struct Block {
     holds: Vec<u32>,
     valid: u32,
     erases: u32,
-    written: u64,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -67,11 +53,9 @@ pub struct Cost {
 #[derive(Debug, Clone)]
 pub struct Ftl {
     shape: Shape,
-    collection: Collection,
     map: Vec<Option<Box<[u32]>>>,
     blocks: Vec<Block>,
     dies: Vec<Die>,
-    clock: u64,
     /// Pages written by the host, and all pages programmed.
     host: u64,
     programmed: u64,
@@ -79,18 +63,16 @@ pub struct Ftl {
 
 impl Ftl {
     /// Create empty flash.
-    pub fn new(shape: Shape, collection: Collection) -> Self {
+    pub fn new(shape: Shape) -> Self {
         let die = |number: u32| Die {
             free: (number * shape.blocks..(number + 1) * shape.blocks).rev().collect(),
             ..Die::default()
         };
         Self {
             shape,
-            collection,
             map: vec![None; index(shape.pages).div_ceil(CHUNK)],
             blocks: vec![Block::default(); (shape.dies * shape.blocks) as usize],
             dies: (0..shape.dies).map(die).collect(),
-            clock: 0,
             host: 0,
             programmed: 0,
         }
@@ -150,7 +132,6 @@ impl Ftl {
 
     /// Write a page to this die.
     pub fn write(&mut self, page: u64, die: u32) -> Cost {
-        self.clock += 1;
         self.host += 1;
         if let Some(place) = self.lookup(page) {
             self.invalidate(place);
@@ -181,7 +162,6 @@ impl Ftl {
         let slot = u32::try_from(block.holds.len()).expect("bug: a block has few pages");
         block.holds.push(u32::try_from(page).expect("bug: no disk here has 16 TiB"));
         block.valid += 1;
-        block.written = self.clock;
         self.dies[die as usize].valid += 1;
         self.programmed += 1;
         self.set(page, number * self.shape.block_pages + slot);
@@ -207,6 +187,7 @@ impl Ftl {
         true
     }
 
+    /// Return the block with the fewest valid pages, if one of these can be freed (greedy collection).
     fn victim(&self, die: u32) -> Option<u32> {
         let state = &self.dies[die as usize];
         let full = |number: &u32| {
@@ -217,17 +198,7 @@ impl Ftl {
                 && Some(*number) != state.copies
         };
         let candidates = (die * self.shape.blocks..(die + 1) * self.shape.blocks).filter(full);
-        match self.collection {
-            Collection::Greedy => candidates.min_by_key(|number| self.blocks[*number as usize].valid),
-            Collection::CostBenefit => {
-                let score = |number: u32| {
-                    let block = &self.blocks[number as usize];
-                    let used = f64::from(block.valid) / f64::from(self.shape.block_pages);
-                    (self.clock - block.written) as f64 * (1.0 - used) / (1.0 + used)
-                };
-                candidates.max_by(|a, b| score(*a).total_cmp(&score(*b)))
-            }
-        }
+        candidates.min_by_key(|number| self.blocks[*number as usize].valid)
     }
 
     /// Return the pages programmed per page that the host wrote; `None` before the first write.

@@ -7,5 +7,5 @@ mod ftl;
 mod profiles;
 
 pub use drive::{Ssd, fits};
-pub use ftl::{Collection, Ftl, Shape};
+pub use ftl::{Ftl, Shape};
 pub use profiles::{PROFILES, Profile};

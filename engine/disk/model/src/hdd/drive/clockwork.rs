@@ -59,11 +59,6 @@ impl Drive for Hdd {
 }
 
 impl Hdd {
-    /// Return whether the write cache has data of these sectors that is not on the medium.
-    pub(crate) fn has_dirty(&self, sector: u64, end: u64) -> bool {
-        !self.dirty.overlapping(sector, end).is_empty()
-    }
-
     fn run(&mut self, now: Nanos, events: &mut Vec<Event>) {
         loop {
             let step = self.step_time().filter(|at| *at <= now);

@@ -33,7 +33,7 @@ impl Drive for Ssd {
     }
 
     fn cut(&mut self) {
-        let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.collection, self.seed);
+        let mut fresh = Self::empty(&self.profile, self.bytes, self.cache, self.seed);
         std::mem::swap(&mut fresh.ftl, &mut self.ftl); // the contents of the flash remain
         let (prepared, now, folded, slc) = (self.prepared.take(), self.now, self.folded, self.slc);
         *self = Self { prepared, now, folded, slc, idle_since: now, free: [now; 2], bus: [now; 2], ..fresh };
@@ -48,7 +48,6 @@ impl Drive for Ssd {
         json!({
             "kind": "ssd",
             "profile": self.profile.name,
-            "collection": self.collection,
             "steady": self.prepared.is_some(),
             "host_bytes": bytes(host),
             "flash_bytes": bytes(programmed + self.folded),
