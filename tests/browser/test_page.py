@@ -166,7 +166,7 @@ def test_raw_output_is_one_click_away(html: str, opened: Opener) -> None:
 @pytest.mark.parametrize(
     "dark", [pytest.param(False, id="light"), pytest.param(True, id="dark", marks=pytest.mark.slow)]
 )
-def test_no_serious_fault_for_those_who_do_not_see(html: str, opened: Opener, dark: bool) -> None:
+def test_no_serious_accessibility_violation(html: str, opened: Opener, dark: bool) -> None:
     shown = drawn(opened(html, dark=dark)).page
     shown.evaluate("document.querySelectorAll('details').forEach(each => each.open = true)")
     found = Axe().run(shown).response["violations"]

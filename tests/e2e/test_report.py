@@ -38,7 +38,7 @@ def test_two_campaigns_are_compared(measured: Fslab) -> None:
     assert text.count('<section class="comparison">') == 1
 
 
-def test_what_cannot_be_done_is_said(measured: Fslab) -> None:
+def test_what_cannot_be_done_is_reported(measured: Fslab) -> None:
     assert "cannot be" in measured("report", "-o", "/proc/no/report.html", code=2).stderr
     assert "a campaign is named twice" in measured("report", "last", "last", code=2).stderr
     assert "no campaign" in measured("report", "nothing", code=7).stderr

@@ -138,7 +138,7 @@ def test_it_fits_80_columns_and_colours_repeat_what_signs_say(store: Path) -> No
     assert "No space left on device" in plain
 
 
-def test_without_colour_the_same_is_said(store: Path) -> None:
+def test_without_colour_the_same_is_reported(store: Path) -> None:
     coloured, plain = on_terminal(store), on_terminal(store, NO_COLOR="1")
     assert not any(COLOUR.search(found) for found in ESCAPE.findall(plain))
     assert ESCAPE.sub("", plain) == ESCAPE.sub("", coloured)

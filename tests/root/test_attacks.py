@@ -226,7 +226,7 @@ class TestJournals:
         os.chown(path, owner, -1)
         return path
 
-    def test_another_user_s_journal_is_not_believed(self, tmp_path: Path) -> None:
+    def test_another_user_s_journal_is_not_trusted(self, tmp_path: Path) -> None:
         victim = tmp_path / "fslab-planted-m"
         victim.mkdir()
         path = self.plant(victim, NOBODY)
@@ -236,7 +236,7 @@ class TestJournals:
         assert "another user" in str(failures[0])
         path.unlink()
 
-    def test_a_journal_that_others_can_write_is_not_believed(self, tmp_path: Path) -> None:
+    def test_a_journal_that_others_can_write_is_not_trusted(self, tmp_path: Path) -> None:
         victim = tmp_path / "fslab-planted-m"
         victim.mkdir()
         path = self.plant(victim)
@@ -309,7 +309,7 @@ class TestJournals:
         (target / "not empty").rmdir()
         assert cleanup.clean_all()[1] == []
 
-    def test_an_entry_that_the_full_disk_cut_short_is_no_entry(self, tmp_path: Path, shell: Any) -> None:
+    def test_an_entry_that_the_full_disk_cut_short_is_not_an_entry(self, tmp_path: Path, shell: Any) -> None:
         small = tmp_path / "small"
         small.mkdir()
         shell("mount", "-t", "tmpfs", "-o", "size=16k", "fslab-test", small)

@@ -133,7 +133,7 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
 
 
 @pytest.mark.slow
-def test_options_that_give_the_promise_up_are_cited(crash: Any) -> None:
+def test_options_that_weaken_a_promise_are_named(crash: Any) -> None:
     found = crash("ext4", "--states", "60", *application("sqlite", "journal_mode=wal"), options="barrier=0")
     assert found["promises_broken"] > 0
     assert any("barrier" in finding["source"] for finding in found["findings"])

@@ -113,7 +113,7 @@ class TestWriters:
             with pytest.raises(UnsafeError, match="is open for writing by process"):
                 guard.check_unused(stable(device))
 
-    def test_who_only_reads_is_no_matter(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
+    def test_readers_are_not_writers(self, loop: Make, stable: Stable, tmp_path: Path) -> None:
         device = loop()
         with held(device, tmp_path, "read"):
             assert guard.check_unused(stable(device)) == device
@@ -221,7 +221,7 @@ class TestBlank:
         assert f"--wipe {path}" in (caught.value.hint or "")
         guard.check_blank(path, [path], print)
 
-    def test_how_far_it_is_is_told(self, loop: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_how_far_it_is_is_reported(self, loop: Make, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(blank, "TELL_EVERY_S", 0.0)
         told: list[str] = []
         blank.reason_not_blank(device := loop(), told.append)
@@ -242,7 +242,7 @@ class TestBlank:
             os.fsync(node.fileno())
         assert "not blank" in (blank.reason_not_blank(device, print) or "")
 
-    def test_one_that_cannot_be_read_is_refused(self, loop: Make) -> None:
+    def test_a_device_that_cannot_be_read_is_refused(self, loop: Make) -> None:
         device = loop()
         os.truncate(Path(sysfs.text(sysfs.block_directory(device) / "loop/backing_file") or ""), 32 * MIB)
         with pytest.raises(UnsafeError, match="cannot be read"):
@@ -255,7 +255,7 @@ class TestBlank:
         with pytest.raises(UnsafeError, match="cannot be read"):
             blank.reason_not_blank(device, print)
 
-    def test_one_that_is_written_while_it_is_read_is_not_blank(
+    def test_a_device_that_is_written_during_the_check_is_not_blank(
         self, loop: Make, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         device = loop()
@@ -339,7 +339,7 @@ def conditions(path: str) -> launch.RunConditions:
     return launch.RunConditions(wipe=frozenset({path}))
 
 
-def test_a_lock_of_somebody_else_leaves_nothing_stored(
+def test_a_foreign_lock_leaves_nothing_stored(
     loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "CLAIM_DEADLINE_S", 0.0)

@@ -116,7 +116,7 @@ def test_a_state_for_which_there_is_no_room_leaves_nothing(log: Path, small_disk
 
 
 @pytest.mark.parametrize("data", [True, False])
-def test_a_log_that_lacks_a_write_is_no_log(data: bool, serve: Any, small_disk: Path) -> None:
+def test_a_log_that_lacks_a_write_is_not_a_log(data: bool, serve: Any, small_disk: Path) -> None:
     """After a request could not be logged, the log is marked as incomplete until it is cleared.
 
     States built from an incomplete log would show losses that did not happen.
@@ -161,7 +161,7 @@ def test_a_log_leaves_an_eighth_of_its_file_system_free(serve: Any, small_disk: 
     assert room.f_bavail * room.f_frsize > 2 * MIB
 
 
-def test_askers_that_say_nothing_keep_nobody_waiting(serve: Any) -> None:
+def test_silent_clients_delay_no_others(serve: Any) -> None:
     server = serve()
     with contextlib.ExitStack() as stack:
         for number in range(32):

@@ -54,7 +54,7 @@ def test_a_dead_server_does_not_hang_the_machine(
     assert not loops.attached_to(server.disk)
 
 
-def test_somebody_elses_mount_whose_path_is_no_text_stops_no_cleaning(serve: Any, tmp_path: Path) -> None:
+def test_cleaning_ignores_foreign_mounts_whose_path_is_not_text(serve: Any, tmp_path: Path) -> None:
     server = serve()
     other = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
     other.mkdir()

@@ -61,7 +61,7 @@ def test_a_missing_device_is_refused() -> None:
     assert "no such device" in refused("/dev/disk/by-id/fslab-there-is-none")
 
 
-def test_a_file_is_no_device(stable: Stable, tmp_path: Path) -> None:
+def test_a_file_is_not_a_device(stable: Stable, tmp_path: Path) -> None:
     image = tmp_path / "a file.img"
     image.write_bytes(b"precious")
     assert "not a block device" in refused(stable(image))
@@ -166,7 +166,7 @@ def test_a_file_system_is_refused_without_wipe(loop: Make, stable: Stable, shell
         assert "--wipe" in refused(stable(device))
 
 
-def test_a_loop_device_of_somebody_else_is_refused_even_when_blank(loop: Make, stable: Stable) -> None:
+def test_a_loop_device_of_another_process_is_refused_even_when_blank(loop: Make, stable: Stable) -> None:
     device = loop()
     with untouched(device):
         assert "that fslab did not create" in refused(stable(device))

@@ -43,9 +43,7 @@ Struck = Callable[[str, str], dict[str, Any]]
 
 
 @pytest.mark.parametrize(("filesystem", "verdict"), [("ext4", "silent"), ("btrfs", "reported")])
-def test_who_has_checksums_of_data_reports_a_flipped_bit(
-    struck: Struck, filesystem: str, verdict: str
-) -> None:
+def test_data_checksums_report_a_flipped_bit(struck: Struck, filesystem: str, verdict: str) -> None:
     found = struck(filesystem, "bit-rot-data")
     assert (found["hit"], found[verdict]) == (FILES, FILES)
 
@@ -96,7 +94,7 @@ def test_replacing_on_a_full_disk_leaves_the_old_or_the_new(struck: Struck, file
     assert (found["hit"], found["silent"], found["writes_stopped"]) == (FILES, 0, False)
 
 
-def test_what_cannot_be_struck_is_refused_and_nothing_is_touched(virtual: Virtual, tmp_path: Path) -> None:
+def test_what_cannot_have_a_fault_is_refused_and_unchanged(virtual: Virtual, tmp_path: Path) -> None:
     directory = virtual("ext4")
     (directory / "there").write_text("kept")
     for place, fault, told in (

@@ -85,7 +85,7 @@ def test_what_dd_leaves_in_the_page_cache_is_not_written_before_dd_ends(workspac
     assert value(record, "device_written_bytes") < 8 * MIB
 
 
-def test_nobody_else_can_claim_the_device_meanwhile(workspace: Workspace) -> None:
+def test_the_device_is_held_exclusively(workspace: Workspace) -> None:
     with ExitStack() as undo:
         up = stack.build(cell(**RAW).stack, workspace, undo, slot="m", make=True)
         assert up.raw is not None

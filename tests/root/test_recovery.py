@@ -53,7 +53,7 @@ def test_a_disk_that_ignores_flushes_loses_what_was_synced(virtual: Virtual) -> 
     assert found["kept_files"] == 0
 
 
-def test_what_cannot_be_cut_is_refused_and_nothing_is_touched(virtual: Virtual, tmp_path: Path) -> None:
+def test_what_cannot_lose_power_is_refused_and_unchanged(virtual: Virtual, tmp_path: Path) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
     directory = virtual("ext4")

@@ -108,7 +108,7 @@ def test_a_campaign_on_a_partition_keeps_others_off_the_disk(
     guard.check_unclaimed(disk)
 
 
-def test_who_sends_commands_to_the_disk_writes_to_it(
+def test_an_open_command_device_counts_as_a_writer(
     loop: Make, stable: Stable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process can write to a disk through a character device such as /dev/sg0, so that counts as use of the disk.
@@ -132,7 +132,7 @@ def test_who_sends_commands_to_the_disk_writes_to_it(
     guard.check_unused(path)
 
 
-def test_a_character_device_is_no_disk(stable: Stable, tmp_path: Path) -> None:
+def test_a_character_device_is_not_a_disk(stable: Stable, tmp_path: Path) -> None:
     node = tmp_path / "sg0"
     os.mknod(node, 0o20600, os.makedev(21, 0))
     for each in (node, Path("/dev/null"), Path("/dev/zero")):

@@ -109,7 +109,7 @@ def test_what_another_mount_namespace_has_is_not_unmounted(
         up.mount()
 
 
-def test_direct_io_to_the_image_is_verified_not_believed(workspace: Workspace) -> None:
+def test_direct_io_to_the_image_is_verified(workspace: Workspace) -> None:
     with ExitStack() as undo:
         up = stack.build(spec("ext4", "loop"), workspace, undo, slot="m", make=True)
         assert up.device is not None
@@ -309,7 +309,7 @@ def test_a_small_file_system_that_is_nearly_empty_has_room(tmp_path: Path, shell
         mounts.unmount(small)
 
 
-def test_an_image_directory_that_is_none_is_refused(workspace: Workspace, tmp_path: Path) -> None:
+def test_an_image_directory_must_be_a_directory(workspace: Workspace, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a directory"):
         feasibility.check_stack(
             spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path / "none")}), workspace

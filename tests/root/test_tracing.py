@@ -125,7 +125,7 @@ def test_reads_after_commits_are_not_counted_as_metadata(
     assert split["WM"].requests >= 20, split
 
 
-def test_the_journal_of_ext4_is_found_where_it_lies(workspace: Workspace) -> None:
+def test_the_journal_of_ext4_is_located(workspace: Workspace) -> None:
     record = run(workspace, cell("ext4", "data=journal", SYNCED), traced=True)
     journal = value(record, "traced_journal_written_bytes")
     # jbd2's averages are rounded down, by less than one block per commit. Within that and 1 MiB, their sum equals the

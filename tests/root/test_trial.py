@@ -228,7 +228,7 @@ def test_a_file_system_that_lives_for_the_campaign_is_shared_by_its_cells(worksp
     assert "mkfs" not in [command.stage for command in other.provenance.commands]
 
 
-def test_a_file_system_remade_after_an_interruption_is_said(workspace: Workspace) -> None:
+def test_a_file_system_remade_after_an_interruption_is_reported(workspace: Workspace) -> None:
     wanted = cell(fresh=Fresh.CELL)
     late = run(workspace, wanted, block=3)  # a cell can begin in any block
     assert "filesystem_remade" not in [warning.kind for warning in late.validity]

@@ -183,7 +183,7 @@ def test_a_run_that_stalls_is_a_warning(workspace: Workspace) -> None:
     assert 2.0 <= warning.data["stalled_s"] <= 3.4
 
 
-def test_a_cold_trial_drops_what_is_cached_of_its_own_disk_and_nobody_else_s(workspace: Workspace) -> None:
+def test_a_cold_trial_drops_only_the_cache_of_its_own_disk(workspace: Workspace) -> None:
     # The test is not marked 'alone'. Therefore it fails if it drops all caches of the machine (tests/caches.py).
     size_bytes = 32 * MIB
     record = run(workspace, {"rw": "read", "bs": "1m", "size": size_bytes}, Cache.COLD)

@@ -192,7 +192,7 @@ def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
         ('[{"version": 1, "spec": {}, "status": "ok"}]', "not an exported trial"),
     ],
 )
-def test_what_is_no_export_is_said(text: str, said: str, tmp_path: Path) -> None:
+def test_what_is_no_export_is_reported(text: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(StoreError, match=said):

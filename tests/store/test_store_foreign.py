@@ -105,7 +105,7 @@ def test_whoever_can_put_a_file_beside_it_counts(how: str, theirs: Path, tmp_pat
     assert contents(path.resolve().parent) == before
 
 
-def test_what_is_not_in_the_file_yet_is_told(theirs: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_is_not_in_the_file_yet_is_reported(theirs: Path, caplog: pytest.LogCaptureFixture) -> None:
     theirs.with_name("store.sqlite-wal").write_bytes(b"x" * 4096)
     with Store.open(str(theirs), create=False) as store:
         assert store.has("c1")

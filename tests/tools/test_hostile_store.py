@@ -162,7 +162,7 @@ def test_a_kernel_of_the_store_s_own_is_a_program_to_be_asked_about(altered: Alt
     assert not (tmp_path / "ran").exists()
 
 
-def test_where_a_stored_campaign_makes_files_is_said(altered: Altered, tmp_path: Path) -> None:
+def test_where_a_stored_campaign_makes_files_is_reported(altered: Altered, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     altered.cell(command("true"))
@@ -171,7 +171,7 @@ def test_where_a_stored_campaign_makes_files_is_said(altered: Altered, tmp_path:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="loop devices are for root")
-def test_where_a_stored_campaign_makes_images_is_said(altered: Altered, tmp_path: Path) -> None:
+def test_where_a_stored_campaign_makes_images_is_reported(altered: Altered, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "link").symlink_to("other")
     medium = {"name": "m", "type": "loop", "options": {"size": "16m", "path": f"{tmp_path}/link"}}

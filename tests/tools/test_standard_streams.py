@@ -75,7 +75,7 @@ def test_output_that_does_not_fit_is_an_error(unbuffered: str, tmp_path: Path) -
     )
 
 
-def test_a_name_that_nothing_can_have_is_said(tmp_path: Path) -> None:
+def test_a_name_that_nothing_can_have_is_reported(tmp_path: Path) -> None:
     Store.open(str(tmp_path / "a.sqlite")).close()
     (tmp_path / "loop").symlink_to("loop")
     for name in ("n" * 300, "loop"):

@@ -94,7 +94,7 @@ class TestTrialHistory:
         history.enter(record(Status.UNSUPPORTED, one))
         assert history.given_up(one)
 
-    def test_an_invalid_trial_is_no_failure(self) -> None:
+    def test_an_invalid_trial_is_not_a_failure(self) -> None:
         history, one = TrialHistory(), cell()
         for _ in range(3):
             history.enter(record(Status.INVALID, one))

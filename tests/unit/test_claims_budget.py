@@ -26,7 +26,7 @@ claims:
 """
 
 
-def test_a_budget_for_fewer_than_three_blocks_is_told() -> None:
+def test_a_budget_for_fewer_than_three_blocks_is_reported() -> None:
     assert too_small(CELLS, 3 * BLOCK_S) is None
     assert too_small(CELLS, None) is None
     assert words(CELLS, 8 * BLOCK_S) == "claims: the budget is enough for about 8 trials of each of 4 cells"

@@ -93,7 +93,7 @@ def test_one_tentative_part_leaves_a_claim_open_and_one_firm_failure_does_not() 
     assert (unclear.verdict, unclear.tendency) == (ClaimVerdict.OPEN, None)
 
 
-def test_the_interval_is_told() -> None:
+def test_the_interval_is_reported() -> None:
     (finding,) = answer(claim("xfs > ext4"), TWICE).findings
     assert finding.value == pytest.approx(2.0)
     assert [finding.low, finding.high] == pytest.approx([2 * exp(-HALF), 2 * exp(HALF)], rel=1e-5)
@@ -354,7 +354,7 @@ def test_the_kernels_are_those_that_trials_ran_on() -> None:
 
 
 @pytest.mark.parametrize(("further", "said"), [(1, "about 1 more trial"), (7, "about 7 more trials")])
-def test_how_many_trials_are_lacking_is_told(further: int, said: str) -> None:
+def test_how_many_trials_are_lacking_is_reported(further: int, said: str) -> None:
     (finding,) = answer(claim("xfs / ext4 >= 2"), TWICE).findings
     told = finding_words(finding.model_copy(update={"further": further, "at_limit": False}))
     assert told == f"xfs / ext4 is 2.00 (1.92–2.08), needs >= 2, {said} (w)"
@@ -401,7 +401,7 @@ def test_a_mean_of_figures_may_be_0() -> None:
     assert (found.verdict, found.findings[0].value) == (ClaimVerdict.REPLICATED, 6.0)
 
 
-def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:
+def test_what_failed_is_not_measured_and_the_rest_is_reported() -> None:
     values = [*TWICE, (BTRFS, [None] * 4)]
     found = answer(claim("xfs is first"), values)
     assert found.verdict is ClaimVerdict.PARTLY
@@ -410,7 +410,7 @@ def test_what_failed_is_not_measured_and_the_rest_is_told() -> None:
     assert answer(claim("ext4 is first"), values).verdict is ClaimVerdict.REVERSED
 
 
-def test_what_is_not_possible_here_is_said() -> None:
+def test_what_is_not_possible_here_is_reported() -> None:
     records = [record for each, figures in TWICE for record in trials(each, figures)]
     judge = Evaluator(trials=Trials(records=records, impossible={BTRFS.id: "no kernel has it"}))
     found = judge.answer(*parts(claim("btrfs > ext4"), [EXT4, XFS, BTRFS]))

@@ -137,7 +137,7 @@ def test_stable_can_be_read_in_two_ways() -> None:
 
 
 @pytest.mark.parametrize("study_id", ["multi-disk", "iozone-ssd-hdd"])
-def test_where_nothing_is_printed_nothing_is_said(study_id: str) -> None:
+def test_where_nothing_is_printed_nothing_is_reported(study_id: str) -> None:
     assert set(verdicts(study_id).values()) == {ClaimVerdict.UNKNOWN}
 
 

@@ -199,7 +199,7 @@ def test_nothing_is_compared_with_itself() -> None:
     assert parts(claim("ext4 > ext4"), THREE) == ([], ["ext4 / ext4 compares ext4 with itself"])
 
 
-def test_what_is_not_there_is_told() -> None:
+def test_what_is_not_there_is_reported() -> None:
     assert parts(claim("reiser4 > ext4"), THREE) == ([], ["there is no reiser4"])
 
 

@@ -37,7 +37,7 @@ def measured(that: str, cells: tuple[Cell, ...] = EVERY) -> ClaimAnswer:
 
 
 @pytest.mark.parametrize("that", ["xfs is first", "xfs[defaults] is first"])
-def test_what_is_left_out_is_said(that: str) -> None:
+def test_what_is_left_out_is_reported(that: str) -> None:
     found = measured(that)
     assert found.verdict is ClaimVerdict.REPLICATED
     assert found.compared == ("xfs", "ext4", "btrfs")
@@ -47,7 +47,7 @@ def test_what_is_left_out_is_said(that: str) -> None:
     assert found.model_dump(mode="json")["left_out"] == ["ext4 data=journal", "btrfs nodatacow"]
 
 
-def test_where_nothing_is_left_out_what_was_compared_is_said() -> None:
+def test_where_nothing_is_left_out_what_was_compared_is_reported() -> None:
     found = measured("xfs > ext4", (XFS, EXT4))
     assert (found.compared, found.left_out) == (("xfs", "ext4"), ())
     assert "compared: xfs, ext4" in found.words

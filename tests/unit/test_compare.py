@@ -164,7 +164,7 @@ def test_a_ratio_far_from_the_quotient_of_the_medians_is_explained() -> None:
     assert "quotient of the medians" not in shown(near)
 
 
-def test_what_holds_only_for_independent_trials_is_told() -> None:
+def test_what_holds_only_for_independent_trials_is_reported() -> None:
     one = cell()
     found = compared(trials(one, around(100)), trials(one, around(103.5), "b"))
     (line,) = found.lines

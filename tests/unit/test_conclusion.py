@@ -210,7 +210,7 @@ def test_an_unfinished_campaign_comes_first() -> None:
     assert conclude(found).warnings[0].what == "interrupted: 8 of 10 trials stored"
 
 
-def test_more_trials_for_a_known_result_are_said() -> None:
+def test_more_trials_for_a_known_result_are_reported() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     trials = measured(planned, {"ext4": 1.0, "xfs": 2.0})
     settings = {"stopping": {"trials": 5}, "extended_from": [3]}
@@ -234,7 +234,7 @@ def test_it_fits_the_width_and_at_80_columns_one_screen(make: object, width: int
         assert len(lines) <= SCREEN
 
 
-def test_nothing_measured_is_said() -> None:
+def test_nothing_measured_is_reported() -> None:
     planned = cells((EXT4,), RANDOM)
     assert conclude(report(planned, [])).sentence == "No trial is stored yet."
     alone = conclude(report(planned, measured(planned, {"ext4": 1.0})))

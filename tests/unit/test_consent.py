@@ -255,7 +255,7 @@ class TestQuestion:
         assert said == [f"line {start} of 100: show the next lines?" for start in (20, 40)]
         assert capsys.readouterr().err.splitlines()[-1] == "line 39"
 
-    def test_it_is_shown_where_nobody_can_answer(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_it_is_shown_without_a_terminal(self, capsys: pytest.CaptureFixture[str]) -> None:
         found: Sequence[Cell] = [cell(tool="command", run="sh {file}", file="x", file_text="rm -rf /")]
         with pytest.raises(UsageError, match="--allow-commands"):
             consent.of_user().require(found)

@@ -247,7 +247,9 @@ def test_each_field_of_a_request_is_an_option(monkeypatch: pytest.MonkeyPatch) -
     assert (asked, done.exception) == ([wish], None)
 
 
-def test_a_step_that_the_file_system_refuses_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_the_file_system_refuses_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), "a")
 

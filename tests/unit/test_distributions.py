@@ -30,7 +30,7 @@ def test_a_derivative_belongs_to_the_family_it_is_like(ids: tuple[str, ...], nam
     assert family(*ids).name == name
 
 
-def test_an_unknown_distribution_is_no_family() -> None:
+def test_an_unknown_distribution_is_not_a_family() -> None:
     assert distributions.of("slackware") is None
 
 

@@ -104,7 +104,7 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
     assert both == ("barriers",), "XFS flushes, too, although nothing switches that off"
 
 
-def test_another_question_is_no_share_of_the_difference() -> None:
+def test_another_question_is_not_a_share_of_the_difference() -> None:
     level = dict.fromkeys(range(4), 1.0)
     values = {"s": level, "f": dict.fromkeys(range(4), 3.0), "page-cache": dict.fromkeys(range(4), 0.5)}
     found = ablation.attributed(a_plan("page-cache"), values, 0.95)
@@ -170,7 +170,7 @@ def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
     )
 
 
-def test_a_wide_interval_around_nothing_acquits_nobody() -> None:
+def test_a_wide_interval_around_nothing_shows_nothing() -> None:
     plan = Ablation(
         of="c", workload="w", slow="a", fast="b", slow_cell="s", fast_cell="f", metric="m", higher_is_better=True,
         off={"journal": "x"}, switches={"journal": "j"},

@@ -23,7 +23,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("of", EVERY, ids=lambda of: f"{of.stack.name} {of.workload.parameters}")
-def test_without_evidence_nothing_is_said(of: Cell) -> None:
+def test_without_evidence_nothing_is_reported(of: Cell) -> None:
     assert statements_of(seen(of, {})) == []
 
 

@@ -205,7 +205,7 @@ def test_another_study_of_the_same_name_is_not_taken_for_it() -> None:
         assert "4 cells that not all machines have" in shown(found)
 
 
-def test_figures_that_have_no_ratio_or_no_noise_leave_a_machine_out_and_that_is_said() -> None:
+def test_figures_that_have_no_ratio_or_no_noise_leave_a_machine_out_and_that_is_reported() -> None:
     coarse, zero = campaign("coarse", 2.0, noise=0.0), campaign("zero", 1.5)
     stalled = zero[1][0].model_copy(update={"metrics": {"write_iops": Value(value=0.0, unit=Unit.IOPS)}})
     found = told([*six(), coarse, (zero[0], [stalled, *zero[1][1:]])])

@@ -121,7 +121,7 @@ def test_a_stranger_gets_no_word(fleet: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "A" * 63, "A" * 68, "ä" * 64, "../../etc/passwd"])
-def test_what_is_no_invitation(text: str) -> None:
+def test_invalid_invitations(text: str) -> None:
     with pytest.raises(UsageError, match="not an invitation"):
         invitations.Invitation.of(text)
 
@@ -152,7 +152,7 @@ def test_the_enrolment_survives_what_strangers_say(
 @pytest.mark.parametrize(
     "answer", [b"", b"\n", b"[]\n", b"{}\n", b"[" * 9000 + b"\n", b"\xff\n", b'{"error": 5}\n']
 )
-def test_an_answer_that_is_no_membership(
+def test_an_invalid_membership_is_refused(
     fleet: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: bytes
 ) -> None:
     """Even a server with the right certificate can send an invalid answer, for example one of another version.
@@ -391,7 +391,7 @@ def test_the_first_run_of_a_schedule(at: str, now: str, first: str) -> None:
 
 
 @pytest.mark.parametrize("at", ["2 o'clock", "25:00", "02:00+02:00"])
-def test_what_is_no_time_of_day(at: str) -> None:
+def test_invalid_times_of_day(at: str) -> None:
     with pytest.raises(UsageError, match="not a time of day"):
         fleet_schedule._next(at, datetime.now(UTC))
 
@@ -402,7 +402,7 @@ def test_from_one_run_to_the_next(text: str, seconds: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "d", "-1d", "30s", "x"])
-def test_what_is_no_time_between_runs(text: str) -> None:
+def test_invalid_times_between_runs(text: str) -> None:
     with pytest.raises(UsageError, match="--every"):
         fleet_schedule._every(text)
 

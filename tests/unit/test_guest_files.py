@@ -227,7 +227,7 @@ def test_what_is_removed_is_only_what_is_in_it(tmp_path: Path) -> None:
     kept.chmod(0o700)
 
 
-def test_a_device_is_no_file(tmp_path: Path) -> None:
+def test_a_device_is_not_a_file(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="not a regular file") as raised:
         untrusted_files.read(Path("/dev/zero"), limit_bytes=10)
     assert raised.value.errno == errno.EINVAL
@@ -250,7 +250,7 @@ def record(**changes: Any) -> dict[str, Any]:
     return dict(json.loads(made.model_dump_json()))
 
 
-def test_a_record_of_another_trial_is_not_believed(guest: tuple[Said, socket.socket]) -> None:
+def test_a_record_of_another_trial_is_not_trusted(guest: tuple[Said, socket.socket]) -> None:
     made, _ = guest
     reply = guests._checked_reply(made, {"record": record(), "made": ["m"]}, CELL, KEY)
     assert (reply.record.cell, reply.made, made.broken) == (CELL, frozenset({"m"}), False)

@@ -95,7 +95,7 @@ def test_content_goes_before_names() -> None:
     assert not found.differences
 
 
-def test_a_stack_that_changed_under_its_name_is_told() -> None:
+def test_a_stack_that_changed_under_its_name_is_reported() -> None:
     one = cell("ext4")
     other = one.model_copy(update={"stack": one.stack.model_copy(update={"mount_options": "noatime"})})
     found = compared(trials(one, around(100.0)), trials(other, around(100.0), campaign="b"))

@@ -106,7 +106,7 @@ def test_who_waits_is_told_again_and_again_for_whom(directory: Path, workspace: 
             process.kill()
 
 
-def test_a_lock_of_somebody_else_is_told_with_its_process(directory: Path, workspace: Workspace) -> None:
+def test_a_lock_of_another_process_is_told_with_its_process(directory: Path, workspace: Workspace) -> None:
     (directory / OTHER / machine_lock.NOTE).write_text("what a campaign left that was killed: {")
     foreign = os.open(directory, os.O_RDONLY)
     fcntl.flock(foreign, fcntl.LOCK_EX)

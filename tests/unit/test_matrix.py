@@ -129,7 +129,7 @@ def test_it_fits_and_shows_where_it_is() -> None:
     assert "+7" in lines[0]
 
 
-def test_one_is_no_plural() -> None:
+def test_one_is_not_a_plural() -> None:
     question = RepeatedQuestion(
         workload="w", metric="m", a="ext4", b="xfs", cells=("1", "2"), ratio=None, interval=None, settled=False,
         further=1,

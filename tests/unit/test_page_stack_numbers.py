@@ -57,12 +57,12 @@ def test_sizes_of_a_log_on_two_disks() -> None:
         ("-d su=64k,sw=2", {"mkfs -d su": "64k", "mkfs sw": "2"}),
     ],
 )
-def test_numbers_that_mkfs_is_told(options: str, expected: dict[str, Scalar]) -> None:
+def test_numbers_given_to_mkfs(options: str, expected: dict[str, Scalar]) -> None:
     found = stack_numbers.numbers(logged("ext4", "hdd-7200", options))
     assert {key: value for key, value in found.items() if key.startswith("mkfs")} == expected
 
 
-def test_numbers_that_mount_is_told() -> None:
+def test_numbers_given_to_mount() -> None:
     options = "commit=5,compress=zstd:3,noatime"
     mounted = stack("btrfs").model_copy(update={"mount_options": options})
     assert stack_numbers.numbers(mounted) == {"medium size": "1g", "mount commit": "5"}

@@ -421,7 +421,7 @@ def test_workload_of_another_version_still_has_a_row(workload: WorkloadSpec) -> 
     assert (row.metric, row.unit, row.better) == ("fsync_mean", Unit.NANOSECONDS, Direction.NEITHER)
 
 
-def test_what_is_not_possible_here_is_no_failure_and_the_scale_is_said() -> None:
+def test_what_is_not_possible_here_is_not_a_failure_and_the_scale_is_reported() -> None:
     planned = cells((EXT4, XFS), RANDOM)
     reason = "xfs on host: Linux 6.18 has no xfs\n  → possible with: --on uml"
     trials = five(planned[0], {IOPS: 61700})

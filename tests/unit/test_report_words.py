@@ -116,7 +116,7 @@ def test_many_ties_are_told_as_one() -> None:
     assert "b (" not in told
 
 
-def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_told() -> None:
+def test_a_difference_of_few_trials_that_autocorrelation_could_make_is_reported() -> None:
     # The interval is 1.03 × 1.0198⁻¹ … 1.0198. One that is √3 times as wide contains 1.
     found = outcome(HIGHER, xfs=times(1.03, NOISY), ext4=FLAT)
     assert words(found, HIGHER) == (

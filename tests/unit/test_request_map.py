@@ -144,5 +144,5 @@ DISK = '{"version": 1, "disks": [{"seconds": 1, "region_bytes": 1, "regions": [0
         DISK.replace('"distances": {}', '"distances": {"<i>": {"0": 1}}') % "",
     ],
 )  # fmt: skip
-def test_text_of_another_kind_is_no_map(text: str) -> None:
+def test_text_of_another_kind_is_not_a_map(text: str) -> None:
     assert request_map.read(text) == ()

@@ -231,7 +231,7 @@ def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
 
 
 class TestOutOfMemory:
-    def test_what_is_started_goes_first_and_we_stay_as_we_were(self) -> None:
+    def test_children_are_killed_before_fslab_when_memory_is_short(self) -> None:
         before = oom.OWN.read_text()
         assert int(proc.run(["cat", "/proc/self/oom_score_adj"]).stdout) == max(int(before), oom.EXPENDABLE)
         assert oom.OWN.read_text() == before

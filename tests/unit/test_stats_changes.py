@@ -35,7 +35,7 @@ def test_up_and_down_again() -> None:
     assert [round(change.ratio or 0, 1) for change in found] == [1.2, 0.8]
 
 
-def test_one_odd_value_is_no_change() -> None:
+def test_one_odd_value_is_not_a_change() -> None:
     assert (
         change_points([100.0, 101.0, 99.0, 102.0, 98.0, 900.0, 100.5, 99.5, 101.5, 98.5, 100.2, 99.8]) == ()
     )

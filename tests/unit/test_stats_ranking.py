@@ -37,7 +37,7 @@ def test_lower_is_better() -> None:
     assert describe(rank(VALUES, winners, better=Direction.LOWER)) == "1. btrfs · 2. ext4 · 3. xfs"
 
 
-def test_alike_is_not_transitive_and_that_is_said() -> None:
+def test_alike_is_not_transitive_and_that_is_reported() -> None:
     winners = {("xfs", "ext4"): None, ("ext4", "btrfs"): None, ("xfs", "btrfs"): "xfs"}
     (place,) = rank(VALUES, winners, better=Direction.HIGHER)
     assert place == RankPlace(rank=1, labels=("xfs", "ext4", "btrfs"), ahead=(("xfs", "btrfs"),))

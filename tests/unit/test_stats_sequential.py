@@ -49,7 +49,7 @@ def test_each_look_of_a_campaign_has_a_level_of_its_own(first: int, begin: int) 
 @pytest.mark.parametrize(
     "wrong", [{"first": 0}, {"most": 0}, {"growth": 1.0}, {"coverage": 1.0}, {"coverage": 0.0}]
 )
-def test_what_is_no_schedule_is_refused(wrong: dict[str, float]) -> None:
+def test_an_invalid_schedule_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="invalid looks"):
         Looks(**wrong)  # type: ignore[arg-type]
 

@@ -43,7 +43,7 @@ def test_times_count_and_may_come_in_any_order() -> None:
     assert found.change == pytest.approx(30 / 25)
 
 
-def test_all_equal_is_no_trend() -> None:
+def test_all_equal_is_not_a_trend() -> None:
     assert trend([5.0] * 6).p_value == 1.0
 
 
@@ -88,7 +88,7 @@ def test_up_and_down_is_the_opposite_of_alike() -> None:
     assert found.p_value > 0.9
 
 
-def test_all_equal_is_no_answer() -> None:
+def test_all_equal_is_not_an_answer() -> None:
     assert autocorrelation([3.0] * 10).reason is Reason.TOO_FEW_SAMPLES
 
 

@@ -32,7 +32,7 @@ def test_many_degrees_of_freedom_are_the_normal_distribution() -> None:
 
 
 @pytest.mark.parametrize("probability", [0.0, -0.1, 1.1])
-def test_what_is_no_probability_is_refused(probability: float) -> None:
+def test_invalid_probabilities_are_refused(probability: float) -> None:
     with pytest.raises(ValueError, match="probability"):
         two_sided_quantile(probability, 3)
 

@@ -161,7 +161,7 @@ def test_a_study_is_found_by_path_and_by_id(tmp_path: Path, monkeypatch: pytest.
     assert load("sweep-1.5").id == load_text(TEXT, "sweep-1.5.yaml").id == "sweep-1.5"
 
 
-def test_a_file_that_is_no_text_is_a_mistake_of_the_study(tmp_path: Path) -> None:
+def test_a_study_that_is_not_text_is_a_mistake(tmp_path: Path) -> None:
     (tmp_path / "image.yaml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(StudyError, match=r"image\.yaml: is not UTF-8"):
         load(tmp_path / "image.yaml")
@@ -195,18 +195,18 @@ def test_a_workload_overrides_the_state_it_is_measured_in() -> None:
         (("precision=5%", "budget=10m"), 600.0),
     ],
 )
-def test_who_asks_for_more_certainty_lifts_the_budget_of_the_study(
+def test_a_given_precision_lifts_the_budget_of_the_study(
     overrides: tuple[str, ...], limit_s: float | None
 ) -> None:
     text = TEXT.replace("budget: 1h30m", "budget: 140s").replace("precision: 5%\nuntil: precise\n", "")
     assert load_text(text, "all-keys.yaml", overrides).limit_s == limit_s
 
 
-def test_a_name_longer_than_any_file_has_is_no_study() -> None:
+def test_a_name_longer_than_any_file_has_is_not_a_study() -> None:
     with pytest.raises(UsageError, match="no study '999"):
         load("9" * 400)
 
 
-def test_an_override_that_is_no_text_is_a_mistake() -> None:
+def test_an_override_that_is_not_text_is_a_mistake() -> None:
     with pytest.raises(StudyError, match="not UTF-8"):
         load("quick", ['guest_memory="\\udcff"'])

@@ -375,7 +375,7 @@ def test_a_hostile_study_is_a_mistake(text: str) -> None:
         load_text(text, "study")
 
 
-def test_a_file_without_end_is_no_study() -> None:
+def test_a_file_without_end_is_not_a_study() -> None:
     with pytest.raises(UsageError, match="too large"):
         load("/dev/zero")
 

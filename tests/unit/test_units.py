@@ -45,7 +45,7 @@ def test_sizes_are_powers_of_1024(text: str | int, size_bytes: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "k", "4x", "4kk", "-1", "1e3", "4 k 2", "0.3", "1.0001k", "٤q"])
-def test_what_is_no_size_is_refused_with_its_text(text: str) -> None:
+def test_an_invalid_size_is_refused_with_its_text(text: str) -> None:
     with pytest.raises(ValueError, match=r"size|bytes"):
         parse_size(text)
 
@@ -73,7 +73,7 @@ def test_durations(text: str | float, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "m", "10 m", "5 minutes", "-3s", "1x", "s10", "\u0663s"])
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_an_invalid_duration_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a duration"):
         parse_duration(text)
 

@@ -374,7 +374,7 @@ def test_figures_of_a_guest_are_its_own(
     assert verdict(facts(machine=machine, accelerator=accelerator)) == expected
 
 
-def test_limits_of_an_emulated_disk_are_said() -> None:
+def test_limits_of_an_emulated_disk_are_reported() -> None:
     warning = only("emulated_disk", facts(disk_limits={"iops": 80, "bytes_per_s": 160 * MIB}))
     assert warning.severity is NOTE
     assert "80 requests/s and 160 MiB/s" in warning.message

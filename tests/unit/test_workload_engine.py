@@ -65,7 +65,7 @@ def test_only_headline_operations_are_parts_with_a_time_of_their_own() -> None:
     assert reading(changed(operations=operations)).parts_s == {"create": 0.5, "delete": 0.5}
 
 
-def test_files_that_vanished_are_told() -> None:
+def test_files_that_vanished_are_reported() -> None:
     operations = json.loads(changed())["operations"]
     for entry in operations:
         entry["seconds"] = 0.5
@@ -103,7 +103,7 @@ def test_what_the_document_says_of_a_full_disk_comes_before_stderr() -> None:
         read(ENGINE, ENGINE.parse_parameters({}), replace(output, stdout=""))
 
 
-def test_any_other_error_is_told() -> None:
+def test_any_other_error_is_reported() -> None:
     with pytest.raises(ToolFailedError, match="cannot open /nonexistent") as caught:
         reading((PROTOCOL / "error.json").read_text())
     assert caught.value.where == "/nonexistent"

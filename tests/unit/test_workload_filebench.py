@@ -85,7 +85,7 @@ def test_warnings_of_the_engine_are_passed_on() -> None:
     assert reading(json.dumps(golden)).messages == ("fslab-engine: the run ended early",)
 
 
-def test_failures_are_told() -> None:
+def test_failures_are_reported() -> None:
     with pytest.raises(ToolFailedError, match="cannot open /nonexistent"):
         reading((GOLDEN / "error.json").read_text())
     full = {"kind": "no_space", "path": "/mnt/x", "message": "cannot write /mnt/x: No space left on device"}

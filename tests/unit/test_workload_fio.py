@@ -207,7 +207,7 @@ def test_a_full_disk_is_its_own_failure() -> None:
         reading("enospc", rw="write", bs="1m", size="3g", direct=True)
 
 
-def test_any_other_failure_of_the_job_is_told() -> None:
+def test_any_other_failure_of_the_job_is_reported() -> None:
     text = (GOLDEN / "enospc.json").read_text().replace('"error" : 28', '"error" : 5')
     with pytest.raises(ToolFailedError, match="EIO"):
         read(FIO, FIO.parse_parameters({"rw": "write", "size": "3g"}), output(text))

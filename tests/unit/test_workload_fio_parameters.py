@@ -177,7 +177,7 @@ def test_a_second_name_of_an_option_points_to_the_first() -> None:
 
 
 @pytest.mark.parametrize("size", ["64MiX", "20%", "0", "-1", "1e3"])
-def test_what_is_no_size_is_refused(size: str) -> None:
+def test_an_invalid_size_is_refused(size: str) -> None:
     assert "is not a size" in mistakes(rw="read", size=size)["size"]
 
 

@@ -94,7 +94,7 @@ def test_a_full_disk_is_its_own_failure() -> None:
         reading("enospc", **{**SMALL, "file-test-mode": "seqwr"})
 
 
-def test_any_other_fatal_message_is_told() -> None:
+def test_any_other_fatal_message_is_reported() -> None:
     with pytest.raises(ToolFailedError, match=r"957\.38MiB, but at least 2GiB is expected"):
         reading("prepare-failed", **{**SMALL, "file-test-mode": "rndrd"})
 
