@@ -18,13 +18,13 @@ from fslab.crash import bounded, contents, interrupted, operations, oracle, perf
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
-from fslab.crash.minimise import fewest_lost
 from fslab.crash.oracle import Seen
 from fslab.crash.positions import Positions
 from fslab.crash.request import Alphabet
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START
+from fslab.crash.trial import fewest_lost
 from fslab.errors import UsageError
 from fslab.faults import ground
 from fslab.storage.filesystems import REGISTRY

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli import fleet_changes, fleet_members, fleet_schedule, fleet_status
+from fslab.cli import fleet_members, fleet_schedule, fleet_status
 from fslab.cli.common import (
     CampaignsStudyArgument,
     JsonOption,
@@ -13,6 +13,7 @@ from fslab.cli.common import (
     StoreOption,
     console,
     print_json,
+    say,
 )
 
 app = typer.Typer(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
@@ -26,7 +27,6 @@ app.command("status", short_help="Show machines, and what they run.")(fleet_stat
 app.command("schedule", short_help="Run a study on the fleet repeatedly.", epilog=fleet_schedule.EPILOG)(
     fleet_schedule.schedule
 )
-app.command("changes", short_help="Show what changed over time, on all machines.")(fleet_changes.changes)
 app.command("unschedule", short_help="Remove a schedule.")(fleet_schedule.unschedule)
 app.command("cancel", short_help="End a run on all machines.")(fleet_status.cancel)
 app.command("forget", short_help="Remove a machine that is gone.")(fleet_status.forget)
@@ -90,3 +90,31 @@ def results(
     from fslab.report import fleet_terminal
 
     fleet_terminal.show(found, console(), each=each)
+
+
+@app.command(short_help="Show what changed over time, on all machines.")
+def changes(
+    study: CampaignsStudyArgument = None,
+    store: StoreOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show changes of level of a study on all machines, the newest first.
+
+    A change can be detected from about ten campaigns on. Shown are its size, the facts of the machine that changed at
+    the same campaign, and the two campaigns, for fslab compare and fslab explain. fslab history --machine shows one
+    machine with its curves.
+    """
+    from fslab.api import histories
+    from fslab.report.changes import changes, summary
+    from fslab.store.store import Store
+
+    with Store.open(store, create=False) as opened:
+        found = histories.of_machines(opened, study)
+    if as_json:
+        print_json([each.model_dump(mode="json") for each in found])
+        return
+    say(f"{found[0].study if found else study}: {summary(found)}")
+    for each in changes(found):
+        with_it = f"; changed at the same time: {each.facts}" if each.facts else ""
+        say(f"{each.machine}, {each.figure}: {each.words} since {each.since}{with_it}")
+        say(f"  fslab compare {each.before} {each.since}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -12,7 +13,6 @@ from fslab.crash import states
 from fslab.crash.examine import Subject
 from fslab.crash.findings import Finding
 from fslab.crash.judge import Judge, Outcome, judge_of
-from fslab.crash.minimise import fewest_lost
 from fslab.crash.recording import Recording
 from fslab.crash.request import CrashRequest, Cuts
 from fslab.crash.sources import Source
@@ -21,6 +21,7 @@ from fslab.units import parse_size
 
 OTHERS = 2  # earlier runs that each state is examined for, besides the current run and its neighbours
 MINIMISED = 3
+MOST_TRIES = 60  # states that a minimisation judges
 CUTS_EACH = 3  # second cuts during one recovery
 IMAGES = "1g"
 
@@ -148,3 +149,31 @@ def judged(
             else states.chosen(log, request.states, random, unit=parse_size(request.sector))
         )
         return judge_all(judge, wanted, random, request)
+
+
+def fewest_lost(state: State, lost: Sequence[int], breaks: Callable[[State], bool]) -> State:
+    """Return the state with the fewest lost writes that still breaks its promise, of about ``MOST_TRIES`` states.
+
+    Delta debugging, in the greedy form (Zeller, Hildebrandt, IEEE TSE 2002). Return ``state`` itself if losing its
+    writes as a whole does not break the promise, as with torn writes.
+    """
+    rows, tries = list(lost), 0
+    if not rows or not breaks(_losing(state, rows)):
+        return state
+    size = max(1, len(rows) // 2)
+    while tries < MOST_TRIES:
+        for start in range(0, len(rows), size):
+            fewer = rows[:start] + rows[start + size :]
+            tries += 1
+            if fewer != rows and breaks(_losing(state, fewer)):
+                rows = fewer
+                break
+        else:
+            if size == 1:
+                break
+            size = max(1, size // 2)
+    return _losing(state, rows)
+
+
+def _losing(state: State, rows: Sequence[int]) -> State:
+    return State(cut=state.cut, fate="without", without=tuple(rows))
