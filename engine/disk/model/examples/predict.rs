@@ -1,6 +1,8 @@
 //! Prints what a model does under a steady load in virtual time, for `benches/disk.py`. Reads a JSON object with
 //! `profile`, `size`, `write`, `block`, `depth`, `random`, `start`, `end`, `seconds`, `steady` and `seed`.
 
+use std::io::Write;
+
 use fslab_disk_model::drive::Op;
 use fslab_disk_model::predict::{Load, predict};
 use fslab_disk_model::profile::{self, Setup};
@@ -49,5 +51,5 @@ fn main() {
         "p50": found.quantile(50),
         "p99": found.quantile(99),
     });
-    println!("{answer}");
+    writeln!(std::io::stdout(), "{answer}").expect("standard output");
 }
