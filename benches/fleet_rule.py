@@ -20,7 +20,7 @@ from benches.simulations_page import main, table
 from fslab.stats import random_effects
 from fslab.stats.random_effects import Estimate, combine
 
-MACHINES, BLOCKS, SPREADS = (5, 20), (4, 10), (0.0, 0.03, 0.1, 0.3)
+MACHINES, BLOCKS, SPREADS = (5, 20), (4, 10), (0.0, 0.1, 0.3)
 NOISE = 0.1  # standard deviation of the logarithm of one quotient of two trials, each with a CoV of 7 %
 
 
