@@ -19,7 +19,7 @@ from rich.cells import cell_len
 from tests.e2e.conftest import FSLAB
 from tests.limits import LIMIT_S
 
-from fslab.api import running
+from fslab.campaign import launch
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli import app, run
 from fslab.errors import InterruptedBySignal
@@ -180,7 +180,7 @@ def test_an_interrupted_run_shows_what_it_has(
                     opened.add_trial(made.model_copy(update={"key": key}))
             raise InterruptedBySignal(signal.SIGINT)
 
-        monkeypatch.setattr(running, "run_trials", interrupted)
+        monkeypatch.setattr(launch, "run", interrupted)
         with pytest.raises(InterruptedBySignal):
             app(["run", str(study), "--store", file, "--quiet", *options], standalone_mode=False)
         with Store.open(file) as opened:

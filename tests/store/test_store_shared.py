@@ -58,10 +58,10 @@ def test_a_study_that_another_machine_has_finished_is_run_here(
     done = theirs(study_source=study.text, settings={"budget_s": study.limit_s})
     store.create_campaign(done.model_copy(update={"status": CampaignStatus.FINISHED}))
 
-    def created(*_: object) -> Campaign:
+    def created(*_: object, **__: object) -> Campaign:
         raise UsageError("a new campaign")
 
-    monkeypatch.setattr(unattended, "create", created)
+    monkeypatch.setattr(launch, "of_study", created)
     terms = launch.RunConditions()
     taken: list[Campaign] = []
     failed = unattended.run_each(
