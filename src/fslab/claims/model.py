@@ -193,6 +193,13 @@ class Verdicts(Frozen):
     claims: tuple[EvaluatedClaim, ...] = ()
     tables: tuple[PublishedTable, ...] = ()
 
+    @property
+    def tested(self) -> int:
+        """The number of claims that the trials test."""
+        return sum(
+            claim.measured is not None and claim.measured.verdict not in UNTESTED for claim in self.claims
+        )
+
     def counts(self, *, published: bool) -> dict[ClaimVerdict, int]:
         answers = [claim.published if published else claim.measured for claim in self.claims]
         known = [answer.verdict for answer in answers if answer is not None]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from fslab.analysis.cost import Cost
 from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
-from fslab.claims.model import FAILED, UNTESTED, UPHELD, ClaimVerdict, OpenReason, Verdicts
+from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, OpenReason, Verdicts
 from fslab.record import TrialRecord
 from fslab.units import counted, format_duration
 
@@ -44,7 +44,7 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
     ran = [record for record in records if not is_impossible(record)]
     usable = [record for record in ran if is_usable(record)]
     return StudyResult(
-        study=verdicts.study, claims=len(answers), tested=sum(verdict not in UNTESTED for verdict in of),
+        study=verdicts.study, claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
         not_tested=of.count(ClaimVerdict.NOT_TESTED),
         contradicted=sum(verdict in FAILED for verdict in of),

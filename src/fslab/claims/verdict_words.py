@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.claims.model import (
     FAILED,
-    UNTESTED,
     UPHELD,
     ClaimAnswer,
     ClaimVerdict,
@@ -78,9 +77,8 @@ def summary(verdicts: Verdicts) -> str:
     """
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
-    tested = sum(answer.verdict not in UNTESTED for answer in answers)
-    head = f"Tested {tested} of {len(answers)}"
-    if tested:
+    head = f"Tested {verdicts.tested} of {len(answers)}"
+    if verdicts.tested:
         head += f": {', '.join(_tested(answers, count))}"
     beside = []
     if count[ClaimVerdict.NOT_TESTED]:

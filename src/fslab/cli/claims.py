@@ -70,6 +70,7 @@ def claims(
             ]
         for name, wanted in (("published", True), ("measured", False)):
             document.setdefault("counts", {})[name] = found.counts(published=wanted)
+        document["counts"]["tested"] = found.tested
         print_json(document)
         return
     if tables:
