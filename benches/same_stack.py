@@ -21,7 +21,7 @@ from typing import Any
 
 from fslab.study import shipped
 
-Pair = Callable[[Path, str, int], dict[str, Any]]
+Pair = Callable[[Path, argparse.Namespace], dict[str, Any]]
 FSLAB = str(Path(sys.executable).with_name("fslab"))
 CERTAIN = {"larger", "smaller"}
 
@@ -46,6 +46,9 @@ def main() -> int:
     parser.add_argument("--pairs", type=int, default=20)
     parser.add_argument("--filesystem", default="ext4")
     parser.add_argument("--trials", type=int, default=5)
+    parser.add_argument(
+        "--workloads", default="", help="only these of quick, such as random-read,synced-write"
+    )
     parser.add_argument("--campaigns", action="store_true", help="compare two campaigns instead of two names")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
@@ -64,7 +67,7 @@ def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
     """Run the pairs and return how many of them differ in any metric, after Holm's correction over the metrics."""
     wolf = 0
     for number in range(arguments.pairs):
-        document = pair(directory, arguments.filesystem, arguments.trials)
+        document = pair(directory, arguments)
         alone = [line for line in document["lines"] if line["answer"]["verdict"] in CERTAIN]
         certain = [line for line in alone if line["answer"]["holds"]]
         wolf += bool(certain)
@@ -77,24 +80,35 @@ def alike(directory: Path, arguments: argparse.Namespace, pair: Pair) -> int:
     return wolf
 
 
-def names(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
+def names(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run one campaign of ``quick`` in which the same stack has the names a and b. Return the comparison of both."""
-    stack = f"{{medium: memory, filesystem: {filesystem}}}"
+    stack = f"{{medium: memory, filesystem: {arguments.filesystem}}}"
     head, _, rest = shipped.text("quick").partition("stacks:\n")
     _, _, tail = rest.partition("workloads:\n")
     study = directory / "alike.yaml"
-    study.write_text(f"{head}stacks:\n  a: {stack}\n  b: {stack}\nworkloads:\n{tail}")
+    study.write_text(
+        f"{head}stacks:\n  a: {stack}\n  b: {stack}\nworkloads:\n{kept(tail, arguments.workloads)}"
+    )
     store = directory / "alike.sqlite"
-    run(["run", str(study), "--set", "budget=10m", "--trials", str(trials)], store)
+    run(["run", str(study), "--set", "budget=10m", "--trials", str(arguments.trials)], store)
     return compared(["last", "--stack", "a", "--stack", "b"], store)
 
 
-def campaigns(directory: Path, filesystem: str, trials: int) -> dict[str, Any]:
+def kept(workloads: str, names: str) -> str:
+    """Return the lines of the study from its workloads on, with these workloads only; all of them without a name."""
+    wanted = set(names.split(","))
+    lines = workloads.splitlines()
+    return "\n".join(
+        line for line in lines if not names or line[:2] != "  " or line.strip().partition(":")[0] in wanted
+    )
+
+
+def campaigns(directory: Path, arguments: argparse.Namespace) -> dict[str, Any]:
     """Run two campaigns of ``quick`` with one stack. Return the comparison of both."""
     store = directory / "alike.sqlite"
     for _ in range(2):
-        only = f"stacks.fs.filesystem={filesystem}"
-        run(["run", "quick", "--set", only, "--set", "budget=10m", "--trials", str(trials)], store)
+        only = f"stacks.fs.filesystem={arguments.filesystem}"
+        run(["run", "quick", "--set", only, "--set", "budget=10m", "--trials", str(arguments.trials)], store)
     return compared(["last~1", "last"], store)
 
 
