@@ -377,9 +377,6 @@ def tables(studies: int) -> str:
         for spread in SPREADS
     )
     fslab = RULES[FSLAB]
-    shapes = (
-        [shape.name, *over(fslab, shape, 0.1, studies)] for shape in SHAPES[1:] if shape.name not in ONE_CELL
-    )
     alike = (
         [shape.name, f"{100 * spread:g} %", *over(fslab, shape, spread, studies, equal=True)]
         for shape in SHAPES
@@ -401,8 +398,6 @@ def tables(studies: int) -> str:
         f"Made by `{COMMAND}`.",
         about,
         table(["rule", "noise", *HEAD], rows, words=2),
-        "fslab's rule, noise 10 %:",
-        table(["data", *HEAD], shapes),
         "fslab's rule, all stacks equal:",
         table(["data", "noise", *HEAD], alike, words=2),
         "Trials four times as long, so that the budget is enough for few blocks:",
