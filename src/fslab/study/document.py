@@ -68,8 +68,7 @@ do, the same in tables, store and export. One rule in `src/fslab/validity` makes
 The table has the usual severity; "when" says where it differs. A rule gives no warning if a fact that it needs is
 unknown. `known_limits` of a study names kinds that are inherent in what it measures: such a warning becomes a note.
 
-Not detectable: which process waited in the pressure figures (PSI is of the whole machine, and the tool itself waits for
-I/O), and I/O of other programs on the disk below an image.
+Not detectable: I/O of other programs on the disk below an image.
 """
 
 
