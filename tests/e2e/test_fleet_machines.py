@@ -270,5 +270,5 @@ def test_the_share_of_a_lost_machine_moves(two: fleet_lab.Lab, study: Path) -> N
     wait_for(lambda: "cancelled or taken over" in lost.log)
     shown = two.json("fleet", "status", json.loads(out)["run"])["assignments"]
     (moved,) = (each for each in shown if each["status"] == "moved")
-    assert moved["message"] == "the machine was removed: begins anew on lab1"
+    assert moved["message"] == "the machine was removed: starts again on lab1"
     assert moved["trials"] == 0

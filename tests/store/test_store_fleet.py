@@ -176,7 +176,7 @@ def test_a_share_moves_whole_to_another_machine_of_its_run(fleet: FleetStore) ->
     assert fleet_moves.give_up(fleet, 3600) == []
     fleet.leave(gone)
     fleet.forget("lab2")
-    assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: begins anew on lab3"]
+    assert fleet_moves.give_up(fleet, None) == ["b: the machine was removed: starts again on lab3"]
     assert fleet_moves.give_up(fleet, None) == []
     found = {each.id: each for each in fleet.assignments(run="run")}
     new = found["run.2-lab3"]

@@ -18,7 +18,7 @@ def is_study(wanted: str) -> bool:
 
 @contextmanager
 def naming(wanted: str) -> Iterator[None]:
-    """Raise UsageError instead of NotStoredError if ``wanted`` is no study, and so may be a mistyped one."""
+    """Raise UsageError instead of NotStoredError if ``wanted`` is not a study, and so may be a mistyped one."""
     try:
         yield
     except NotStoredError as error:

@@ -212,7 +212,7 @@ def worker(
             write(known, joined.model_dump_json().encode(), 0o600)
         if not credentials.complete or not known.is_file():
             raise UsageError(
-                "this machine is no member of a fleet",
+                "this machine is not a member of a fleet",
                 where=str(home),
                 hint="join one: fslab fleet worker ADDRESS --token TOKEN",
             )

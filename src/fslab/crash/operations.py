@@ -185,7 +185,7 @@ def _zero(text: str, file: str) -> Operation:
 
 
 def _collapse(text: str, file: str) -> Operation:
-    """Removes the first block. If the file system lacks the mode, all blocks are written anew, as an application
+    """Removes the first block. If the file system lacks the mode, all blocks are written again, as an application
     must."""
 
     def run(directory: Path, *_: object) -> None:
@@ -202,7 +202,7 @@ def _collapse(text: str, file: str) -> Operation:
 
 
 def _insert(text: str, file: str) -> Operation:
-    """Inserts a hole of one block at the start. If the file system lacks the mode, all blocks are written anew."""
+    """Inserts a hole of one block at the start. If the file system lacks the mode, all blocks are written again."""
 
     def run(directory: Path, *_: object) -> None:
         with (directory / file).open("r+b", buffering=0) as opened:

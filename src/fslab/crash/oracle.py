@@ -216,7 +216,7 @@ def _wrong_sector(
         numbers = {number_of_part, *(stamp.number for stamp in allowed if stamp != HOLE)}
         own = _is_one_of({Stamp(*each) for each in product(ever, numbers)}, sector, within, sequence, number)
         wanted = ", ".join(map(str, sorted({stamp.generation for stamp in allowed})))
-        # A part that may be a hole may have been allocated anew, with the bytes that were there before.
+        # A part that may be a hole may have been allocated again, with the bytes that were there before.
         foreign = HOLE in allowed or not own
         return foreign, f"{describe(sector)} at byte {at} instead of generation {wanted}"
     return None

@@ -41,7 +41,7 @@ class Attribution(Frozen):
     The product of ``shares`` and ``rest`` is exactly ``ratio``. ``alone``: the effect of each mechanism if only that
     one is switched off. ``complete``: all combinations were measured. Otherwise a share is the effect of the mechanism
     alone, and ``rest`` contains all interactions. ``costs``: the effects of switches that make another workload or
-    volume, which are no shares.
+    volume, which are not shares.
     """
 
     ratio: Share

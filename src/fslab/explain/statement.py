@@ -9,7 +9,7 @@ from fslab.units import Unit, format_value
 class Certainty(StrEnum):
     """The certainty of a statement.
 
-    ``observed``: counted by the kernel. ``coincides``: seen together, which is no proof. ``caused``: the mechanism was
+    ``observed``: counted by the kernel. ``coincides``: seen together, which is not proof. ``caused``: the mechanism was
     switched off, interleaved with the original, and the speed changed.
     """
 

@@ -47,7 +47,7 @@ def first_clean(descriptor: int, sizes: Sequence[int], block_bytes: int) -> int 
 def _dirties(descriptor: int, size: int) -> bool:
     """Return whether writes of this size dirty pages: some kernels accept any size, but write through the page cache.
 
-    Cached pages are no evidence, because these kernels drop them before the call returns. The counter of dirtied pages
+    Cached pages are not evidence, because these kernels drop them before the call returns. The counter of dirtied pages
     is that of the whole machine, and other processes can write for seconds. One try without dirtied pages is a proof. A
     try with dirtied pages counts only if there were few of them in equally long periods before and after it. If the
     machine is never quiet, the median of the tries is compared with the periods between them.

@@ -46,7 +46,7 @@ def read(directory: Path) -> Kernel:
 
 
 def _text(path: Path) -> str:
-    """Return the text of a list; empty without one, and for what is no list: a study can name the directory."""
+    """Return the text of a list; empty without one, and for what is not a list: a study can name the directory."""
     try:
         return untrusted_files.read(path, limit_bytes=_MOST_BYTES).decode("utf-8", "replace")
     except OSError:

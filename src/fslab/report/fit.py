@@ -9,7 +9,7 @@ from rich.text import Text
 INDENT = "  "
 _CLAUSE = re.compile(
     r"(?:, or|, so that|[;:])(?= )"
-)  # not a comma: what follows "; without it," is no statement
+)  # not a comma: what follows "; without it," is not a statement
 
 
 def lines_of(text: str, width: int) -> list[str]:

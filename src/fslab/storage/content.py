@@ -50,7 +50,7 @@ def fill_mistakes(value: str) -> Iterator[str]:
 
 
 def command_mistakes(command: str) -> Iterator[str]:
-    """Yield why a command is not one line with a program. The empty text is no command."""
+    """Yield why a command is not one line with a program. The empty text is not a command."""
     if len(command.splitlines()) > 1:
         yield f"'{command}' has several lines: give one command, such as sh -c '…'"
     try:

@@ -87,7 +87,7 @@ class ParsedStack:
         return found
 
     def notices(self) -> list[str]:
-        """Return what the stack's options ask for in vain: discards, on a medium that does not allow them."""
+        """Return what the stack's options ask for without effect: discards, on a medium that does not allow them."""
         asked = {option.strip().partition("=")[0] for option in self.spec.mount_options.split(",")}
         if self.filesystem is None or "discard" not in asked or self.medium.discards(self.medium_options):
             return []

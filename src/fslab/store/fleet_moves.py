@@ -1,6 +1,6 @@
 """What becomes of the assignments of machines that are gone: shares of a study move, whole studies fail.
 
-A share (some of the study's workloads, ``--spread``) begins anew on another machine, as a campaign of its own: a
+A share (some of the study's workloads, ``--spread``) starts again on another machine, as a campaign of its own: a
 comparison has the trials of one machine only, so that nothing of the old campaign can be continued elsewhere. The old
 assignment is final, which fences off the lost machine. A whole study (``--each``) has nowhere to go: it is about that
 machine.
@@ -56,7 +56,7 @@ def _move(connection: Connection, old: Assignment, reason: str) -> str:
     if target is not None:
         new = _anew(old, target, _assigned(connection, old.run)[target])
         insert_assignments(connection, [new])
-        status, message = AssignmentStatus.MOVED, f"{reason}: begins anew on {target}"
+        status, message = AssignmentStatus.MOVED, f"{reason}: starts again on {target}"
     elif old.study.workloads:
         message = f"{reason}, and no other machine of the run is online"
     over = update(assignments).where(assignments.c.id == old.id)

@@ -95,7 +95,7 @@ class SysbenchParameters(Parameters):
 
     @model_validator(mode="after")
     def _whole_requests(self) -> Self:
-        """With direct I/O, the kernel rejects requests that are no whole sectors: those at the end of each file."""
+        """With direct I/O, the kernel rejects requests that are not whole sectors: those at the end of each file."""
         block, files = parse_size(self.file_block_size), self.file_num
         if "direct" in self.file_extra_flags.split(","):
             check_sectors("file-block-size", block)

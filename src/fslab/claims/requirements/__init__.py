@@ -39,7 +39,7 @@ class Requirement(ABC):
         """Return why the requirement is not met, as a clause without a full stop."""
 
     def implied(self, compared: Compared) -> bool:  # noqa: ARG002
-        """Return whether these cells must meet it although the claim does not say so. Then unknown is no objection."""
+        """Return whether these cells must meet it although the claim does not say so; unknown is accepted."""
         return False
 
     def try_(self, compared: Compared) -> str | None:

@@ -59,7 +59,7 @@ class CellFacts:
 
     @property
     def amount(self) -> float | None:
-        """What the tool did in this part, in bytes or operations; None if the figure is no rate."""
+        """What the tool did in this part, in bytes or operations; None if the figure is not a rate."""
         rates = {Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND}
         if self.value is None or self.seconds is None or self.metric.unit not in rates:
             return None

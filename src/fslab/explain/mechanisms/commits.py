@@ -91,7 +91,7 @@ _LEAST_BEYOND_CHANCE = 27
 class CommitStalls(Mechanism):
     """Operations that wait while the journal commits: whether the slowest operations overlap commits.
 
-    Compares commits in a kernel trace with the tool's log of every operation. Overlap is no proof of a cause.
+    Compares commits in a kernel trace with the tool's log of every operation. Overlap is not proof of a cause.
     """
 
     summary = "the slowest operations coincide with commits of the journal"

@@ -56,7 +56,7 @@ TIB = 1 << 40
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kernels:
-    """The Linux versions that have a file system: from ``since`` up to and including ``last``; None is no bound.
+    """The Linux versions that have a file system: from ``since`` up to and including ``last``; None: no bound.
 
     ``outside``: the source of the file system, if it was never part of Linux.
     """

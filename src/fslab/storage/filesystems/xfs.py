@@ -132,7 +132,7 @@ class Xfs(FileSystem):
         return ["xfs_repair", "-L", "-f", image]
 
     def full_repair_argv(self, image: str) -> list[str]:
-        """Return ``xfs_repair``, which builds the trees of each allocation group anew. It refuses an unreplayed log."""
+        """Return ``xfs_repair``, which rebuilds the trees of each allocation group. It refuses an unreplayed log."""
         return ["xfs_repair", "-f", image]
 
     def copy_mount_options(self, options: str) -> str:

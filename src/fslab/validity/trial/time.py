@@ -121,7 +121,7 @@ def stalled(facts: TrialFacts) -> Issues:
 def _longest(rate: Rate) -> float:
     """Return the longest time without progress in seconds, after the first progress.
 
-    A tool whose operations take longer than an interval has many pauses of about the same length: these are no stalls.
+    A tool whose operations take longer than an interval has many pauses of about the same length: these are not stalls.
     """
     moving = [value for value in rate.values if value > 0]
     least = _STANDING * statistics.median(moving) if moving else 0.0
