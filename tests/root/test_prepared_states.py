@@ -206,6 +206,7 @@ def test_copies_are_forgotten_with_their_block_and_when_they_do_not_pay(
     trial(guests, other, block=1)
     assert kept() == 0
     monkeypatch.setattr(prepared_states, "DEAREST", 0.0)
+    monkeypatch.setattr(prepared_states, "MOST_DEAR", 1)
     for each in (*cells, other):
         trial(guests, each, block=1)
     assert kept() == 0
