@@ -7,6 +7,8 @@ import os
 import signal
 import stat
 import sys
+import traceback
+from types import TracebackType
 from typing import NoReturn
 
 from fslab import outputs
@@ -24,6 +26,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 def main() -> NoReturn:
     """Run the command line and exit with 0, the error's own code, or 128 + signal."""
     _open_standard_streams()
+    sys.excepthook = _print_bug
     signals.install()
     gc.set_threshold(GARBAGE)
     os.umask(os.umask(0o077) | stat.S_IWOTH)  # root works in no directory that others can write to
@@ -58,6 +61,11 @@ def main() -> NoReturn:
         print(f"fslab: cannot write standard output: {error.strerror}", file=sys.stderr)
         code = NoSpaceError.exit_code
     sys.exit(code)
+
+
+def _print_bug(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print the traceback of an error that is not expected. It may quote a file or a store of others."""
+    print(shown("".join(traceback.format_exception(kind, error, trace))), end="", file=sys.stderr)
 
 
 def _unusable(error: OSError | RuntimeError) -> str | None:

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import bare
 from tests.store.sql import sql
 from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
 
+from fslab.api import claims
 from fslab.cli import app
 from fslab.errors import BusyError, StoreError
 from fslab.store.campaign import CampaignStatus
@@ -73,3 +75,21 @@ def test_one_that_may_run_is_deleted_only_by_force(damaged: Store, url: str) -> 
     assert damaged.has("bad")
     assert run(url, "delete", "bad", "--yes", "--force").exit_code == 0
     assert not damaged.has("bad")
+
+
+def test_claims_of_cells_that_no_study_can_have(store: Store) -> None:
+    source = (
+        "title: T\nmedia: {m: {type: ram, size: 512m}}\nstacks: {s: {medium: m, filesystem: [ext4, xfs]}}\n"
+        "workloads: {w: {tool: fio, rw: read, size: 1m}}\nclaims: [{says: S, that: ext4 > xfs}]\n"
+    )
+    cell = bare.CELL  # fio needs 'rw' and 'size'
+    medium = cell.stack.medium.model_copy(update={"options": {"x": "y"}})
+    stack = cell.stack.model_copy(update={"medium": medium})
+    for name, changed in (("work", cell), ("stack", cell.model_copy(update={"stack": stack}))):
+        store.create_campaign(
+            bare.campaign(name).model_copy(update={"cells": (changed,), "study_source": source})
+        )
+    (judged,) = claims.of_campaign(store.campaign("work"), store).claims
+    assert judged.says == "S"
+    with pytest.raises(StoreError, match="contains data that fslab did not write: x: Extra inputs"):
+        claims.of_campaign(store.campaign("stack"), store)

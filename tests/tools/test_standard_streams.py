@@ -90,3 +90,21 @@ def test_a_name_that_nothing_can_have_is_reported(tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
         assert done.returncode != 0
         assert done.stderr.startswith("fslab: ")
+
+
+def test_a_traceback_has_no_control_characters_of_what_it_quotes() -> None:
+    script = (
+        "from unittest import mock; from fslab import __main__; "
+        "error = ValueError('\\x1b]0;taken\\x07\\x9b31m'); "
+        "mock.patch('fslab.cli.app', side_effect=error).start(); __main__.main()"
+    )
+    done = subprocess.run(
+        [BINARY.with_name("python"), "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT_S,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "ValueError:  ]0;taken" in done.stderr
+    assert not {"\x1b", "\x07", "\x9b"} & set(done.stderr)

@@ -18,11 +18,14 @@ from fslab.claims.trials import Trials
 from fslab.errors import StoreError, UsageError
 from fslab.feasibility import why_not
 from fslab.plan.expand import expand
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
+from fslab.store.database import checked_contents
 from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.study.model import Study
 from fslab.units import counted, parse_size
+from fslab.workloads import parsed_if_known
 
 
 def verdicts(target: str, url: str | None = None, *, published_only: bool = False) -> Verdicts:
@@ -102,9 +105,13 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
 
 
 def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
-    """Return the cells of a campaign, and an evaluator that uses its trials."""
+    """Return the cells of a campaign, and an evaluator that uses its trials. StoreError if a stack is not one."""
     records = store.trials(campaign.id)
-    impossible = {cell.id: why for cell in campaign.cells if (why := why_not(cell))}
+    with checked_contents(store.path):
+        for cell in campaign.cells:
+            parsed_stack(cell.stack)
+    known = (cell for cell in campaign.cells if parsed_if_known(cell.workload))
+    impossible = {cell.id: why for cell in known if (why := why_not(cell))}
     scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
     return scope, Evaluator(
         trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
