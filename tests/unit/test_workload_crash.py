@@ -8,10 +8,11 @@ import pytest
 from pydantic import ValidationError
 from tests.unit.read import read
 
+from fslab.api import crash
 from fslab.crash import bounded
 from fslab.crash.request import REQUESTS, CrashRequest
 from fslab.crash.sequences import Sequences
-from fslab.errors import ToolOutputError, UnsupportedError
+from fslab.errors import ToolOutputError, UnsupportedError, UsageError
 from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 
 CRASH = REGISTRY.get("crash")
@@ -108,3 +109,13 @@ def test_an_application_has_runs_settings_and_its_program() -> None:
 def test_applications_that_there_are_not(given: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         CRASH.parse_parameters(given)
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"x" * (2 << 20), "(?i)too large"), (b"\xff", "not UTF-8"), (b'{"do": "test"}', "directory")],
+)
+def test_a_file_that_is_no_request(content: bytes, why: str, tmp_path: Path) -> None:
+    (file := tmp_path / "request.json").write_bytes(content)
+    with pytest.raises(UsageError, match=why):
+        crash.run_request(file)

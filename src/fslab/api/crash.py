@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from fslab import applications
+from fslab import applications, texts
 from fslab.crash import bounded, examine, judge, kept, recording, recovery, report, states, trial
 from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
@@ -24,6 +24,8 @@ from fslab.faults import ground
 from fslab.faults import trial as fault_trial
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import mounts, path_owners, paths, tools
+
+_REQUEST_LIMIT_BYTES = 1 << 20
 
 
 def crash_test(request: CrashRequest) -> dict[str, Any]:
@@ -89,9 +91,11 @@ def fault_test(request: FaultRequest) -> dict[str, Any]:
 def run_request(path: Path) -> dict[str, Any]:
     """Do what a file asks for, as a trial wrote it, and return the document. UsageError if it holds no request."""
     try:
-        request = REQUESTS.validate_json(path.read_bytes())
+        request = REQUESTS.validate_json(texts.of_file(path, limit_bytes=_REQUEST_LIMIT_BYTES))
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", where=str(path)) from error
+    except UnicodeDecodeError as error:
+        raise UsageError("is not UTF-8 text", where=str(path)) from error
     except ValidationError as error:
         told = "; ".join(": ".join(map(str, (*each["loc"], each["msg"]))) for each in error.errors())
         raise UsageError(f"is not a request: {told}", where=str(path)) from error
