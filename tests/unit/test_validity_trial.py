@@ -275,6 +275,37 @@ def test_zeros_that_were_not_stored(zeros: bool, written: int, received: int, wa
 
 
 @pytest.mark.parametrize(
+    ("what", "option", "received_mib", "kinds"),
+    [
+        ("repeats", "rw", 3.5, ["repeated_data"]),  # fio's 4 KiB on btrfs: a thirteenth
+        ("repeats", "rw", 61, []),
+        ("repeats", "compress=zstd:3", 630, ["repeated_data"]),  # of 640 MiB, in ten passes
+        (
+            "zeros",
+            "compress-force=lzo",
+            630,
+            ["zeros_only"],
+        ),  # zeros shrink, and metadata is written beside them
+        ("zeros", "compress=none", 630, []),
+        ("zeros", "compress=zstd:3", 650, []),  # more than was written: these files are not compressed
+    ],
+)
+def test_data_that_was_not_stored_as_it_was_written(
+    what: str, option: str, received_mib: float, kinds: list[str]
+) -> None:
+    work = WorkFacts(
+        zeros=what == "zeros", repeats=what == "repeats", written_bytes=640 * MIB, working_set_bytes=64 * MIB,
+        direct=True,
+    )  # fmt: skip
+    given = facts(
+        work,
+        figures=figures(device_written_bytes_flushed=received_mib * MIB),
+        texts={"mount_options": ("rw", option)},
+    )
+    assert [each.kind for each in trial_warnings(given)] == kinds
+
+
+@pytest.mark.parametrize(
     ("step", "window", "jumped"), [(0.004, 1, False), (0.006, 1, True), (-0.006, 1, True), (0.05, 60, False)]
 )
 def test_a_clock_that_jumped(step: float, window: float, jumped: bool) -> None:

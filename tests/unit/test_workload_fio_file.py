@@ -108,6 +108,17 @@ def test_a_delay_is_in_the_plan_once() -> None:
     assert 65 < job.expected_s(timed) < 67
 
 
+@pytest.mark.parametrize(
+    ("line", "repeats"),
+    [("", True), ("scramble_buffers=1", True), ("refill_buffers", False), ("refill_buffers=0", True),
+     ("buffer_compress_percentage=50", False), ("zero_buffers", False), ("verify=crc32c", False)],
+)  # fmt: skip
+def test_fio_writes_one_buffer_again_and_again_unless_told_otherwise(line: str, repeats: bool) -> None:
+    told = report(write=(MIB, 2000))
+    assert reading(f"[a]\nrw=write\nsize=1m\n{line}\n", told).repeats is repeats
+    assert not reading(f"[a]\nrw=read\nsize=1m\n{line}\n", report(read=(MIB, 2000))).repeats
+
+
 def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
     text = "[global]\nsize=1m\n[a]\nrw=randread\n[b]\nrw=randread\n[w]\nrw=write\n[x]\nstonewall\nrw=read\n"
     parameters = parsed(text)

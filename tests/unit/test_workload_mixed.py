@@ -60,7 +60,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
         parts_s={"x": 0.5}, direct=True, working_set_bytes=4, rounds=3, flushed=False, passes=3.0, depth=shallow,
         queue_in_tool=True, rates=(Rate(what="x", interval_s=1.0, values=(1.0,)),), errors={"x": 1},
         wrong={"x": (1, 2)}, messages=("m",), promises_broken=("lost",), mounts_damaged=True, disk_fails=True,
-        zeros=True, drops=1,
+        zeros=True, repeats=True, drops=1,
     )  # fmt: skip
     silent = Reading(
         metrics={}, read_bytes=1, written_bytes=2, working_set_bytes=4, direct=True, passes=1.0, depth=deep

@@ -41,16 +41,15 @@ class WorkFacts:
     direct I/O. ``working_set_bytes``: size of the data that it accesses. ``rounds``: how often it did its work, each
     time with other files of that size; the bytes are those of all rounds. ``flushed``: whether the written data had
     reached the device when the time was taken. ``zeros``: it, or a job of it, writes nearly only zeros.
-    ``passes``: how often the tool wrote its files; only the first pass
-    allocates them. ``queue_in_tool``: the queue depth is that of the tool's own queue, which the kernel does not have.
-    ``errors``: number of failed and skipped operations by name. ``wrong``: (found, true) by key of the tool's answer.
-    ``messages``: the tool's own warnings.
-    ``promises_broken``: what a power cut broke, in words. ``mounts_damaged``: the tool mounts other file systems that
-    may be damaged, and the kernel logs errors about them. ``drops``: how often the tool itself dropped the machine's
-    caches. ``disk_fails``: the tool cuts the power of the disk under
-    test, or makes it return errors, and itself reports what is wrong afterwards. ``sliced``: it took turns with others,
-    and the times are those in which it ran, without its start. ``left_share``: the share of what it wrote that reached
-    its disks in the slices of others; None if it wrote little.
+    ``repeats``: it, or a job of it, writes nearly the same buffer again and again. ``passes``: how often the tool wrote
+    its files; only the first pass allocates them. ``queue_in_tool``: the queue depth is that of the tool's own queue,
+    which the kernel does not have. ``errors``: number of failed and skipped operations by name. ``wrong``: (found,
+    true) by key of the tool's answer. ``messages``: the tool's own warnings. ``promises_broken``: what a power cut
+    broke, in words. ``mounts_damaged``: the tool mounts other file systems that may be damaged, and the kernel logs
+    errors about them. ``drops``: how often the tool itself dropped the machine's caches. ``disk_fails``: the tool cuts
+    the power of the disk under test, or makes it return errors, and itself reports what is wrong afterwards.
+    ``sliced``: it took turns with others, and the times are those in which it ran, without its start. ``left_share``:
+    the share of what it wrote that reached its disks in the slices of others; None if it wrote little.
     """
 
     read_bytes: int | None = None
@@ -63,6 +62,7 @@ class WorkFacts:
     rounds: int = 1
     flushed: bool | None = None
     zeros: bool = False
+    repeats: bool = False
     passes: float | None = None
     depth: Depth | None = None
     queue_in_tool: bool = False

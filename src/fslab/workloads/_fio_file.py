@@ -13,6 +13,7 @@ from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_amounts, _fio_phases, _fio_time
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
+from fslab.workloads._fio_options import repeats_data
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
 from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
 from fslab.workloads._fio_places import FileSet, all_files
@@ -244,6 +245,7 @@ def _reading(jobs: Sequence[FileJob], reports: Reports) -> Reading:
         working_set_bytes=_files(jobs).bytes,
         flushed=all(job.flushed for job in writing) if writing else None,
         zeros=any(job.zeros for job in jobs),
+        repeats=any(repeats_data(job.options) for job in writing),
     )
 
 

@@ -25,7 +25,7 @@ from fslab.workloads import (
     _fio_amounts,
     _fio_time,
 )
-from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, writes_zeros
+from fslab.workloads._fio_options import CONTENT, LEFT_OUT, OF_FILES, repeats_data, writes_zeros
 from fslab.workloads._fio_output import (
     PERCENTILES,
     RATE_MS,
@@ -242,6 +242,7 @@ def _reading(
         flushed=parameters.flushed if parameters.writes else None,
         passes=written / parameters.total_bytes if once and whole else None,
         zeros=parameters.writes and writes_zeros(parameters.others),
+        repeats=parameters.writes and repeats_data(parameters.others),
         depth=depth(job, parameters.iodepth),
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",

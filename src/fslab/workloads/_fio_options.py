@@ -127,6 +127,8 @@ CONTENT = frozenset(
     """.split()  # noqa: SIM905
 )
 
+_SAYS_CONTENT = CONTENT - {"zero_buffers", "scramble_buffers"} | {"verify"}
+
 # What orders the jobs of a file: it has no meaning for a single job.
 ORDER = frozenset({"stonewall", "wait_for"})
 
@@ -157,6 +159,12 @@ METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", 
 def writes_through(sync: str | None, engine: str | None) -> bool:
     """Return whether option ``sync`` makes each write reach the device. It has no effect on mmap."""
     return sync in _SYNCED and engine != "mmap"
+
+
+def repeats_data(options: Mapping[str, str | None]) -> bool:
+    """Return whether the job writes one buffer again and again, unless the options say what it writes."""
+    given = _SAYS_CONTENT & {name for name, value in options.items() if value != "0"}
+    return not given and not writes_zeros(options)
 
 
 def writes_zeros(options: Mapping[str, str | None]) -> bool:

@@ -55,6 +55,7 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         ),
         flushed=all(wrote) if wrote else None,
         zeros=any(each.zeros for each in readings),
+        repeats=any(each.repeats for each in readings),
         # The part that is furthest from what was asked decides.
         passes=max((each.passes for each in readings if each.passes is not None), default=None),
         depth=min(depths, key=lambda depth: depth.at_most / depth.asked, default=None),
