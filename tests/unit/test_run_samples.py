@@ -19,7 +19,7 @@ from fslab.system import freezer, proc, task_times
 from fslab.workloads import Reading
 
 
-def ran(cpu_s: float = 0.0, threads: int = 1, timeline: Timeline | None = None, **more: Any) -> Ran:
+def ran(cpu_s: float = 0.0, threads: int | None = 1, timeline: Timeline | None = None, **more: Any) -> Ran:
     usage = proc.Usage(
         user_s=cpu_s, system_s=0.0, max_rss_bytes=None, voluntary_switches=0, involuntary_switches=0
     )
@@ -97,6 +97,11 @@ def test_on_one_cpu_that_is_busy_nothing_waits_for_a_disk() -> None:
     rows = ((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (4.0, 1.0, 0.0, 0.0, 4.0, 10.0, 400.0))
     assert samples(*rows, cpus=1).parts(ran(1.0))["run"].wait == pytest.approx(0.1 / 1.1)
     assert samples(*rows, cpus=2).parts(ran(1.0))["run"].wait == pytest.approx(0.75)
+
+
+def test_how_long_an_unknown_number_of_threads_waits_is_unknown() -> None:
+    found = samples(*TWO_PARTS).parts(ran(2.2, threads=None))["run"]
+    assert (found.wait, found.cpu_s) == (None, 2.2)
 
 
 def test_several_threads_wait_each_for_itself() -> None:

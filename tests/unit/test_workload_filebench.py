@@ -49,6 +49,7 @@ def test_the_figures_of_a_run() -> None:
     assert found.flushed is True
     assert found.messages == ()
     assert found.asked_s == 60
+    assert found.threads == golden["threads"]
 
 
 def test_a_write_without_an_fsync_may_not_have_reached_the_device() -> None:

@@ -76,6 +76,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "windows",
             "marks",
             "whole_run",
+            "threads",
             "part_rounds",
             "part_cpu_s",
             "part_windows",

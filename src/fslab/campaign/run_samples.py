@@ -50,12 +50,12 @@ class RunSample:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ran:
-    """What is known of a run that has ended. ``threads``: how many work at once. ``timeline``: when the tool ran, if it
-    took turns."""
+    """What is known of a run that has ended. ``threads``: how many work at once; None: unknown. ``timeline``: when the
+    tool ran, if it took turns."""
 
     reading: Reading
     done: proc.Completed
-    threads: int = 1
+    threads: int | None = 1
     timeline: Timeline | None = None
 
 
@@ -199,21 +199,22 @@ def _in_order(reading: Reading, span: Window) -> dict[str, list[Window]]:
 
 
 def _part(
-    samples: Sequence[RunSample], windows: Sequence[Window], ran_s: Callable[[float, float], float], threads: int,
-    cpus: int | None, *, cpu_s: float | None = None,
+    samples: Sequence[RunSample], windows: Sequence[Window], ran_s: Callable[[float, float], float],
+    threads: int | None, cpus: int | None, *, cpu_s: float | None = None,
 ) -> RunPart:  # fmt: skip
     """Return the facts of a part. ``cpu_s``: the tool's CPU time, if the tool reports it for this part.
 
     The tool waits for its disks while it neither runs nor waits for a CPU, while they have requests, and, on one CPU,
-    while that is idle: otherwise it waits for the kernel's threads. Unknown where a part is too short for the samples.
+    while that is idle: otherwise it waits for the kernel's threads. Unknown where a part is too short for the samples,
+    and without the number of ``threads``: with a smaller one, their waiting would not be seen.
     """
     seconds = sum(ran_s(*window) for window in windows)
     resolved = seconds >= _RESOLVED_S * len(windows)
     grown = {name: _total(samples, name, windows) if resolved else None for name in _COUNTED}
     used_s = cpu_s if cpu_s is not None else grown["cpu_s"]
-    wait = None
-    if used_s is not None and grown["queued_s"] is not None and grown["io_s"] is not None:
-        limits = [max(0.0, seconds * threads - used_s - grown["queued_s"]), grown["io_s"] * threads]
+    queued_s, io_s, wait = grown["queued_s"], grown["io_s"], None
+    if threads is not None and used_s is not None and queued_s is not None and io_s is not None:
+        limits = [max(0.0, seconds * threads - used_s - queued_s), io_s * threads]
         if cpus == 1 and grown["all"]:
             limits.append(seconds * threads * (grown["idle"] or 0.0) / grown["all"])
         slept_s = min(limits)

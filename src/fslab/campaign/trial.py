@@ -375,7 +375,7 @@ def _measure(
     state.device |= disks.facts(cell, workspace)
     requested, text = disks.requests(cell, workspace, up.bare_disk)
     state.raw |= text
-    threads = workload.traits().parallel or 1
+    threads = reading.threads or workload.traits().parallel
     ran = Ran(reading=reading, done=done, threads=threads, timeline=timeline)
     findings = watch.derive(_work(cell.cache, done, reading), ran)
     state.metrics = {

@@ -92,7 +92,7 @@ class Reading(WorkFacts):
     CPU time in each of them, where it reports that.
     ``marks``: of each of ``parts_s``, the offsets in standard error before which the tool has written, at once, that
     the part begins and that it has ended; the part's metrics begin with its name and ``_``. ``whole_run``: the figures
-    are of the whole run, with its start.
+    are of the whole run, with its start. ``threads``: how many worked at once, where the tool reports it.
     """
 
     metrics: Mapping[str, float | None]
@@ -103,3 +103,4 @@ class Reading(WorkFacts):
     part_cpu_s: Mapping[str, float] = field(default_factory=dict)
     marks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     whole_run: bool = False
+    threads: int | None = None

@@ -144,6 +144,7 @@ def _reading(parameters: FilebenchParameters, document: Mapping[str, Any]) -> Re
         asked_s=None if run["ended"] == "done" else parameters.runtime_s,
         working_set_bytes=sum(fileset["bytes"] for fileset in document["answer"]["filesets"]) or None,
         flushed=_flushed(parameters, run),
+        threads=document["threads"],
         messages=tuple(f"fslab-engine: {warning['message']}" for warning in document["warnings"]),
     )
 

@@ -167,12 +167,13 @@ class Mixed(Workload[MixedParameters]):
     def traits(self, parameters: MixedParameters) -> Traits:
         """Return the traits of all parts, which work at once. None if the traits of the parts do not determine it."""
         every = [part.traits() for part in parameters.parts.values()]
+        threads = [each.parallel for each in every]
         return Traits(
             reads=_any(each.reads for each in every),
             writes=_any(each.writes for each in every),
             direct=None if any(each.direct is None for each in every) else all(each.direct for each in every),
             request_bytes=tuple(sorted({size for each in every for size in each.request_bytes})),
-            parallel=sum(each.parallel or 1 for each in every),
+            parallel=None if None in threads else sum(each or 0 for each in threads),
         )
 
     def space_bytes(self, parameters: MixedParameters) -> int:
