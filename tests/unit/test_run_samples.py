@@ -104,6 +104,12 @@ def test_how_long_an_unknown_number_of_threads_waits_is_unknown() -> None:
     assert (found.wait, found.cpu_s) == (None, 2.2)
 
 
+def test_more_threads_than_cpus_cannot_be_faster_than_the_cpus() -> None:
+    """16 threads used 2 s of two CPUs in 4 s: on a disk without delay, they still take 1 s."""
+    rows = ((10.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (14.0, 2.0, 1.0, 90.0, 4.0, 200.0, 800.0))
+    assert samples(*rows, cpus=2).parts(ran(2.0, threads=16))["run"].wait == pytest.approx(0.75)
+
+
 def test_several_threads_wait_each_for_itself() -> None:
     rows = ((0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (4.0, 4.0, 0.0, 0.0, 4.0, 800.0, 1600.0))
     assert samples(*rows, cpus=4).parts(ran(4.0, threads=4))["run"].wait == pytest.approx(0.75)

@@ -218,7 +218,11 @@ def _part(
         if cpus == 1 and grown["all"]:
             limits.append(seconds * threads * (grown["idle"] or 0.0) / grown["all"])
         slept_s = min(limits)
-        wait = slept_s / (used_s + slept_s) if used_s + slept_s > 0 else None
+        if seconds > 0 and used_s + slept_s > 0:
+            at_once = min(
+                threads, cpus or threads
+            )  # without any waiting, it would take as long as its CPU time does
+            wait = max(0.0, min(slept_s / (used_s + slept_s), 1 - used_s / (seconds * at_once)))
     counts = {name: grown[name] for name in ("read_bytes", "written_bytes", "flushes")}
     return RunPart(
         seconds=seconds, wait=wait, cpu_s=used_s,
