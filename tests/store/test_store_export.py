@@ -227,3 +227,12 @@ def test_no_cell_of_a_csv_file_is_a_formula() -> None:
         rows = csv.DictReader(io.StringIO(render([trial], Format.CSV).decode(), newline=""))
         found = {row["mkfs_options"] for row in rows}
         assert found == {f"'{said}".replace("\r", " ") if said in hostile else said}
+
+
+def test_an_export_that_does_not_fit_in_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path := tmp_path / "trials.json").write_bytes(b" " * (2 << 20))
+    monkeypatch.setattr("fslab.system.memory.available_bytes", lambda: 16 << 20)
+    with pytest.raises(StoreError, match="is larger than 1 MiB, the limit for the available memory"):
+        exported.read(path)

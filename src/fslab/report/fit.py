@@ -28,6 +28,7 @@ def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
 
     If not even one clause fits on ``most`` lines, the hint is omitted.
     """
+    what, hint = _that_may_fit(what, width, most), _that_may_fit(hint or "", width, most)
     told = [f"{what} → {clauses}" for clauses in _shorter(hint)] if hint else []
     return _first(told, width, most) or fitted(what, width, most=most)
 
@@ -37,12 +38,18 @@ def fitted(text: str, width: int, *, most: int = 2) -> str:
 
     If not even one clause fits on ``most`` lines, as many words as fit.
     """
+    text = _that_may_fit(text, width, most)
     if found := _first(_shorter(text), width, most):
         return found
     words = text.split()
     while len(words) > 1 and len(lines_of(" ".join(words) + " …", width)) > most:
         words.pop()
     return f"{' '.join(words)} …"
+
+
+def _that_may_fit(text: str, width: int, most: int) -> str:
+    """Return the beginning of a text, longer than what fits on ``most`` lines: a stored text can have megabytes."""
+    return text[: (most + 2) * width]
 
 
 def _first(candidates: Sequence[str], width: int, most: int) -> str | None:

@@ -3,6 +3,7 @@
 An export does not contain the tools' own output, so these records do not have it.
 """
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,26 @@ from fslab import texts
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError
 from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
+from fslab.system import memory
+from fslab.units import format_size
 
 LIMIT_BYTES = 4 << 30  # about a hundred thousand trials
+MEMORY_SHARE = (
+    16  # of the available memory that a file may have: as values, a text takes some ten times its size
+)
 HINT = "make one with: fslab export CAMPAIGN --output trials.json"
 
 
 def read(path: Path) -> list[TrialRecord]:
     """Return the trials of an export, in its order. StoreError if it is not an export, or is from a newer fslab."""
+    available = memory.available_bytes()
+    limit = LIMIT_BYTES if available is None else min(LIMIT_BYTES, available // MEMORY_SHARE)
     try:
-        found = texts.json_of(texts.of_file(path, limit_bytes=LIMIT_BYTES))
+        found = texts.json_of(texts.of_file(path, limit_bytes=limit))
     except OSError as error:
+        if error.errno == errno.EFBIG:
+            what = f"is larger than {format_size(limit)}, the limit for the available memory"
+            raise StoreError(what, where=str(path), hint="compare campaigns of a store instead") from error
         raise StoreError(f"cannot be read: {error.strerror}", where=str(path), hint=HINT) from error
     except ValueError as error:
         raise StoreError("is not JSON", where=str(path), hint=HINT) from error
