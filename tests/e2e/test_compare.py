@@ -34,7 +34,7 @@ def twice(fslab: Fslab, tmp_path: Path) -> Fslab:
 
 
 def ratios(document: dict[str, Any]) -> dict[tuple[str, str], float]:
-    return {(line["workload"], line["metric"]): line["ratio"] for line in document["lines"]}
+    return {(line["workload"], line["metric"]): line["answer"]["ratio"] for line in document["lines"]}
 
 
 def test_two_campaigns_side_by_side(twice: Fslab, tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_two_stacks_of_one_campaign_are_compared_block_by_block(fslab: Fslab, tm
     document = fslab.json("compare", "last", "--stack", "ext4", "--stack", "xfs", "--json")
     assert {line["stack"] for line in document["lines"]} == {"ext4 → xfs"}
     whole = [line for line in document["lines"] if len(line["a"]["values"]) == len(line["b"]["values"]) == 4]
-    assert {line["method"] for line in whole} <= {"paired_t"}
+    assert {line["answer"]["method"] for line in whole} <= {"paired_t"}
     assert document["differences"] == []
     fslab("compare", "last", "--stack", "zfs", "--stack", "xfs", code=2)
 

@@ -88,7 +88,7 @@ def test_json_has_one_object_per_trial() -> None:
             "commands": [
                 {"stage": "mkfs", "argv": ["mkfs.xfs", "/dev/loop0"], "duration_s": None, "exit_code": None}
             ],
-            "tools": {}, "machine": {}, "device": {}, "observed": {}, "plugins": {},
+            "tools": {}, "machine": {}, "device": {}, "observed": {}, "parts": {}, "plugins": {},
         },
         "started": "2026-11-20T21:49:07Z",
         "duration_s": 2.5,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from importlib import import_module
 from math import exp
 
 import pytest
@@ -26,8 +27,10 @@ from fslab.units import Unit
 def known_independent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four blocks count as enough to know that trials are independent: for tests of what an interval decides.
 
-    What few blocks do to a verdict has tests of its own.
+    What few blocks do to a verdict has tests of its own. Modules that are loaded when first used must have their copy
+    of the constant before it is changed: they would keep the changed one for the tests that follow.
     """
+    import_module("fslab.stats.differences")
     monkeypatch.setattr(compare, "INDEPENDENCE_LEAST", 4)
 
 

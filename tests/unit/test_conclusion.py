@@ -185,9 +185,7 @@ def test_the_first_sentence_says_what_to_take_and_what_the_others_cost() -> None
     apart = measured(planned, {"ext4": 1.0, "xfs": 2.0, "btrfs": 0.5}, noise=0.02)
     mixed = [b if b.cell.workload.name == "work-3" else a for a, b in zip(alike, apart, strict=True)]
     sentence = conclude(report(planned, mixed)).sentence
-    assert sentence.startswith(
-        "Take xfs: best or alike in all 4 metrics. Up to this far behind the best: btrfs "
-    )
+    assert sentence.startswith("Take xfs: best or alike in all 4 metrics. Behind by up to: btrfs ")
     assert sentence.endswith(" × (work-3), ext4 2.01 × (work-3).")
 
 

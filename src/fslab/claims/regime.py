@@ -21,7 +21,7 @@ from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words, verdict_of
 from fslab.record import WHOLE, RunPart, TrialRecord
-from fslab.units import Unit, parse_size
+from fslab.units import Unit
 from fslab.workloads import traits_of
 
 if TYPE_CHECKING:
@@ -138,10 +138,10 @@ class Regime:
 
     def _point(self, figure: CellFigure) -> tuple[int, float] | None:
         """Return the size of a file, and the seconds that it takes."""
-        rate, size = _median(self.trials.values(figure).values()), figure.cell.workload.parameters.get("size")
-        if not rate or size is None:
+        rate = _median(self.trials.values(figure).values())
+        size_bytes = traits_of(figure.cell.workload).working_set_bytes
+        if not rate or size_bytes is None:
             return None
-        size_bytes = parse_size(str(size))
         return size_bytes, size_bytes / rate
 
     def answer(

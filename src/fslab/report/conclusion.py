@@ -66,7 +66,7 @@ def _standing(row: Row, report: Report) -> Standing:
 
 
 def _sentence(report: Report, standings: Sequence[Standing]) -> str:
-    """Return the answer, such as ``Take ext4: best or alike in 7 of 9 metrics. Up to this far behind the best:
+    """Return the answer, such as ``Take ext4: best or alike in 7 of 9 metrics. Behind by up to:
     btrfs 8.12 × (synced), xfs 1.41 × (files). 2 of 9 metrics need more trials: about 40 s.``"""
     if not standings:
         return "No usable trial is stored yet." if report.counts.stored else "No trial is stored yet."
@@ -113,9 +113,9 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
     yield f"Take {chosen}: {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
     others = sorted((label for label in behind if label != chosen), key=lambda label: -behind[label][0])
     if others:
-        told = [f"{label} {_factor(behind[label])}" for label in others[:MANY]]
-        rest = f", {len(others) - MANY} others less" if len(others) > MANY else ""
-        yield f"Up to this far behind the best: {', '.join(told)}{rest}"
+        shown = others if len(others) <= MANY else others[:1]
+        rest = f", {len(others) - len(shown)} others by less" if len(others) > MANY else ""
+        yield f"Behind by up to: {', '.join(f'{label} {_factor(behind[label])}' for label in shown)}{rest}"
 
 
 def _behind(known: Sequence[Standing]) -> dict[str, tuple[float, str]]:

@@ -7,8 +7,8 @@ from enum import StrEnum
 from fslab.cell import Cell
 from fslab.record import Metric
 from fslab.units import Direction, Unit
+from fslab.workloads import traits_of
 
-_THREADS = frozenset({"threads", "numjobs"})
 _NOTHING_BYTES = 1 << 20  # metadata that is written by the way
 HALF = 0.5
 
@@ -156,11 +156,12 @@ def _between(a: Cell, b: Cell) -> set[Lever]:
     mounted = one.filesystem == other.filesystem and _options(a) != _options(b)
     if mounted:
         found.add(Lever.OPTIONS)
-    keys = {*a.workload.parameters, *b.workload.parameters}
-    differing = {key for key in keys if a.workload.parameters.get(key) != b.workload.parameters.get(key)}
-    if differing & _THREADS:
+    told = (a.workload.parameters.items(), b.workload.parameters.items())
+    differing = {key for key, _ in told[0] ^ told[1]}
+    threads = traits_of(a.workload).parallel != traits_of(b.workload).parallel
+    if threads:
         found.add(Lever.THREADS)
-    if differing - _THREADS or a.workload.tool != b.workload.tool:
+    if len(differing) > threads or a.workload.tool != b.workload.tool:  # one key sets the number of threads
         found.add(Lever.WORK)
     return found
 
