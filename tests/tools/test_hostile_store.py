@@ -180,8 +180,8 @@ def test_where_a_stored_campaign_makes_images_is_reported(altered: Altered, tmp_
     assert f"writes images in {tmp_path}/other" in altered.refused()
 
 
-def endless(store: Path) -> None:
-    """Replace the table of campaigns by a view that has no end."""
+def endless(store: Path | str) -> None:
+    """Replace the table of campaigns by a view that has no end, as no store may have that is opened."""
     with closing(sqlite3.connect(store)) as database:
         database.execute("PRAGMA legacy_alter_table = ON")
         for (trigger,) in database.execute(
@@ -194,13 +194,11 @@ def endless(store: Path) -> None:
 
 
 def test_a_statement_without_an_end_is_ended(altered: Altered, monkeypatch: pytest.MonkeyPatch) -> None:
-    endless(altered.store)
     monkeypatch.setattr(database, "STATEMENT_LIMIT_S", 0.1)
-    with (
-        Store.open(str(altered.store), create=False) as store,
-        pytest.raises(StoreError, match="interrupted") as caught,
-    ):
-        store.campaigns()
+    with Store.open(str(altered.store), create=False) as store:
+        endless(altered.store)
+        with pytest.raises(StoreError, match="interrupted") as caught:
+            store.campaigns()
     assert "reading ends after 0.1 s" in (caught.value.hint or "")
 
 
@@ -209,8 +207,10 @@ import os, signal, sys, threading
 from sqlalchemy import event
 from fslab.store.store import Store
 from fslab.system import signals
+from tests.tools.test_hostile_store import endless
 signals.install()
 with Store.open(sys.argv[1], create=False) as store:
+    endless(sys.argv[1])
     later = threading.Timer(0.2, os.kill, (os.getpid(), int(sys.argv[2])))
     event.listen(store._engine, "before_cursor_execute", lambda *_: later.is_alive() or later.start())
     try:
@@ -222,9 +222,9 @@ with Store.open(sys.argv[1], create=False) as store:
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_a_statement(signum: signal.Signals, altered: Altered) -> None:
-    endless(altered.store)
     argv = [sys.executable, "-c", SIGNALLED, str(altered.store), str(int(signum))]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    root = Path(__file__).parents[2]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=LIMIT_S, check=False, cwd=root)
     assert done.stdout == f"interrupted {128 + signum}\n", done.stderr
 
 
