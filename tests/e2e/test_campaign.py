@@ -248,7 +248,7 @@ def test_a_finished_campaign_is_given_more_trials(fslab: Fslab, study: Path) -> 
 def test_a_failing_cell_does_not_stop_the_others(fslab: Fslab, tmp_path: Path) -> None:
     path = tmp_path / "endless.yaml"
     path.write_text(HELD.format(run="sleep 1000"))
-    changes = ("stacks.fs.filesystem=ext4", "time_limit=3s", "workloads.files.files=100")
+    changes = ("stacks.fs.filesystem=ext4", "time_limit=11s", "workloads.files.files=100")
     fslab("run", path, "--allow-commands", *(word for change in changes for word in ("--set", change)))
     statuses = Counter((trial["workload"]["name"], trial["status"]) for trial in fslab.trials())
     assert statuses["held", "failed:timed_out"] == 2, "given up after two failures in a row"
