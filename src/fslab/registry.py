@@ -183,7 +183,9 @@ class Registry(Generic[T]):
 
     def _checked(self, item: object) -> T | type[T]:
         if not self._fits(item):
-            raise RuntimeError(f"{item!r} is no {self.contract.__name__}, and no concrete subclass of it")
+            raise RuntimeError(
+                f"{item!r} is neither a {self.contract.__name__} nor a concrete subclass of it"
+            )
         return item
 
     def _fits(self, item: object) -> TypeGuard[T | type[T]]:

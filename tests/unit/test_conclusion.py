@@ -125,7 +125,7 @@ def test_what_is_open_says_how_long_it_takes_and_what_to_do() -> None:
     assert trials is not None
     assert int(trials[1]) > 5
     assert re.search(r"needs about \d.* more", text)
-    assert "keep the default of your distribution" in " ".join(text.split())
+    assert "keep your distribution's default" in " ".join(text.split())
 
 
 def test_one_trial_ranks_nothing_and_says_how_many_are_needed() -> None:

@@ -19,7 +19,7 @@ from fslab.stats.compare import (
     no_ratio,
 )
 from fslab.stats.counts import compare_counts
-from fslab.stats.goal import Goal, expected_needed, is_settled
+from fslab.stats.goal import Goal, expected_needed, is_equivalent, is_settled
 from fslab.stats.interval import median
 from fslab.stats.noise_prior import NoisePrior, fit_noise
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
@@ -175,15 +175,7 @@ def _verdict(question: Question, found: Estimate) -> Verdict:
             pass
     if found.differs:
         return Verdict.LARGER if found.is_larger else Verdict.SMALLER
-    return Verdict.ALIKE if is_within(found, question.margin) else Verdict.OPEN
-
-
-def is_within(found: Estimate, margin: float) -> bool:
-    """Return whether the interval shows that the two differ by less than the margin."""
-    if found.more_interval is not None:
-        return found.more_interval.low == found.more_interval.high == 0
-    interval = found.interval
-    return interval is not None and 1 / (1 + margin) <= interval.low and interval.high <= 1 + margin
+    return Verdict.ALIKE if is_equivalent(found, question.margin) else Verdict.OPEN
 
 
 def _further(

@@ -37,8 +37,8 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
 
 
 def alike_words(answer: Answer) -> str:
-    """Return ``alike (± 10 %)``, or for counts without any event ``alike (0 each)``."""
-    return "alike (0 each)" if answer.more is not None else f"alike ({alike_margin(answer.margin)})"
+    """Return ``alike (± 10 %)``."""
+    return f"alike ({alike_margin(answer.margin)})"
 
 
 def alike_margin(margin: float) -> str:

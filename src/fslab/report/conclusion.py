@@ -17,7 +17,7 @@ from fslab.units import format_duration, listed, ratio_text
 MOST_WARNINGS = 5
 MANY = 3
 _DECIDED = frozenset({StandingCertainty.BEST, StandingCertainty.ALIKE})
-UNTIL_THEN = "Until then, keep the default of your distribution"
+UNTIL_THEN = "Until then, keep your distribution's default"
 
 
 class Conclusion(Frozen):
@@ -80,7 +80,8 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
     if len(judged) == 1:
         return _of_one(judged[0])
-    return " ".join(f"{text}." for text in (*_take(judged, report), *_undecided(judged)))
+    told = [*_take(judged, report), *_undecided(judged)]
+    return " ".join(f"{text}." for text in told or ["Nothing can be compared: not all values are positive"])
 
 
 def _of_one(only: Standing) -> str:
@@ -104,14 +105,12 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
     behind = _behind(known)
     unsafe = unsafe_stacks(report)
     wins = Counter(label for each in decided for label in each.labels if label not in unsafe)
-    if not wins:
-        return
-    order = [stack.label for stack in report.stacks]
-    chosen = min(wins, key=lambda label: (-wins[label], _worst(behind, label)[0], order.index(label)))
-    alone = all(each.labels == (chosen,) for each in decided if chosen in each.labels)
-    own = f", up to {_factor(behind[chosen])} behind elsewhere" if chosen in behind else ""
-    yield f"Take {chosen}: {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
-    others = sorted((label for label in behind if label != chosen), key=lambda label: -behind[label][0])
+    if wins:
+        chosen = _chosen(wins, behind, report)
+        alone = all(each.labels == (chosen,) for each in decided if chosen in each.labels)
+        own = f", up to {_factor(behind.pop(chosen))} behind elsewhere" if chosen in behind else ""
+        yield f"Take {chosen}: {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
+    others = sorted(behind, key=lambda label: -behind[label][0])
     if others:
         shown = others if len(others) <= MANY else others[:1]
         rest = f", {len(others) - len(shown)} others by less" if len(others) > MANY else ""
@@ -128,8 +127,10 @@ def _behind(known: Sequence[Standing]) -> dict[str, tuple[float, str]]:
     return found
 
 
-def _worst(behind: Mapping[str, tuple[float, str]], label: str) -> tuple[float, str]:
-    return behind.get(label, (1.0, ""))
+def _chosen(wins: Mapping[str, int], behind: Mapping[str, tuple[float, str]], report: Report) -> str:
+    """Return the stack with the most wins; of several, the one that is least behind elsewhere."""
+    order = [stack.label for stack in report.stacks]
+    return min(wins, key=lambda label: (-wins[label], behind.get(label, (1.0, ""))[0], order.index(label)))
 
 
 def _factor(cost: tuple[float, str]) -> str:
@@ -148,13 +149,14 @@ def _undecided(known: Sequence[Standing]) -> Iterator[str]:
             None if before is None or each.further_s is None else max(before, each.further_s)
         )
     seconds = [each for each in longest.values() if each is not None]
-    time = f": about {format_duration(sum(seconds))}" if seconds and len(seconds) == len(longest) else ""
+    time = format_duration(sum(seconds)) if seconds and len(seconds) == len(longest) else ""
     if len(needing) == len(known):
-        yield f"No clear winner yet in any of {len(known)} metrics; more trials are needed{time}"
+        needed = f"about {time} more" if time else "more trials needed"
+        yield f"No clear winner yet in any of {len(known)} metrics ({needed})"
         yield UNTIL_THEN
     else:
         verb = "needs" if len(needing) == 1 else "need"
-        yield f"{len(needing)} of {len(known)} metrics {verb} more trials{time}"
+        yield f"{len(needing)} of {len(known)} metrics {verb} more trials{f': about {time}' if time else ''}"
 
 
 def _share(count: int, known: Sequence[Standing]) -> str:

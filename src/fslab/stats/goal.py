@@ -97,13 +97,14 @@ def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float)
     match goal:
         case Goal.DECIDED:
             sure = holds and not estimate.rests_on_independence
-            return sure or _equivalent(estimate, precision)
+            return sure or is_equivalent(estimate, precision)
         case Goal.PRECISE:
             return is_precise(estimate, precision=precision)
         case _:
             assert_never(goal)
 
 
-def _equivalent(estimate: RatioEstimate, precision: float) -> bool:
+def is_equivalent(estimate: RatioEstimate, precision: float) -> bool:
+    """Return whether the interval lies within 1 ÷ (1 + precision) to 1 + precision."""
     interval = estimate.interval
     return interval is not None and 1 / (1 + precision) <= interval.low and interval.high <= 1 + precision
