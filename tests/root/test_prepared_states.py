@@ -40,6 +40,7 @@ def cell(operation: str, filesystem: str = "ext4", **changes: Any) -> Cell:
 @pytest.fixture
 def guests(workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Guests:
     monkeypatch.setattr(prepared_states, "DEAREST", math.inf)  # whether copying pays depends on the machine
+    monkeypatch.setattr(_copies, "LEFT_SHARE", 1 << 20)  # other tests take memory too
     return Guests(workspace=workspace, machine={})
 
 

@@ -4,6 +4,7 @@ Must not read more than the name of an array that fslab did not create.
 """
 
 import stat
+import time
 from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -23,6 +24,7 @@ HOMEHOST = "--homehost=none"
 HEAD_BYTES = 1 << 20
 MD_MAJOR = 9
 METADATA = "1.2"
+GONE_DEADLINE_S = 5.0
 
 
 class Bitmapped(_options.Disks):
@@ -139,7 +141,12 @@ def _name_of(mode: str, node: Path) -> str | None:
 
 
 def _remove_node(node: Path) -> None:
-    if (sysfs.SYS / "block" / node.name).exists() or not node.is_block_device():
+    """Remove the node of a stopped array. The kernel removes its directory in sysfs only later, in a workqueue
+    (drivers/md/md.c, mddev_delayed_delete)."""
+    block, deadline = sysfs.SYS / "block" / node.name, time.monotonic() + GONE_DEADLINE_S
+    while block.exists() and not slaves(block) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    if block.exists() or not node.is_block_device():
         return
     found = node.stat()
     if stat.S_ISBLK(found.st_mode) and found.st_rdev >> 8 & 0xFFF == MD_MAJOR:
