@@ -136,7 +136,9 @@ def test_figures_of_every_tool_are_of_the_time_in_which_it_ran(workspace: Worksp
         assert told_s <= 1.01 * took_s
         whole = {"shell", "command"}
         worked = took_s if tool in whole else took_s - record.provenance.device["slices"]["started_s"]
-        least = 0.99 if tool in whole else 0.02  # the others start and end, which takes long beside other load
+        least = (
+            0.99 if tool in whole else 0.02
+        )  # the others start and end, which takes long beside other load
         assert told_s >= least * worked
 
 

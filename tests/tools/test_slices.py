@@ -15,7 +15,7 @@ import pytest
 
 from fslab.campaign import sliced_rounds, slices
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.sliced_rounds import left_work
+from fslab.campaign.sliced_rounds import FIRST_START_S, left_work
 from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
@@ -23,7 +23,7 @@ from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import proc
-from fslab.workloads import START_S, Job
+from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 FOREVER = "while True: pass"
@@ -31,7 +31,7 @@ _numbers = itertools.count()
 
 
 @pytest.fixture
-def turn() -> Iterator[Callable[..., SlicedRun]]:
+def turn(tmp_path: Path) -> Iterator[Callable[..., SlicedRun]]:
     """Yield a function that makes a turn of a Python program."""
     with ExitStack() as undo:
 
@@ -46,6 +46,7 @@ def turn() -> Iterator[Callable[..., SlicedRun]]:
                     name=f"fslab-test-{os.getpid()}-{next(_numbers)}",
                     start=lambda: undo.enter_context(proc.running((sys.executable, "-c", program))),
                     devices=("nodisk",),
+                    directory=tmp_path,
                     look=look,
                     drain=drain,
                     limit_s=limit_s,
@@ -88,6 +89,18 @@ def test_a_tool_that_only_opens_files_does_not_work_yet(
     one = turn(WORK)
     take_turns([one], slice_s=0.05, seed=1)
     assert (one.worked_s is not None) is works
+
+
+@pytest.mark.parametrize("made", ["d", "d/empty"])
+def test_a_tool_that_only_makes_entries_works(
+    turn: Callable[..., SlicedRun], tmp_path: Path, made: str
+) -> None:
+    """Empty files are no I/O: without this, all of its work was part of its start."""
+    (tmp_path / "d/e").mkdir(parents=True) if "/" in made else None
+    program = f"import os; os.mkdir({str(tmp_path / made)!r})\nwhile True: pass"
+    one = turn(program, limit_s=0.05)
+    take_turns([one], slice_s=0.05, seed=1)
+    assert one.worked_s is not None
 
 
 def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., SlicedRun]) -> None:
@@ -190,10 +203,11 @@ def test_run_times_make_up_for_the_starts_that_this_machine_has_shown(
     monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
     rounds = rounds_in_slices()
     for block in (0, 1):
-        rounds.run([stack_of("a", "ram", DIRECT)], TrialKey(campaign="c", block=block, seed=1))
-    assert given == [START_S, 1.1]
-    job = Job(directory=Path("/d"), scratch=Path("/s"), seed=1, turns=3, start_s=1.1)
-    assert job.clock_s(2.0) == pytest.approx(3 * 2.0 + 2 * 1.1)
+        for parameters in (DIRECT, {**DIRECT, "bs": "8k"}):
+            rounds.run([stack_of("a", "ram", parameters)], TrialKey(campaign="c", block=block, seed=1))
+    assert given == [FIRST_START_S, FIRST_START_S, 1.1, 2.1], "each workload has its own"
+    job = Job(directory=Path("/d"), scratch=Path("/s"), seed=1, turns=3, waits_s=1.1)
+    assert job.clock_s(2.0) == pytest.approx(3 * 2.0 + 1.1)
 
 
 def rounds_in_slices() -> sliced_rounds.SlicedRounds:

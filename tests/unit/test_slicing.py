@@ -11,7 +11,7 @@ from tests.unit.test_plan import plan_of
 
 from fslab.workloads import REGISTRY, Job, ToolOutput
 
-JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=8, turns=3)
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=8, turns=3, waits_s=0.6)
 TEXT = """\
 title: t
 media: {m: {type: ram, size: 1g}, v: {type: virtual, size: 1g, profile: ssd-sata}, d: {type: directory, path: /srv}}

@@ -22,7 +22,8 @@ from fslab.record import TrialRecord
 from fslab.storage import Workspace, images
 from fslab.system import memory
 from fslab.validity.trial.time import LEFT_MOST
-from fslab.workloads import START_S
+
+FIRST_START_S = 0.3  # of a tool that was not seen to start yet; fio takes 0.2 s
 
 
 @dataclass(kw_only=True, slots=True)
@@ -32,7 +33,9 @@ class SlicedRounds:
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
-    _start_s: float = START_S  # the longest start of a tool so far: on a busy machine, starts take longer
+    _start_s: dict[str, float] = field(
+        default_factory=dict
+    )  # of each workload the longest start of its tool so far
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
 
     def run(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
@@ -53,12 +56,14 @@ class SlicedRounds:
         ]
 
     def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
+        work = cells[0].workload.model_dump_json()
+        start_s = self._start_s.get(work, FIRST_START_S)
         turns = [self.states.begin(cell, key, "host") for cell in cells]
         records = run_in_slices(
             cells, key, self.workspace, machine=self.machine, drain=drain,
-            prepared=list(map(self.states.prepared, turns)), start_s=self._start_s,
+            prepared=list(map(self.states.prepared, turns)), start_s=start_s,
         )  # fmt: skip
-        self._start_s = max(self._start_s, *map(_started_s, records))
+        self._start_s[work] = max(start_s, *map(_started_s, records))
         return list(map(self.states.end, turns, records))
 
 

@@ -17,7 +17,7 @@ from typing import Self
 from fslab.errors import FslabError
 from fslab.system import freezer, proc, sysfs
 
-# How long a tool may run before its first slice: until it does I/O, so that no start of a tool is in a slice.
+# How long a tool may run before its first slice: until it does I/O or changes a directory, so that no start is in one.
 START_S = 2.0
 START_EVERY_S = 0.002
 STARTED_BYTES = 256 << 10  # what a program reads of its own files before it works is less
@@ -72,14 +72,15 @@ class Timeline:
 class SlicedRun:
     """One tool that takes turns. ``start``: starts it. ``devices``: kernel names of the disks below its file system.
 
-    ``look``: a check to call after each slice, which raises an error that ends the tool. ``drain``: writes back what a
-    slice has left, or None; its time counts as the tool's. ``limit_s``: how long it may run. ``error``: why it was
-    given up.
+    ``directory``: the workload's own. ``look``: a check to call after each slice, which raises an error that ends the
+    tool. ``drain``: writes back what a slice has left, or None; its time counts as the tool's. ``limit_s``: how long it
+    may run. ``error``: why it was given up.
     """
 
     name: str
     start: Callable[[], proc.Running]
     devices: Sequence[str]
+    directory: Path
     look: Callable[[], None]
     drain: Callable[[], None] | None
     limit_s: float
@@ -93,6 +94,7 @@ class SlicedRun:
     _freezer: freezer.Freezer | None = None
     _began_bytes: int = 0
     _began_requests: int = 0
+    _began_changed: int = 0
     _frozen_bytes: int = 0
 
     def __enter__(self) -> Self:
@@ -112,6 +114,7 @@ class SlicedRun:
         """Start the tool. It runs until ``has_begun`` freezes it."""
         self._began_bytes = self._frozen_bytes = written_bytes(self.devices)
         self._began_requests = self._requests()
+        self._began_changed = changed_ns(self.directory)
         self.running = self.start()
         self._group.adopt(self.running.pid)
 
@@ -121,7 +124,11 @@ class SlicedRun:
             return True
         now_s, pid = time.monotonic(), self._running.pid
         requests = self._requests() - self._began_requests
-        if requests > STARTED_REQUESTS or transferred_bytes(pid) > STARTED_BYTES:
+        if (
+            requests > STARTED_REQUESTS
+            or transferred_bytes(pid) > STARTED_BYTES
+            or changed_ns(self.directory) != self._began_changed
+        ):
             self.worked_s = now_s
         over = self._running.has_ended(0.0) or now_s - self._running.began_s > START_S
         if self.worked_s is not None or over:
@@ -191,11 +198,11 @@ class SlicedRun:
 def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None:
     """Run all tools to their ends, one at a time, each for ``slice_s`` at once. A tool that fails has an ``error``.
 
-    ``seed``: of the order.
+    They start in the order given. ``seed``: of the order of the slices.
     """
     drawn = random.Random(f"{seed}:slices")  # noqa: S311 - an order, no secret
     # One after the other: while one is frozen, no other may work unseen. Its work would be in no slice.
-    for turn in drawn.sample(turns, len(turns)):
+    for turn in turns:
         _guarded(turn, turn.begin)
         while turn.error is None and not _guarded(turn, turn.has_begun):
             time.sleep(START_EVERY_S)
@@ -216,6 +223,12 @@ def transferred_bytes(pid: int) -> int:
     texts = [sysfs.text(Path(f"/proc/{each}/io")) or "" for each in (pid, *freezer.descendants(pid))]
     counted = [line.split(": ") for text in texts for line in text.splitlines()]
     return sum(int(value) for name, value in counted if name in {"rchar", "wchar"})
+
+
+def changed_ns(directory: Path) -> int:
+    """Return when the entries of a directory, or of one directly in it, changed last. Files of size 0 are no I/O."""
+    below = (each for each in directory.iterdir() if each.is_dir() and not each.is_symlink())
+    return max(each.lstat().st_mtime_ns for each in (directory, *below))
 
 
 def _stat(name: str) -> list[int]:

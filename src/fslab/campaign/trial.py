@@ -6,6 +6,7 @@ Only interruptions, dangers to data and missing privileges leave as exceptions.
 
 import errno
 import os
+import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -84,7 +85,8 @@ def run_in_slices(
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
     in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``.
-    ``start_s``: as of a ``Job``. Each record has its share of the time that all took. Raises like ``run_trial``.
+    ``start_s``: how long the start of a tool takes. Each record has its share of the time that all took. Raises like
+    ``run_trial``.
     """
     attempts = [
         _Attempt(
@@ -92,12 +94,16 @@ def run_in_slices(
         )
         for cell in cells
     ]
+    # Drawn, because those that are started later run, at the end, without the others. As its clock goes on while they
+    # start, each tool is told to run longer.
+    order = random.Random(f"{key.seed}:starts").sample(range(len(cells)), len(cells))  # noqa: S311 - no secret
     with Teardown() as everything:
         takers = []
-        for attempt, shared in zip(attempts, prepared, strict=True):
+        for later, index in zip(reversed(range(len(order))), order, strict=True):
+            attempt = attempts[index]
             undo = everything.enter_context(_guarded_teardown(attempt))
             with attempt.guarded():
-                trial = attempt.trial(undo, shared, turns=len(cells), start_s=start_s)
+                trial = attempt.trial(undo, prepared[index], turns=len(cells), waits_s=later * start_s)
                 ready = _set_up(trial)
                 takers.append((attempt, trial, ready, _watched(trial, ready)))
         turns = [
@@ -129,12 +135,12 @@ class _Attempt:
         self.state = TrialState(traced=self.traced)
 
     def trial(
-        self, undo: ExitStack, prepared: Prepared | None, turns: int = 1, start_s: float = 0.0
+        self, undo: ExitStack, prepared: Prepared | None, turns: int = 1, waits_s: float = 0.0
     ) -> "_Trial":
         """Return what its parts get. ``undo``: undoes, when it ends, what it has made."""
         return _Trial(
             cell=self.cell, key=self.key, workspace=self.workspace, machine=self.machine, prepared=prepared,
-            undo=undo, state=self.state, turns=turns, start_s=start_s,
+            undo=undo, state=self.state, turns=turns, waits_s=waits_s,
         )  # fmt: skip
 
     @contextmanager
@@ -186,7 +192,7 @@ def _guarded_teardown(attempt: _Attempt) -> Iterator[Teardown]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Trial:
-    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``, ``start_s``: as of a ``Job``."""
+    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``, ``waits_s``: as of a ``Job``."""
 
     cell: Cell
     key: TrialKey
@@ -196,7 +202,7 @@ class _Trial:
     undo: ExitStack
     state: TrialState
     turns: int = 1
-    start_s: float = 0.0
+    waits_s: float = 0.0
 
     @property
     def copied(self) -> bool:
@@ -244,7 +250,7 @@ def _set_up(trial: _Trial) -> _Ready:
     cold = cell.cache is Cache.COLD
     job = Job(
         directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced,
-        turns=trial.turns, start_s=trial.start_s, device=up.raw,
+        turns=trial.turns, waits_s=trial.waits_s, device=up.raw,
     )  # fmt: skip
     commands = workload.commands(job)
     command = _owned(up.work, workload.runs_as())
@@ -334,6 +340,7 @@ def _turn(trial: _Trial, ready: _Ready, watch: Watch, drain: bool) -> slices.Sli
             proc.running(ready.command(ready.commands.run), cwd=up.work, env=workspace.marked, accounted=True)
         ),
         devices=up.watched,
+        directory=up.work,
         look=up.look,
         drain=up.flush if drain else None,
         limit_s=trial.cell.time_limit_s,

@@ -24,7 +24,6 @@ from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.system.said import said
 from fslab.system.tools import Tool
-from fslab.workloads._run import START_S as START_S
 from fslab.workloads._run import Commands as Commands
 from fslab.workloads._run import Job as Job
 from fslab.workloads._run import Reading as Reading
