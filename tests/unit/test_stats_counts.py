@@ -4,9 +4,14 @@ from collections.abc import Sequence
 
 import pytest
 
+from fslab.answers.model import Verdict
+from fslab.answers.question import Question, answer
+from fslab.answers.words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate
 from fslab.stats.counts import compare_counts
+from fslab.stats.goal import Goal, expected_needed, is_equivalent
+from fslab.units import Unit
 
 
 def compared(a: Sequence[float], b: Sequence[float]) -> RatioEstimate:
@@ -51,3 +56,19 @@ def test_only_blocks_that_both_have() -> None:
 @pytest.mark.parametrize("values", [[], [1, 2, float("nan")], [-1, 2, 3]])
 def test_what_are_no_counts(values: list[float]) -> None:
     assert compared(values, [0, 0, 0]).differs is None
+
+
+def test_counts_that_stay_equal_are_alike_and_the_number_of_trials_for_it_is_known() -> None:
+    few, enough = (dict.fromkeys(range(size), 0.0) for size in (3, 8))
+    found = compare_counts(few, few)
+    assert not is_equivalent(found, 0.1)
+    further = expected_needed(found, precision=0.1, goal=Goal.DECIDED)
+    assert further is not None
+    assert 3 + further == 7, "t(6; 0.975) ÷ √7 is the first below 1"
+    assert is_equivalent(compare_counts(enough, enough), 0.1)
+    two_more = dict.fromkeys(enough, 2.0)
+    assert not is_equivalent(compare_counts(two_more, enough), 0.1)
+    (alike,) = answer([Question(over=enough, under=enough, counts=True)])
+    assert (alike.verdict, alike.settled, verdict_words(alike, Unit.COUNT)) == (
+        Verdict.ALIKE, True, "alike (± 1)",
+    )  # fmt: skip

@@ -15,9 +15,9 @@ class Verdict(StrEnum):
     """The verdict on a question.
 
     ``larger``, ``smaller``: the interval excludes 1. ``alike``: the interval contains 1 and lies within the margin, 1 ÷
-    (1 + margin) to 1 + margin: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987) 657). ``open``:
-    neither is shown; more trials are needed. ``too_few_trials``: no interval yet. ``no_ratio``: a value is not
-    positive. ``no_usable_trial``: a side has no value.
+    (1 + margin) to 1 + margin (of counts: ± 1): two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987)
+    657). ``open``: neither is shown; more trials are needed. ``too_few_trials``: no interval yet. ``no_ratio``: a value
+    is not positive. ``no_usable_trial``: a side has no value.
     """
 
     LARGER = "larger"

@@ -4,6 +4,7 @@ Four results: better or worse, alike (within ± m), needs more trials, cannot be
 """
 
 from fslab.answers.model import Answer, Span, Verdict
+from fslab.stats.goal import COUNTS_ALIKE
 from fslab.units import Direction, Unit, format_duration, ratio_text
 
 FACTOR = 2.0
@@ -37,8 +38,9 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
 
 
 def alike_words(answer: Answer) -> str:
-    """Return ``alike (± 10 %)``."""
-    return f"alike ({alike_margin(answer.margin)})"
+    """Return ``alike (± 10 %)``; of counts ``alike (± 1)``."""
+    margin = alike_margin(answer.margin) if answer.more is None else f"± {COUNTS_ALIKE:g}"
+    return f"alike ({margin})"
 
 
 def alike_margin(margin: float) -> str:

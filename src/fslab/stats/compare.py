@@ -62,7 +62,9 @@ class RatioEstimate:
 
     @property
     def half_width(self) -> float | None:
-        """Half the width of the interval of the ratio's logarithm: 0.05 is nearly ± 5 %."""
+        """Half the width of the interval of the ratio's logarithm: 0.05 is nearly ± 5 %. Of counts: in events."""
+        if self.more_interval is not None:
+            return (self.more_interval.high - self.more_interval.low) / 2
         return None if self.interval is None else log(self.interval.high / self.interval.low) / 2
 
     @property

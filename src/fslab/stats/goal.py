@@ -13,6 +13,7 @@ from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
 _MOST = 1_000_000
+COUNTS_ALIKE = 1.0  # counts of which some are 0: one event a trial makes no difference
 
 
 class Goal(StrEnum):
@@ -27,8 +28,10 @@ class Goal(StrEnum):
 
 
 def is_precise(estimate: RatioEstimate, *, precision: float) -> bool:
-    """Return whether the interval's half-width on logarithms is at most log(1 + ``precision``)."""
-    return estimate.half_width is not None and estimate.half_width <= log1p(precision)
+    """Return whether the interval's half-width on logarithms is at most log(1 + ``precision``), or that of a difference
+    of counts at most ``COUNTS_ALIKE``."""
+    limit = log1p(precision) if estimate.more_interval is None else COUNTS_ALIKE
+    return estimate.half_width is not None and estimate.half_width <= limit
 
 
 def is_settled(estimate: RatioEstimate, holds: bool, *, goal: Goal, precision: float) -> bool:
@@ -54,9 +57,10 @@ def expected_needed(
     blocks are counted up to the look that would show the result.
     """
     half, now = estimate.half_width, min(estimate.n_a, estimate.n_b)
-    if half is None or estimate.interval is None or estimate.ratio is None:
+    interval = estimate.interval or estimate.more_interval
+    if half is None or interval is None:
         return None
-    wanted = _wanted_half_width(estimate.ratio, precision, goal)
+    wanted = _wanted_half_width(estimate, precision, goal)
     if _reached(estimate, estimate.differs is True, goal, precision):
         return 0
     if not wanted > 0:
@@ -66,7 +70,7 @@ def expected_needed(
         """Return the half-width relative to one value's spread; t changes little beyond a thousand."""
         return two_sided_quantile(1 - coverage, min(size - 1 + estimate.borrowed, 1000)) / sqrt(size)
 
-    coverage = min(estimate.interval.coverage, 1 - 1e-9)
+    coverage = min(interval.coverage, 1 - 1e-9)
     if goal is Goal.DECIDED and estimate.differs:
         half *= max(1.0, CORRELATED / estimate.widening)  # it must differ also if trials are correlated
     low, high = now, now + 1
@@ -82,8 +86,11 @@ def expected_needed(
     return (looks.first_from(high) if looks else high) - now
 
 
-def _wanted_half_width(ratio: float, precision: float, goal: Goal) -> float:
-    limit, distance = log1p(precision), abs(log(ratio))
+def _wanted_half_width(estimate: RatioEstimate, precision: float, goal: Goal) -> float:
+    if estimate.ratio is None:
+        limit, distance = COUNTS_ALIKE, abs(estimate.more or 0.0)
+    else:
+        limit, distance = log1p(precision), abs(log(estimate.ratio))
     match goal:
         case Goal.PRECISE:
             return limit
@@ -105,6 +112,9 @@ def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float)
 
 
 def is_equivalent(estimate: RatioEstimate, precision: float) -> bool:
-    """Return whether the interval lies within 1 ÷ (1 + precision) to 1 + precision."""
-    interval = estimate.interval
+    """Return whether the interval lies within 1 ÷ (1 + precision) to 1 + precision, or that of a difference of counts
+    within ± ``COUNTS_ALIKE``."""
+    interval, more = estimate.interval, estimate.more_interval
+    if more is not None:
+        return max(-more.low, more.high) <= COUNTS_ALIKE
     return interval is not None and 1 / (1 + precision) <= interval.low and interval.high <= 1 + precision
