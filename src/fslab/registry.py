@@ -11,11 +11,11 @@ import inspect
 import logging
 import pkgutil
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Generic, Protocol, TypeGuard, TypeVar
+from typing import Any, Generic, Protocol, TypeGuard, TypeVar
 
 from fslab import plugins
 from fslab.errors import PluginError, UsageError, nearest
@@ -41,7 +41,8 @@ class Registry(Generic[T]):
     ``kind``: the word for an entry in messages ("file system"). ``package``: the dotted name of the package whose
     modules define the entries, or of a single module. ``contract``: the base class of all entries. ``by_subject``: a
     module defines any number of entries. ``group``: the group of the entry points. ``otherwise``: what a user can do
-    who needs an entry that does not exist.
+    who needs an entry that does not exist. ``source``: another registry, each of whose entries becomes one of this,
+    made by ``of_source``.
     """
 
     def __init__(
@@ -53,6 +54,8 @@ class Registry(Generic[T]):
         by_subject: bool = False,
         group: str | None = None,
         otherwise: str = "",
+        source: "Registry[Any] | None" = None,
+        of_source: Callable[[Any], T | type[T]] | None = None,
     ) -> None:
         self.kind = kind
         self.otherwise = otherwise
@@ -60,6 +63,8 @@ class Registry(Generic[T]):
         self.contract = contract
         self.by_subject = by_subject
         self.group = group
+        self._source = source
+        self._of_source = of_source
         self._loaded: dict[str, T] = {}
         self._warned: set[str] = set()
 
@@ -106,11 +111,15 @@ class Registry(Generic[T]):
         return usable, tuple(refused)
 
     def names(self) -> tuple[str, ...]:
-        return tuple(sorted({*self._modules, *self._plugins[0]}))
+        return tuple(sorted({*self._modules, *self._plugins[0], *self._names_of_source()}))
+
+    def _names_of_source(self) -> tuple[str, ...]:
+        return self._source.names() if self._source is not None else ()
 
     def plugin(self, name: str) -> Plugin | None:
         """Return the plug-in that provides an entry; None if it is built in or does not exist."""
-        return self._plugins[0].get(name)
+        own = self._plugins[0].get(name)
+        return own if own is not None or self._source is None else self._source.plugin(name)
 
     def versions(self, names: Iterable[str | None]) -> dict[str, str]:
         """Return the plug-in packages that provide these entries, with their versions. Omits built-in entries."""
@@ -152,8 +161,10 @@ class Registry(Generic[T]):
             raise error
 
     def _load(self, name: str) -> T:
-        plugin = self.plugin(name)
-        if plugin is None:
+        plugin = self._plugins[0].get(name)
+        if plugin is None and name not in self._modules and self._source and self._of_source:
+            entry = _made(self._of_source(self._source.get(name)))
+        elif plugin is None:
             home = import_module(self._modules[name])
             entry = _made(self._entries_in(home)[name] if self.by_subject else self._only_entry(home))
         else:

@@ -1,6 +1,7 @@
-"""Applications that commit transactions: their promises by setting, how fslab runs them and reads their data.
+"""Applications that commit transactions: their settings and promises, how fslab runs them and reads their data.
 
-One file per application. ``fslab.crash`` decides which losses after a power cut break a promise; no application does.
+One file per application. The same code is measured (the tool that has the application's name) and loses its power
+(``tool: crash``). ``fslab.crash`` decides which losses break a promise; no application does.
 """
 
 from __future__ import annotations
@@ -12,12 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from fslab.applications._driven import Driven as Driven
+from fslab.applications._driven import Drive as Drive
+from fslab.applications._driven import repeated
+from fslab.applications._load import Load as Load
+from fslab.applications._load import Settings as Settings
 from fslab.errors import UsageError, nearest
 from fslab.registry import Registry
 from fslab.storage.promises import Promise, Promises
 from fslab.system.tools import Tool
 
-Settings = Mapping[str, str]
 GUESSED_S = 0.03
 
 
@@ -45,16 +50,24 @@ class RecoveredData:
 
 
 class Application(ABC):
-    """One application. ``settings``: setting → its values; the first value is the application's own default.
+    """One application. ``tool``: a program that it needs. ``laid_out_bytes``: what ``lay_out`` writes, roughly.
 
-    ``laid_out_bytes``: what ``lay_out`` writes, roughly.
+    ``Load``: what is measured, and the settings: the keys of the tool in a study. ``continues``: why a run of it cannot
+    be frozen and continued (``Workload.why_whole``); None if it can.
     """
 
     name: str
     summary: ClassVar[str]
     tool: ClassVar[Tool | None] = None
     laid_out_bytes: ClassVar[int] = 0
-    settings: ClassVar[Mapping[str, tuple[str, ...]]]
+    continues: ClassVar[str | None] = None
+    Load: type[Load]
+
+    @property
+    def settings(self) -> Mapping[str, tuple[str, ...]]:
+        """The settings that decide what a power cut may take, with their values. The first one is the application's own
+        default."""
+        return self.Load.durability()
 
     @abstractmethod
     def contract(self, settings: Settings, promises: Promises) -> Contract:
@@ -79,6 +92,20 @@ class Application(ABC):
 
         ``contents`` returns the contents of a transaction.
         """
+
+    def prepare(self, drive: Drive) -> None:
+        """Make what ``drive`` works on, not measured. No process may be left: the files are copied to other trials."""
+        self.lay_out(drive.directory, drive.load.settings())
+
+    def drive(self, drive: Drive) -> Driven:
+        """Commit transactions until the time or their number is reached; return the latency of each. Then check the
+        data. By default: the transactions of a crash test, one after the other."""
+        with self.opened(drive.directory, drive.load.settings()) as commit:
+            driven = repeated(drive, lambda number: commit(number, drive.contents(number)))
+        found = self.look(drive.directory, drive.contents)
+        there = found.transactions == set(range(1, driven.count + 1))
+        told = None if there else f"{len(found.transactions)} of {driven.count} transactions are there"
+        return driven.checked(found.problem or told)
 
     def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
         """Return the rough duration of a transaction, for the plan."""

@@ -1,6 +1,8 @@
-"""PostgreSQL's server in single-user mode (postgres(1), --single), run as the user nobody: one process, with pipes.
+"""PostgreSQL's server, run as the user nobody.
 
-It has the same transaction log, commit and recovery as a normal server, and no processes in the background.
+For crash tests in single-user mode (postgres(1), --single): one process, with pipes. It has the same transaction log,
+commit and recovery as a normal server, and no processes in the background. For speed a normal server, which listens
+only on a socket in its own directory.
 """
 
 from __future__ import annotations
@@ -8,9 +10,11 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.applications import Settings
@@ -19,12 +23,14 @@ from fslab.system import proc, users
 from fslab.system.tools import Tool, require
 
 LIMIT_S = 60.0
+_POLL_S = 0.02
+_PID_FILE, _STATUS_LINE = "postmaster.pid", 7  # miscadmin.h, LOCK_FILE_LINE_PM_STATUS
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
 # Shared memory in the cluster's own directory: what /dev/shm has would outlive a server that is killed. No program and
 # no library that the cluster's own files name: recordings can come from other machines.
 _OWN = {
-    "shared_buffers": "1MB", "log_min_messages": "error", "dynamic_shared_memory_type": "mmap",
+    "log_min_messages": "error", "dynamic_shared_memory_type": "mmap",
     "shared_preload_libraries": "", "session_preload_libraries": "", "local_preload_libraries": "",
     "restore_command": "", "archive_cleanup_command": "", "recovery_end_command": "", "archive_mode": "off",
 }  # fmt: skip
@@ -37,8 +43,19 @@ class DamagedError(ToolFailedError):
     """The server reports an error about its data, or crashes on it."""
 
 
-def initialise(directory: Path) -> None:
-    """Create a cluster with checksums."""
+_SINGLE = {**_OWN, "shared_buffers": "1MB"}
+# A client's working directory is the cluster: the path of a socket has at most 107 bytes.
+_SOCKET = ("--host=/proc/self/cwd", "--port=5432", "--username=fslab")
+_LISTENING = {
+    **_OWN, "listen_addresses": "", "unix_socket_directories": ".", "unix_socket_permissions": "0700", "port": "5432",
+}  # fmt: skip
+# The server ends with the process that started it, and its shared memory with it: both also when that is killed.
+_ENDS_WITH_PARENT = ("--pdeathsig", "QUIT", "--")
+_UNSHARE = Tool(program="unshare", package="util-linux")
+
+
+def initialise(directory: Path, *, segment_mb: int = 1) -> None:
+    """Create a cluster with checksums. ``segment_mb``: the size of a file of the transaction log."""
     if os.geteuid() == 0:
         os.chown(directory, users.NOBODY, users.NOBODY)
     words = (
@@ -46,7 +63,7 @@ def initialise(directory: Path) -> None:
         "--encoding=UTF8",
         "--no-locale",
         "--data-checksums",
-        "--wal-segsize=1",
+        f"--wal-segsize={segment_mb}",
         "--no-sync",
     )
     argv = _unprivileged(_beside("initdb"), "-D", str(directory), "--username=fslab", *words)
@@ -69,7 +86,7 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
     After the last line the server makes a checkpoint and ends. DamagedError for an error about its data; otherwise
     ToolFailedError, or ToolTimeoutError if it does not answer.
     """
-    options = (word for name, value in {**settings, **_OWN}.items() for word in ("-c", f"{name}={value}"))
+    options = (word for name, value in {**settings, **_SINGLE}.items() for word in ("-c", f"{name}={value}"))
     argv = _unprivileged(require(TOOL), "--single", "-D", str(directory), *options, "postgres")
     with ExitStack() as undo:
         errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
@@ -95,6 +112,66 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
 
         say("")
         yield lambda line: say(f"{line}\n")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Server:
+    """A server that accepts connections."""
+
+    directory: Path
+    child: proc.Child
+    errors: int
+
+    def client(self, program: str, *words: str, timeout_s: float = LIMIT_S) -> str:
+        """Run a program of PostgreSQL's that connects to the server. Return its output."""
+        argv = [_beside(program), *_SOCKET, *words, "postgres"]
+        try:
+            return proc.run(argv, cwd=self.directory, timeout_s=timeout_s).stdout
+        except FslabError as error:
+            said = os.pread(self.errors, 1 << 20, 0).decode("utf-8", "replace")
+            if _TROUBLE.search(said) or self.child.exit_code() is not None:
+                raise _failure(said, self.child, self.directory) from error
+            raise
+
+
+@contextmanager
+def running(directory: Path, settings: Settings) -> Iterator[Server]:
+    """Run a normal server, and shut it down with a checkpoint. ToolFailedError if it does not start, or fails."""
+    memory = {"dynamic_shared_memory_type": "sysv"} if os.geteuid() == 0 else {}
+    options = {**settings, **_LISTENING, **memory}
+    words = (word for name, value in options.items() for word in ("-c", f"{name}={value}"))
+    inner = (require(users.SETPRIV), *_ENDS_WITH_PARENT, require(TOOL), "-D", str(directory), *words)
+    own = [require(_UNSHARE), "--ipc", "--"] if os.geteuid() == 0 else []
+    (directory / _PID_FILE).unlink(missing_ok=True)
+    with ExitStack() as undo:
+        errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
+        child = proc.start(
+            [*own, *_unprivileged(*inner)], output=errors.fileno(), errors=errors.fileno(), cwd=Path("/")
+        )
+        undo.callback(_end, child)
+        server = Server(directory=directory, child=child, errors=errors.fileno())
+        _wait_until_ready(server)
+        yield server
+        child.send(signal.SIGINT)
+        if child.wait(LIMIT_S) != 0:
+            raise _failure(os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace"), child, directory)
+
+
+def _wait_until_ready(server: Server) -> None:
+    deadline = time.monotonic() + LIMIT_S
+    while server.child.wait(_POLL_S) is None and time.monotonic() < deadline:
+        with suppress(OSError):
+            lines = (server.directory / _PID_FILE).read_text("utf-8", "replace").splitlines()
+            if len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready":
+                return
+    raise _failure(os.pread(server.errors, 1 << 20, 0).decode("utf-8", "replace"), server.child, server.directory)
+
+
+def _end(child: proc.Child) -> None:
+    """End the server and its processes at once, if it still runs."""
+    child.send(signal.SIGQUIT)
+    child.wait(LIMIT_S)
+    child.end()
 
 
 def _beside(program: str) -> str:

@@ -6,8 +6,11 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
+from fslab import applications
 from fslab.applications import Application, Contract, RecoveredData, Settings
+from fslab.applications._load import setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
 from fslab.system.tools import Tool, require
@@ -20,12 +23,23 @@ _OWN = {
 }  # fmt: skip
 
 
+class Load(applications.Load):
+    """A transaction is `git add` and `git commit` of one changed file: three or more processes. Afterwards `git fsck`
+    and the commits of the branch decide whether the trial is valid."""
+
+    guessed_rate = 100.0
+
+    core_fsync: Literal["default", "all", "none"] = setting(
+        "default", "what git syncs: its default, everything that it can sync, or nothing", alias="core.fsync"
+    )
+
+
 class Git(Application):
     """A repository with one branch."""
 
-    summary = "git: is the repository intact after a power cut, and are its last commits there"
+    summary = "git: commits; is the repository intact after a power cut, and are its last commits there"
     tool = _TOOL
-    settings = {"core.fsync": ("default", "all", "none")}
+    Load = Load
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return no promise: core.fsync names the files that git syncs, and no value of it syncs directories."""

@@ -10,19 +10,30 @@ from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
+from fslab import applications
 from fslab.applications import Application, Contract, RecoveredData, Settings
+from fslab.applications._load import setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import mounts
 
 BOX = "box"
 
 
+class Load(applications.Load):
+    """A transaction is the delivery of one message. Afterwards all messages are read, and must be as delivered."""
+
+    fsync_directory: Literal["no", "yes"] = setting(
+        "no", "sync the directory of new messages after each delivery: without it, their names can be lost"
+    )
+
+
 class Maildir(Application):
     """A transaction is one delivered message."""
 
-    summary = "delivery to a maildir: is an accepted message there after a power cut"
-    settings = {"fsync_directory": ("no", "yes")}
+    summary = "maildir: delivery of messages; is an accepted message there after a power cut"
+    Load = Load
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
         """Return the promises.

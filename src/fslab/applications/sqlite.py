@@ -1,30 +1,88 @@
-"""SQLite, in Python's version: a transaction inserts one row and updates one counter, in each journal mode.
+"""SQLite, in Python's version: a transaction inserts rows and updates one counter, or reads rows, in each journal mode.
 
 Sources of its promises: sqlite.org/pragma.html#pragma_synchronous and sqlite.org/wal.html.
 """
 
 from __future__ import annotations
 
+import errno
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from random import Random
+from typing import ClassVar, Literal, Self
 
-from fslab.applications import Application, Contract, RecoveredData, Settings
+from pydantic import Field, model_validator
+
+from fslab import applications, scaling
+from fslab.applications import Application, Contract, Drive, Driven, RecoveredData, Settings
+from fslab.applications._driven import repeated
+from fslab.applications._load import setting
+from fslab.errors import ToolFailedError
 from fslab.storage.promises import Promise, Promises
 
 FILE = "database"
 _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
+_LAID_OUT_PER_S = 200_000.0
+_ROW_BYTES = 32  # of a row, besides its contents
+
+
+class Load(applications.Load):
+    """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random
+    row on. Afterwards SQLite's `integrity_check`, and the number and the contents of the rows, decide whether the trial
+    is valid."""
+
+    laid_out = frozenset({"journal_mode", "rows", "size"})
+
+    operation: Literal["insert", "read"] = Field("insert", description="what a transaction does")
+    rows: int | None = Field(
+        None, ge=1, le=1_000_000_000,
+        description="rows in the table before; default: 100,000 for `read`, otherwise none",
+    )  # fmt: skip
+    batch: int = Field(1, ge=1, le=1_000_000, description="rows that a transaction inserts")
+    range: int = Field(100, ge=1, le=1_000_000, description="rows that a transaction reads")
+    journal_mode: Literal["delete", "truncate", "persist", "wal", "memory", "off"] = setting(
+        "delete",
+        "how a transaction is undone: by a rollback journal that is deleted, truncated or overwritten, or by a "
+        "write-ahead log (wal). With memory and off, a power cut can corrupt the database",
+    )
+    synchronous: Literal["full", "extra", "normal", "off"] = setting(
+        "full",
+        "what is synced: full: each transaction, which is durable except with journal_mode delete; extra: also the "
+        "directory; normal: with wal only checkpoints, so that the last transactions may be lost; off: nothing",
+    )
+
+    @property
+    def there(self) -> int:
+        """Rows in the table before."""
+        return self.rows or (100_000 if self.operation == "read" else 0)
+
+    @property
+    def writes(self) -> bool:
+        return self.operation == "insert"
+
+    @property
+    def space_bytes(self) -> int:
+        made = self.most * self.batch if self.writes else 0
+        return 2 * (self.there + made) * (self.size_bytes + _ROW_BYTES) + (1 << 20)
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        return {"rows": scaling.count(self.there, factor, least=100)} if self.there else {}
+
+    @model_validator(mode="after")
+    def _of_its_operation(self) -> Self:
+        other = {"insert": "range", "read": "batch"}[self.operation]
+        if other in self.model_fields_set and self.value_of(other) != type(self).model_fields[other].default:
+            raise ValueError(f"'{other}' is not supported by operation: {self.operation}")
+        return self
 
 
 class Sqlite(Application):
     """The defaults of the settings are those of SQLite."""
 
-    summary = "SQLite: are committed transactions there after a power cut, by journal_mode and synchronous"
-    settings = {
-        "journal_mode": ("delete", "truncate", "persist", "wal", "memory", "off"),
-        "synchronous": ("full", "extra", "normal", "off"),
-    }
+    summary = "SQLite: inserts and reads, by journal_mode and synchronous; are commits there after a power cut"
+    Load = Load
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return the promises. FULL is durable, except in the journal mode DELETE, which needs EXTRA."""
@@ -45,44 +103,100 @@ class Sqlite(Application):
             database.execute("CREATE TABLE counter (last INTEGER)")
             database.execute("INSERT INTO counter VALUES (0)")
 
+    def prepare(self, drive: Drive) -> None:
+        super().prepare(drive)
+        with _failing(), closing(_connected(drive.directory, drive.load.settings())) as database:
+            _insert(database, range(1, drive.load.there + 1), drive.contents)
+
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
         """Open one connection for all transactions."""
         with closing(_connected(directory, settings)) as database:
+            yield lambda number, contents: _insert(database, range(number, number + 1), lambda _: contents)
 
-            def commit(number: int, contents: bytes) -> None:
-                database.execute("BEGIN IMMEDIATE")
-                database.execute("INSERT INTO transactions VALUES (?, ?)", (number, contents))
-                database.execute("UPDATE counter SET last = ?", (number,))
-                database.execute("COMMIT")
+    def drive(self, drive: Drive) -> Driven:
+        load = drive.load
+        with _failing(), closing(_connected(drive.directory, load.settings())) as database:
+            if load.operation == "read":
+                driven = repeated(drive, _reader(database, load.there, load.range, drive.seed))
+            else:
+                first = load.there + 1 - load.batch
 
-            yield commit
+                def insert(number: int) -> None:
+                    begin = first + number * load.batch
+                    _insert(database, range(begin, begin + load.batch), drive.contents)
+
+                driven = repeated(drive, insert)
+        seen = self.look(drive.directory, drive.contents)
+        wanted = load.there + (driven.count * load.batch if load.writes else 0)
+        told = None if len(seen.transactions) == wanted else f"{len(seen.transactions)} of {wanted} rows are there"
+        return driven.checked(seen.problem or told)
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
         """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
         try:
             with closing(_connected(directory, None)) as database:
                 (told,) = database.execute("PRAGMA integrity_check(1)").fetchone()
-                rows = dict(database.execute("SELECT number, contents FROM transactions").fetchall())
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
+                there: set[int] = set()
+                for number, found in database.execute("SELECT number, contents FROM transactions"):
+                    if found != contents(number):
+                        return RecoveredData(
+                            problem=f"transaction {number} has other contents than were committed"
+                        )
+                    there.add(number)
         except (sqlite3.Error, TypeError) as error:
             return RecoveredData(problem=f"cannot read the database: {error}")
         if told != "ok":
             return RecoveredData(problem=f"integrity_check: {told}")
-        if last != max(rows, default=0) or len(rows) != last:
+        if last != max(there, default=0) or len(there) != last:
             return RecoveredData(
-                problem=f"a partial transaction: the counter is {last}, but there are {len(rows)} rows"
+                problem=f"a partial transaction: the counter is {last}, but there are {len(there)} rows"
             )
-        for number, found in rows.items():
-            if found != contents(number):
-                return RecoveredData(problem=f"transaction {number} has other contents than were committed")
-        return RecoveredData(transactions=frozenset(rows))
+        return RecoveredData(transactions=frozenset(there))
 
 
 _DURABLE = "'FULL' and 'EXTRA' synchronise before a commit returns"
 _NOT_DURABLE = "a commit may roll back after a power loss"
 _SAFE = "a power failure does not corrupt the database"
 _UNSAFE = "the database might become corrupted if power is lost"
+
+
+def _insert(database: sqlite3.Connection, numbers: range, contents: Callable[[int], bytes]) -> None:
+    """Insert rows and update the counter, in one transaction."""
+    if not numbers:
+        return
+    database.execute("BEGIN IMMEDIATE")
+    rows = ((number, contents(number)) for number in numbers)
+    database.executemany("INSERT INTO transactions VALUES (?, ?)", rows)
+    database.execute("UPDATE counter SET last = ?", (numbers[-1],))
+    database.execute("COMMIT")
+
+
+def _reader(database: sqlite3.Connection, rows: int, length: int, seed: int) -> Callable[[int], None]:
+    random = Random(seed)  # noqa: S311 - to be repeated
+    length = min(rows, length)
+
+    def read(number: int) -> None:  # noqa: ARG001
+        first = random.randint(1, rows - length + 1)
+        found = database.execute(
+            "SELECT contents FROM transactions WHERE number BETWEEN ? AND ?", (first, first + length - 1)
+        ).fetchall()
+        if len(found) != length:
+            raise ToolFailedError(f"SQLite: {len(found)} of {length} rows from {first} on are there")
+
+    return read
+
+
+@contextmanager
+def _failing() -> Iterator[None]:
+    """Raise SQLite's errors as those of a tool."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        if error.sqlite_errorcode == sqlite3.SQLITE_FULL:
+            raise OSError(errno.ENOSPC, "No space left on device", FILE) from error
+        raise ToolFailedError(f"SQLite: {error}") from error
 
 
 def _connected(directory: Path, settings: Settings | None, *, mode: str = "rw") -> sqlite3.Connection:

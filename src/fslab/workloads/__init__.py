@@ -1,4 +1,5 @@
-"""The contract of a workload: one tool, its parameters, its commands, its metrics. One file per tool.
+"""The contract of a workload: one tool, its parameters, its commands, its metrics. One file per tool;
+each application (``fslab.applications``) is a tool as well.
 
 A workload never starts a process and never touches a disk. It returns the commands to run (so that ``fslab plan`` can
 print them) and parses their output. Contract: prepare → run → cleanup.
@@ -17,6 +18,8 @@ from pydantic import ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
 from fslab.abilities import Needs
+from fslab.applications import REGISTRY as APPLICATIONS
+from fslab.applications import Application
 from fslab.cell import EntryOptions, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
@@ -299,7 +302,16 @@ class ParsedWorkload(Generic[P]):
         return self.tool.waits(self.parameters)
 
 
-REGISTRY: Registry[Workload[Any]] = Registry("workload", __name__, Workload, group="fslab.workloads")
+def _of_application(application: Application) -> type[Workload[Any]]:
+    """Return the tool that measures an application."""
+    from fslab.workloads._application import tool_of  # noqa: PLC0415 - it needs this module
+
+    return tool_of(application)
+
+
+REGISTRY: Registry[Workload[Any]] = Registry(
+    "workload", __name__, Workload, group="fslab.workloads", source=APPLICATIONS, of_source=_of_application
+)
 
 
 def parsed(spec: WorkloadSpec) -> ParsedWorkload[Any]:

@@ -1,0 +1,88 @@
+"""A measured run of an application: what it gets, and what it yields. The loop that times transactions."""
+
+from __future__ import annotations
+
+import math
+import time
+from array import array
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fslab.applications._load import Load
+
+# Contents are taken from this many in turn. A prime: their period does not meet one of the application or of a disk.
+_POOL = 61
+PERCENTILES = (50, 95, 99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drive:
+    """``directory``: on the file system under test, new and empty for ``prepare``. ``scratch``: elsewhere, for logs.
+    ``run_s``: None until ``Load.transactions`` are done."""
+
+    directory: Path
+    scratch: Path
+    load: Any
+    run_s: float | None
+    seed: int
+
+    @cached_property
+    def _pool(self) -> list[bytes]:
+        random = Random(self.seed)  # noqa: S311 - to be repeated
+        return [random.randbytes(self.load.size_bytes) for _ in range(_POOL)]
+
+    def contents(self, number: int) -> bytes:
+        """Return the contents of a transaction: incompressible."""
+        return self._pool[number % _POOL]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Driven:
+    """``count``: transactions that were acknowledged from ``began_s`` to ``ended_s`` (CLOCK_MONOTONIC).
+    ``latencies_ns``: of each, or of a sample of them. ``problem``: what the application's own check reports.
+    """
+
+    count: int
+    began_s: float
+    ended_s: float
+    latencies_ns: array[int]
+    problem: str | None = None
+
+    def checked(self, problem: str | None) -> Driven:
+        return replace(self, problem=problem)
+
+    def document(self) -> dict[str, Any]:
+        ordered = sorted(self.latencies_ns)
+        return {
+            "version": 1,
+            "transactions": self.count,
+            "began_s": self.began_s,
+            "ended_s": self.ended_s,
+            "latencies_ns": {str(percent): percentile(ordered, percent) for percent in PERCENTILES},
+            "problem": self.problem,
+        }
+
+
+def percentile(ordered: list[int], percent: int) -> int | None:
+    """Return the nearest-rank percentile of sorted values; None if no value is above it."""
+    rank = math.ceil(len(ordered) * percent / 100)
+    return ordered[rank - 1] if 0 < rank < len(ordered) else None
+
+
+def repeated(drive: Drive, transaction: Callable[[int], object]) -> Driven:
+    """Call ``transaction`` with 1, 2, … until the time or the number of transactions is reached. Time each call."""
+    latencies = array("q")
+    most = drive.load.transactions or math.inf
+    number, began = 0, time.monotonic_ns()
+    now, until = began, began + drive.run_s * 1e9 if drive.run_s is not None else math.inf
+    while number < most and now < until:
+        number += 1
+        transaction(number)
+        after = time.monotonic_ns()
+        latencies.append(after - now)
+        now = after
+    return Driven(count=number, began_s=began / 1e9, ended_s=now / 1e9, latencies_ns=latencies)

@@ -1,0 +1,117 @@
+"""What is measured of an application: the keys that all have, and its settings. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self, get_args
+
+from pydantic import Field, field_validator, model_validator
+from pydantic.fields import FieldInfo
+
+from fslab.cell import EntryOptions
+from fslab.scaling import Changes
+from fslab.units import SomeSize, parse_duration, parse_size
+
+Settings = Mapping[str, str]
+DEFAULT_RUNTIME = "10s"
+_DURABILITY: dict[str, Any] = {"durability": True}
+
+
+def setting(default: str, description: str, alias: str | None = None) -> Any:
+    """Return the field of a setting that decides what a power cut may take. Its type is a ``Literal`` of texts."""
+    return Field(default, alias=alias, description=description, json_schema_extra=_DURABILITY)
+
+
+class Load(EntryOptions):
+    """The keys that every application has.
+
+    ``laid_out``: the names of the fields that ``Application.prepare`` depends on: trials that agree in these begin with
+    copies of one prepared state.
+    """
+
+    laid_out: ClassVar[frozenset[str]] = frozenset()
+    guessed_rate: ClassVar[float] = 3000.0  # transactions per second, for the plan
+    reads: ClassVar[bool | None] = False
+    prepare_s: ClassVar[float] = 0.5
+
+    runtime: str | None = Field(
+        None, description=f"how long to run transactions; default: {DEFAULT_RUNTIME}, or none with `transactions`"
+    )
+    transactions: int | None = Field(
+        None, ge=1, le=100_000_000, description="run this many transactions, however long they take"
+    )
+    size: SomeSize = Field("1k", description="size of the contents of a transaction")
+
+    @property
+    def run_s(self) -> float | None:
+        """How long to run transactions; None: until their number is reached."""
+        return None if self.transactions is not None else parse_duration(self.runtime or DEFAULT_RUNTIME)
+
+    @property
+    def size_bytes(self) -> int:
+        return parse_size(self.size)
+
+    @property
+    def most(self) -> int:
+        """The number of transactions; with a run time a guess, for any medium, that is rarely exceeded."""
+        return self.transactions or max(1, round((self.run_s or 0) * self.guessed_rate))
+
+    @property
+    def at_once(self) -> int:
+        """How many transactions run at once."""
+        return 1
+
+    @property
+    def writes(self) -> bool:
+        return True
+
+    @property
+    def space_bytes(self) -> int:
+        """The space that is needed, apart from what ``Application.lay_out`` writes."""
+        return self.most * (2 * self.size_bytes + 256)
+
+    def scaled(self, factor: float) -> Changes:  # noqa: ARG002
+        """Return the amounts that change for ``factor`` times as much data (``Workload.scaled``)."""
+        return {}
+
+    def settings(self) -> dict[str, str]:
+        return {name: str(self.value_of(name)) for name in self.durability()}
+
+    def value_of(self, key: str) -> object:
+        return getattr(self, key.replace("-", "_").replace(".", "_"))
+
+    @classmethod
+    def durability(cls) -> dict[str, tuple[str, ...]]:
+        """Return the settings made by ``setting``: name → values, the default first."""
+        fields = {
+            field.alias or name: field
+            for name, field in cls.model_fields.items()
+            if field.json_schema_extra == _DURABILITY
+        }
+        return {name: _default_first(field) for name, field in fields.items()}
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _words(cls, value: object, info: Any) -> object:
+        """Return the word for a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
+        known = get_args(cls.model_fields[str(info.field_name)].annotation)
+        words = {"on", "yes"} if value is True else {"off", "no"} if value is False else set()
+        return next((word for word in known if word in words), value)
+
+    @field_validator("runtime")
+    @classmethod
+    def _some_time(cls, value: str | None) -> str | None:
+        if value is not None and not parse_duration(value):
+            raise ValueError("'runtime' must be greater than zero")
+        return value
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.runtime is not None and self.transactions is not None:
+            raise ValueError("'runtime' and 'transactions' cannot be combined: either ends the run")
+        return self
+
+
+def _default_first(field: FieldInfo) -> tuple[str, ...]:
+    default = str(field.default)
+    return (default, *(value for value in get_args(field.annotation) if value != default))
