@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.applications._driven import Driven as Driven
 from fslab.applications._driven import Drive as Drive
+from fslab.applications._driven import Driven as Driven
 from fslab.applications._driven import repeated
 from fslab.applications._load import Load as Load
+from fslab.applications._load import Records as Records
 from fslab.applications._load import Settings as Settings
 from fslab.errors import UsageError, nearest
 from fslab.registry import Registry

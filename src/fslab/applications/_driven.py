@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
-
-from fslab.applications._load import Load
 
 # Contents are taken from this many in turn. A prime: their period does not meet one of the application or of a disk.
 _POOL = 61

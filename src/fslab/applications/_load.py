@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self, get_args
 
@@ -14,6 +15,7 @@ from fslab.units import SomeSize, parse_duration, parse_size
 
 Settings = Mapping[str, str]
 DEFAULT_RUNTIME = "10s"
+_AROUND_BYTES = 256  # names, inodes and indices of a transaction
 _DURABILITY: dict[str, Any] = {"durability": True}
 
 
@@ -35,21 +37,17 @@ class Load(EntryOptions):
     prepare_s: ClassVar[float] = 0.5
 
     runtime: str | None = Field(
-        None, description=f"how long to run transactions; default: {DEFAULT_RUNTIME}, or none with `transactions`"
+        None,
+        description=f"how long to run transactions; default: {DEFAULT_RUNTIME}, or none with `transactions`",
     )
     transactions: int | None = Field(
         None, ge=1, le=100_000_000, description="run this many transactions, however long they take"
     )
-    size: SomeSize = Field("1k", description="size of the contents of a transaction")
 
     @property
     def run_s(self) -> float | None:
         """How long to run transactions; None: until their number is reached."""
         return None if self.transactions is not None else parse_duration(self.runtime or DEFAULT_RUNTIME)
-
-    @property
-    def size_bytes(self) -> int:
-        return parse_size(self.size)
 
     @property
     def most(self) -> int:
@@ -66,9 +64,9 @@ class Load(EntryOptions):
         return True
 
     @property
+    @abstractmethod
     def space_bytes(self) -> int:
         """The space that is needed, apart from what ``Application.lay_out`` writes."""
-        return self.most * (2 * self.size_bytes + 256)
 
     def scaled(self, factor: float) -> Changes:  # noqa: ARG002
         """Return the amounts that change for ``factor`` times as much data (``Workload.scaled``)."""
@@ -110,6 +108,20 @@ class Load(EntryOptions):
         if self.runtime is not None and self.transactions is not None:
             raise ValueError("'runtime' and 'transactions' cannot be combined: either ends the run")
         return self
+
+
+class Records(Load):
+    """The keys of an application whose transactions have contents."""
+
+    size: SomeSize = Field("1k", description="size of the contents of a transaction, or of a row")
+
+    @property
+    def size_bytes(self) -> int:
+        return parse_size(self.size)
+
+    @property
+    def space_bytes(self) -> int:
+        return self.most * (2 * self.size_bytes + _AROUND_BYTES)
 
 
 def _default_first(field: FieldInfo) -> tuple[str, ...]:

@@ -164,7 +164,9 @@ def _wait_until_ready(server: Server) -> None:
             lines = (server.directory / _PID_FILE).read_text("utf-8", "replace").splitlines()
             if len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready":
                 return
-    raise _failure(os.pread(server.errors, 1 << 20, 0).decode("utf-8", "replace"), server.child, server.directory)
+    raise _failure(
+        os.pread(server.errors, 1 << 20, 0).decode("utf-8", "replace"), server.child, server.directory
+    )
 
 
 def _end(child: proc.Child) -> None:

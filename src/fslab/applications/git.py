@@ -16,6 +16,7 @@ from fslab.system import proc
 from fslab.system.tools import Tool, require
 
 FILE = "file"
+_COMMIT_BYTES = 16 << 10
 _TOOL = Tool(program="git", package="git")
 _OWN = {
     "user.name": "fslab", "user.email": "fslab@localhost", "commit.gpgSign": "false", "gc.auto": "0",
@@ -23,11 +24,16 @@ _OWN = {
 }  # fmt: skip
 
 
-class Load(applications.Load):
+class Load(applications.Records):
     """A transaction is `git add` and `git commit` of one changed file: three or more processes. Afterwards `git fsck`
     and the commits of the branch decide whether the trial is valid."""
 
     guessed_rate = 100.0
+
+    @property
+    def space_bytes(self) -> int:
+        """A commit makes three files of at least a block, and directories for them."""
+        return self.most * (2 * self.size_bytes + _COMMIT_BYTES) + (256 << 10)
 
     core_fsync: Literal["default", "all", "none"] = setting(
         "default", "what git syncs: its default, everything that it can sync, or nothing", alias="core.fsync"

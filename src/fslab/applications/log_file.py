@@ -23,7 +23,7 @@ _UNSYNCED = 20  # times as many records as a run that waits for the disk
 _WRITE_S = 0.002  # an append, and the marks that record its start and end
 
 
-class Load(applications.Load):
+class Load(applications.Records):
     """A transaction is one write(2) at the end of the file, then fdatasync(2) if `sync` says so, then a pause. The
     latency includes the pause. Afterwards all records are read, and must be as written."""
 

@@ -19,10 +19,18 @@ from fslab.storage.promises import Promise, Promises
 from fslab.system import mounts
 
 BOX = "box"
+_MESSAGE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name
 
 
-class Load(applications.Load):
+class Load(applications.Records):
     """A transaction is the delivery of one message. Afterwards all messages are read, and must be as delivered."""
+
+    guessed_rate = 1000.0
+
+    @property
+    def space_bytes(self) -> int:
+        """A message is in base 64, in whole blocks."""
+        return self.most * (2 * self.size_bytes + _MESSAGE_BYTES)
 
     fsync_directory: Literal["no", "yes"] = setting(
         "no", "sync the directory of new messages after each delivery: without it, their names can be lost"

@@ -1,43 +1,23 @@
 """PostgreSQL, whose commits are acknowledged when they return: pgbench measures it.
 
-For crash tests a transaction inserts one row and updates one counter. Sources of its promises: postgresql.org/docs/15/runtime-config-wal.html.
+For crash tests a transaction inserts one row and updates one counter. Sources of its promises:
+postgresql.org/docs/15/runtime-config-wal.html.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import time
-from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import ceil
 from pathlib import Path
-from typing import Literal, Self
 
-from pydantic import Field, model_validator
-
-from fslab import applications, scaling
 from fslab.applications import Application, Contract, Drive, Driven, RecoveredData, Settings
+from fslab.applications import _pgbench as pgbench
 from fslab.applications import _postgresql_server as server
-from fslab.applications._load import setting
 from fslab.storage.promises import Promise, Promises
-from fslab.units import Size, parse_size
 
 CHECKPOINT_EVERY = 4
-_SEGMENT_MB = 16  # initdb's default
-_MORE_CONNECTIONS = 20
-_LONG_S = 24 * 3600.0  # the trial has a time limit
-_SCALE_BYTES, _TRANSACTION_BYTES, _PER_SCALE_S = 18 << 20, 300, 0.4
-_READS_LOGGED = "0.1"  # the log of all reads would slow pgbench down
-_COUNT = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
-_RATE = re.compile(r"^tps = ([0-9.]+) \(without initial connection time\)", re.MULTILINE)
-_SUMS = (
-    "SELECT (SELECT count(*) FROM pgbench_accounts), (SELECT count(*) FROM pgbench_history), "
-    "(SELECT sum(abalance) FROM pgbench_accounts), (SELECT coalesce(sum(delta), 0) FROM pgbench_history), "
-    "(SELECT sum(tbalance) FROM pgbench_tellers), (SELECT sum(bbalance) FROM pgbench_branches)"
-)
 _DOCS = "runtime-config-wal"
 _CREATED = (
     "CREATE TABLE transactions (number integer PRIMARY KEY, contents bytea)",
@@ -53,65 +33,6 @@ _READ = (
 _FIGURE = re.compile(r'^\t +\d+: (number|md5|last|indexed) = "(\w+)"\t', re.MULTILINE)
 
 
-class Load(applications.Load):
-    """A server of its own, as the user nobody, on a socket in the trial's directory; `pgbench` is its clients. The
-    shutdown, with its checkpoint, is not measured. Afterwards the sums of pgbench's tables and the checksums of all
-    pages decide whether the trial is valid. `size` has no meaning here."""
-
-    laid_out = frozenset({"scale", "shared_buffers", "max_wal_size"})
-    reads = True
-
-    test: Literal["tpcb-like", "simple-update", "select-only"] = Field(
-        "tpcb-like", description="the transactions, by pgbench's names: three updates, a read and an insert; one update "
-        "less; or one read"
-    )  # fmt: skip
-    scale: int = Field(10, ge=1, le=100_000, description="size of the tables in units of 16 MB (100,000 accounts)")
-    clients: int = Field(4, ge=1, le=1000, description="connections that run transactions at once")
-    shared_buffers: Size = Field("128m", description="the server's own cache")
-    max_wal_size: Size = Field(
-        "1g", description="a checkpoint begins before the transaction log is larger; also space that it takes"
-    )
-    synchronous_commit: Literal["on", "off"] = setting(
-        "on", "on: a commit waits until its log is on the disk; off: the last commits may be lost"
-    )
-    fsync: Literal["on", "off"] = setting("on", "off: nothing is synced, and a power cut can corrupt the data")
-    full_page_writes: Literal["on", "off"] = setting(
-        "on", "off: the log has no whole pages after a checkpoint, and a page torn by a power cut stays torn"
-    )
-
-    @property
-    def at_once(self) -> int:
-        return self.clients
-
-    @property
-    def writes(self) -> bool:
-        return self.test != "select-only"
-
-    @property
-    def prepare_s(self) -> float:  # type: ignore[override]
-        return 3 + self.scale * _PER_SCALE_S
-
-    @property
-    def space_bytes(self) -> int:
-        grown = self.most * _TRANSACTION_BYTES if self.writes else 0
-        wal = parse_size(self.max_wal_size) * 5 // 4 + 4 * (_SEGMENT_MB << 20)
-        return self.scale * _SCALE_BYTES + wal + grown
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        return {"scale": scaling.count(self.scale, factor)}
-
-    def options(self) -> dict[str, str]:
-        """Return the server's settings that do not decide what a power cut takes."""
-        sizes = {"shared_buffers": self.shared_buffers, "max_wal_size": self.max_wal_size}
-        return {name: f"{max(1, parse_size(value) >> 10)}kB" for name, value in sizes.items()}
-
-    @model_validator(mode="after")
-    def _takes_segments(self) -> Self:
-        if parse_size(self.max_wal_size) < 2 * _SEGMENT_MB << 20:
-            raise ValueError(f"'max_wal_size' must be at least {2 * _SEGMENT_MB}m: two files of the log")
-        return self
-
-
 class Postgresql(Application):
     """The defaults of the settings are those of PostgreSQL. Its data has checksums."""
 
@@ -119,7 +40,7 @@ class Postgresql(Application):
     tool = server.TOOL
     laid_out_bytes = 40 << 20
     continues = "PostgreSQL's background processes go by the clock"
-    Load = Load
+    Load = pgbench.Load
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return the promises: without synchronous_commit, commits may be lost, but the data stays consistent."""
@@ -132,24 +53,10 @@ class Postgresql(Application):
         )
 
     def prepare(self, drive: Drive) -> None:
-        """Create a cluster with pgbench's tables, and shut it down."""
-        server.initialise(drive.directory, segment_mb=_SEGMENT_MB)
-        with server.running(drive.directory, {**drive.load.options(), "fsync": "off"}) as run:
-            run.client("pgbench", "--initialize", "--quiet", f"--scale={drive.load.scale}", timeout_s=_LONG_S)
+        pgbench.prepare(drive)
 
     def drive(self, drive: Drive) -> Driven:
-        """Run pgbench, compare the sums of its tables, shut the server down, and check the pages of all files."""
-        load = drive.load
-        options = {**load.options(), **load.settings(), "max_connections": str(load.clients + _MORE_CONNECTIONS)}
-        with server.running(drive.directory, options) as run:
-            said = run.client("pgbench", *_pgbench(drive), timeout_s=_LONG_S)
-            ended_s = time.monotonic()
-            count, rate = int(_COUNT.findall(said)[-1]), float(_RATE.findall(said)[-1])
-            sums = run.client("psql", "--no-psqlrc", "-At", "-c", _SUMS).strip().split("|")
-        return Driven(
-            count=count, began_s=ended_s - count / rate, ended_s=ended_s, latencies_ns=_latencies(drive.scratch),
-            problem=_difference(load, count, sums) or server.bad_checksums(drive.directory),
-        )  # fmt: skip
+        return pgbench.run(drive)
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
         """Create a cluster with two tables."""
@@ -203,79 +110,7 @@ class Postgresql(Application):
         return 0.01
 
 
-def _pgbench(drive: Drive) -> list[str]:
-    load = drive.load
-    if drive.run_s is None:
-        amount = f"--transactions={ceil(load.transactions / load.clients)}"
-    else:
-        amount = f"--time={max(1, round(drive.run_s))}"
-    jobs = min(load.clients, os.cpu_count() or 1)
-    return [
-        f"--builtin={load.test}", amount, f"--client={load.clients}", f"--jobs={jobs}",
-        f"--random-seed={drive.seed % (1 << 31)}", "--log", f"--log-prefix={drive.scratch / _LOG}",
-        f"--sampling-rate={'1' if load.writes else _READS_LOGGED}",
-    ]  # fmt: skip
-
-
-def _latencies(scratch: Path) -> array[int]:
-    """Return the latencies in pgbench's logs, and remove them: client, transaction, microseconds, …"""
-    found = array("q")
-    for path in scratch.glob(f"{_LOG}.*"):
-        with path.open() as lines:
-            found.extend(int(line.split(" ", 3)[2]) * 1000 for line in lines)
-        path.unlink()
-    return found
-
-
-def _difference(load: Load, count: int, sums: Sequence[str]) -> str | None:
-    """Return what is wrong with the tables after ``count`` transactions."""
-    accounts, history, *balances = map(int, sums)
-    if accounts != load.scale * _ACCOUNTS:
-        return f"{accounts} of {load.scale * _ACCOUNTS} accounts are there"
-    if history != (count if load.writes else 0):
-        return f"{history} rows of {count} transactions are there"
-    compared = balances if load.test == "tpcb-like" else balances[:2]
-    return None if len(set(compared)) == 1 else f"the sums of the tables differ: {compared}"
-
-
-_LOG, _ACCOUNTS = "pgbench", 100_000
 _DURABLE = "with synchronous_commit, a commit waits until its log is on the disk"
-_NOTdef _pgbench(drive: Drive) -> list[str]:
-    load = drive.load
-    if drive.run_s is None:
-        amount = f"--transactions={ceil(load.transactions / load.clients)}"
-    else:
-        amount = f"--time={max(1, round(drive.run_s))}"
-    jobs = min(load.clients, os.cpu_count() or 1)
-    return [
-        f"--builtin={load.test}", amount, f"--client={load.clients}", f"--jobs={jobs}",
-        f"--random-seed={drive.seed % (1 << 31)}", "--log", f"--log-prefix={drive.scratch / _LOG}",
-        f"--sampling-rate={'1' if load.writes else _READS_LOGGED}",
-    ]  # fmt: skip
-
-
-def _latencies(scratch: Path) -> array[int]:
-    """Return the latencies in pgbench's logs, and remove them: client, transaction, microseconds, …"""
-    found = array("q")
-    for path in scratch.glob(f"{_LOG}.*"):
-        with path.open() as lines:
-            found.extend(int(line.split(" ", 3)[2]) * 1000 for line in lines)
-        path.unlink()
-    return found
-
-
-def _difference(load: Load, count: int, sums: Sequence[str]) -> str | None:
-    """Return what is wrong with the tables after ``count`` transactions."""
-    accounts, history, *balances = map(int, sums)
-    if accounts != load.scale * _ACCOUNTS:
-        return f"{accounts} of {load.scale * _ACCOUNTS} accounts are there"
-    if history != (count if load.writes else 0):
-        return f"{history} rows of {count} transactions are there"
-    compared = balances if load.test == "tpcb-like" else balances[:2]
-    return None if len(set(compared)) == 1 else f"the sums of the tables differ: {compared}"
-
-
-_LOG, _ACCOUNTS = "pgbench", 100_000
-_DURABLE = "the latest commits may be lost after a crash"
+_NOT_DURABLE = "the latest commits may be lost after a crash"
 _SAFE = "fsync and full_page_writes: the cluster can recover to a consistent state"
 _UNSAFE = "without fsync or full_page_writes, a power failure can corrupt the data"

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from random import Random
-from typing import ClassVar, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -28,7 +28,7 @@ _LAID_OUT_PER_S = 200_000.0
 _ROW_BYTES = 32  # of a row, besides its contents
 
 
-class Load(applications.Load):
+class Load(applications.Records):
     """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random
     row on. Afterwards SQLite's `integrity_check`, and the number and the contents of the rows, decide whether the trial
     is valid."""
@@ -81,7 +81,9 @@ class Load(applications.Load):
 class Sqlite(Application):
     """The defaults of the settings are those of SQLite."""
 
-    summary = "SQLite: inserts and reads, by journal_mode and synchronous; are commits there after a power cut"
+    summary = (
+        "SQLite: inserts and reads, by journal_mode and synchronous; are commits there after a power cut"
+    )
     Load = Load
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
@@ -129,7 +131,11 @@ class Sqlite(Application):
                 driven = repeated(drive, insert)
         seen = self.look(drive.directory, drive.contents)
         wanted = load.there + (driven.count * load.batch if load.writes else 0)
-        told = None if len(seen.transactions) == wanted else f"{len(seen.transactions)} of {wanted} rows are there"
+        told = (
+            None
+            if len(seen.transactions) == wanted
+            else f"{len(seen.transactions)} of {wanted} rows are there"
+        )
         return driven.checked(seen.problem or told)
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
