@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from fslab.applications._driven import Drive as Drive
 from fslab.applications._driven import Driven as Driven
+from fslab.applications._driven import DriveRequest as DriveRequest
 from fslab.applications._driven import repeated
 from fslab.applications._load import Load as Load
 from fslab.applications._load import Records as Records
@@ -94,11 +94,11 @@ class Application(ABC):
         ``contents`` returns the contents of a transaction.
         """
 
-    def prepare(self, drive: Drive) -> None:
+    def prepare(self, drive: DriveRequest) -> None:
         """Make what ``drive`` works on, not measured. No process may be left: the files are copied to other trials."""
         self.lay_out(drive.directory, drive.load.settings())
 
-    def drive(self, drive: Drive) -> Driven:
+    def drive(self, drive: DriveRequest) -> Driven:
         """Commit transactions until the time or their number is reached; return the latency of each. Then check the
         data. By default: the transactions of a crash test, one after the other."""
         with self.opened(drive.directory, drive.load.settings()) as commit:

@@ -18,7 +18,7 @@ PERCENTILES = (50, 95, 99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drive:
+class DriveRequest:
     """``directory``: on the file system under test, new and empty for ``prepare``. ``scratch``: elsewhere, for logs.
     ``run_s``: None until ``Load.transactions`` are done."""
 
@@ -71,7 +71,7 @@ def percentile(ordered: list[int], percent: int) -> int | None:
     return ordered[rank - 1] if 0 < rank < len(ordered) else None
 
 
-def repeated(drive: Drive, transaction: Callable[[int], object]) -> Driven:
+def repeated(drive: DriveRequest, transaction: Callable[[int], object]) -> Driven:
     """Call ``transaction`` with 1, 2, … until the time or the number of transactions is reached. Time each call."""
     latencies = array("q")
     most = drive.load.transactions or math.inf

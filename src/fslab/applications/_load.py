@@ -9,12 +9,13 @@ from typing import Any, ClassVar, Self, get_args
 from pydantic import Field, field_validator, model_validator
 from pydantic.fields import FieldInfo
 
+from fslab import scaling
 from fslab.cell import EntryOptions
-from fslab.scaling import Changes
 from fslab.units import SomeSize, parse_duration, parse_size
 
 Settings = Mapping[str, str]
 DEFAULT_RUNTIME = "10s"
+_LEAST = 20  # transactions
 _AROUND_BYTES = 256  # names, inodes and indices of a transaction
 _DURABILITY: dict[str, Any] = {"durability": True}
 
@@ -68,9 +69,11 @@ class Load(EntryOptions):
     def space_bytes(self) -> int:
         """The space that is needed, apart from what ``Application.lay_out`` writes."""
 
-    def scaled(self, factor: float) -> Changes:  # noqa: ARG002
-        """Return the amounts that change for ``factor`` times as much data (``Workload.scaled``)."""
-        return {}
+    def scaled(self, factor: float) -> scaling.Changes:
+        """Return the amounts that change for ``factor`` times as much work (``Workload.scaled``)."""
+        if self.transactions is not None:
+            return {"transactions": scaling.count(self.transactions, factor, least=_LEAST)}
+        return {"runtime": scaling.duration(self.runtime or DEFAULT_RUNTIME, factor)}
 
     def settings(self) -> dict[str, str]:
         return {name: str(self.value_of(name)) for name in self.durability()}

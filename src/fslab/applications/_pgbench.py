@@ -14,10 +14,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from fslab import scaling
-from fslab.applications import _load
 from fslab.applications import _postgresql_server as server
-from fslab.applications._driven import Drive, Driven
-from fslab.applications._load import setting
+from fslab.applications._driven import Driven, DriveRequest
+from fslab.applications._load import Load, setting
 from fslab.units import Size, parse_size
 
 _LOG, _ACCOUNTS = "pgbench", 100_000
@@ -35,7 +34,7 @@ _SUMS = (
 )
 
 
-class Load(_load.Load):
+class PgbenchLoad(Load):
     """A server of its own, as the user nobody, on a socket in the trial's directory; `pgbench` is its clients. The
     shutdown, with its checkpoint, is not measured. Afterwards the sums of pgbench's tables and the checksums of all
     pages decide whether the trial is valid."""
@@ -84,7 +83,7 @@ class Load(_load.Load):
         return self.scale * _SCALE_BYTES + wal + grown
 
     def scaled(self, factor: float) -> scaling.Changes:
-        return {"scale": scaling.count(self.scale, factor)}
+        return {**super().scaled(factor), "scale": scaling.count(self.scale, factor)}
 
     def options(self) -> dict[str, str]:
         """Return the server's settings that do not decide what a power cut takes."""
@@ -98,14 +97,14 @@ class Load(_load.Load):
         return self
 
 
-def prepare(drive: Drive) -> None:
+def prepare(drive: DriveRequest) -> None:
     """Create a cluster with pgbench's tables, and shut it down."""
     server.initialise(drive.directory, segment_mb=_SEGMENT_MB)
     with server.running(drive.directory, {**drive.load.options(), "fsync": "off"}) as run:
         run.client("pgbench", "--initialize", "--quiet", f"--scale={drive.load.scale}", timeout_s=_LONG_S)
 
 
-def run(drive: Drive) -> Driven:
+def run(drive: DriveRequest) -> Driven:
     """Run pgbench, compare the sums of its tables, shut the server down, and check the pages of all files."""
     load = drive.load
     options = {**load.options(), **load.settings(), "max_connections": str(load.clients + _MORE_CONNECTIONS)}
@@ -120,7 +119,7 @@ def run(drive: Drive) -> Driven:
     )  # fmt: skip
 
 
-def _words(drive: Drive) -> list[str]:
+def _words(drive: DriveRequest) -> list[str]:
     load = drive.load
     if drive.run_s is None:
         amount = f"--transactions={ceil(load.transactions / load.clients)}"
@@ -144,7 +143,7 @@ def _latencies(scratch: Path) -> array[int]:
     return found
 
 
-def _difference(load: Load, count: int, sums: Sequence[str]) -> str | None:
+def _difference(load: PgbenchLoad, count: int, sums: Sequence[str]) -> str | None:
     """Return what is wrong with the tables after ``count`` transactions."""
     accounts, history, *balances = map(int, sums)
     if accounts != load.scale * _ACCOUNTS:

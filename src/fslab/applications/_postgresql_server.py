@@ -115,7 +115,7 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Server:
+class Postmaster:
     """A server that accepts connections."""
 
     directory: Path
@@ -135,7 +135,7 @@ class Server:
 
 
 @contextmanager
-def running(directory: Path, settings: Settings) -> Iterator[Server]:
+def running(directory: Path, settings: Settings) -> Iterator[Postmaster]:
     """Run a normal server, and shut it down with a checkpoint. ToolFailedError if it does not start, or fails."""
     memory = {"dynamic_shared_memory_type": "sysv"} if os.geteuid() == 0 else {}
     options = {**settings, **_LISTENING, **memory}
@@ -149,7 +149,7 @@ def running(directory: Path, settings: Settings) -> Iterator[Server]:
             [*own, *_unprivileged(*inner)], output=errors.fileno(), errors=errors.fileno(), cwd=Path("/")
         )
         undo.callback(_end, child)
-        server = Server(directory=directory, child=child, errors=errors.fileno())
+        server = Postmaster(directory=directory, child=child, errors=errors.fileno())
         _wait_until_ready(server)
         yield server
         child.send(signal.SIGINT)
@@ -157,7 +157,7 @@ def running(directory: Path, settings: Settings) -> Iterator[Server]:
             raise _failure(os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace"), child, directory)
 
 
-def _wait_until_ready(server: Server) -> None:
+def _wait_until_ready(server: Postmaster) -> None:
     deadline = time.monotonic() + LIMIT_S
     while server.child.wait(_POLL_S) is None and time.monotonic() < deadline:
         with suppress(OSError):

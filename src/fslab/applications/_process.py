@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from fslab.applications import REGISTRY, Drive
+from fslab.applications import REGISTRY, DriveRequest
 from fslab.errors import FslabError, InterruptedBySignal
 from fslab.system import signals
 
@@ -20,7 +20,7 @@ def main(what: str, text: str) -> int:
     os.chdir("/")  # so that the file system under test can be unmounted
     request = json.loads(text)
     application = REGISTRY.get(request["application"])
-    drive = Drive(
+    drive = DriveRequest(
         directory=Path(request["directory"]),
         scratch=Path(request["scratch"]),
         load=application.Load.model_validate(request["load"]),

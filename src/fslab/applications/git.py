@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from fslab import applications
-from fslab.applications import Application, Contract, RecoveredData, Settings
+from fslab.applications import Application, Contract, Records, RecoveredData, Settings
 from fslab.applications._load import setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
@@ -24,7 +23,7 @@ _OWN = {
 }  # fmt: skip
 
 
-class Load(applications.Records):
+class GitLoad(Records):
     """A transaction is `git add` and `git commit` of one changed file: three or more processes. Afterwards `git fsck`
     and the commits of the branch decide whether the trial is valid."""
 
@@ -45,7 +44,7 @@ class Git(Application):
 
     summary = "git: commits; is the repository intact after a power cut, and are its last commits there"
     tool = _TOOL
-    Load = Load
+    Load = GitLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return no promise: core.fsync names the files that git syncs, and no value of it syncs directories."""

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from fslab import applications
-from fslab.applications import Application, Contract, RecoveredData, Settings
+from fslab.applications import Application, Contract, Records, RecoveredData, Settings
 from fslab.applications._load import setting
 from fslab.storage.promises import Promise, Promises
 from fslab.units import parse_duration
@@ -23,7 +22,7 @@ _UNSYNCED = 20  # times as many records as a run that waits for the disk
 _WRITE_S = 0.002  # an append, and the marks that record its start and end
 
 
-class Load(applications.Records):
+class LogFileLoad(Records):
     """A transaction is one write(2) at the end of the file, then fdatasync(2) if `sync` says so, then a pause. The
     latency includes the pause. Afterwards all records are read, and must be as written."""
 
@@ -41,7 +40,7 @@ class LogFile(Application):
     """A record that was not synced may go; one that was may not."""
 
     summary = "log file: appended records, with or without fdatasync; how many a power cut takes, and how old they are"
-    Load = Load
+    Load = LogFileLoad
     continues = "the pauses of a log file go by the clock"
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002

@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from fslab import applications
-from fslab.applications import Application, Contract, RecoveredData, Settings
+from fslab.applications import Application, Contract, Records, RecoveredData, Settings
 from fslab.applications._load import setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import mounts
@@ -22,7 +21,7 @@ BOX = "box"
 _MESSAGE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name
 
 
-class Load(applications.Records):
+class MaildirLoad(Records):
     """A transaction is the delivery of one message. Afterwards all messages are read, and must be as delivered."""
 
     guessed_rate = 1000.0
@@ -41,7 +40,7 @@ class Maildir(Application):
     """A transaction is one delivered message."""
 
     summary = "maildir: delivery of messages; is an accepted message there after a power cut"
-    Load = Load
+    Load = MaildirLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
         """Return the promises.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.applications import Application, Contract, Drive, Driven, RecoveredData, Settings
+from fslab.applications import Application, Contract, Driven, DriveRequest, RecoveredData, Settings
 from fslab.applications import _pgbench as pgbench
 from fslab.applications import _postgresql_server as server
 from fslab.storage.promises import Promise, Promises
@@ -40,7 +40,7 @@ class Postgresql(Application):
     tool = server.TOOL
     laid_out_bytes = 40 << 20
     continues = "PostgreSQL's background processes go by the clock"
-    Load = pgbench.Load
+    Load = pgbench.PgbenchLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return the promises: without synchronous_commit, commits may be lost, but the data stays consistent."""
@@ -52,10 +52,10 @@ class Postgresql(Application):
             consistent=Promise(given=consistent, source=f"{_DOCS}: {_SAFE if consistent else _UNSAFE}"),
         )
 
-    def prepare(self, drive: Drive) -> None:
+    def prepare(self, drive: DriveRequest) -> None:
         pgbench.prepare(drive)
 
-    def drive(self, drive: Drive) -> Driven:
+    def drive(self, drive: DriveRequest) -> Driven:
         return pgbench.run(drive)
 
     def lay_out(self, directory: Path, settings: Settings) -> None:

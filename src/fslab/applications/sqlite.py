@@ -15,8 +15,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from fslab import applications, scaling
-from fslab.applications import Application, Contract, Drive, Driven, RecoveredData, Settings
+from fslab import scaling
+from fslab.applications import Application, Contract, Driven, DriveRequest, Records, RecoveredData, Settings
 from fslab.applications._driven import repeated
 from fslab.applications._load import setting
 from fslab.errors import ToolFailedError
@@ -28,7 +28,7 @@ _LAID_OUT_PER_S = 200_000.0
 _ROW_BYTES = 32  # of a row, besides its contents
 
 
-class Load(applications.Records):
+class SqliteLoad(Records):
     """One connection. A transaction inserts `batch` rows and updates a counter, or reads `range` rows from a random
     row on. Afterwards SQLite's `integrity_check`, and the number and the contents of the rows, decide whether the trial
     is valid."""
@@ -68,7 +68,8 @@ class Load(applications.Records):
         return 2 * (self.there + made) * (self.size_bytes + _ROW_BYTES) + (1 << 20)
 
     def scaled(self, factor: float) -> scaling.Changes:
-        return {"rows": scaling.count(self.there, factor, least=100)} if self.there else {}
+        rows = {"rows": scaling.count(self.there, factor, least=100)} if self.there else {}
+        return {**super().scaled(factor), **rows}
 
     @model_validator(mode="after")
     def _of_its_operation(self) -> Self:
@@ -84,7 +85,7 @@ class Sqlite(Application):
     summary = (
         "SQLite: inserts and reads, by journal_mode and synchronous; are commits there after a power cut"
     )
-    Load = Load
+    Load = SqliteLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002
         """Return the promises. FULL is durable, except in the journal mode DELETE, which needs EXTRA."""
@@ -105,7 +106,7 @@ class Sqlite(Application):
             database.execute("CREATE TABLE counter (last INTEGER)")
             database.execute("INSERT INTO counter VALUES (0)")
 
-    def prepare(self, drive: Drive) -> None:
+    def prepare(self, drive: DriveRequest) -> None:
         super().prepare(drive)
         with _failing(), closing(_connected(drive.directory, drive.load.settings())) as database:
             _insert(database, range(1, drive.load.there + 1), drive.contents)
@@ -116,7 +117,7 @@ class Sqlite(Application):
         with closing(_connected(directory, settings)) as database:
             yield lambda number, contents: _insert(database, range(number, number + 1), lambda _: contents)
 
-    def drive(self, drive: Drive) -> Driven:
+    def drive(self, drive: DriveRequest) -> Driven:
         load = drive.load
         with _failing(), closing(_connected(drive.directory, load.settings())) as database:
             if load.operation == "read":

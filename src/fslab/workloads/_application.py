@@ -10,7 +10,6 @@ from pydantic import create_model
 
 from fslab import scaling, texts
 from fslab.applications import Application, Load
-from fslab.applications._load import DEFAULT_RUNTIME
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
@@ -22,7 +21,6 @@ _PROCESS = (sys.executable, "-P", "-B", "-m", "fslab.applications._process")
 _NAMES = {50: "transaction_p50", 95: "transaction_p95", 99: "transaction_p99"}
 _RATE = "transaction_rate"
 _START_S = 1.0
-_LEAST = 20
 
 
 class ApplicationTool(Workload[Any]):
@@ -91,13 +89,7 @@ class ApplicationTool(Workload[Any]):
         return dict(raw) if "transactions" in raw else {"runtime": runtime, **raw}
 
     def scaled(self, parameters: Load, factor: float) -> scaling.Changes:
-        """Scale the run time, or the number of transactions, and what the application lays out."""
-        found = dict(parameters.scaled(factor))
-        if parameters.transactions is not None:
-            found["transactions"] = scaling.count(parameters.transactions, factor, least=_LEAST)
-        else:
-            found["runtime"] = scaling.duration(parameters.runtime or DEFAULT_RUNTIME, factor)
-        return found
+        return parameters.scaled(factor)
 
     def traits(self, parameters: Load) -> Traits:
         return Traits(
