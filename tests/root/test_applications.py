@@ -1,0 +1,129 @@
+"""Tests of measured applications: small real runs on a RAM disk, and what is left of those that fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fslab.applications import REGISTRY
+from fslab.applications import _postgresql_server as server
+from fslab.campaign.trial import run_trial
+from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.errors import FailureClass, ToolFailedError
+from fslab.record import Severity, Status, TrialRecord
+from fslab.storage import Workspace
+
+SMALL_SERVER = {"scale": 1, "clients": 2, "max_wal_size": "32m", "shared_buffers": "16m"}
+SMALLEST: list[tuple[str, dict[str, Any]]] = [
+    ("sqlite", {"transactions": 200}),
+    ("sqlite", {"transactions": 50, "journal_mode": "wal", "batch": 20, "rows": 100}),
+    ("sqlite", {"operation": "read", "transactions": 200, "rows": 500}),
+    ("git", {"transactions": 20, "core.fsync": "all"}),
+    ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
+    ("log-file", {"transactions": 200, "sync": "fdatasync"}),
+    ("postgresql", {"transactions": 400, **SMALL_SERVER}),
+    ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
+]
+
+
+def run(
+    workspace: Workspace, tool: str, parameters: dict[str, Any], *, size: str = "400m", limit_s: float = 120
+) -> TrialRecord:
+    medium = MediumSpec(name="m", type="ram", options={"size": size, "room": size})
+    cell = Cell(
+        stack=StackSpec(name="ext4", medium=medium, filesystem="ext4"),
+        workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
+        time_limit_s=limit_s,
+        cache=Cache.COLD,
+    )
+    key = TrialKey(campaign=workspace.campaign, block=0, seed=7)
+    return run_trial(cell, key, workspace, machine={"kernel": "here"})
+
+
+def processes(workspace: Workspace, word: str = "") -> list[int]:
+    """Return the processes of applications in this workspace: its directory is in their command lines."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = path.read_bytes()
+        except OSError:
+            continue
+        if str(workspace.runtime).encode() in line and word.encode() in line:
+            found.append(int(path.parent.name))
+    return [pid for pid in found if pid != os.getpid()]
+
+
+@pytest.mark.parametrize(("tool", "parameters"), SMALLEST, ids=lambda each: each if isinstance(each, str) else "")
+def test_each_application_is_measured_and_checked(
+    tool: str, parameters: dict[str, Any], workspace: Workspace
+) -> None:
+    record = run(workspace, tool, parameters)
+    assert record.status is Status.OK, record.error
+    values = {name: value.value for name, value in record.metrics.items()}
+    rate, middle = values["transaction_rate"], values["transaction_p50"]
+    assert rate is not None
+    assert middle is not None
+    # Little's law: at most `clients` transactions are in flight, and half of them take at least the median.
+    assert rate * middle / 2e9 <= parameters.get("clients", 4)
+    assert [each for each in record.validity if each.severity is Severity.INVALID] == []
+    assert processes(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters", "size"),
+    [
+        ("sqlite", {"transactions": 20_000, "size": "16k", "synchronous": "off"}, "64m"),
+        ("postgresql", {"transactions": 400, **SMALL_SERVER}, "80m"),
+    ],
+)
+def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:
+    record = run(workspace, tool, parameters, size=size)
+    assert (record.status, record.failure) == (Status.FAILED, FailureClass.NO_SPACE), record.error
+    assert processes(workspace) == []
+
+
+@pytest.mark.parametrize(
+    ("word", "told"), [("postgres\0-D", "PostgreSQL was ended by signal 9"), ("_process\0drive", "signal 9")]
+)
+def test_nothing_is_left_of_what_is_killed(word: str, told: str, workspace: Workspace) -> None:
+    """Either the server or the process that drives it is killed: the trial fails, and the file system is unmounted."""
+    killed: list[int] = []
+
+    def kill() -> None:
+        until = time.monotonic() + 60
+        while not killed and time.monotonic() < until:
+            time.sleep(0.05)
+            if processes(workspace, "--builtin"):
+                killed.extend(processes(workspace, word))
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    record = run(workspace, "postgresql", {"runtime": "60s", **SMALL_SERVER})
+    killer.join()
+    assert killed
+    assert record.status is Status.FAILED
+    assert told in str(record.error)
+    assert processes(workspace) == []
+
+
+def test_a_run_that_takes_too_long_is_ended_with_its_server(workspace: Workspace) -> None:
+    record = run(workspace, "postgresql", {"runtime": "60s", **SMALL_SERVER}, limit_s=8)
+    assert record.failure == FailureClass.TIMEOUT, record.error
+    assert processes(workspace) == []
+
+
+def test_a_cluster_of_another_version_is_refused(tmp_path: Path) -> None:
+    directory = tmp_path / "cluster"
+    directory.mkdir()
+    REGISTRY.get("postgresql").lay_out(directory, {})
+    (directory / "PG_VERSION").write_text("9.4\n")
+    with pytest.raises(ToolFailedError, match="incompatible with server"), server.running(directory, {}):
+        pass
