@@ -33,9 +33,6 @@ class Load(EntryOptions):
     """
 
     laid_out: ClassVar[frozenset[str]] = frozenset()
-    guessed_rate: ClassVar[float] = 3000.0  # transactions per second, for the plan
-    reads: ClassVar[bool | None] = False
-    prepare_s: ClassVar[float] = 0.5
 
     runtime: str | None = Field(
         None,
@@ -54,6 +51,20 @@ class Load(EntryOptions):
     def most(self) -> int:
         """The number of transactions; with a run time a guess, for any medium, that is rarely exceeded."""
         return self.transactions or max(1, round((self.run_s or 0) * self.guessed_rate))
+
+    @property
+    def guessed_rate(self) -> float:
+        """Transactions per second on any medium, for the plan."""
+        return 3000.0
+
+    @property
+    def prepare_s(self) -> float:
+        """How long ``Application.prepare`` takes, for the plan."""
+        return 0.5
+
+    @property
+    def reads(self) -> bool:
+        return False
 
     @property
     def at_once(self) -> int:

@@ -40,8 +40,6 @@ class PgbenchLoad(Load):
     pages decide whether the trial is valid."""
 
     laid_out = frozenset({"scale", "shared_buffers", "max_wal_size"})
-    reads = True
-
     test: Literal["tpcb-like", "simple-update", "select-only"] = Field(
         "tpcb-like", description="the transactions, by pgbench's names: three updates, a read and an insert; one less "
         "update; or one read"
@@ -69,11 +67,19 @@ class PgbenchLoad(Load):
         return self.clients
 
     @property
+    def guessed_rate(self) -> float:
+        return 1000.0 if self.writes else 20_000.0
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    @property
     def writes(self) -> bool:
         return self.test != "select-only"
 
     @property
-    def prepare_s(self) -> float:  # type: ignore[override]
+    def prepare_s(self) -> float:
         return 3 + self.scale * _PER_SCALE_S
 
     @property

@@ -32,6 +32,10 @@ class LogFileLoad(Records):
     interval: Literal["0s", "10ms", "100ms", "1s"] = setting("0s", "the pause after each record")
 
     @property
+    def guessed_rate(self) -> float:
+        return 1 / max(1 / super().guessed_rate, parse_duration(self.interval))
+
+    @property
     def space_bytes(self) -> int:
         return self.most * self.size_bytes * (1 if self.sync == "fdatasync" else _UNSYNCED)
 

@@ -59,6 +59,18 @@ class SqliteLoad(Records):
         return self.rows or (100_000 if self.operation == "read" else 0)
 
     @property
+    def guessed_rate(self) -> float:
+        return 3000.0 / (1 + self.batch / 100) if self.writes else 20_000.0
+
+    @property
+    def prepare_s(self) -> float:
+        return super().prepare_s + self.there / _LAID_OUT_PER_S
+
+    @property
+    def reads(self) -> bool:
+        return self.operation == "read"
+
+    @property
     def writes(self) -> bool:
         return self.operation == "insert"
 

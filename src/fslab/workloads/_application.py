@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping
-from math import ceil
 from typing import Any, ClassVar
 
 from pydantic import create_model
@@ -100,9 +99,9 @@ class ApplicationTool(Workload[Any]):
         return self.application.laid_out_bytes + parameters.space_bytes
 
     def expected_s(self, parameters: Load) -> float:
-        each_s = self.application.seconds_each(parameters.settings())
         run_s = parameters.run_s
-        return _START_S + parameters.prepare_s + (ceil(parameters.most * each_s) if run_s is None else run_s)
+        took_s = parameters.most / parameters.guessed_rate if run_s is None else run_s
+        return _START_S + parameters.prepare_s + took_s
 
 
 def tool_of(application: Application) -> type[Workload[Any]]:
