@@ -59,7 +59,9 @@ def processes(workspace: Workspace, word: str = "") -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
-@pytest.mark.parametrize(("tool", "parameters"), SMALLEST, ids=lambda each: each if isinstance(each, str) else "")
+@pytest.mark.parametrize(
+    ("tool", "parameters"), SMALLEST, ids=lambda each: each if isinstance(each, str) else ""
+)
 def test_each_application_is_measured_and_checked(
     tool: str, parameters: dict[str, Any], workspace: Workspace
 ) -> None:

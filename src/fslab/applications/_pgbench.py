@@ -121,7 +121,7 @@ def run(drive: DriveRequest) -> Driven:
         sums = run.client("psql", "--no-psqlrc", "-At", "-c", _SUMS).strip().split("|")
     return Driven(
         count=count, began_s=ended_s - count / rate, ended_s=ended_s, latencies_ns=_latencies(drive.scratch),
-        problem=_difference(load, count, sums) or server.bad_checksums(drive.directory),
+        problem=difference(load, count, sums) or server.bad_checksums(drive.directory),
     )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def _latencies(scratch: Path) -> array[int]:
     return found
 
 
-def _difference(load: PgbenchLoad, count: int, sums: Sequence[str]) -> str | None:
+def difference(load: PgbenchLoad, count: int, sums: Sequence[str]) -> str | None:
     """Return what is wrong with the tables after ``count`` transactions."""
     accounts, history, *balances = map(int, sums)
     if accounts != load.scale * _ACCOUNTS:

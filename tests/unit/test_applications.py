@@ -1,0 +1,157 @@
+"""Tests of measured applications: their commands, their figures, and that their checks find what is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from array import array
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fslab import workloads
+from fslab.applications import REGISTRY, Driven, DriveRequest, _driven, _pgbench
+from fslab.applications.maildir import Maildir
+from fslab.applications.sqlite import Sqlite
+from fslab.cell import WorkloadSpec
+from fslab.registry import Registry
+from fslab.workloads import Job, ParsedWorkload, ToolOutput
+
+JOB = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5)
+
+
+def tool(name: str, **parameters: Any) -> ParsedWorkload[Any]:
+    return workloads.parsed(WorkloadSpec(name="w", tool=name, parameters=parameters))
+
+
+def request(tmp_path: Path, name: str, **load: Any) -> DriveRequest:
+    parsed = REGISTRY.get(name).Load.model_validate(load)
+    return DriveRequest(directory=tmp_path, scratch=tmp_path, load=parsed, run_s=parsed.run_s, seed=1)
+
+
+def test_no_application_has_the_name_of_another_tool() -> None:
+    files: Registry[Any] = Registry("workload", "fslab.workloads", workloads.Workload)
+    assert not set(REGISTRY.names()) & set(files.names())
+
+
+def test_trials_that_differ_in_durability_begin_with_the_same_files() -> None:
+    strict, loose = (tool("postgresql", synchronous_commit=value).commands(JOB) for value in ("on", "off"))
+    assert strict.prepare == loose.prepare
+    assert strict.run != loose.run
+    assert tool("postgresql", scale=3).commands(JOB).prepare != strict.prepare
+    assert strict.prepared == ()
+
+
+def test_a_run_in_turns_has_the_time_of_all() -> None:
+    job = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5, turns=3, start_s=0.5)
+    told = json.loads(tool("sqlite", runtime="2s").commands(job).run[-1])
+    assert told["run_s"] == 2 * 3 + 0.5 * 2
+    assert json.loads(tool("sqlite", transactions=7).commands(job).run[-1])["run_s"] is None
+
+
+def test_figures_of_a_document() -> None:
+    document = {
+        "version": 1, "transactions": 50, "began_s": 10.0, "ended_s": 12.0,
+        "latencies_ns": {"50": 300, "95": 900, "99": None}, "problem": None,
+    }  # fmt: skip
+    read = tool("sqlite", runtime="2s").read(
+        ToolOutput(stdout=json.dumps(document), stderr="", duration_s=4.0)
+    )
+    assert read.metrics == {
+        "transaction_rate": 25.0, "transaction_p50": 300.0, "transaction_p95": 900.0, "transaction_p99": None,
+    }  # fmt: skip
+    assert (read.measured_s, read.asked_s, read.wrong) == (2.0, 2.0, {})
+    assert read.windows["transaction_rate"] == (10.0, 12.0)
+    document["problem"] = "a row is missing"
+    read = tool("sqlite").read(ToolOutput(stdout=json.dumps(document), stderr="", duration_s=4.0))
+    assert read.wrong == {"check": ("a row is missing", "no problem")}
+
+
+def test_a_percentile_needs_a_value_above_it() -> None:
+    hundred = list(range(1, 101))
+    assert [_driven.percentile(hundred, each) for each in (50, 95, 99)] == [50, 95, 99]
+    assert _driven.percentile(hundred[:20], 95) == 19
+    assert [_driven.percentile(hundred[:count], 95) for count in (0, 1, 19)] == [None] * 3
+
+
+class LossyMaildir(Maildir):
+    """Acknowledges the second message without delivering it."""
+
+    @contextmanager
+    def opened(self, directory: Path, settings: Any) -> Iterator[Callable[[int, bytes], None]]:
+        with super().opened(directory, settings) as deliver:
+            yield lambda number, contents: None if number == 2 else deliver(number, contents)
+
+
+@pytest.mark.parametrize(
+    ("application", "told"), [(Maildir(), None), (LossyMaildir(), "4 of 5 transactions are there")]
+)
+def test_what_was_acknowledged_must_be_there(application: Maildir, told: str | None, tmp_path: Path) -> None:
+    drive = request(tmp_path, "maildir", transactions=5)
+    application.prepare(drive)
+    found = application.drive(drive)
+    assert (found.count, len(found.latencies_ns), found.problem) == (5, 5, told)
+
+
+def test_sqlite_counts_the_rows_of_batches_and_of_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drive = request(tmp_path, "sqlite", transactions=4, batch=3, rows=10, journal_mode="wal")
+    application = Sqlite()
+    application.prepare(drive)
+    copy = tmp_path / "copy"
+    shutil.copytree(tmp_path, copy, ignore=lambda *_: ["copy"])
+    assert application.drive(drive).problem is None
+    with closing(sqlite3.connect(tmp_path / "database")) as database:
+        assert database.execute("SELECT count(*), max(number) FROM transactions").fetchone() == (22, 22)
+
+    def without_last(drive: DriveRequest, transaction: Callable[[int], object]) -> Driven:
+        transaction(1)
+        return Driven(count=2, began_s=0, ended_s=1, latencies_ns=array("q", [1, 1]))
+
+    monkeypatch.setattr("fslab.applications.sqlite.repeated", without_last)
+    lossy = application.drive(request(copy, "sqlite", batch=3, rows=10, journal_mode="wal"))
+    assert lossy.problem == "13 of 16 rows are there"
+
+
+@pytest.mark.parametrize(
+    ("test", "count", "sums", "told"),
+    [
+        ("tpcb-like", 9, "200000|9|-5|-5|-5|-5", None),
+        ("tpcb-like", 9, "200000|9|-5|-5|-4|-5", "the sums of the tables differ: [-5, -5, -4, -5]"),
+        ("tpcb-like", 9, "200000|8|-5|-5|-5|-5", "8 rows of 9 transactions are there"),
+        ("simple-update", 9, "200000|9|7|7|0|0", None),
+        ("select-only", 9, "200000|0|0|0|0|0", None),
+        ("select-only", 9, "199999|0|0|0|0|0", "199999 of 200000 accounts are there"),
+    ],
+)
+def test_the_sums_of_pgbench(test: str, count: int, sums: str, told: str | None) -> None:
+    load = _pgbench.PgbenchLoad.model_validate({"test": test, "scale": 2})
+    assert _pgbench.difference(load, count, sums.split("|")) == told
+
+
+def test_a_bare_on_is_the_word() -> None:
+    assert tool("postgresql", fsync=False, synchronous_commit=True).parameters.settings() == {
+        "synchronous_commit": "on", "fsync": "off", "full_page_writes": "on",
+    }  # fmt: skip
+    assert tool("maildir", fsync_directory=True).parameters.fsync_directory == "yes"
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "told"),
+    [
+        ("sqlite", {"runtime": "1s", "transactions": 5}, "'runtime' and 'transactions' cannot be combined"),
+        ("sqlite", {"runtime": "0s"}, "must be greater than zero"),
+        ("sqlite", {"operation": "read", "batch": 2}, "'batch' is not supported by operation: read"),
+        ("postgresql", {"max_wal_size": "16m"}, "'max_wal_size' must be at least 32m"),
+        ("postgresql", {"synchronous_commit": "maybe"}, "synchronous_commit"),
+    ],
+)
+def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        tool(name, **parameters)
