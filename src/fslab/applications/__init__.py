@@ -15,10 +15,11 @@ from typing import ClassVar
 
 from fslab.applications._driven import Driven as Driven
 from fslab.applications._driven import DriveRequest as DriveRequest
-from fslab.applications._driven import repeated
+from fslab.applications._driven import repeated as repeated
 from fslab.applications._load import Load as Load
 from fslab.applications._load import Records as Records
 from fslab.applications._load import Settings as Settings
+from fslab.applications._load import setting as setting
 from fslab.errors import UsageError, nearest
 from fslab.registry import Registry
 from fslab.storage.promises import Promise, Promises

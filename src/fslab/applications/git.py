@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from fslab.applications import Application, Contract, Records, RecoveredData, Settings
-from fslab.applications._load import setting
+from fslab.applications import Application, Contract, Records, RecoveredData, Settings, setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
 from fslab.system.tools import Tool, require

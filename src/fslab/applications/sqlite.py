@@ -16,9 +16,17 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from fslab import scaling
-from fslab.applications import Application, Contract, Driven, DriveRequest, Records, RecoveredData, Settings
-from fslab.applications._driven import repeated
-from fslab.applications._load import setting
+from fslab.applications import (
+    Application,
+    Contract,
+    Driven,
+    DriveRequest,
+    Records,
+    RecoveredData,
+    Settings,
+    repeated,
+    setting,
+)
 from fslab.errors import ToolFailedError
 from fslab.storage.promises import Promise, Promises
 
