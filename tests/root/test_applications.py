@@ -118,7 +118,7 @@ def test_nothing_is_left_of_what_is_killed(word: str, told: str, workspace: Work
 
 def test_a_run_that_takes_too_long_is_ended_with_its_server(workspace: Workspace) -> None:
     record = run(workspace, "postgresql", {"runtime": "60s", **SMALL_SERVER}, limit_s=8)
-    assert record.failure == FailureClass.TIMEOUT, record.error
+    assert record.failure == FailureClass.TIMED_OUT, record.error
     assert processes(workspace) == []
 
 

@@ -162,7 +162,7 @@ def test_the_application_of_the_documentation_works(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs/adding-an-application.md").read_text("utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     module: dict[str, Any] = {}
-    exec(compile(code, "replaced_file.py", "exec"), module)
+    exec(compile(code, "replaced_file.py", "exec", dont_inherit=True), module)
     application = module["ReplacedFile"]()
     assert application.settings == {"fsync_directory": ("no", "yes")}
     load = application.Load.model_validate({"transactions": 3, "fsync_directory": "yes"})

@@ -42,7 +42,7 @@ REGISTERED = {
     "workloads": 260,
     "probes": 180,
     "features": 250,
-    "applications": 220,
+    "applications": 240,
     "explain/mechanisms": 250,
     "claims/requirements": 80,
     "validity/trial": 250,

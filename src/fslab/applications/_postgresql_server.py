@@ -128,8 +128,10 @@ class Postmaster:
         try:
             return proc.run(argv, cwd=self.directory, timeout_s=timeout_s).stdout
         except FslabError as error:
-            said = os.pread(self.errors, 1 << 20, 0).decode("utf-8", "replace")
-            if _TROUBLE.search(said) or self.child.exit_code() is not None:
+            ended, said = self.child.exit_code(), os.pread(self.errors, 1 << 20, 0).decode("utf-8", "replace")
+            if ended is not None and ended < 0:
+                raise ToolFailedError(f"PostgreSQL was ended by signal {-ended}") from error
+            if _TROUBLE.search(said) or ended is not None:
                 raise _failure(said, self.child, self.directory) from error
             raise
 
