@@ -23,7 +23,7 @@ from fslab.storage import Workspace, images
 from fslab.system import memory
 from fslab.validity.trial.time import LEFT_MOST
 
-FIRST_START_S = 0.3  # of a tool that was not seen to start yet; fio takes 0.2 s
+FIRST_START_S = 0.6  # of a tool that was not seen to start yet; fio takes 0.2 s on an idle machine
 
 
 @dataclass(kw_only=True, slots=True)
@@ -33,9 +33,8 @@ class SlicedRounds:
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
-    _start_s: dict[str, float] = field(
-        default_factory=dict
-    )  # of each workload the longest start of its tool so far
+    # Of each workload the longest start of its tool so far: on a busy machine, starts take longer.
+    _start_s: dict[str, float] = field(default_factory=dict)
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
 
     def run(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
@@ -63,7 +62,7 @@ class SlicedRounds:
             cells, key, self.workspace, machine=self.machine, drain=drain,
             prepared=list(map(self.states.prepared, turns)), start_s=start_s,
         )  # fmt: skip
-        self._start_s[work] = max(start_s, *map(_started_s, records))
+        self._start_s[work] = max(self._start_s.get(work, 0.0), *map(_started_s, records))
         return list(map(self.states.end, turns, records))
 
 
