@@ -36,13 +36,13 @@ from fslab.claims.evaluate import ERROR, Evaluator
 from fslab.claims.model import FAILED, ClaimVerdict
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Bounds, Part, Quotient
-from fslab.claims.schema import MARGIN, Claim
+from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.plan.order import order_block
 from fslab.record import Status, TrialRecord, Value
 from fslab.stats.sequential import Looks
-from fslab.stopping import StoppingRule, Until
+from fslab.stopping import MARGIN, StoppingRule, Until
 from fslab.units import Unit
 
 COMMAND = "python benches/claims_rule.py --write docs/simulations.md"

@@ -10,6 +10,9 @@ from pydantic import Field
 from fslab.cell import Frozen
 
 MOST_TRIALS = 100_000  # per cell: more would not fit into a schedule
+MARGIN = (
+    0.1  # smallest difference of interest as a share, unless the study, a claim or the user sets another one
+)
 
 
 class Until(StrEnum):
@@ -30,7 +33,7 @@ class StoppingRule(Frozen):
 
     trials: int = Field(ge=1, le=MOST_TRIALS)
     precision: float | None = Field(None, gt=0, allow_inf_nan=False)
-    margin: float = Field(0.1, gt=0, allow_inf_nan=False)
+    margin: float = Field(MARGIN, gt=0, allow_inf_nan=False)
     until: Until = Until.DECIDED
     max_trials: int = Field(40, ge=1, le=MOST_TRIALS)
     planned_most: int | None = Field(None, ge=1, le=MOST_TRIALS)

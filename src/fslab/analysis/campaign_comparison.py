@@ -19,12 +19,13 @@ from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import has_warnings, is_usable
-from fslab.answers.question import COVERAGE, MARGIN, Looks, Question, answer
+from fslab.answers.question import COVERAGE, Looks, Question, answer
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.machine.fact import Weight
 from fslab.record import Metric, TrialRecord
+from fslab.stopping import MARGIN
 from fslab.units import Direction, Unit
 
 ALL = "all"  # as an allowed name: every difference is allowed

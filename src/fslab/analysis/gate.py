@@ -13,8 +13,8 @@ from math import ceil, log
 from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
 from fslab.answers.model import Verdict
-from fslab.answers.question import MARGIN
 from fslab.answers.words import percent
+from fslab.stopping import MARGIN
 from fslab.units import Direction, first_of
 
 

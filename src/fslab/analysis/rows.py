@@ -12,11 +12,11 @@ from itertools import combinations
 
 from fslab.analysis.groups import Group
 from fslab.answers.model import Answer, Verdict
-from fslab.answers.question import COVERAGE, MARGIN, Goal, Looks, NoisePrior, Question, answer
+from fslab.answers.question import COVERAGE, Goal, Looks, NoisePrior, Question, answer
 from fslab.cell import Frozen, StackSpec
 from fslab.record import Metric
 from fslab.stats.ranking import rank
-from fslab.stopping import StoppingRule
+from fslab.stopping import MARGIN, StoppingRule
 from fslab.units import Direction
 
 ALL_MATTER = 5

@@ -25,15 +25,15 @@ from fslab.stats.noise_prior import NoisePrior, fit_noise
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.single import estimate_median
+from fslab.stopping import MARGIN
 from fslab.units import Direction
 
 __all__ = [
-    "COVERAGE", "MARGIN", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
+    "COVERAGE", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
     "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "unfit", "without",
 ]  # fmt: skip
 
 COVERAGE = 0.95
-MARGIN = 0.1  # smallest difference of interest, unless the study sets another one
 
 Values = Mapping[int, float]
 Estimate = RatioEstimate

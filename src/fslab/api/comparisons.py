@@ -7,10 +7,10 @@ from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.matching import MatchedBy, chosen
-from fslab.answers.question import MARGIN
 from fslab.api.study_campaigns import check_metrics
 from fslab.errors import StoreError, UsageError
 from fslab.machine import facts
+from fslab.stopping import MARGIN
 from fslab.store import exported
 from fslab.store.store import Store
 from fslab.units import first_of

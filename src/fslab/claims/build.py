@@ -13,10 +13,11 @@ from fslab.claims.parts import Bounds, CellFigure, Part, quotient
 from fslab.claims.published import PLAIN, PublishedFigure, PublishedFigures, is_variant
 from fslab.claims.regime import Setting
 from fslab.claims.resolve import Resolver
-from fslab.claims.schema import MARGIN, Claim, Published
+from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
 from fslab.claims.words import scope_words
+from fslab.stopping import MARGIN
 
 
 def asked_of(claim: Claim, scope: Scope) -> ClaimParts:

@@ -32,11 +32,11 @@ from fslab.claims.edges import firm, from_edge, margin
 from fslab.claims.effort import effort_of
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
-from fslab.claims.schema import MARGIN
 from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
+from fslab.stopping import MARGIN
 
 ERROR = 0.05
 Weights = Sequence[tuple[CellFigure, float]]

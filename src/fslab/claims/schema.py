@@ -8,7 +8,6 @@ from fslab.cell import Frozen
 from fslab.claims.requirements import Lever
 from fslab.units import Share, Size
 
-MARGIN = 0.1  # smallest difference of interest, unless the study or the claim sets another one
 _TEXT = {"type": "string"}
 
 

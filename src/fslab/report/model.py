@@ -8,6 +8,7 @@ from datetime import datetime
 from fslab.analysis.rows import Mark, Rank
 from fslab.answers.model import Answer, Span
 from fslab.cell import Frozen
+from fslab.stopping import MARGIN
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit
 
@@ -168,7 +169,7 @@ class Report(Frozen):
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()
     coverage: float
-    margin: float = 0.1
+    margin: float = MARGIN
     counts: Counts
     stacks: tuple[StackColumn, ...]
     rows: tuple[Row, ...]

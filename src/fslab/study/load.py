@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fslab import texts
-from fslab.claims.schema import MARGIN
 from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
+from fslab.stopping import MARGIN
 from fslab.study import shipped
 from fslab.study.check import check
 from fslab.study.inputs import InputPlace, Inputs, input_place

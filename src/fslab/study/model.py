@@ -10,10 +10,10 @@ from typing import Annotated
 from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar, as_written
-from fslab.claims.schema import MARGIN, Claim, Names, Published, Several, several
+from fslab.claims.schema import Claim, Names, Published, Several, several
 from fslab.machine import tunables
 from fslab.scaling import Scaled
-from fslab.stopping import MOST_TRIALS, StoppingRule, Until
+from fslab.stopping import MARGIN, MOST_TRIALS, StoppingRule, Until
 from fslab.units import GuestSize, Share, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
