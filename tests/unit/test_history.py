@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fslab.analysis.history import history
 from fslab.analysis.history_model import History
-from fslab.answers.model import Span
+from fslab.answers.model import Interval
 from fslab.answers.words import change_words
 from fslab.api import fleets, histories
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -157,7 +157,7 @@ def test_curve() -> None:
     ],
 )
 def test_changes_in_words(ratio: float, low: float, high: float, better: Direction, words: str) -> None:
-    span = Span(low=low, high=high, coverage=0.95)
+    span = Interval(low=low, high=high, coverage=0.95)
     assert change_words(ratio, span, Unit.NANOSECONDS, better) == words
     assert change_words(None, None, Unit.IOPS, better) == "changed"
 

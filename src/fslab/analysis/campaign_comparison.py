@@ -13,7 +13,7 @@ from typing import Any
 
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis import campaign_comparison_means
-from fslab.analysis.campaign_comparison_model import CampaignComparison, FactChange, Side
+from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
@@ -23,12 +23,9 @@ from fslab.answers.question import COVERAGE, Looks, Question, answer
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
-from fslab.machine.fact import Weight
 from fslab.record import Metric, TrialRecord
 from fslab.stopping import MARGIN
 from fslab.units import Direction, Unit
-
-ALL = "all"  # as an allowed name: every difference is allowed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,11 +132,9 @@ def compare_results(
     )
 
 
-def refused(found: CampaignComparison) -> tuple[FactChange, ...]:
+def refused(found: CampaignComparison) -> tuple[Difference, ...]:
     """Return the differences that prevent a comparison: decisive, known on both sides, not allowed."""
-    return tuple(
-        each for each in found.differences if each.decisive and each.a and each.b and not each.allowed
-    )
+    return tuple(each for each in found.differences if each.decisive and each.known and not each.allowed)
 
 
 def metrics_for(
@@ -211,22 +206,14 @@ def _distinct(told: Iterable[dict[str, Any]], name: str) -> tuple[str, ...]:
 
 def _differences(
     a: Results, b: Results, matched: Matched, by: MatchedBy, allowed: Collection[str]
-) -> tuple[FactChange, ...]:
+) -> tuple[Difference, ...]:
     """Return the differences of the cells, then those of the circumstances, each once."""
     found = [each for partners in matched.partners for each in partners.differences]
     sides = (_circumstances(a, matched, by, 0), _circumstances(b, matched, by, 1))
     # Two stacks need different programs: a fact that only one of them has is not an unknown difference.
     found += [each for each in facts.differing(*sides) if each.known or by is not MatchedBy.WORKLOAD]
     distinct = {(each.fact, each.a, each.b): each for each in found}
-    return tuple(change_of(each, allowed) for each in distinct.values())
-
-
-def change_of(each: Difference, allowed: Collection[str]) -> FactChange:
-    """Return a difference in the form of the report."""
-    return FactChange(
-        fact=each.fact, group=each.group.value, decisive=each.weight is Weight.DECISIVE,
-        allowed=ALL in allowed or each.allowed(allowed), a=each.a, b=each.b,
-    )  # fmt: skip
+    return tuple(each.allowed_by(allowed) for each in distinct.values())
 
 
 def _circumstances(results: Results, matched: Matched, by: MatchedBy, side: int) -> Circumstances:

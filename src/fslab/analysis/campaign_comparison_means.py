@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import exp, log
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean
-from fslab.answers.model import Span
+from fslab.answers.model import Interval
 from fslab.answers.question import Looks, Question, estimate
 from fslab.units import Direction
 
@@ -41,7 +41,7 @@ def geometric(values: Sequence[float]) -> float:
     return exp(sum(map(log, values)) / len(values))
 
 
-def _interval(questions: Sequence[Question], looks: Looks | None, coverage: float) -> Span | None:
+def _interval(questions: Sequence[Question], looks: Looks | None, coverage: float) -> Interval | None:
     """Return the interval of the mean, or None if a ratio has no interval.
 
     If all k ratios lie in their intervals, their mean lies between the means of the ends. All ratios do so with
@@ -59,4 +59,4 @@ def _interval(questions: Sequence[Question], looks: Looks | None, coverage: floa
         for found, interval in zip(estimates, intervals, strict=True)
     )
     low, high = (geometric([getattr(interval, end) for interval in intervals]) for end in ("low", "high"))
-    return Span(low=low, high=high, coverage=achieved)
+    return Interval(low=low, high=high, coverage=achieved)

@@ -5,8 +5,9 @@ Contains no layout and computes nothing; ``compare_results`` creates it. B is al
 
 from datetime import datetime
 
-from fslab.answers.model import Answer, Span
+from fslab.answers.model import Answer, Interval
 from fslab.cell import Frozen
+from fslab.machine.differences import Difference
 from fslab.units import Direction, Unit
 
 
@@ -28,20 +29,6 @@ class Side(Frozen):
     kernels: tuple[str, ...]
     machines: tuple[str, ...]
     sequential: bool = False
-
-
-class FactChange(Frozen):
-    """A fact that differs, and its ``group``. ``a`` and ``b`` are its values, empty where unknown.
-
-    ``decisive``: it can change the figures. ``allowed``: the user expects it to differ.
-    """
-
-    fact: str
-    group: str
-    decisive: bool
-    allowed: bool
-    a: tuple[str, ...]
-    b: tuple[str, ...]
 
 
 class SampleSummary(Frozen):
@@ -99,7 +86,7 @@ class RatioMean(Frozen):
     block_size: str | None
     of: int
     ratio: float
-    interval: Span | None
+    interval: Interval | None
 
 
 class CampaignComparison(Frozen):
@@ -108,7 +95,7 @@ class CampaignComparison(Frozen):
     a: Side
     b: Side
     coverage: float
-    differences: tuple[FactChange, ...]
+    differences: tuple[Difference, ...]
     lines: tuple[ComparisonLine, ...]
     means: tuple[RatioMean, ...]
     only_a: tuple[str, ...]

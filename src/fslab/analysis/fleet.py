@@ -112,22 +112,15 @@ def _row(pair: _Pair, metric: Metric, machines: Sequence[Machine]) -> FleetRow |
     if not ratios:
         return None
     together = over_machines([*ratios.values()])
-    row = FleetRow(
-        workload=pair.workload, metric=metric.name, unit=metric.unit, better=metric.better, stack=pair.stack,
-        reference=pair.reference, verdict=_verdict(together),
+    return FleetRow(
+        **dict(together), workload=pair.workload, metric=metric.name, unit=metric.unit, better=metric.better,
+        stack=pair.stack, reference=pair.reference, verdict=_verdict(together),
         machines=tuple(
             MachineRatio(machine=name, ratio=each.ratio, n=each.n, interval=each.interval)
             for name, each in ratios.items()
         ),
         left_out=tuple(name for name in values if name not in ratios),
     )  # fmt: skip
-    if together is None:
-        return row
-    update = {
-        "average": together.average, "interval": together.interval, "prediction": together.prediction,
-        "spread": together.spread, "share": together.share,
-    }  # fmt: skip
-    return row.model_copy(update=update)
 
 
 def _facts(row: FleetRow, known: Mapping[str, Mapping[str, Any]]) -> RowFacts:
@@ -136,10 +129,10 @@ def _facts(row: FleetRow, known: Mapping[str, Mapping[str, Any]]) -> RowFacts:
     return RowFacts(ratios=ratios, machines={name: known[name] for name in ratios})
 
 
-def _verdict(together: OverMachines | None) -> FleetVerdict:
-    if together is None:
-        return FleetVerdict.FEW_MACHINES
+def _verdict(together: OverMachines) -> FleetVerdict:
     interval, prediction = together.interval, together.prediction
+    if interval is None or prediction is None:
+        return FleetVerdict.FEW_MACHINES
     if interval.low <= 1 <= interval.high:
         return FleetVerdict.UNDECIDED
     return FleetVerdict.ON_AVERAGE if prediction.low <= 1 <= prediction.high else FleetVerdict.EVERYWHERE

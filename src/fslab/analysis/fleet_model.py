@@ -2,7 +2,8 @@
 
 from enum import StrEnum
 
-from fslab.answers.model import Span
+from fslab.answers.machines import OverMachines
+from fslab.answers.model import Interval
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit
 
@@ -36,7 +37,7 @@ class MachineRatio(Frozen):
 
     machine: str
     ratio: float
-    interval: Span
+    interval: Interval
     n: int
 
 
@@ -53,14 +54,11 @@ class FactSplit(Frozen):
     p_value: float
 
 
-class FleetRow(Frozen):
+class FleetRow(OverMachines):
     """One stack against the reference in one metric. Ratios are the stack's figure ÷ the reference's.
 
-    ``average``: the ratio over machines, with its ``interval``. ``prediction``: prediction interval for the true ratio
-    on another machine like these. ``spread``: standard deviation between machines as a share (0.1: ± 10 %). ``share``:
-    share of the variance of the machines' ratios that is between machines, not noise on each machine. ``left_out``:
-    machines without three blocks of both, with figures that have no ratio (0), or with figures that are too coarse to
-    estimate the noise.
+    ``left_out``: machines without three blocks of both, with figures that have no ratio (0), or with figures that are
+    too coarse to estimate the noise.
     """
 
     workload: str
@@ -72,11 +70,6 @@ class FleetRow(Frozen):
     verdict: FleetVerdict
     machines: tuple[MachineRatio, ...]
     left_out: tuple[str, ...] = ()
-    average: float | None = None
-    interval: Span | None = None
-    prediction: Span | None = None
-    spread: float | None = None
-    share: float | None = None
     coincides: tuple[FactSplit, ...] = ()
 
 

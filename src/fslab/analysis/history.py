@@ -10,22 +10,20 @@ from itertools import pairwise
 from typing import Self
 
 from fslab.analysis.campaign_comparison import (
-    change_of,
     circumstances_of,
     figures_by_workload,
     metrics_for,
     work_of,
 )
 from fslab.analysis.campaign_comparison_lines import values_by_block
-from fslab.analysis.campaign_comparison_model import FactChange
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, HistoryStep, LevelChange
 from fslab.analysis.measured import MeasuredCampaign
-from fslab.answers.model import Span
 from fslab.answers.question import Question, answer
 from fslab.answers.words import change_words
 from fslab.cell import Cell
 from fslab.machine import facts
+from fslab.machine.differences import Difference
 from fslab.record import Metric, TrialRecord
 from fslab.stats.changes import change_points
 from fslab.stats.interval import median_interval
@@ -140,7 +138,7 @@ def _point(campaign: MeasuredCampaign, values: Sequence[float]) -> HistoryPoint:
     interval = median_interval(values, coverage=MEDIAN_COVERAGE)
     return HistoryPoint(
         campaign=campaign.id, created=campaign.created, median=statistics.median(values), n=len(values),
-        interval=Span.of(interval) if interval else None,
+        interval=interval,
     )  # fmt: skip
 
 
@@ -173,7 +171,7 @@ def _changes(
 
 def _changed_between(
     before: str, since: str, campaigns: Sequence[MeasuredCampaign], steps: Mapping[str, HistoryStep]
-) -> tuple[FactChange, ...]:
+) -> tuple[Difference, ...]:
     """Return the facts that changed between two points, also at campaigns in between that the series does not have."""
     ids = [campaign.id for campaign in campaigns]
     between = ids[ids.index(before) + 1 : ids.index(since) + 1]
@@ -193,7 +191,7 @@ def _steps(
     }
     for one, two in pairwise(campaigns):
         differing = facts.differing(known[one.id], known[two.id])
-        changed = tuple(change_of(each, ()) for each in differing if each.known)
+        changed = tuple(each for each in differing if each.known)
         if changed:
             found[two.id] = HistoryStep(before=one.id, after=two.id, facts=changed)
     return found

@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from fslab.analysis.campaign_comparison_model import FactChange
-from fslab.answers.model import Span
+from fslab.answers.model import Interval
 from fslab.cell import Frozen
+from fslab.machine.differences import Difference
 from fslab.units import Direction, Unit
 
 
@@ -14,7 +14,7 @@ class HistoryPoint(Frozen):
     campaign: str
     created: datetime
     median: float
-    interval: Span | None
+    interval: Interval | None
     n: int
 
 
@@ -29,9 +29,9 @@ class LevelChange(Frozen):
     since: str
     before: str
     ratio: float | None
-    interval: Span | None
+    interval: Interval | None
     p_value: float
-    facts: tuple[FactChange, ...]
+    facts: tuple[Difference, ...]
     words: str
 
 
@@ -53,7 +53,7 @@ class HistoryStep(Frozen):
 
     before: str
     after: str
-    facts: tuple[FactChange, ...]
+    facts: tuple[Difference, ...]
 
 
 class History(Frozen):

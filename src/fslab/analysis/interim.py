@@ -15,7 +15,7 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import looks_of, row_answers, samples_of
 from fslab.analysis.same_stacks import different, same_stacks
 from fslab.analysis.usability import exhausted_cells
-from fslab.answers.model import Span
+from fslab.answers.model import Interval
 from fslab.answers.question import Goal
 from fslab.cell import Cell
 from fslab.record import TrialRecord
@@ -37,7 +37,7 @@ class RepeatedQuestion:
     b: str
     cells: tuple[str, ...]
     ratio: float | None
-    interval: Span | None
+    interval: Interval | None
     settled: bool
     further: int | None = None
     claim: str | None = None

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from math import exp, expm1, log, sqrt
 from statistics import fmean, stdev
 
-from fslab.answers.model import Span
 from fslab.answers.question import Values
+from fslab.cell import Frozen
 from fslab.stats.interval import Interval
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks, mostly_equal
 from fslab.stats.random_effects import MACHINES_LEAST, Estimate, combine
@@ -25,24 +25,24 @@ class WithinMachine:
     """
 
     ratio: float
-    interval: Span
+    interval: Interval
     n: int
     error: float
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class OverMachines:
-    """The ratio over machines with its ``interval``. ``prediction``: interval for the true ratio on another machine.
+class OverMachines(Frozen):
+    """The ``average`` ratio over machines with its ``interval``; all values are None if there are too few machines.
 
-    ``spread``: standard deviation between machines as a share (0.1: ± 10 %). ``share``: share of the variance that is
-    between machines, not noise on each machine.
+    ``prediction``: prediction interval for the true ratio on another machine like these. ``spread``: standard deviation
+    between machines as a share (0.1: ± 10 %). ``share``: share of the variance of the machines' ratios that is between
+    machines, not noise on each machine.
     """
 
-    average: float
-    interval: Span
-    prediction: Span
-    spread: float
-    share: float | None
+    average: float | None = None
+    interval: Interval | None = None
+    prediction: Interval | None = None
+    spread: float | None = None
+    share: float | None = None
 
 
 def within_machine(over: Values, under: Values) -> WithinMachine | None:
@@ -60,21 +60,19 @@ def within_machine(over: Values, under: Values) -> WithinMachine | None:
     if mostly_equal(differences):
         return None
     error = found.widening * stdev(differences) / sqrt(len(common))
-    return WithinMachine(
-        ratio=exp(fmean(differences)), interval=Span.of(found.interval), n=len(common), error=error
-    )
+    return WithinMachine(ratio=exp(fmean(differences)), interval=found.interval, n=len(common), error=error)
 
 
-def over_machines(ratios: Sequence[WithinMachine]) -> OverMachines | None:
-    """Return the ratio over at least five machines (:func:`fslab.stats.random_effects.combine`); None for fewer."""
+def over_machines(ratios: Sequence[WithinMachine]) -> OverMachines:
+    """Return the ratio over at least five machines (:func:`fslab.stats.random_effects.combine`)."""
     found = combine([Estimate(mean=log(each.ratio), error=each.error, size=each.n) for each in ratios])
     if found.mean is None or found.spread is None or found.interval is None or found.prediction is None:
-        return None
+        return OverMachines()
     return OverMachines(
         average=exp(found.mean), interval=_span(found.interval), prediction=_span(found.prediction),
         spread=expm1(found.spread), share=found.share,
     )  # fmt: skip
 
 
-def _span(interval: Interval) -> Span:
-    return Span(low=exp(interval.low), high=exp(interval.high), coverage=interval.coverage)
+def _span(interval: Interval) -> Interval:
+    return Interval(low=exp(interval.low), high=exp(interval.high), coverage=interval.coverage)

@@ -1,14 +1,14 @@
 """The answer to a question, as plain values. Contains no layout and computes nothing."""
 
+from dataclasses import replace
 from enum import StrEnum
-from typing import Self
 
 from fslab.cell import Frozen
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.interval import Interval
 from fslab.units import Direction
 
-__all__ = ["DIFFERS", "INDEPENDENCE_LEAST", "NEEDS_MORE", "Answer", "Span", "Verdict"]
+__all__ = ["DIFFERS", "INDEPENDENCE_LEAST", "NEEDS_MORE", "Answer", "Interval", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -33,18 +33,6 @@ DIFFERS = frozenset({Verdict.LARGER, Verdict.SMALLER})
 NEEDS_MORE = frozenset({Verdict.OPEN, Verdict.TOO_FEW})
 
 
-class Span(Frozen):
-    """A confidence interval and its achieved coverage."""
-
-    low: float
-    high: float
-    coverage: float
-
-    @classmethod
-    def of(cls, interval: Interval) -> Self:
-        return cls(low=interval.low, high=interval.high, coverage=interval.coverage)
-
-
 class Answer(Frozen):
     """The ratio ``over`` ÷ ``under`` (labels), and the verdict for ``over``.
 
@@ -65,7 +53,7 @@ class Answer(Frozen):
     margin: float
     verdict: Verdict
     ratio: float | None
-    interval: Span | None
+    interval: Interval | None
     n: tuple[int, int]
     needed: int
     method: str
@@ -78,7 +66,7 @@ class Answer(Frozen):
     further_s: float | None = None
     of_medians: float | None = None
     more: float | None = None
-    more_interval: Span | None = None
+    more_interval: Interval | None = None
 
     @property
     def differs(self) -> bool:
@@ -107,15 +95,14 @@ class Answer(Frozen):
         """Return the answer to the same question about ``under`` ÷ ``over``."""
         turned = {Verdict.LARGER: Verdict.SMALLER, Verdict.SMALLER: Verdict.LARGER}
         interval, more = self.interval, self.more_interval
-        turned_interval = {"low": 1 / interval.high, "high": 1 / interval.low} if interval else None
         return self.model_copy(
             update={
                 "over": self.under, "under": self.over, "verdict": turned.get(self.verdict, self.verdict),
                 "n": self.n[::-1],
                 "ratio": None if self.ratio is None else 1 / self.ratio,
-                "interval": interval and interval.model_copy(update=turned_interval),
+                "interval": interval and replace(interval, low=1 / interval.high, high=1 / interval.low),
                 "of_medians": 1 / self.of_medians if self.of_medians else None,
                 "more": None if self.more is None else -self.more,
-                "more_interval": more and more.model_copy(update={"low": -more.high, "high": -more.low}),
+                "more_interval": more and replace(more, low=-more.high, high=-more.low),
             }
         )  # fmt: skip

@@ -7,7 +7,7 @@ of a family, and gives the verdict. What a verdict means in words is in ``answer
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fslab.answers.model import Answer, Span, Verdict
+from fslab.answers.model import Answer, Verdict
 from fslab.stats import Reason
 from fslab.stats.compare import (
     ComparisonMethod,
@@ -153,13 +153,13 @@ def _of(
     medians = median([*question.over.values()]), median([*question.under.values()])
     return Answer(
         over=question.names[0], under=question.names[1], better=question.better, margin=question.margin,
-        verdict=verdict, ratio=found.ratio, interval=Span.of(found.interval) if found.interval else None,
+        verdict=verdict, ratio=found.ratio, interval=found.interval,
         n=(found.n_a, found.n_b), needed=found.needed, method=found.method.value, p_value=found.p_value,
         p_family=p_family, holds=holds, fragile=fragile,
         settled=is_settled(found, bool(holds) and not fragile, goal=goal, precision=question.margin),
         further=further, further_s=further * question.block_s if further and question.block_s else None,
         of_medians=medians[0] / medians[1] if found.ratio is not None and medians[0] and medians[1] else None,
-        more=found.more, more_interval=Span.of(found.more_interval) if found.more_interval else None,
+        more=found.more, more_interval=found.more_interval,
     )  # fmt: skip
 
 

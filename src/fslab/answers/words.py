@@ -3,7 +3,7 @@
 Four results: better or worse, alike (within ± m), needs more trials, cannot be compared.
 """
 
-from fslab.answers.model import Answer, Span, Verdict
+from fslab.answers.model import Answer, Interval, Verdict
 from fslab.stats.goal import COUNTS_ALIKE
 from fslab.units import Direction, Unit, format_duration, ratio_text
 
@@ -66,7 +66,7 @@ def percent(fraction: float) -> str:
     return f"{value:.2g} %"
 
 
-def change_words(ratio: float | None, interval: Span | None, unit: Unit, better: Direction) -> str:
+def change_words(ratio: float | None, interval: Interval | None, unit: Unit, better: Direction) -> str:
     """Return a change as ``12 % slower (8.0 % to 16 %)`` or ``2.41 × as long (2.20–2.60)``, the interval if known."""
     if ratio is None:
         return "changed"
@@ -99,7 +99,7 @@ def size_words(ratio: float, unit: Unit, better: Direction) -> str:
     return f"{percent(ratio - 1)} {word}"
 
 
-def span_text(span: Span) -> str:
+def span_text(span: Interval) -> str:
     """Return ``2.1–10.5``, or ``−2 to 3`` for a negative lower end, where a dash would be unclear."""
     low, high = (f"{value:.3g}".replace("-", "−") for value in (span.low, span.high))
     return f"{low}–{high}" if span.low >= 0 else f"{low} to {high}"

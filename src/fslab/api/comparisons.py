@@ -10,6 +10,7 @@ from fslab.analysis.matching import MatchedBy, chosen
 from fslab.api.study_campaigns import check_metrics
 from fslab.errors import StoreError, UsageError
 from fslab.machine import facts
+from fslab.machine.differences import ALL
 from fslab.stopping import MARGIN
 from fslab.store import exported
 from fslab.store.store import Store
@@ -56,11 +57,7 @@ def compare(
     )
     check_metrics(metrics, (*left.trials, *right.trials))
     # Within one campaign, facts may differ: they are part of the comparison.
-    allowed = (
-        [campaign_comparison.ALL]
-        if force or same
-        else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
-    )
+    allowed = [ALL] if force or same else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
     found = campaign_comparison.compare_results(
         left, right, by=by, paired=same, allowed=allowed, metrics=metrics, margin=margin or MARGIN
     )

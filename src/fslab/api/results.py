@@ -19,6 +19,7 @@ from fslab.claims.model import Verdicts
 from fslab.errors import NotComparableError, ToolMissingError, UsageError
 from fslab.explain import statements
 from fslab.explain.statement import Explanation
+from fslab.machine.differences import ALL
 from fslab.record import TrialRecord, Value
 from fslab.report.build import build
 from fslab.report.conclusion import Conclusion, conclude
@@ -119,14 +120,14 @@ class CampaignResults:
         Raises NotComparableError if facts differ that are not named in ``differing`` (``kernel``, ``machine``, …),
         unless ``force``.
         """
-        allowed = [campaign_comparison.ALL] if force else list(differing)
+        allowed = [ALL] if force else list(differing)
         sides = [
             campaign_comparison.Results.of_campaign(each.campaign, list(each.trials))
             for each in (self, other)
         ]
         found = campaign_comparison.compare_results(*sides, allowed=allowed)
         if unlike := campaign_comparison.refused(found):
-            groups = sorted({each.group for each in unlike})
+            groups = sorted({each.group.value for each in unlike})
             raise NotComparableError(
                 f"not compared, because conditions differ: {', '.join(groups)}", where=f"{self.id} and {other.id}",
                 hint=f"to compare them nevertheless: differing={groups}",

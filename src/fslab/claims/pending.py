@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.analysis.interim import Ask, ClaimsProgress, RepeatedQuestion
 from fslab.analysis.rows import looks_of
-from fslab.answers.model import Span
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
 from fslab.claims.effort import effort_of
@@ -116,7 +115,7 @@ def _question(
         b=part.under,
         cells=tuple(dict.fromkeys(figure.cell.id for figure in part.figures)),
         ratio=found.ratio,
-        interval=Span.of(found.interval) if found.interval else None,
+        interval=found.interval,
         settled=settled,
         further=finding.further,
         claim=name,

@@ -119,13 +119,12 @@ def fraction(text: str) -> float:
 
 def _refuse(found: CampaignComparison) -> None:
     from fslab.analysis.campaign_comparison import refused
-    from fslab.report.campaign_comparison_terminal import difference_lines
 
     if unlike := refused(found):
         groups = dict.fromkeys(each.group for each in unlike)
         allow = " ".join(f"--differing {group}" for group in groups)
         raise NotComparableError(
-            "not compared, because conditions differ\n  " + "\n  ".join(difference_lines(unlike)),
+            "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike)),
             where=f"{found.a.name} and {found.b.name}", hint=f"to compare them nevertheless: {allow}, or --force",
         )  # fmt: skip
 

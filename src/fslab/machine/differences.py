@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from fslab.cell import Frozen
 from fslab.machine import tunables
 from fslab.machine.fact import Fact, FactGroup, Value, Weight, alike
 
@@ -36,6 +37,7 @@ ALIASES = {
         {FactGroup.HOST, FactGroup.CPU, FactGroup.MEMORY, FactGroup.IMAGES, FactGroup.DEVICE}
     )
 }
+ALL = "all"  # as an allowed name: every difference is allowed
 DEVICE = "device."  # begins the name of a fact of a device
 Known = tuple[str, ...]
 
@@ -56,13 +58,16 @@ class Circumstances:
     media: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Difference:
-    """A fact with its values on both sides. A side where the fact is unknown is empty."""
+class Difference(Frozen):
+    """A fact with its values on both sides. A side where the fact is unknown is empty.
+
+    ``decisive``: it can change the figures. ``allowed``: the user expects it to differ.
+    """
 
     fact: str
     group: FactGroup
-    weight: Weight
+    decisive: bool = True
+    allowed: bool = False
     a: Known
     b: Known
 
@@ -70,12 +75,11 @@ class Difference:
     def known(self) -> bool:
         return bool(self.a and self.b)
 
-    def allowed(self, names: Collection[str]) -> bool:
-        """Return whether a user allowed the fact to differ: by its name, its group or a word for several groups."""
+    def allowed_by(self, names: Collection[str]) -> "Difference":
+        """Return the difference, allowed if ``names`` has the fact, its group, a word for several groups or ``all``."""
         groups = {group for name in names for group in ALIASES.get(name, ())}
-        return self.group in groups or bool(
-            {self.fact, self.fact.split(".")[0], self.group.value} & set(names)
-        )
+        words = {ALL, self.fact, self.fact.split(".")[0], self.group.value}
+        return self.model_copy(update={"allowed": self.group in groups or bool(words & set(names))})
 
     def __str__(self) -> str:
         return f"{self.fact}: {words(self.a)} → {words(self.b)}"
@@ -114,7 +118,7 @@ def differences(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
         *_between(FactGroup.TOOLS, _flat(a.tools), _flat(b.tools)),
         *_of_devices(a, b),
     ]
-    return sorted(found, key=lambda each: (each.weight is not Weight.DECISIVE, not each.known))
+    return sorted(found, key=lambda each: (not each.decisive, not each.known))
 
 
 def between(group: FactGroup, a: Mapping[str, Any], b: Mapping[str, Any]) -> list[Difference]:
@@ -126,7 +130,7 @@ def between(group: FactGroup, a: Mapping[str, Any], b: Mapping[str, Any]) -> lis
     for name in {**a, **b}:
         if a.get(name) != b.get(name):
             told = [(str(side[name]),) if side.get(name) not in (None, "") else ("–",) for side in (a, b)]
-            found.append(Difference(fact=name, group=group, weight=Weight.DECISIVE, a=told[0], b=told[1]))
+            found.append(Difference(fact=name, group=group, a=told[0], b=told[1]))
     return found
 
 
@@ -138,7 +142,7 @@ def _of_machine(catalogue: Sequence[Fact], a: Circumstances, b: Circumstances) -
         if fact.tolerance and _untouched(fact, a, b) and alike(fact, _raw(fact, a) + _raw(fact, b)):
             continue
         sides = [_values(fact, side) for side in (a, b)]
-        found += _between(fact.group, *sides, weight=fact.weight)
+        found += _between(fact.group, *sides, decisive=fact.weight is Weight.DECISIVE)
     return found
 
 
@@ -157,10 +161,10 @@ def _conditions(devices: Sequence[Mapping[str, Any]]) -> dict[str, Known]:
 
 
 def _between(
-    group: FactGroup, a: Mapping[str, Known], b: Mapping[str, Known], *, weight: Weight = Weight.DECISIVE
+    group: FactGroup, a: Mapping[str, Known], b: Mapping[str, Known], *, decisive: bool = True
 ) -> list[Difference]:
     return [
-        Difference(fact=name, group=group, weight=weight, a=a.get(name, ()), b=b.get(name, ()))
+        Difference(fact=name, group=group, decisive=decisive, a=a.get(name, ()), b=b.get(name, ()))
         for name in {**a, **b}
         if a.get(name, ()) != b.get(name, ())
     ]

@@ -12,7 +12,6 @@ from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.rows import Mark, Rank, looks_of, named, row_answers, samples_of
 from fslab.analysis.same_stacks import SameStack, different, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
-from fslab.answers.model import Span
 from fslab.answers.question import COVERAGE, Looks
 from fslab.cell import Cell
 from fslab.errors import UsageError
@@ -188,7 +187,7 @@ def _summary(group: Group, metric: Metric, stack: StackColumn, book: NoteBook) -
         stack=stack.id,
         values=tuple(values),
         median=median(values),
-        interval=Span.of(interval) if interval else None,
+        interval=interval,
         spread=half_range(values),
         n_usable=len(usable),
         n_with_warnings=sum(map(has_warnings, odd)),

@@ -12,13 +12,12 @@ from rich.text import Text
 from fslab.analysis.campaign_comparison_model import (
     CampaignComparison,
     ComparisonLine,
-    FactChange,
     RatioMean,
     SampleSummary,
     Side,
 )
 from fslab.answers.model import INDEPENDENCE_LEAST, Verdict
-from fslab.machine.differences import words
+from fslab.machine.differences import Difference
 from fslab.report.words import is_far, of_differences
 from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
 
@@ -109,11 +108,6 @@ def wrapped(text: str, width: int, *, style: str = "") -> Text:
     return Text("\n".join(lines), style=style)
 
 
-def difference_lines(differences: Iterable[FactChange]) -> list[str]:
-    """Return a line for each fact, such as ``kernel: 6.1.0-25 → 6.1.0-26``."""
-    return [f"{each.fact}: {words(each.a)} → {words(each.b)}" for each in differences]
-
-
 def _side(side: Side) -> str:
     campaigns = [name for name in side.campaigns if name not in side.name][:MOST_NAMED]
     begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
@@ -125,17 +119,17 @@ def _side(side: Side) -> str:
     return " · ".join(filter(None, told))
 
 
-def _differences(all_of_them: Iterable[FactChange], width: int) -> Iterator[Text]:
-    known = [each for each in all_of_them if each.a and each.b]
-    unknown = [each.fact for each in all_of_them if each.decisive and not (each.a and each.b)]
+def _differences(all_of_them: Iterable[Difference], width: int) -> Iterator[Text]:
+    known = [each for each in all_of_them if each.known]
+    unknown = [each.fact for each in all_of_them if each.decisive and not each.known]
     decisive = [each for each in known if each.decisive]
     for title, chosen, style in (
         ("differs, but must be equal", [each for each in decisive if not each.allowed], "red"),
         ("differs", [each for each in decisive if each.allowed], "yellow"),
         ("also differs", [each for each in known if not each.decisive], "dim"),
     ):
-        for line in difference_lines(chosen):
-            yield wrapped(f"{title}: {line}", width, style=style)
+        for each in chosen:
+            yield wrapped(f"{title}: {each}", width, style=style)
     if unknown:
         yield wrapped(f"known for one side only: {', '.join(unknown)}", width, style="dim")
 

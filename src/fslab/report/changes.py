@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.history_model import History
-from fslab.report.campaign_comparison_terminal import difference_lines
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +34,7 @@ def _changes(histories: Sequence[History]) -> Iterator[ShownChange]:
                     machine=history.machine or "this machine",
                     figure=f"{series.workload} on {series.stack}, {series.metric.replace('_', ' ')}",
                     before=change.before, since=change.since, words=change.words,
-                    facts=", ".join(difference_lines(change.facts)),
+                    facts=", ".join(map(str, change.facts)),
                 )  # fmt: skip
 
 

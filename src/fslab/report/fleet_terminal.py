@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
-from fslab.answers.model import Span
+from fslab.answers.model import Interval
 from fslab.report.campaign_comparison_terminal import wrapped
 from fslab.units import Direction, listed, ratio_text
 
@@ -98,7 +98,7 @@ def _split(split: FactSplit) -> str:
     )
 
 
-def _interval(span: Span) -> str:
+def _interval(span: Interval) -> str:
     return "–".join(ratio_text(span.low, span.high))
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.history_model import History, HistoryPoint, HistorySeries, LevelChange
-from fslab.report.campaign_comparison_terminal import difference_lines, wrapped
+from fslab.report.campaign_comparison_terminal import wrapped
 from fslab.units import Direction, counted, format_value
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -25,8 +25,8 @@ def parts(found: History, width: int) -> Iterator[RenderableType]:
     title = f"{found.study} on {found.machine or 'this machine'}: {counted(len(found.campaigns), 'campaign')}, {span}"
     yield wrapped(title, width, style="bold")
     for step in found.steps:
-        for line in difference_lines(step.facts):
-            yield wrapped(f"{step.before} → {step.after}: {line}", width, style="yellow")
+        for each in step.facts:
+            yield wrapped(f"{step.before} → {step.after}: {each}", width, style="yellow")
     for series in found.series:
         yield Text("")
         yield from _series(series, found.enough, listed=len(found.series) <= LISTED, width=width)
@@ -83,7 +83,7 @@ def _interval(point: HistoryPoint, series: HistorySeries) -> str:
 
 
 def _change(change: LevelChange) -> str:
-    changed = ", ".join(difference_lines(change.facts))
+    changed = ", ".join(map(str, change.facts))
     with_it = (
         f"; changed at the same time: {changed}" if changed else "; no known fact of the machine changed"
     )

@@ -6,7 +6,7 @@ Holds no text layout and computes nothing; ``build`` fills it.
 from datetime import datetime
 
 from fslab.analysis.rows import Mark, Rank
-from fslab.answers.model import Answer, Span
+from fslab.answers.model import Answer, Interval
 from fslab.cell import Frozen
 from fslab.stopping import MARGIN
 from fslab.store.campaign import CampaignStatus
@@ -49,7 +49,7 @@ class Summary(Frozen):
     stack: str
     values: tuple[float, ...]
     median: float | None
-    interval: Span | None
+    interval: Interval | None
     spread: float | None
     n_usable: int
     n_with_warnings: int
@@ -105,7 +105,7 @@ class Note(Frozen):
     message: str
     hint: str | None
     by_others: bool = False
-    places: tuple[NotePlace, ...]
+    places: tuple[NotePlace, ...] = ()
 
     @property
     def trials(self) -> int:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
-from fslab.answers.model import Span
+from fslab.answers.model import Interval
+from fslab.machine.differences import ALL
 from fslab.report.figures import Figure, forest
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
@@ -18,10 +19,7 @@ def comparisons(sources: Sequence[CampaignSource]) -> list[PageComparison]:
     if len(sources) < 2:
         return []
     sides = [campaign_comparison.Results.of_campaign(each.campaign, each.trials) for each in sources]
-    found = [
-        campaign_comparison.compare_results(sides[0], other, allowed=[campaign_comparison.ALL])
-        for other in sides[1:]
-    ]
+    found = [campaign_comparison.compare_results(sides[0], other, allowed=[ALL]) for other in sides[1:]]
     return [comparison(each, f"compare-{number}") for number, each in enumerate(found, start=1) if each.lines]
 
 
@@ -109,7 +107,7 @@ def _fields(line: ComparisonLine) -> tuple[PageCell, ...]:
     )
 
 
-def _span(interval: Span | None) -> str:
+def _span(interval: Interval | None) -> str:
     return "–" if interval is None else "–".join(ratio_text(interval.low, interval.high))
 
 
