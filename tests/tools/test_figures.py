@@ -11,8 +11,7 @@ from tests.browser import campaigns
 
 from fslab.analysis import request_map
 from fslab.errors import UsageError
-from fslab.report.figures import amplification, files, palette, seek_distances
-from fslab.report.figures import request_map as map_figure
+from fslab.report.figures import costs, files, requests, styles
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page import assemble
 
@@ -39,13 +38,13 @@ def test_every_figure_is_an_svg_and_a_png(tmp_path: Path) -> None:
     heat = (tmp_path / "new/figures/heat.svg").read_text()
     assert all(name in heat for name in ("ext4", "xfs", "btrfs", "1.00", "0.50"))
     points = (tmp_path / "new/figures/w-sizes-bs-4k-write-iops.svg").read_text()
-    assert palette.SERIES_LIGHT[palette.slots(["ext4"])["ext4"]] in points
+    assert styles.SERIES_LIGHT[styles.slots(["ext4"])["ext4"]] in points
 
 
 LOOKS = StackStyles(labels=("ext4", "xfs"), slot=(0, 1), variant=(0, 0))
 
 
-def requests(*regions: int) -> request_map.RequestMap:
+def request_map_of(*regions: int) -> request_map.RequestMap:
     cells = [("write", at % request_map.INTERVALS, at % len(regions), 4096) for at in range(40)]
     return request_map.RequestMap(
         seconds=2.0, region_bytes=1 << 20, regions=regions, cells=(("read", 3, 0, 8192), *cells),
@@ -55,11 +54,11 @@ def requests(*regions: int) -> request_map.RequestMap:
 
 def test_figures_of_disks(tmp_path: Path) -> None:
     """Each cell of a map is one mark, a stack without a request of some distance has a share of 0 there."""
-    maps = {"ext4": requests(0, 1 << 20, 1 << 39), "xfs": requests(0)}
+    maps = {"ext4": request_map_of(0, 1 << 20, 1 << 39), "xfs": request_map_of(0)}
     drawn = [
-        map_figure.figure("map", "w", maps, 5, LOOKS),
-        seek_distances.figure("distances", "w", maps, LOOKS),
-        amplification.figure("amplification", "w", {"ext4": (1.2, 2.5), "xfs": (0.9, 1.5)}, LOOKS),
+        requests.request_figure("map", "w", maps, 5, LOOKS),
+        requests.distance_figure("distances", "w", maps, LOOKS),
+        costs.amplification_figure("amplification", "w", {"ext4": (1.2, 2.5), "xfs": (0.9, 1.5)}, LOOKS),
     ]
     files.write(drawn, tmp_path)
     text = {figure.id: (tmp_path / f"{figure.id}.svg").read_text() for figure in drawn}

@@ -51,7 +51,7 @@ def test_ratios_of_every_trial_are_to_the_best_median() -> None:
         row = report.rows[0].model_copy(update={"leader": "ext4"})
         looks = StackStyles.of(report.stacks)
         point = points.PlotPoint(stack="xfs", block=0, value=150.0, kind="usable")
-        figure = points.figure("w", row, [point], looks, heat.best_of(row))
+        figure = points.points_figure("w", row, [point], looks, heat.best_of(row))
         layers = {layer["name"]: layer for layer in figure.spec["layer"]}
         assert layers["trial"]["data"]["values"][0]["value_ratio"] == 150.0 / best
         medians = {each["stack"]: each["median_ratio"] for each in layers["median"]["data"]["values"]}

@@ -1,6 +1,6 @@
 """Tests of the figure of all trials over time: how the points of a large campaign are combined."""
 
-from fslab.report.figures.order import OrderPoint
+from fslab.report.figures.over_time import OrderPoint
 from fslab.report.page import assemble
 
 

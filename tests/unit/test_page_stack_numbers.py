@@ -7,7 +7,7 @@ from tests.unit.test_page_words import Middles, made, stack, work
 
 from fslab.analysis.groups import groups
 from fslab.cell import MediumSpec, Scalar, StackSpec
-from fslab.report.page import stack_numbers, sweeps
+from fslab.report.page import sweeps
 
 
 def logged(filesystem: str, profile: str, options: str) -> StackSpec:
@@ -23,7 +23,7 @@ def logged(filesystem: str, profile: str, options: str) -> StackSpec:
     [(4, 4.0), ("64k", 65536.0), ("1.5", None), ("libaio", None), (True, None), (0.5, 0.5)],
 )
 def test_numbers_among_parameters(value: Scalar, expected: float | None) -> None:
-    assert stack_numbers.number(value) == expected
+    assert sweeps.number(value) == expected
 
 
 def test_sizes_of_a_log_on_two_disks() -> None:
@@ -58,11 +58,11 @@ def test_sizes_of_a_log_on_two_disks() -> None:
     ],
 )
 def test_numbers_given_to_mkfs(options: str, expected: dict[str, Scalar]) -> None:
-    found = stack_numbers.numbers(logged("ext4", "hdd-7200", options))
+    found = sweeps.numbers(logged("ext4", "hdd-7200", options))
     assert {key: value for key, value in found.items() if key.startswith("mkfs")} == expected
 
 
 def test_numbers_given_to_mount() -> None:
     options = "commit=5,compress=zstd:3,noatime"
     mounted = stack("btrfs").model_copy(update={"mount_options": options})
-    assert stack_numbers.numbers(mounted) == {"medium size": "1g", "mount commit": "5"}
+    assert sweeps.numbers(mounted) == {"medium size": "1g", "mount commit": "5"}

@@ -18,8 +18,8 @@ from fslab.record import Command, Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import conclusion_terminal, paper
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
-from fslab.report.figures import palette
-from fslab.report.figures.rate import RateSeries
+from fslab.report.figures import styles
+from fslab.report.figures.over_time import RateSeries
 from fslab.report.model import Report
 from fslab.report.page import assemble, heat, observed, packing, render, sections, sweeps
 from fslab.report.page.packing import Packer
@@ -167,10 +167,10 @@ def test_disks_by_chunk() -> None:
 def test_a_file_system_keeps_its_colour() -> None:
     """Each of the most common file systems has its own colour, whatever other file systems are in the report."""
     names = ["ext4", "xfs", "btrfs", "f2fs", "ext3", "ext2", "jfs", "nilfs2"]
-    all_of_them = palette.slots(names)
+    all_of_them = styles.slots(names)
     assert sorted(all_of_them.values()) == list(range(8))
     for name in names:
-        assert palette.slots([name]) == {name: all_of_them[name]}
+        assert styles.slots([name]) == {name: all_of_them[name]}
 
 
 def contrast(one: str, other: str) -> float:
@@ -189,7 +189,7 @@ def contrast(one: str, other: str) -> float:
 def test_colours_stand_off_their_page(dark: bool) -> None:
     """Contrast is at least 4.5:1 for text and 3:1 for marks (WCAG 2.1, 1.4.3 and 1.4.11). Black on white is 21:1."""
     assert contrast("#000000", "#ffffff") == pytest.approx(21)
-    colours = palette.variables(dark=dark)
+    colours = styles.variables(dark=dark)
     assert contrast(colours["ink"], colours["paper"]) >= 7
     assert contrast(colours["muted"], colours["paper"]) >= 4.5
     assert contrast(colours["ink"], colours["heat"]) >= 4.5

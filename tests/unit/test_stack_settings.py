@@ -16,7 +16,7 @@ from fslab.errors import StudyError, UsageError
 from fslab.machine import _settings
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand
-from fslab.report.page.stack_numbers import families
+from fslab.report.page.sweeps import stack_families
 from fslab.storage import Workspace, content
 from fslab.study.load import load_text
 
@@ -45,7 +45,7 @@ def test_each_is_an_axis_and_names_what_varies() -> None:
     assert attributes(last)["io_scheduler"] == "none"
     assert len(set(labels.stack_lines([cell.stack for cell in found]))) == 8
     assert "chattr" in {tool.program for tool in feasibility.programs_of(last)}
-    by_number = families(
+    by_number = stack_families(
         {cell.stack_id: cell.stack for cell in cells("tuning: {nr_requests: [32, 64, 128]}")}
     )
     assert list(by_number) == [("nr_requests",)]

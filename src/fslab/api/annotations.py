@@ -11,7 +11,7 @@ from fslab.claims.model import ClaimAnswer, PublishedTable
 from fslab.claims.verdict_words import verdict_words
 from fslab.errors import FslabError
 from fslab.explain.statements import all_statements
-from fslab.report.figures.published import PrintedRatio, PrintedTable
+from fslab.report.figures.ratios import PrintedRatio, PrintedTable
 from fslab.report.page.model import PageClaim, PageStatement
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store

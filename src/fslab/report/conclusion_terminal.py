@@ -11,10 +11,9 @@ from rich.text import Text
 from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.answers.words import alike_margin, needs_text
 from fslab.report.conclusion import Conclusion
-from fslab.report.conclusion_words import behind, margin, not_compared
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
-from fslab.report.words import kernels_words, trials_words
+from fslab.report.words import behind, kernels_words, margin, not_compared, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from fslab import outputs
 from fslab.errors import UsageError
 from fslab.names import file_name
-from fslab.report.figures import Figure, palette
+from fslab.report.figures import Figure, styles
 
 VEGA_LITE = "6.4"
 _SCALE = 2  # pixels of a PNG per point: sharp in print at column width
@@ -30,7 +30,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
     for figure in figures:
         spec = {
             **json.loads(on_paper(json.dumps(figure.spec))),
-            "background": palette.LIGHT["paper"],
+            "background": styles.LIGHT["paper"],
             "title": figure.title,
         }
         name = file_name(figure.id)
@@ -46,5 +46,5 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
 
 def on_paper(text: str) -> str:
     """Return a specification's text with the colours for paper instead of CSS variables."""
-    colours = palette.variables(dark=False)
+    colours = styles.variables(dark=False)
     return _VARIABLE.sub(lambda match: colours[match[1]], text)

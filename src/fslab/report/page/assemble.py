@@ -15,14 +15,14 @@ from fslab.analysis.usability import is_usable
 from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
-from fslab.report.conclusion_words import line
-from fslab.report.figures import Figure, order, published, slug
+from fslab.report.figures import Figure, over_time, ratios, slug
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
 from fslab.report.page import heat, method, sections, sweeps, tradeoffs
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
+from fslab.report.words import line
 from fslab.store.campaign import Campaign
 from fslab.units import counted, first_of, format_size, listed
 
@@ -40,7 +40,7 @@ class CampaignSource:
     trials: Sequence[TrialRecord]
     statements: tuple[PageStatement, ...] = ()
     claims: tuple[PageClaim, ...] = ()
-    printed: tuple[published.PrintedTable, ...] = ()
+    printed: tuple[ratios.PrintedTable, ...] = ()
 
 
 def page(
@@ -87,7 +87,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         statements=source.statements,
         claims=source.claims,
         published=tuple(
-            published.figure(f"{prefix}published-{number}", table)
+            ratios.published_figure(f"{prefix}published-{number}", table)
             for number, table in enumerate(source.printed)
         ),
         left_out=dict(_left_out(source, report)),
@@ -190,7 +190,7 @@ def _machine(report: Report) -> str:
 def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf) -> Iterator[Figure]:
     """Yield the figure of all trials over time, each relative to the median of its cell; of very many, a summary."""
     labels = {stack.id: stack.label for stack in report.stacks}
-    moments: list[order.OrderPoint] = []
+    moments: list[over_time.OrderPoint] = []
     begun = min(
         (t.started for group in together for each in group.trials.values() for t in each), default=None
     )
@@ -205,16 +205,16 @@ def _order(together: Sequence[Group], report: Report, key: str, known: MetricsOf
                     figure = trial.metrics.get(metric.name)
                     if figure is not None and figure.value is not None:
                         moments.append(
-                            order.OrderPoint(
+                            over_time.OrderPoint(
                                 stack=labels[stack], workload=group.label, usable=is_usable(trial),
                                 minutes=(trial.started - begun).total_seconds() / 60, ratio=figure.value / middle,
                             )
                         )  # fmt: skip
     if moments:
-        yield order.figure(key, _thinned(moments), StackStyles.of(report.stacks))
+        yield over_time.order_figure(key, _thinned(moments), StackStyles.of(report.stacks))
 
 
-def _thinned(moments: list[order.OrderPoint]) -> list[order.OrderPoint]:
+def _thinned(moments: list[over_time.OrderPoint]) -> list[over_time.OrderPoint]:
     """Return the points unchanged or, if there are too many, medians of consecutive points of the same stack.
 
     Invalid trials are never mixed with usable ones.
@@ -222,11 +222,11 @@ def _thinned(moments: list[order.OrderPoint]) -> list[order.OrderPoint]:
     if len(moments) <= MOMENTS:
         return moments
     size = -(-len(moments) // MOMENTS)
-    alike: dict[tuple[str, bool], list[order.OrderPoint]] = {}
+    alike: dict[tuple[str, bool], list[over_time.OrderPoint]] = {}
     for moment in sorted(moments, key=lambda each: each.minutes):
         alike.setdefault((moment.stack, moment.usable), []).append(moment)
     return [
-        order.OrderPoint(
+        over_time.OrderPoint(
             stack=stack, workload=counted(len(chunk), "trial"), usable=usable, trials=len(chunk),
             minutes=statistics.median(each.minutes for each in chunk),
             ratio=statistics.median(each.ratio for each in chunk),

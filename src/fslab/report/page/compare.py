@@ -6,7 +6,8 @@ from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
 from fslab.answers.model import Interval
 from fslab.machine.differences import ALL
-from fslab.report.figures import Figure, forest
+from fslab.report.figures import Figure
+from fslab.report.figures.ratios import ForestRatio, forest_figure
 from fslab.report.page.assemble import CampaignSource
 from fslab.report.page.model import PageCell, PageComparison, PageTable
 from fslab.units import Direction, format_value, ratio_text
@@ -49,7 +50,7 @@ def _name(line: ComparisonLine) -> str:
 def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
     for better in Direction:
         ratios = [
-            forest.ForestRatio(
+            ForestRatio(
                 label=_name(line),
                 ratio=ratio,
                 low=interval.low,
@@ -67,7 +68,7 @@ def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
                 Direction.NEITHER: "no preferred direction",
             }[better]  # fmt: skip
             title = "B ÷ A" if better is Direction.NEITHER else f"B ÷ A where {better.value} is better"
-            yield forest.figure(f"{key}-{better.value}", title, f"B ÷ A ({reading})", ratios)
+            yield forest_figure(f"{key}-{better.value}", title, f"B ÷ A ({reading})", ratios)
 
 
 def _tables(found: CampaignComparison) -> Iterator[PageTable]:

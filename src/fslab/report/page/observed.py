@@ -15,8 +15,8 @@ from fslab.analysis.request_map import RequestMap
 from fslab.analysis.usability import has_warnings, is_usable
 from fslab.errors import FslabError
 from fslab.record import TrialRecord
-from fslab.report.figures.rate import RateSeries
-from fslab.report.figures.shares import KINDS
+from fslab.report.figures.costs import KINDS
+from fslab.report.figures.over_time import RateSeries
 from fslab.workloads import Reading, ToolOutput, parsed
 
 STREAMS = ("stdout", "stderr")

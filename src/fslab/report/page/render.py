@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 
 from fslab.names import study_id
 from fslab.report.changes import ShownChange
-from fslab.report.figures import palette
+from fslab.report.figures import styles
 from fslab.report.figures.files import VEGA_LITE
 from fslab.report.figures.styles import StackStyles
 from fslab.report.page.model import HeatRow, Page, Part
@@ -220,5 +220,5 @@ def _breaks(options: str) -> Markup:
 
 
 def _css_variables(*, dark: bool) -> Markup:
-    variables = palette.variables(dark=dark)
+    variables = styles.variables(dark=dark)
     return Markup("".join(f"--{name}:{colour};" for name, colour in variables.items()))  # noqa: S704

@@ -8,16 +8,7 @@ from dataclasses import dataclass, field
 from fslab.analysis.groups import Group
 from fslab.cell import WorkloadSpec, shown
 from fslab.report.build import MEDIAN_COVERAGE
-from fslab.report.figures import (
-    Figure,
-    amplification,
-    percentiles,
-    points,
-    rate,
-    request_map,
-    seek_distances,
-    shares,
-)
+from fslab.report.figures import Figure, costs, over_time, points, requests
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report, Row, StackColumn, Summary
 from fslab.report.page import heat, observed
@@ -129,7 +120,7 @@ class SectionBuilder:
         for row in rows:
             found = tuple(_points(group, row, labels))
             if found:
-                yield points.figure(
+                yield points.points_figure(
                     f"{anchor}-{row.metric.replace('_', '-')}", row, found, looks, heat.best_of(row)
                 )
         if self.brief:
@@ -141,7 +132,9 @@ class SectionBuilder:
                 for label, each in seen.items()
                 if operation in each.latencies
             }
-            yield percentiles.figure(f"{anchor}-latency-{operation}", group.label, operation, curves, looks)
+            yield points.percentiles_figure(
+                f"{anchor}-latency-{operation}", group.label, operation, curves, looks
+            )
         for what in dict.fromkeys(name for each in seen.values() for name in each.courses):
             courses = [
                 course for each in seen.values() for course in each.courses.get(what, ()) if course.is_line
@@ -149,14 +142,14 @@ class SectionBuilder:
             if not courses:
                 continue
             unit = Unit.BYTES_PER_SECOND if what.endswith("bandwidth") else Unit.OPERATIONS_PER_SECOND
-            yield rate.figure(
+            yield over_time.rate_figure(
                 f"{anchor}-{what.replace(' ', '-')}-over-time", group.label, what, unit, courses, looks
             )
         spent = {
             labels[key]: used for key, trials in group.trials.items() if (used := observed.cpu_shares(trials))
         }
         if spent:
-            yield shares.figure(f"{anchor}-cpu", group.label, spent, looks)
+            yield costs.cpu_figure(f"{anchor}-cpu", group.label, spent, looks)
         yield from _of_disks(group, anchor, looks, labels)
 
     def _more(self, group: Group) -> Iterator[PageTable]:
@@ -225,15 +218,15 @@ def _of_disks(group: Group, anchor: str, looks: StackStyles, labels: Mapping[str
     if logged:
         first = {label: each[0] for label, each in logged.items()}
         disks = max(len(each) for each in logged.values())
-        yield request_map.figure(f"{anchor}-requests", group.label, first, disks, looks)
-        yield seek_distances.figure(f"{anchor}-distances", group.label, first, looks)
+        yield requests.request_figure(f"{anchor}-requests", group.label, first, disks, looks)
+        yield requests.distance_figure(f"{anchor}-distances", group.label, first, looks)
     factors = {
         labels[key]: found
         for key, trials in group.trials.items()
         if (found := observed.amplification(trials))
     }
     if factors:
-        yield amplification.figure(f"{anchor}-amplification", group.label, factors, looks)
+        yield costs.amplification_figure(f"{anchor}-amplification", group.label, factors, looks)
 
 
 def about(workload: WorkloadSpec) -> str:

@@ -1,20 +1,42 @@
 """Finds workloads and stacks that differ only in numbers (threads, sizes, disks, chunk); makes their figures. Pure."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from fslab.analysis.groups import Group
-from fslab.cell import Scalar
+from fslab.cell import Scalar, StackSpec
 from fslab.report.figures import Figure, slug
 from fslab.report.figures.styles import StackStyles
-from fslab.report.figures.surface import Field
-from fslab.report.figures.surface import figure as surface
-from fslab.report.figures.sweep import SweepStep
-from fslab.report.figures.sweep import figure as sweep
+from fslab.report.figures.sweep import Field, SweepStep
+from fslab.report.figures.sweep import curve_figure as sweep
+from fslab.report.figures.sweep import surface_figure as surface
 from fslab.report.model import Report, Row, Summary
-from fslab.report.page import stack_numbers
-from fslab.report.page.stack_numbers import number
+from fslab.units import parse_size
+
+# Matches -J size=64, -b 4096, commit=5, logbsize=256k; does not match compress=zstd:3.
+_OPTION = re.compile(r"(?<![\w-])(-\w(?: [a-z_]+)?|[A-Za-z][\w-]*)([= ])(\d+[kmgtKMGT]?)(?![\w.:])")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StackFamily:
+    """Stacks that differ only in their numbers: stack id → numbers.
+
+    ``parts``: what the stacks have in common, in words.
+    """
+
+    parts: tuple[str, ...]
+    members: dict[str, Mapping[str, Scalar]] = field(default_factory=dict)
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The one or two numbers that differ between the stacks; empty if there are more, or a stack lacks one."""
+        each = list(self.members.values())
+        keys = dict.fromkeys(key for numbers in each for key in numbers)
+        differing = [key for key in keys if len({str(numbers.get(key)) for numbers in each}) > 1]
+        shared = all(key in numbers for key in differing for numbers in each)
+        return tuple(differing) if shared and len(differing) <= 2 else ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,8 +99,8 @@ def _of_stacks(report: Report, groups: Sequence[Group]) -> Iterator[_Family]:
     """Yield families of stacks that differ only in numbers, such as disks × chunk, or the size of a journal."""
     specs = {key: cell.stack for group in groups for key, cell in group.cells.items()}
     columns = {stack.id: stack for stack in report.stacks if stack.id in specs}
-    for varying, families in stack_numbers.families({key: specs[key] for key in columns}).items():
-        names = stack_numbers.labels(families)
+    for varying, families in stack_families({key: specs[key] for key in columns}).items():
+        names = family_labels(families)
         if len(set(names)) < len(names):
             continue  # two curves with one name would be drawn as one
         series = {key: name for name, family in zip(names, families, strict=True) for key in family.members}
@@ -156,3 +178,79 @@ def _figure(family: _Family) -> Figure | None:
         for spot in spots
     ]  # fmt: skip
     return surface(family.key, family.name, (x, y), row.metric, row.unit, row.better, fields, present)
+
+
+def number(value: Scalar) -> float | None:
+    """Return the value of ``4``, ``0.5`` or ``64k``; None if it is not a number."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value)
+    try:
+        return float(parse_size(value))
+    except ValueError:
+        return None
+
+
+def numbers(spec: StackSpec) -> dict[str, Scalar]:
+    """Return name in figures → value: ``chunk``, ``medium size``, ``mkfs -J size``, ``mount commit``."""
+    found = _numeric(spec.layout_options) | _numeric(spec.tuning)
+    found |= {f"medium {key}": value for key, value in _numeric(spec.medium.options).items()}
+    for tool, text in (("mkfs", spec.mkfs_options), ("mount", spec.mount_options)):
+        found |= {f"{tool} {match[1]}": match[3] for match in _OPTION.finditer(text)}
+    return found
+
+
+def stack_families(stacks: Mapping[str, StackSpec]) -> dict[tuple[str, ...], list[StackFamily]]:
+    """Return names of the varying numbers → families of two or more stacks. ``stacks``: id → stack."""
+    found: dict[str, StackFamily] = {}
+    for key, spec in stacks.items():
+        family = found.setdefault(_rest(spec).model_dump_json(), StackFamily(parts=_parts(spec)))
+        family.members[key] = numbers(spec)
+    by_keys: dict[tuple[str, ...], list[StackFamily]] = {}
+    for family in found.values():
+        if family.varying:
+            by_keys.setdefault(family.varying, []).append(family)
+    return by_keys
+
+
+def family_labels(together: Sequence[StackFamily]) -> list[str]:
+    """Return a label per family: file system, layout, and the parts in which the families differ."""
+    differ = [
+        len({family.parts[place] for family in together}) > 1 for place in range(len(together[0].parts))
+    ]
+    return [
+        " ".join(part for place, part in enumerate(family.parts) if part and (place < 2 or differ[place]))
+        for family in together
+    ]
+
+
+def _numeric(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {key: value for key, value in options.items() if number(value) is not None}
+
+
+def _words(options: Mapping[str, Scalar]) -> dict[str, Scalar]:
+    return {key: value for key, value in options.items() if number(value) is None}
+
+
+def _parts(spec: StackSpec) -> tuple[str, ...]:
+    rest = _rest(spec)
+    medium = ", ".join(map(str, rest.medium.options.values())) or rest.medium.type
+    options = ", ".join(f"{key}={value}" for key, value in rest.layout_options.items())
+    return (
+        spec.filesystem or spec.name, "" if spec.layout == "single" else spec.layout, options,
+        rest.mkfs_options, rest.mount_options, " ".join(f"{key}={value}" for key, value in rest.settings.items()),
+        f"on {medium}", f"geometry {spec.geometry.value}",
+        " ".join(["in", *filter(None, (spec.machine.type, spec.machine.kernel, spec.machine.memory))]),
+    )  # fmt: skip
+
+
+def _rest(spec: StackSpec) -> StackSpec:
+    """Return the stack without its numbers and its names."""
+    medium = spec.medium.model_copy(update={"name": "", "options": _words(spec.medium.options)})
+    changes = {
+        "name": "", "medium": medium, "layout_options": _words(spec.layout_options), "tuning": _words(spec.tuning),
+        "mkfs_options": _OPTION.sub(r"\1\2…", spec.mkfs_options),
+        "mount_options": _OPTION.sub(r"\1\2…", spec.mount_options),
+    }  # fmt: skip
+    return spec.model_copy(update=changes)

@@ -1,7 +1,4 @@
-"""Published values beside measured ones, on a log axis, one line per published figure (after Cleveland's dot plot).
-
-Both are multiples of the same stack's value: another machine has other absolute values.
-"""
+"""Ratios on a log axis, one per line: with their intervals (a forest plot), and published beside measured ones."""
 
 import math
 from collections.abc import Sequence
@@ -37,7 +34,56 @@ class PrintedTable:
     left_out: int = 0
 
 
-def figure(key: str, table: PrintedTable) -> Figure:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ForestRatio:
+    """One comparison. ``sure``: significant after Holm correction over all comparisons."""
+
+    label: str
+    ratio: float
+    low: float
+    high: float
+    sure: bool
+
+
+def forest_figure(key: str, title: str, axis: str, ratios: Sequence[ForestRatio]) -> Figure:
+    """Return the figure. ``axis``: title of the axis, with numerator and denominator."""
+    data = [_axis.row(each) for each in ratios]
+    axis_of_ratios = {"labelExpr": "format(datum.value, '.3~r') + ' ×'", "tickCount": 5, "labelOverlap": True}
+    x = _axis.quantity("low", axis, scale={"type": "log"}, axis=axis_of_ratios)
+    y = _axis.names("label", [each.label for each in ratios], 320)
+    height = 22 * max(len(ratios), 1)
+    spec = _axis.base(title, height=height, layer=_forest_layers(data, x, y))
+    return Figure(
+        id=key,
+        title=title,
+        spec=spec,
+        caption="Filled: significant after Holm correction; hollow: not significant.",
+        alt=f"{title}: {len(ratios)} ratios with their intervals on a log axis.",
+        marks={"ratio": len(data), "interval": len(data)},
+    )
+
+
+def _forest_layers(data: list[dict[str, Any]], x: dict[str, Any], y: dict[str, Any]) -> list[dict[str, Any]]:
+    one = {"type": "rule", "color": "var(--muted)", "strokeDash": [3, 3]}
+    point = {"type": "point", "size": 60, "filled": True, "stroke": "var(--s1)", "fill": "var(--s1)"}
+
+    def sure(otherwise: float) -> dict[str, Any]:
+        return {"condition": {"test": "datum.sure", "value": 1}, "value": otherwise}
+
+    return [
+        _axis.layer("one", one, [{"x": 1}], x={"field": "x", "type": "quantitative"}),
+        _axis.layer(
+            "interval", {"type": "rule", "strokeWidth": 2.5, "color": "var(--s1)"}, data,
+            y=y, x=x, x2={"field": "high"}, opacity=sure(0.5),
+        ),
+        _axis.layer(
+            "ratio", point, data, y=y, x={**x, "field": "ratio"}, fillOpacity=sure(0),
+            tooltip=_axis.tooltip(label="", ratio=".4~r", low=".4~r", high=".4~r"),
+        ),
+    ]  # fmt: skip
+
+
+def published_figure(key: str, table: PrintedTable) -> Figure:
     """Return the figure of one table. A published figure that was not measured has only the published mark."""
     data = [_axis.row(each) for each in table.ratios]
     measured = [each for each in data if each["measured"] is not None]
@@ -46,7 +92,7 @@ def figure(key: str, table: PrintedTable) -> Figure:
     labels = [each.label for each in table.ratios]
     spec = _axis.base(
         title, height=24 * max(len(data), 1), encoding={"y": _axis.names("label", labels, 320)},
-        layer=_layers(data, measured, intervals, f"÷ {table.reference}"),
+        layer=_published_layers(data, measured, intervals, f"÷ {table.reference}"),
     )  # fmt: skip
     return Figure(
         id=key,
@@ -76,7 +122,7 @@ def _ticks(data: Sequence[dict[str, Any]]) -> list[float]:
     return [tick for tick in ticks if least <= tick <= largest]
 
 
-def _layers(
+def _published_layers(
     data: Sequence[dict[str, Any]],
     measured: Sequence[dict[str, Any]],
     intervals: Sequence[dict[str, Any]],

@@ -1,4 +1,4 @@
-"""All trials in the order in which they ran, each relative to the median of its cell. Drift is visible as a slope."""
+"""Figures over time: all trials in the order in which they ran, and the rate during a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,22 @@ from typing import Any
 
 from fslab.report.figures import Figure, _axis
 from fslab.report.figures.styles import StackStyles
+from fslab.units import Unit
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RateSeries:
+    """The rate over time of one trial of a stack (its label), one value per interval."""
+
+    stack: str
+    trial: int
+    interval_s: float
+    values: tuple[float, ...]
+
+    @property
+    def is_line(self) -> bool:
+        """Whether there are at least two values, so that a line can be drawn."""
+        return len(self.values) > 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +39,7 @@ class OrderPoint:
     trials: int = 1
 
 
-def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figure:
+def order_figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figure:
     """Return the figure of a whole campaign."""
     present = looks.only([moment.stack for moment in moments])
     data = [
@@ -42,7 +58,7 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
     point = {"type": "point", "filled": True, "size": 34, "opacity": 0.75}
     layers = [
         _axis.layer("level", level, [{"ratio": 1}], y={"field": "ratio", "type": "quantitative"}),
-        _axis.layer("trial", point, data, **_encoding(present)),
+        _axis.layer("trial", point, data, **_order_encoding(present)),
     ]
     spec = _axis.base("All trials in the order in which they ran", height=220, layer=layers)
     what = "Each point stands for several trials" if grouped else "Each point is a trial"
@@ -56,7 +72,7 @@ def figure(key: str, moments: Sequence[OrderPoint], looks: StackStyles) -> Figur
     )
 
 
-def _encoding(present: StackStyles) -> dict[str, Any]:
+def _order_encoding(present: StackStyles) -> dict[str, Any]:
     percent = "format(100 * (datum.value - 1), '+.3~r') + ' %'"
     shapes = {"domain": ["usable", "invalid"], "range": ["circle", "cross"]}
     return {
@@ -69,3 +85,45 @@ def _encoding(present: StackStyles) -> dict[str, Any]:
         "shape": _axis.name("kind", legend=None, scale=shapes),
         "tooltip": _axis.tooltip(workload="", stack="", ratio=".4~r", validity=""),
     }  # fmt: skip
+
+
+def rate_figure(
+    key: str, workload: str, what: str, unit: Unit, courses: Sequence[RateSeries], looks: StackStyles
+) -> Figure:
+    """Return the figure (small multiples): a panel per stack, a line per trial, all on one scale."""
+    present = looks.only([course.stack for course in courses])
+    data = [
+        {
+            "stack": course.stack,
+            "trial": course.trial + 1,
+            "s": round((step + 0.5) * course.interval_s, 3),
+            "rate": _axis.rounded(value),
+        }
+        for course in courses
+        for step, value in enumerate(course.values)
+    ]
+    panel = {
+        "name": "course", "width": _axis.WIDTH, "height": 84, "encoding": _rate_encoding(what, unit, present),
+        "mark": {"type": "line", "strokeWidth": 1.3, "opacity": 0.75, "interpolate": "step"},
+    }  # fmt: skip
+    spec = _axis.base(
+        f"{workload}: {what} over time",
+        data={"values": data}, facet=_axis.panels(present.labels), spacing=14, spec=panel,
+    )  # fmt: skip
+    return Figure(
+        id=key,
+        title=f"{workload}: {what} over time",
+        spec=spec,
+        caption="A line per trial, all panels on one scale.",
+        alt=f"{what} of {workload} over the time of the run, a panel for each of {', '.join(present.labels)}.",
+        marks={"course": len(courses)},
+    )
+
+
+def _rate_encoding(what: str, unit: Unit, present: StackStyles) -> dict[str, Any]:
+    return {
+        "x": _axis.quantity("s", "time in the run, s", axis={"grid": False}),
+        "y": _axis.quantity("rate", what, axis=_axis.value_axis(unit, tickCount=3)),
+        "detail": _axis.name("trial"),
+        "color": {**present.colour(), "legend": None},
+    }
