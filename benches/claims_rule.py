@@ -39,7 +39,7 @@ from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.plan.order import order_block
+from fslab.plan.expand import order_block
 from fslab.record import Status, TrialRecord, Value
 from fslab.stats.sequential import Looks
 from fslab.stopping import MARGIN, StoppingRule, Until

@@ -24,9 +24,8 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
-from fslab.store import exported
 from fslab.store.campaign import Campaign
-from fslab.store.export import PIECE, Format, _long_rows, export, frame, render
+from fslab.store.export import PIECE, Format, _long_rows, export, frame, read, render
 from fslab.store.store import Store
 from fslab.units import Unit
 
@@ -176,7 +175,7 @@ def test_place_that_cannot_be_written_is_named(filled: Store, tmp_path: Path) ->
 def test_an_export_is_read_back_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "trials.json"
     path.write_bytes(render([USABLE, FAILED], Format.JSON))
-    assert exported.read(path) == [USABLE, FAILED]
+    assert read(path) == [USABLE, FAILED]
 
 
 @pytest.mark.parametrize(
@@ -196,7 +195,7 @@ def test_what_is_no_export_is_reported(text: str, said: str, tmp_path: Path) -> 
     path = tmp_path / "x.json"
     path.write_text(text)
     with pytest.raises(StoreError, match=said):
-        exported.read(path)
+        read(path)
 
 
 def test_the_table_is_made_in_pieces() -> None:
@@ -235,4 +234,4 @@ def test_an_export_that_does_not_fit_in_memory_is_refused(
     (path := tmp_path / "trials.json").write_bytes(b" " * (2 << 20))
     monkeypatch.setattr("fslab.system.memory.available_bytes", lambda: 16 << 20)
     with pytest.raises(StoreError, match="is larger than 1 MiB, the limit for the available memory"):
-        exported.read(path)
+        read(path)

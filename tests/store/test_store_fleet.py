@@ -14,7 +14,7 @@ from tests import postgresql
 from tests.store.test_store import campaign, trial
 
 from fslab.errors import StoreError, UnsupportedError
-from fslab.serve import fleet_page
+from fslab.serve import app
 from fslab.store import fleet_moves
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
@@ -227,7 +227,7 @@ def test_the_last_runs_without_their_studies(fleet: FleetStore, tmp_path: Path) 
     assert [each.run for each in fleet.summaries(1)] == ["later"]
     fleet.announce(machine())
     fleet.schedule(schedule(message="no <machine>"))
-    page = fleet_page.page(fleet)
+    page = app.fleet_page(fleet)
     assert "Machines online: 1 of 1; running a study: 0. 1 schedule could not be started." in page
     assert "no &lt;machine&gt;" in page
     assert f'<a href="/campaign/{campaign().id}">lab1</a>' in page

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.unit.claimed import cell
 
-from fslab.campaign.claims_budget import too_small, words
+from fslab.campaign.schedule import budget_words, too_small
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import trial_s
@@ -29,9 +29,12 @@ claims:
 def test_a_budget_for_fewer_than_three_blocks_is_reported() -> None:
     assert too_small(CELLS, 3 * BLOCK_S) is None
     assert too_small(CELLS, None) is None
-    assert words(CELLS, 8 * BLOCK_S) == "claims: the budget is enough for about 8 trials of each of 4 cells"
-    assert words(CELLS, None) is None
-    said = words(CELLS, 2.5 * BLOCK_S)
+    assert (
+        budget_words(CELLS, 8 * BLOCK_S)
+        == "claims: the budget is enough for about 8 trials of each of 4 cells"
+    )
+    assert budget_words(CELLS, None) is None
+    said = budget_words(CELLS, 2.5 * BLOCK_S)
     assert said is not None
     assert "is enough for 2.5 trials of each of the 4 cells with claims, and at least 3 are needed" in said
 

@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from fslab.cli.doctor_matrix import lines, show
+from fslab.cli.doctor import lines, show
 from fslab.feasibility import Lack, MatrixEntry
 
 ENTRIES = [

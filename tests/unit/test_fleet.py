@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from fslab.analysis.fleet import fleet
 from fslab.analysis.fleet_model import Fleet, FleetVerdict
-from fslab.api import fleets
+from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli import app
 from fslab.errors import StoreError, UsageError
@@ -312,10 +312,10 @@ def test_the_command_reads_a_store_and_says_what_it_does_not_know(tmp_path: Path
     assert [row["verdict"] for row in document["rows"]] == ["everywhere"]
     assert [machine["name"] for machine in document["machines"]] == [*SIX]
     with Store.open(place, create=False) as store:
-        against = fleets.of_study(store, against="xfs", metrics=["write_iops"])
+        against = comparisons.fleet_of(store, against="xfs", metrics=["write_iops"])
         assert against.rows[0].average == pytest.approx(1 / 1.5, rel=0.02)
         for wrong in ({"against": "zfs"}, {"workloads": ["nothing"]}, {"metrics": ["nothing"]}):
             with pytest.raises(UsageError, match="unknown name"):
-                fleets.of_study(store, **wrong)
+                comparisons.fleet_of(store, **wrong)
         with pytest.raises(StoreError, match="no campaign of study 'other'"):
-            fleets.of_study(store, "other")
+            comparisons.fleet_of(store, "other")

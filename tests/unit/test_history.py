@@ -18,7 +18,7 @@ from fslab.analysis.history import history
 from fslab.analysis.history_model import History
 from fslab.answers.model import Interval
 from fslab.answers.words import change_words
-from fslab.api import fleets, histories
+from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli import app
 from fslab.cli.history import history as verb
@@ -209,9 +209,9 @@ class TestCommand:
         with Store.open(store) as opened:
             opened.create_campaign(campaign.model_copy(update={"study_id": "sweep-1.5"}))
             for written in ("sweep-1.5", "studies/sweep-1.5.yaml", "sweep-1.5.yml"):
-                assert histories.of_study(opened, written).study == "sweep-1.5"
+                assert comparisons.history_of(opened, written).study == "sweep-1.5"
                 with pytest.raises(StoreError, match=r"no trial of study 'sweep-1\.5'"):
-                    fleets.of_study(opened, written)
+                    comparisons.fleet_of(opened, written)
 
     def test_a_machine_without_a_name_cannot_be_chosen(self, store: str) -> None:
         with Store.open(store) as opened:
@@ -247,9 +247,12 @@ class TestMachines:
     def test_changes_of_all(self, store: str) -> None:
         """The changes of all machines are listed together, with their facts. The page escapes the names of machines."""
         with Store.open(store) as opened:
-            found = [histories.of_study(opened, "nightly", metrics=["write_iops"], machine=name)
+            found = [comparisons.history_of(opened, "nightly", metrics=["write_iops"], machine=name)
                      for name in ("<lab2>", "lab1")]  # fmt: skip
-            assert [each.machine for each in histories.of_machines(opened, "nightly")] == ["<lab2>", "lab1"]
+            assert [each.machine for each in comparisons.histories_of_machines(opened, "nightly")] == [
+                "<lab2>",
+                "lab1",
+            ]
         (change,) = changes.changes(found)
         assert (change.machine, change.since) == ("lab1", "20261107-a-lab1")
         assert "kernel: 6.1.0-25 → 6.1.0-26" in change.facts
@@ -269,7 +272,7 @@ class TestMachines:
 
         monkeypatch.setattr(Store, "campaigns", counted)
         with Store.open(store) as opened:
-            assert len(histories.of_machines(opened, "nightly")) == 2
+            assert len(comparisons.histories_of_machines(opened, "nightly")) == 2
         assert len(times) == 1
 
     def test_the_command(self, store: str) -> None:

@@ -19,7 +19,7 @@ from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
 from fslab.record import Severity, Status, TrialRecord, ValidityWarning
 from fslab.report.figures import Figure, files
-from fslab.store import exported, rows
+from fslab.store import export, rows
 from fslab.store.export import Format, render
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
@@ -98,14 +98,14 @@ def test_a_hostile_export(tmp_path: Path, change: dict[str, object]) -> None:
     file = tmp_path / "trials.json"
     file.write_text(json.dumps([{**trial, **change}]))
     with pytest.raises(StoreError, match="is not an exported trial"):
-        exported.read(file)
+        export.read(file)
 
 
 def test_an_export_nested_without_end(tmp_path: Path) -> None:
     file = tmp_path / "trials.json"
     file.write_text("[" * 200_000)
     with pytest.raises(StoreError, match="is not JSON"):
-        exported.read(file)
+        export.read(file)
 
 
 def test_journals_of_other_names_are_none_of_ours(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.plan import _where
 from fslab.machine.kinds import AUTO, BEST, _qemu_command
+from fslab.plan.expand import order, tool_seed
 from fslab.plan.model import Plan, Stage
-from fslab.plan.order import order, tool_seed
 from fslab.plan.plan import IMAGE_BYTES_PER_S, OVERHEAD_S, make_plan, trial_s
 from fslab.study import shipped
 from fslab.study.load import load, load_text

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fslab.analysis import campaign_comparison_lines
 from fslab.analysis import campaign_comparison_lines as lines
-from fslab.analysis import campaign_comparison_means
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
 from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
@@ -126,7 +126,7 @@ def compare_results(
         coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=campaign_comparison_means.means(compared, questions, looks=looks, coverage=COVERAGE),
+        means=campaign_comparison_lines.means(compared, questions, looks=looks, coverage=COVERAGE),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
     )

@@ -1,18 +1,21 @@
-"""One line of a comparison of two sets of results: the question, the figures of a cell in both, the answer. Pure."""
+"""The lines of a comparison of two sets of results, with their questions and answers, and means of ratios. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from math import exp, log
 
-from fslab.analysis.campaign_comparison_model import ComparisonLine, SampleSummary
+from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
 from fslab.analysis.usability import is_failed, is_usable
-from fslab.answers.model import Answer, Verdict
-from fslab.answers.question import Question
+from fslab.answers.model import Answer, Interval, Verdict
+from fslab.answers.question import Looks, Question, estimate
 from fslab.answers.words import verdict_words
 from fslab.cell import Cell, WorkloadSpec
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median
 from fslab.units import Direction, shown_size
 from fslab.workloads import parsed_if_known, traits_of
+
+Key = tuple[str, Direction, str | None]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,3 +89,51 @@ def _block_size(cell: Cell) -> str | None:
 def _sample(values: Mapping[int, float], failed: int) -> SampleSummary:
     known = [*values.values()]
     return SampleSummary(values=tuple(known), median=median(known), spread=half_range(known), failed=failed)
+
+
+def means(
+    lines: Sequence[ComparisonLine], questions: Sequence[Question], *, looks: Looks | None, coverage: float
+) -> tuple[RatioMean, ...]:
+    """Return the means over two or more workloads. A workload counts once, with its first metric of that direction.
+
+    ``questions``: those of the lines.
+    """
+    groups: dict[Key, dict[tuple[str, str], tuple[float, Question]]] = {}
+    for line, question in zip(lines, questions, strict=True):
+        if line.answer.ratio is not None and line.better is not Direction.NEITHER:
+            group = groups.setdefault((line.stack, line.better, line.block_size), {})
+            group.setdefault((line.workload, line.cache), (line.answer.ratio, question))
+    return tuple(
+        RatioMean(
+            stack=stack, better=better, block_size=block_size, of=len(group),
+            ratio=geometric([ratio for ratio, _ in group.values()]),
+            interval=_interval([question for _, question in group.values()], looks, coverage),
+        )
+        for (stack, better, block_size), group in groups.items()
+        if len(group) > 1
+    )  # fmt: skip
+
+
+def geometric(values: Sequence[float]) -> float:
+    return exp(sum(map(log, values)) / len(values))
+
+
+def _interval(questions: Sequence[Question], looks: Looks | None, coverage: float) -> Interval | None:
+    """Return the interval of the mean, or None if a ratio has no interval.
+
+    If all k ratios lie in their intervals, their mean lies between the means of the ends. All ratios do so with
+    probability ``coverage`` if each does with 1 − (1 − coverage)/k (Bonferroni). This is valid for any dependence
+    between the workloads, so the interval is wide.
+    """
+    each = 1 - (1 - coverage) / len(questions)
+    estimates = [estimate(question, looks=looks, coverage=each) for question in questions]
+    intervals = [found.interval for found in estimates if found.interval is not None]
+    if len(intervals) < len(questions):
+        return None
+    # The coverage of an interval at a look is that of this look, which is higher than that over all looks.
+    achieved = 1 - sum(
+        1 - min(found.coverage, interval.coverage)
+        for found, interval in zip(estimates, intervals, strict=True)
+    )
+    low, high = (geometric([getattr(interval, end) for interval in intervals]) for end in ("low", "high"))
+    return Interval(low=low, high=high, coverage=achieved)

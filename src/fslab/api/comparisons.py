@@ -1,18 +1,22 @@
-"""Compares two sets of results (campaigns, exported files, kernels or stacks), and judges them for a gate."""
+"""Compares two sets of results (campaigns, exported files, kernels or stacks), a study over time, and over machines."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from fslab.analysis import campaign_comparison
+from fslab.analysis import campaign_comparison, fleet
+from fslab.analysis import history as histories
 from fslab.analysis.campaign_comparison import Results, refused
 from fslab.analysis.campaign_comparison_model import CampaignComparison
+from fslab.analysis.fleet_model import Fleet
+from fslab.analysis.history_model import History
 from fslab.analysis.matching import MatchedBy, chosen
-from fslab.api.study_campaigns import check_metrics
+from fslab.api.study_campaigns import campaigns_of, check_choice, check_metrics, check_names
 from fslab.errors import StoreError, UsageError
 from fslab.machine import facts
 from fslab.machine.differences import ALL
 from fslab.stopping import MARGIN
-from fslab.store import exported
+from fslab.store import export
+from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.units import first_of
 
@@ -97,7 +101,7 @@ def _results(name: str, store: str | None) -> Results:
             raise UsageError("a campaign is named twice, or a name is empty", where=name, hint="write a,b,c")
         return Results.of_several(name, list(parts.values()))
     if name.endswith(".json") or "/" in name:
-        return Results.of_trials(name, exported.read(Path(name)))
+        return Results.of_trials(name, export.read(Path(name)))
     with Store.open(store, create=False) as opened:
         campaign = opened.campaign(name)
         return Results.of_campaign(campaign, opened.trials(campaign.id))
@@ -136,3 +140,82 @@ def _is_release(kernel: str, wanted: str) -> bool:
 
 def _some(cells: tuple[str, ...]) -> str:
     return first_of(cells, 3, ";") or "nothing"
+
+
+def history_of(
+    store: Store,
+    study: str | None,
+    stacks: Sequence[str] = (),
+    workloads: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    machine: str | None = None,
+) -> History:
+    """Return the history of a study (id or file; None: that of the last campaign), campaign by campaign.
+
+    ``machine``: a host name; None: that of the study's last campaign.
+    """
+    chosen = campaigns_of(store, study)
+    if machine is not None:
+        by_host = _by_host(chosen)
+        check_names("--machine", [machine], set(by_host))
+        chosen = by_host[machine]
+    past = [(campaign, store.trials(campaign.id, known=campaign.cells)) for campaign in chosen]
+    check_choice(
+        chosen[-1], (each for _, trials in past for each in trials), stacks=("--stack", stacks),
+        workloads=workloads, metrics=metrics,
+    )  # fmt: skip
+    return histories.history(past, stacks=stacks, workloads=workloads, metrics=metrics)
+
+
+def histories_of_machines(store: Store, study: str | None) -> list[History]:
+    """Return the history of a study on each machine that has campaigns of it, sorted by host name."""
+    return [
+        histories.history([(each, store.trials(each.id, known=each.cells)) for each in campaigns])
+        for _, campaigns in sorted(_by_host(campaigns_of(store, study)).items())
+    ]
+
+
+def _by_host(campaigns: Sequence[Campaign]) -> dict[str, list[Campaign]]:
+    """Return the campaigns by the host names of their machines. Leaves out machines without a name."""
+    found: dict[str, list[Campaign]] = {}
+    for campaign in campaigns:
+        if name := campaign.machine.get("hostname"):
+            found.setdefault(str(name), []).append(campaign)
+    return found
+
+
+def fleet_of(
+    store: Store,
+    study: str | None = None,
+    *,
+    against: str | None = None,
+    workloads: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+) -> Fleet:
+    """Compare each stack of a study (id or file; None: that of the last campaign) with one stack, across machines.
+
+    ``against``: a stack or file system; default: the first of the plan. Raises UsageError for names that the study does
+    not have, StoreError if the store has no campaign of it.
+    """
+    chosen = campaigns_of(store, study)
+    wanted = chosen[-1].study_id
+    measured = [(campaign, store.trials(campaign.id)) for campaign in chosen]
+    if not any(trials for _, trials in measured):
+        raise StoreError(
+            f"no trial of study '{wanted}'", where=store.path, hint=f"run it: fslab run {wanted}"
+        )
+    check_choice(
+        chosen[-1], (each for _, trials in measured for each in trials),
+        stacks=("--against", filter(None, [against])), workloads=workloads, metrics=metrics,
+    )  # fmt: skip
+    found = fleet.fleet(measured, against=against, workloads=workloads, metrics=metrics)
+    if not found.rows and not found.partial:
+        raise UsageError("nothing to compare", where=wanted, hint="choose a study with two stacks or more")
+    return found
+
+
+def fleet_of_campaigns(store: Store, wanted: Collection[str]) -> Fleet | None:
+    """Compare the stacks of these campaigns of one study with the first stack; None if there is nothing to compare."""
+    chosen = [campaign for campaign in store.campaigns() if campaign.id in wanted]
+    found = fleet.fleet([(campaign, store.trials(campaign.id)) for campaign in chosen])
+    return found if found.rows or found.partial else None

@@ -6,17 +6,25 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.analysis.groups import headline_metrics
-from fslab.api import annotations
+from fslab.api import explanations
+from fslab.api.claims import of_campaign
+from fslab.claims.model import ClaimAnswer, PublishedTable
+from fslab.claims.verdict_words import verdict_words
+from fslab.errors import FslabError
+from fslab.explain.statements import all_statements
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.figures import files
+from fslab.report.figures.ratios import PrintedRatio, PrintedTable
 from fslab.report.page import assemble, compare, render
 from fslab.report.page.assemble import CampaignSource
-from fslab.report.page.model import Page
+from fslab.report.page.model import Page, PageClaim, PageStatement
 from fslab.report.page.render import LivePage
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.system import paths
+
+MOST = 40  # statements on a page: those with the most weight
 
 
 def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
@@ -28,12 +36,12 @@ def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
 
 def _source(campaign: Campaign, store: Store) -> CampaignSource:
     """Return a campaign with its trials. Of very many trials, reads only what a brief page shows."""
-    claims, printed = annotations.publication(campaign, store)
+    claims, printed = publication(campaign, store)
     if store.count(campaign.id) <= assemble.BRIEF_FROM:
         return CampaignSource(
             campaign=campaign,
             trials=store.trials(campaign.id, raw=True, known=campaign.cells),
-            statements=annotations.statements(campaign, store),
+            statements=statements(campaign, store),
             claims=claims,
             printed=printed,
         )
@@ -75,3 +83,64 @@ def tables_of(campaigns: Sequence[Campaign], store: Store, *, latex: bool) -> st
     """Return the tables of campaigns, in LaTeX or Markdown."""
     write = paper.latex if latex else paper.markdown
     return "\n".join(write(build(campaign, store.trials(campaign.id))) for campaign in campaigns)
+
+
+def publication(campaign: Campaign, store: Store) -> tuple[tuple[PageClaim, ...], tuple[PrintedTable, ...]]:
+    """Return the study's claims, evaluated by its published figures and by the campaign's trials, and the tables of
+    published figures of which some were measured."""
+    if not any(key in campaign.study_source for key in ("claims:", "published:")):
+        return (), ()
+    try:
+        found = of_campaign(campaign, store)
+    except FslabError:
+        return (), ()
+    claims = tuple(
+        PageClaim(
+            says=each.says,
+            published=_verdict(each.published, printed=True),
+            verdict=_verdict(each.measured, printed=False),
+            evidence=each.measured.words if each.measured else "",
+        )
+        for each in found.claims
+    )
+    tables = [_printed(table) for table in found.tables]
+    return claims, tuple(table for table in tables if any(each.measured is not None for each in table.ratios))
+
+
+def _printed(table: PublishedTable) -> PrintedTable:
+    """Return the figures of a table except those of the reference itself, whose ratio is 1."""
+    at = table.stacks.index(table.reference)
+    return PrintedTable(
+        name=table.name,
+        reference=table.reference,
+        ratios=tuple(
+            PrintedRatio(
+                label=f"{line.workload}, {line.metric}: {stack}", published=cell.printed,
+                measured=cell.measured, low=cell.low, high=cell.high,
+            )
+            for line in table.lines
+            for stack, cell in zip(table.stacks, line.cells, strict=True)
+            if stack != table.reference and cell.printed is not None
+        ),
+        left_out=sum(line.cells[at].printed is None for line in table.lines),
+    )  # fmt: skip
+
+
+def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:
+    """Return the explanations for the cells, from the kernel's counters; those with the most weight first."""
+    return tuple(_statements(campaign, store))[:MOST]
+
+
+def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
+    found = all_statements(explanations.evidence_of(campaign, store))
+    for each in sorted(found, key=lambda statement: -statement.weight):
+        yield PageStatement(
+            says=each.text,
+            about=f"{each.workload} on {each.stack}",
+            sure=each.certainty.value,
+            evidence=(*map(str, each.figures), f"falsified if: {each.refuted_by}"),
+        )
+
+
+def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:
+    return "not printed" if answer is None else verdict_words(answer, printed=printed)

@@ -4,7 +4,7 @@ import os
 
 from fslab import feasibility
 from fslab.api import machine_noise, situations
-from fslab.campaign import claims_budget, launch
+from fslab.campaign import launch, schedule
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan
 from fslab.study.model import Study
@@ -32,9 +32,9 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     about = launch.claimed_cells(study, possible, memory_bytes())
     if not about:
         return []
-    told = claims_budget.words(about, study.limit_s)
+    told = schedule.budget_words(about, study.limit_s)
     spread = machine_noise.now()
-    known = [] if spread is None else [machine_noise.trials_sentence(spread, claims_budget.block_s(about))]
+    known = [] if spread is None else [machine_noise.trials_sentence(spread, schedule.block_s(about))]
     near = situations.near_words(situations.planned(study, about))
     return [*(line for line in (told, near) if line), *known]
 

@@ -12,7 +12,7 @@ from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
 from fslab.analysis.cost import Cost, cost_of
 from fslab.analysis.groups import all_metrics, headline_metrics
-from fslab.api import claims, explanations, histories, pages, replications
+from fslab.api import claims, comparisons, explanations, pages, replications
 from fslab.api.replications import Replication
 from fslab.campaign.liveness import as_it_is
 from fslab.claims.model import Verdicts
@@ -180,7 +180,7 @@ class ResultStore:
 
     def history(self, study: str | None = None) -> History:
         """Return the history of a study (id or file; None: that of the last campaign), with change points."""
-        return histories.of_study(self.store, study)
+        return comparisons.history_of(self.store, study)
 
 
 def open_store(url: str | Path | None = None, *, create: bool = True) -> ResultStore:

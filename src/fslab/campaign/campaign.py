@@ -25,7 +25,7 @@ from fslab.cell import Cell, MachineSpec, TrialKey
 from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
 from fslab.feasibility import Reasons
 from fslab.machine import facts
-from fslab.plan.order import tool_seed
+from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.stopping import Until

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
-from fslab.campaign import claims_budget
+from fslab.campaign import schedule
 from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
@@ -69,7 +69,7 @@ def of_study(
         seed=study.seed, name=name, note=note,
     )  # fmt: skip
     about = claimed_cells(study, cells, campaign.machine.get("memory_bytes"))
-    if said := claims_budget.too_small(about, settings.budget_s):
+    if said := schedule.too_small(about, settings.budget_s):
         tell(said)
     return campaign
 

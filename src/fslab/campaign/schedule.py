@@ -16,11 +16,14 @@ from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell, by_workload
 from fslab.claims.pending import cells_of, questions_of
+from fslab.claims.pursue import BLOCKS_LEAST
 from fslab.claims.schema import Claim
-from fslab.plan.order import order_block
+from fslab.plan.expand import order_block
+from fslab.plan.plan import trial_s
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule, Until
 from fslab.store.campaign import RunBudget
+from fslab.units import counted, format_duration
 
 
 @dataclass(kw_only=True, slots=True)
@@ -168,3 +171,35 @@ class Schedule:
 
 def _key(record: TrialRecord) -> tuple[int, str]:
     return record.key.block, record.cell.id
+
+
+def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:
+    """Return how many blocks of these cells the budget pays for; 0 without cells."""
+    whole_s = block_s(cells)
+    return budget_s / whole_s if whole_s else 0.0
+
+
+def block_s(cells: Sequence[Cell]) -> float:
+    """Return the expected duration of one block: one trial of each of these cells."""
+    return sum(map(trial_s, cells))
+
+
+def too_small(about: Sequence[Cell], budget_s: float | None) -> str | None:
+    """Return a message if the budget ends before three blocks, the minimum for deciding any claim; else None."""
+    if budget_s is None or not about or blocks_of(about, budget_s) >= BLOCKS_LEAST:
+        return None
+    needed_s = BLOCKS_LEAST * block_s(about)
+    return (
+        f"the budget of {format_duration(budget_s)} is too small to decide any claim: it is enough for "
+        f"{blocks_of(about, budget_s):.1f} trials of each of the {len(about)} cells with claims, and at least "
+        f"{BLOCKS_LEAST} are needed: --budget {round(needed_s / 60) + 1}m"
+    )
+
+
+def budget_words(about: Sequence[Cell], budget_s: float | None) -> str | None:
+    """Return, in one sentence, what the budget means for the claims about these cells; None without a budget."""
+    if budget_s is None:
+        return None
+    trials, cells = counted(round(blocks_of(about, budget_s)), "trial"), counted(len(about), "cell")
+    few = too_small(about, budget_s)
+    return f"claims: {few or f'the budget is enough for about {trials} of each of {cells}'}"

@@ -13,7 +13,7 @@ from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
 from fslab.errors import NeedsRootError, UnsupportedError
 from fslab.machine import facts
-from fslab.plan.order import tool_seed
+from fslab.plan.expand import tool_seed
 from fslab.record import TrialRecord
 from fslab.storage import print_nothing
 from fslab.store.campaign import Campaign

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 
 from fslab import names
 from fslab.errors import UsageError
+from fslab.names import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +24,9 @@ if TYPE_CHECKING:
 
     from fslab.study.model import Study
 
+
 T = TypeVar("T")
+
 StoreOption = Annotated[
     str | None,
     typer.Option(
@@ -32,20 +38,25 @@ StoreOption = Annotated[
         "sudo, root's.",
     ),
 ]
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
 KernelOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="The guest's kernel image; default: an installed one.")
 ]
+
 ModulesOption = Annotated[
     str | None,
     typer.Option(
         metavar="DIRECTORY", help="The directory of that kernel's modules; default: found next to it."
     ),
 ]
+
 MemoryOption = Annotated[
     str | None,
     typer.Option(metavar="SIZE", help="Memory of a guest. Default: 'guest_memory' of the study, or 1g."),
 ]
+
 CampaignArgument = Annotated[
     str,
     typer.Argument(
@@ -54,20 +65,34 @@ CampaignArgument = Annotated[
     ),
 ]
 
-
 CampaignsStudyArgument = Annotated[
     str | None,
     typer.Argument(metavar="[STUDY]", help="Id of a study, or its file. Default: that of the last campaign."),
 ]
+
 OnlyWorkloadsOption = Annotated[
     list[str] | None, typer.Option("--workload", metavar="NAME", help="Only this workload. Repeatable.")
 ]
+
 ShownMetricsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--metric", metavar="NAME", help="Show this figure instead of the headline ones. Repeatable."
     ),
 ]
+
+
+class SafeConsole(Console):
+    """A console that writes no control characters except its own, for colours and for the live table."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
+        """Yield the segments to print, with blanks for control characters."""
+        for segment in super().render(renderable, options):
+            text = segment.text
+            if segment.control or text.isprintable() or (safe := shown(text)) == text:
+                yield segment
+            else:
+                yield Segment(safe, segment.style)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,6 +175,5 @@ def console(*, stderr: bool = False, markup: bool = False) -> Console:
 
     With ``markup``, brackets are Rich's markup: the caller must escape all text that is not its own.
     """
-    from fslab.cli.output import SafeConsole
 
     return SafeConsole(stderr=stderr, highlight=False, emoji=False, markup=markup)

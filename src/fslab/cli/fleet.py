@@ -77,11 +77,11 @@ def results(
     one store. If ratios differ between machines with one kernel, CPU or setting and those with another, this is shown
     as a coincidence: the cause may be something else.
     """
-    from fslab.api import fleets
+    from fslab.api import comparisons
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
-        found = fleets.of_study(
+        found = comparisons.fleet_of(
             opened, study, against=against, workloads=workload or [], metrics=metric or []
         )
     if as_json:
@@ -104,12 +104,12 @@ def changes(
     the same campaign, and the two campaigns, for fslab compare and fslab explain. fslab history --machine shows one
     machine with its curves.
     """
-    from fslab.api import histories
+    from fslab.api import comparisons
     from fslab.report.changes import changes, summary
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
-        found = histories.of_machines(opened, study)
+        found = comparisons.histories_of_machines(opened, study)
     if as_json:
         print_json([each.model_dump(mode="json") for each in found])
         return

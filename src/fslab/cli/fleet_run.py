@@ -75,11 +75,11 @@ def _conclude(
 
     What was moved was measured again elsewhere: its first campaign stays in the store, apart from these results.
     """
-    from fslab.api import fleets
+    from fslab.api import comparisons
     from fslab.report import fleet_terminal
 
     measured = [each.campaign for each in ended if each.trials and not each.was_moved]
-    found = fleets.of_campaigns(store, measured) if measured else None
+    found = comparisons.fleet_of_campaigns(store, measured) if measured else None
     if as_json:
         print_json(
             {

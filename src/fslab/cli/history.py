@@ -49,11 +49,11 @@ def history(
     changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
     Campaigns of other machines are left out, and so are cells that the last campaign no longer has.
     """
-    from fslab.api import histories
+    from fslab.api import comparisons
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
-        found = histories.of_study(opened, study, stack or [], workload or [], metric or [], machine)
+        found = comparisons.history_of(opened, study, stack or [], workload or [], metric or [], machine)
     if as_json:
         print_json(found.model_dump(mode="json"))
         return

@@ -45,16 +45,16 @@ def listing(
     `fslab list media` the profiles of disks. For every key of a study: fslab schema --markdown. An entry of a plug-in
     is followed by the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
     """
-    from fslab.api import catalogue
+    from fslab.api import capabilities
 
     kinds = [kind] if kind else list(USED_BY_STUDIES)
-    entries = {each.value: catalogue.entries(each.value) for each in kinds}
+    entries = {each.value: capabilities.entries(each.value) for each in kinds}
     if as_json:
         print_json(entries)
     else:
         _show(entries)
     for each in kinds:
-        for problem in catalogue.problems(each.value):
+        for problem in capabilities.problems(each.value):
             say(problem, err=True)
 
 
@@ -62,7 +62,7 @@ def _show(entries: dict[str, list[dict[str, Any]]]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from fslab.api.catalogue import BUILT_IN
+    from fslab.api.capabilities import BUILT_IN
 
     screen = console(markup=True)
     for title, rows in entries.items():

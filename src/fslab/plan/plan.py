@@ -8,9 +8,8 @@ from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan import slicing
 from fslab.plan.commands import Paths, commands_of
-from fslab.plan.expand import expand
+from fslab.plan.expand import expand, order, tool_seed
 from fslab.plan.model import Plan, PlannedMachine, PlannedTrial
-from fslab.plan.order import order, tool_seed
 from fslab.plan.scale_warnings import scale_warnings
 from fslab.plan.shared_states import groups
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS

@@ -1,16 +1,20 @@
 """Serves pages: the list of campaigns, each campaign, comparisons, and the fleet. Accepts GET and HEAD only."""
 
+import json
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from itertools import groupby
 from threading import Lock
 from typing import Any
 
+import anyio
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from fslab.api import histories, pages
+from fslab.api import comparisons, pages
 from fslab.campaign.liveness import as_it_is
 from fslab.errors import (
     AmbiguousNameError,
@@ -23,18 +27,36 @@ from fslab.errors import (
 from fslab.names import shown
 from fslab.report.changes import changes, summary
 from fslab.report.page import render
-from fslab.serve import fleet_page
 from fslab.serve.bounds import Bounded
-from fslab.serve.events import CampaignProgress, events, state_of
 from fslab.serve.guard import Access, Guard
-from fslab.store.campaign import Campaign
+from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.fleet import FleetStore
 from fslab.store.store import Store
 from fslab.units import counted
 
 KEPT = 8  # pages that are cached while their campaigns do not change
+
 MOST_COMPARED = 6
+
 RETRY_S = 5
+
+EVERY_S = 1.0
+
+RUNS = 20
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CampaignProgress:
+    """Progress of a campaign: the number of stored trials, its status, and whether it runs."""
+
+    trials: int
+    status: str
+    running: bool
+
+    @property
+    def text(self) -> str:
+        """The progress in words."""
+        return f"{self.status}, {counted(self.trials, 'trial')} stored"
 
 
 @dataclass(kw_only=True, slots=True)
@@ -66,13 +88,13 @@ class Pages:
     def fleet(self, _request: Request) -> Response:
         """Return the page of the fleet that shares this store."""
         with Store.open(self.url, create=False) as store:
-            return HTMLResponse(fleet_page.page(FleetStore(store)))
+            return HTMLResponse(fleet_page(FleetStore(store)))
 
     def changes(self, request: Request) -> Response:
         """Return the page with the changes over time on all machines that ran a study."""
         study = request.query_params.get("study") or None
         with Store.open(self.url, create=False) as store, self.summing:
-            found = histories.of_machines(store, study)
+            found = comparisons.histories_of_machines(store, study)
         name = found[0].study if found else str(study)
         return HTMLResponse(render.changes(name, summary(found), changes(found)))
 
@@ -167,3 +189,41 @@ def _status(error: Exception) -> int:
         case StoreError() if not isinstance(error, AmbiguousNameError):
             return 500
     return 400
+
+
+def state_of(campaign: Campaign, store: Store) -> CampaignProgress:
+    """Return the progress of a campaign, whose status is the actual one (``as_it_is``)."""
+    return CampaignProgress(
+        trials=store.count(campaign.id),
+        status=campaign.status.value.replace("_", " "),
+        running=campaign.status is CampaignStatus.RUNNING,
+    )
+
+
+async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
+    """Yield a message at once, then one for every change, until the campaign has ended."""
+    known = await anyio.to_thread.run_sync(read)
+    yield _message(known)
+    while known.running:
+        await anyio.sleep(EVERY_S)
+        state = await anyio.to_thread.run_sync(read)
+        if state != known:
+            known = state
+            yield _message(state)
+
+
+def _message(state: CampaignProgress) -> str:
+    return f"data: {json.dumps({'text': state.text, 'over': not state.running})}\n\n"
+
+
+def fleet_page(fleet: FleetStore) -> str:
+    """Return the page with the current contents of the store."""
+    machines, schedules, parts = fleet.machines(), fleet.schedules(), fleet.summaries(RUNS)
+    online = sum(each.is_online for each in machines)
+    busy = sum(each.is_online and each.running is not None for each in machines)
+    late = sum(each.message is not None for each in schedules)
+    summary = f"Machines online: {online} of {len(machines)}; running a study: {busy}."
+    if late:
+        summary += f" {late} schedule{'s' * (late != 1)} could not be started."
+    runs = [list(own) for _, own in groupby(parts, key=lambda each: each.run)]
+    return render.fleet(summary, machines, schedules, runs)

@@ -1,7 +1,8 @@
 """The SQL statements of the store. Each runs on the caller's connection, in the caller's transaction."""
 
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
@@ -21,6 +22,7 @@ from sqlalchemy import (
 )
 
 from fslab.cell import Cell
+from fslab.errors import AmbiguousNameError, NotStoredError, StoreError, nearest
 from fslab.record import TrialRecord
 from fslab.store import bulk, rows
 from fslab.store.campaign import Campaign, CampaignEntry
@@ -38,8 +40,16 @@ from fslab.store.schema import (
 from fslab.system import memory
 
 RAW_SHARE = 4  # the outputs of all trials may take a quarter of the available memory
+
 Grouped = dict[int, list[RowMapping]]
+
 _OLDEST_FIRST = (campaigns.c.created, campaigns.c.number)
+
+LAST = "last"
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9._+-]{0,127}")
+
+_BACK = re.compile(r"last(?:~(\d{1,6}))?")
 
 
 def campaign_ids(connection: Connection) -> list[str]:
@@ -263,3 +273,44 @@ def _inserted(connection: Connection, table: Table, row: rows.Row) -> int:
     if key is None:  # happens only if a statement inserts many rows
         raise RuntimeError(f"no key for the new row of {table.name}")
     return int(key[0])
+
+
+def check_name(name: str, campaign_id: str, named: Mapping[str, str], place: str) -> None:
+    """Raise StoreError if the name could be mistaken for an id, or if another campaign has it.
+
+    ``named``: the ids of the store's campaigns that have names, by name. ``place``: the store, for messages.
+    """
+    if not _NAME.fullmatch(name) or _BACK.fullmatch(name):
+        what = f"invalid name '{name}': it must start with a letter; allowed: letters, digits, '.', '_', '+', '-'"
+        raise StoreError(what, where=place)
+    if (other := named.get(name, campaign_id)) != campaign_id:
+        hint = f"choose another name, or remove that one: fslab name {other} ''"
+        raise StoreError(f"campaign '{other}' has the name '{name}' already", where=place, hint=hint)
+
+
+def resolved(wanted: str, ids: Sequence[str], named: Mapping[str, str], place: str) -> str:
+    """Return the id of the campaign that ``wanted`` means. ``ids``: of the store's campaigns, oldest first.
+
+    NotStoredError if there is none, AmbiguousNameError if ``wanted`` is the beginning of several ids.
+    """
+    if not ids:
+        raise NotStoredError(
+            "the store has no campaign yet", where=place, hint="run a study: fslab run quick"
+        )
+    if wanted in ids:
+        return wanted
+    if wanted in named:
+        return named[wanted]
+    if back := _BACK.fullmatch(wanted):
+        steps = int(back[1] or 0)
+        if steps >= len(ids):
+            what = f"no campaign '{wanted}': the store has {len(ids)} campaign{'s' * (len(ids) != 1)}"
+            raise NotStoredError(what, where=place, hint="fslab results --list lists them")
+        return ids[-1 - steps]
+    fitting = [known for known in ids if wanted and known.startswith(wanted)]
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        hint = f"write more of the id: {', '.join(fitting)}"
+        raise AmbiguousNameError(f"'{wanted}' matches {len(fitting)} campaigns", where=place, hint=hint)
+    raise NotStoredError(f"no campaign '{wanted}'", where=place, hint=nearest(wanted, [*ids, *named]))

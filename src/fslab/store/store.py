@@ -17,7 +17,7 @@ from fslab.cell import Cell
 from fslab.errors import StoreError
 from fslab.names import study_id
 from fslab.record import TrialRecord
-from fslab.store import lookup, queries, rows
+from fslab.store import queries, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
 from fslab.store.database import (
     WRITING,
@@ -171,7 +171,7 @@ class Store:
         of_study = self.campaigns(study_id(wanted))
         return of_study[-1] if of_study else self.campaign(wanted)
 
-    def campaign(self, wanted: str = lookup.LAST) -> Campaign:
+    def campaign(self, wanted: str = queries.LAST) -> Campaign:
         """Return the campaign with this id, name or unique prefix of an id.
 
         ``last`` is the newest campaign, ``last~1`` the one before it. StoreError with the nearest ids, or with the ids
@@ -301,7 +301,9 @@ class Store:
 
     def _check_name(self, connection: Connection, name: str | None, campaign_id: str) -> None:
         if name is not None:
-            lookup.check_name(name, campaign_id, queries.named(connection), self.path)
+            queries.check_name(name, campaign_id, queries.named(connection), self.path)
 
     def _resolved(self, connection: Connection, wanted: str) -> str:
-        return lookup.resolved(wanted, queries.campaign_ids(connection), queries.named(connection), self.path)
+        return queries.resolved(
+            wanted, queries.campaign_ids(connection), queries.named(connection), self.path
+        )
