@@ -35,7 +35,7 @@ from tests import postgresql
 from tests.limits import wait_for
 
 from fslab.fleet import certificates, dask_settings, link
-from fslab.fleet.pending import Pending
+from fslab.fleet.scheduler import Pending
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import OPEN, AssignedStudy, Assignment, AssignmentStatus, MemberMachine
 

@@ -24,7 +24,7 @@ from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.storage.layouts._joined import holders
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
-from fslab.system import loops, modules, mounts, paths, sysfs
+from fslab.system import kernel, loops, mounts, paths, sysfs
 
 PLACE = Path("/run/disks")
 
@@ -38,7 +38,7 @@ def shell(*argv: object) -> str:
 def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice]]:
     """Yield new blank disks in the guest."""
     PLACE.mkdir(exist_ok=True)
-    modules.available("loop", load=True)
+    kernel.has_module("loop", load=True)
     images = [PLACE / f"{prefix}{index}.img" for index in range(count)]
     found = []
     try:
@@ -191,7 +191,7 @@ def _others() -> Iterator[tuple[list[str], Any]]:
         ]
         shell("mdadm", "--create", "/dev/md/somebody", *argv)
         array = Path("/dev/md/somebody").resolve()
-        modules.available("dm_mod", load=True)
+        kernel.has_module("dm_mod", load=True)
         shell("dmsetup", "create", "--noudevsync", "--noudevrules", "somebody", "--table",
               f"0 {two.size_bytes // 512} linear {two.path} 0")  # fmt: skip
         shell("dmsetup", "mknodes", "somebody")
@@ -237,7 +237,7 @@ def dead(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any
 @contextmanager
 def _mortal(found: list[StackDevice]) -> Iterator[list[StackDevice]]:
     """Yield mapped devices on the disks, whose table can be replaced by one with errors only."""
-    modules.available("dm_mod", load=True)
+    kernel.has_module("dm_mod", load=True)
     names = [f"mortal{index}" for index in range(len(found))]
     try:
         for name, disk in zip(names, found, strict=True):

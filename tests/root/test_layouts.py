@@ -24,7 +24,7 @@ from fslab.record import TrialRecord
 from fslab.storage import Workspace, blank, guard, stack
 from fslab.storage.layouts import REGISTRY, volume_name
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import files, loops, modules, mounts, proc
+from fslab.system import files, kernel, loops, mounts, proc
 
 MIB = 1 << 20
 DEVICE = MEDIA.get("device")
@@ -312,7 +312,7 @@ class TestSeveralDisks:
 def test_without_the_kernel_s_part_it_is_refused_before_anything_is_made(
     layout: str, workspace: Workspace
 ) -> None:
-    missing = [name for name in REGISTRY.get(layout).modules if not modules.available(name, load=False)]
+    missing = [name for name in REGISTRY.get(layout).modules if not kernel.has_module(name, load=False)]
     if not missing:
         pytest.skip(f"this kernel has {layout}")
     with pytest.raises(UnsupportedError, match=f"this kernel lacks {missing[0]}") as caught:

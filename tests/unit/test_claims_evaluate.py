@@ -20,12 +20,11 @@ from tests.unit.claimed import (
 )
 
 from fslab.cell import Cell, MachineSpec
-from fslab.claims.edges import from_edge
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimVerdict, OpenReason
 from fslab.claims.parts import within
 from fslab.claims.trials import Trials
-from fslab.claims.verdict import of_claim
+from fslab.claims.verdict import from_edge, of_claim
 from fslab.claims.verdict_words import verdict_words
 from fslab.claims.words import finding_words
 from fslab.record import Provenance

@@ -13,6 +13,7 @@ from fslab.claims.language import (
     Extreme,
     Gains,
     Level,
+    Misread,
     Op,
     Order,
     Range,
@@ -22,7 +23,6 @@ from fslab.claims.language import (
     Varies,
 )
 from fslab.claims.parser import parse
-from fslab.claims.tokens import Misread
 
 
 def term(name: str, column: int = 1, **more: object) -> Term:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tests.unit.claimed import cell, claim, parts
 
-from fslab.claims.effort import Effort, effort_of
 from fslab.claims.model import ClaimVerdict, PartFinding
-from fslab.claims.pursue import Candidate, pursue
+from fslab.claims.pursue import Candidate, Effort, effort_of, pursue
 
 COST = {"a": 1.0, "b": 1.0, "c": 10.0}
 

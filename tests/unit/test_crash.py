@@ -14,12 +14,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import bounded, contents, interrupted, operations, oracle, perform, sequences, sources
+from fslab.crash import bounded, contents, interrupted, operations, oracle, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
+from fslab.crash.judge import Positions
 from fslab.crash.oracle import Seen
-from fslab.crash.positions import Positions
 from fslab.crash.request import Alphabet
 from fslab.crash.states import State, at_ends, chosen
 from fslab.crash.steps import Sequence
@@ -103,9 +103,9 @@ def test_the_model_of_published_sequences_is_what_a_real_directory_has(number: i
 def check_model(steps: Sequence, tmp_path: Path) -> None:
     if any("O_DIRECT" in str(step) for step in steps):
         needs_direct(tmp_path / "try")
-    perform.lay_out(tmp_path, 1)
+    sequences.lay_out(tmp_path, 1)
     marks: list[str] = []
-    perform.perform(tmp_path, 0, steps, marks.append)
+    sequences.perform(tmp_path, 0, steps, marks.append)
     assert len(marks) == 2 * len(steps)
     found = sequences.contents(sources.directory_of(tmp_path, 0))
     past = History(number=0, steps=steps, done=len(steps), begun=len(steps), promises=promises())

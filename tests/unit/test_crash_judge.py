@@ -11,8 +11,7 @@ import pytest
 
 from fslab.crash.examine import Examined, Subject
 from fslab.crash.findings import Finding, Kind
-from fslab.crash.judge import WHOLE, Judge, Outcome
-from fslab.crash.positions import Positions
+from fslab.crash.judge import WHOLE, Judge, Outcome, Positions
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State
 from fslab.crash.trial import Tally

@@ -13,7 +13,7 @@ import pytest
 
 from fslab.api import crash
 from fslab.crash import bounded, examine, kept
-from fslab.crash.positions import Positions
+from fslab.crash.judge import Positions
 from fslab.crash.recording import Recording
 from fslab.crash.sequences import Sequences
 from fslab.crash.states import State

@@ -7,7 +7,7 @@ from itertools import permutations
 import pytest
 from tests.unit.explained import DIRECT, cell, seen
 
-from fslab.explain import ablation, ablation_words
+from fslab.explain import ablation
 from fslab.explain.attribution import attribute
 from fslab.explain.mechanisms import REGISTRY
 from fslab.explain.switch import Switch, all_off
@@ -63,7 +63,7 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     }  # fmt: skip
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
-    words = ablation_words.in_words(plan, found)
+    words = ablation.in_words(plan, found)
     assert words[0].startswith("w: xfs is better than btrfs by a factor of 8 (8–8)")
     assert words[1] == "btrfs is slower because of copy-on-write."
     assert any(
@@ -74,7 +74,7 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     assert "remains unexplained" in words[-1]
     reversed_here = ablation.attributed(plan, {name: {0: 1 / each[0]} for name, each in values.items()}, 0.95)
     assert reversed_here is not None
-    words = ablation_words.in_words(plan, reversed_here)
+    words = ablation.in_words(plan, reversed_here)
     assert (
         words[0]
         == "w: xfs is not better than btrfs in these trials: a factor of 0.125 (write_iops, 1 block)."
@@ -96,7 +96,7 @@ def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
     }  # fmt: skip
     found = ablation.attributed(a_plan("barriers", "data-journalling", common=("barriers",)), values, 0.95)
     assert found is not None
-    words = ablation_words.in_words(a_plan("barriers", "data-journalling", common=("barriers",)), found)
+    words = ablation.in_words(a_plan("barriers", "data-journalling", common=("barriers",)), found)
     assert words[1] == "a is slower because of journalling of data."
     assert words[2].startswith("  Switching cache flushes off (no barriers) makes a faster by a factor of 5")
     assert words[2].endswith(". b has it, too")
@@ -111,7 +111,7 @@ def test_another_question_is_not_a_share_of_the_difference() -> None:
     assert found is not None
     assert found.shares == {}
     assert found.rest.factor == pytest.approx(3)
-    words = ablation_words.in_words(a_plan("page-cache"), found)
+    words = ablation.in_words(a_plan("page-cache"), found)
     assert words[1] == (
         "  Switching the page cache off (no page-cache) makes a slower by a factor of 0.5 (0.5–0.5); that is another "
         "question, and no share of the difference"
@@ -126,7 +126,7 @@ def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
     few = {"s": {0: 1.0, 1: 1.0}, "f": {0: 1.01, 1: 1.01}, "journal": {0: 1.0, 1: 1.0}}
     found = ablation.attributed(a_plan("journal"), few, 0.95)
     assert found is not None
-    first = ablation_words.in_words(a_plan("journal"), found)[0]
+    first = ablation.in_words(a_plan("journal"), found)[0]
     assert (
         first
         == "w: b measured better than a by a factor of 1.01; too few blocks for an interval (m, 2 blocks)."
@@ -135,7 +135,7 @@ def test_few_blocks_show_no_difference_and_small_shares_no_cause() -> None:
     many = {"s": level, "f": dict.fromkeys(range(4), 8.0), "journal": dict.fromkeys(range(4), 1.01)}
     found = ablation.attributed(a_plan("journal"), many, 0.95)
     assert found is not None
-    assert not any("because of" in line for line in ablation_words.in_words(a_plan("journal"), found))
+    assert not any("because of" in line for line in ablation.in_words(a_plan("journal"), found))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
     }  # fmt: skip
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
-    words = ablation_words.in_words(plan, found)
+    words = ablation.in_words(plan, found)
     assert words[0].startswith(first)
     assert words[1].startswith("  Switching copy-on-write off (nodatacow) makes a faster by a factor of 2 (")
     assert words[2].startswith(
@@ -179,7 +179,7 @@ def test_a_wide_interval_around_nothing_shows_nothing() -> None:
     values = {"s": level, "f": dict.fromkeys(range(4), 2.0), "x": {0: 0.5, 1: 2.0, 2: 1.0, 3: 1.1}}
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
-    assert "more trials are needed" in ablation_words.in_words(plan, found)[1]
+    assert "more trials are needed" in ablation.in_words(plan, found)[1]
 
 
 def test_a_mechanism_that_could_not_be_measured_is_left_out() -> None:

@@ -20,7 +20,7 @@ from fslab.features import (
     value,
     yes,
 )
-from fslab.features._bisect import largest
+from fslab.features._search import largest
 from fslab.features.data import flip
 from fslab.report import features_terminal as report
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS

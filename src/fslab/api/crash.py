@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from fslab import applications, texts
-from fslab.crash import bounded, examine, judge, kept, recording, recovery, report, states, trial
+from fslab.crash import bounded, examine, judge, kept, recording, recovery, states, trial
 from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
 from fslab.crash.request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
@@ -29,7 +29,7 @@ _REQUEST_LIMIT_BYTES = 1 << 20
 
 
 def crash_test(request: CrashRequest) -> dict[str, Any]:
-    """Test crash states and return the document of the trial (``fslab.crash.report``).
+    """Test crash states and return the document of the trial (``fslab.crash.trial``).
 
     If a promise is broken, the recording is kept below ``recordings``, by default where :func:`crash_state` looks for
     it. The file system is unmounted while states of it are mounted. Raises UnsupportedError if the directory is not on
@@ -52,7 +52,7 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
             tally = trial.judged(recorded, tested, source, request, images)
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
-    return report.document(tally, source, kept=identity, filesystem=tested.driver.name)
+    return trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
 
 
 def crash_recovery(request: RecoveryRequest) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         else:
             repair = joint == states.REPAIR
             findings = _state_again(replayed, state, second, image, every, repair=repair)
-    told = [report.shown(finding, found.source, identity) for finding in findings]
+    told = [trial.shown(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 
 

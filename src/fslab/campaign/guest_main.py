@@ -18,7 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from fslab.campaign import guest_disks, guest_mounts
+from fslab.campaign import guest_storage
 from fslab.campaign.prepared_states import KEEP, Prepared
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, TrialKey
@@ -80,9 +80,9 @@ class RequestLine:
 def main() -> None:
     """Mount what a system needs, report "ready", and serve requests."""
     directory = Path(os.environ["fslab_run"])  # noqa: SIM112 - the kernel's command line makes it, in lower case
-    guest_mounts.prepare(directory, Path(os.environ["fslab_modules"]))  # noqa: SIM112
+    guest_storage.prepare(directory, Path(os.environ["fslab_modules"]))  # noqa: SIM112
     signals.install()
-    line = RequestLine(guest_mounts.line(os.environ["fslab_link"]))  # noqa: SIM112
+    line = RequestLine(guest_storage.line(os.environ["fslab_link"]))  # noqa: SIM112
     line.say("ready")
     threading.Thread(target=_report_alive, args=(line,), daemon=True).start()
     for order in line:
@@ -159,7 +159,7 @@ DO: Mapping[str, Order] = {"trial": _trial, "call": _call, "command": _command}
 def _workspace(request: Mapping[str, Any], line: RequestLine) -> Iterator[Workspace]:
     runtime = paths.runtime() / request["campaign"]
     (runtime / "scratch").mkdir(parents=True, exist_ok=True)
-    with guest_disks.attached(request["disks"]) as attached:
+    with guest_storage.attached(request["disks"]) as attached:
         yield Workspace(
             campaign=request["campaign"],
             runtime=runtime,

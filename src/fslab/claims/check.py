@@ -4,12 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from fslab.claims import figures
 from fslab.claims.demands import NONE, demand
-from fslab.claims.language import EACH, Condition, Gains, Statement, Term, Varies, names_in
+from fslab.claims.language import EACH, Condition, Gains, Misread, Statement, Term, Varies, names_in
 from fslab.claims.parser import parse
 from fslab.claims.resolve import Resolver
 from fslab.claims.schema import Claim
 from fslab.claims.scope import MEMORY, Scope, flags, measure, workload_is
-from fslab.claims.tokens import Misread
 from fslab.errors import similar
 
 Found = Iterator[tuple[tuple[str, int] | tuple[str], str]]

@@ -22,6 +22,7 @@ from fslab.claims.language import (
     Form,
     Gains,
     Level,
+    Misread,
     Op,
     Order,
     Range,
@@ -29,9 +30,11 @@ from fslab.claims.language import (
     Statement,
     Term,
     Tie,
+    Token,
     Varies,
+    parted,
+    tokens_of,
 )
-from fslab.claims.tokens import Misread, Token, parted, tokens_of
 
 Found = TypeVar("Found")
 _VERBS = {"varies", "vary", "does", "do"}

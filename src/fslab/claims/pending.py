@@ -6,12 +6,11 @@ from fslab.analysis.interim import Ask, ClaimsProgress, RepeatedQuestion
 from fslab.analysis.rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
-from fslab.claims.effort import effort_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Part
-from fslab.claims.pursue import Candidate, Pursuit, pursue
+from fslab.claims.pursue import Candidate, Pursuit, effort_of, pursue
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials

@@ -1,22 +1,36 @@
-"""Divides the time that is left among open claims, to get the most verdicts per second of trials. Pure.
+"""Estimates the effort of open claims, and divides the time left among them, for the most verdicts per second. Pure.
 
 The claims with the least effort come first, until the time is used up. Cells that one claim pays for are free for the
 next.
 A claim that alone would take more than all of the time is given up, and its time goes to the others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import log, log1p
 
 from fslab.answers.question import PAIRS_LEAST
-from fslab.claims.effort import Cost, Effort
+from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
+from fslab.claims.parts import Part
+from fslab.claims.words import verdict_of
 
 BLOCKS_LEAST = PAIRS_LEAST  # minimum number of blocks for a verdict
 
 # Forecasts from n blocks are uncertain: a claim is given up only above (1 + _VAGUE / n) times the time that is left.
 # If all are given up, the cheapest is measured nevertheless, up to _HOPE times the time that is left.
 _VAGUE = 8
+
 _HOPE = 4
+
+Cost = Callable[[str], float]  # maps the id of a cell to the seconds of one trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Effort:
+    """Further trials. ``blocks``: how many more by cell id. ``seconds``: the time for all of them."""
+
+    blocks: dict[str, int]
+    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,3 +91,52 @@ def in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) 
         found.cells |= one.effort.blocks.keys()
         paid |= {cell: paid.get(cell, 0) + blocks for cell, blocks in more.items()}
     return found
+
+
+def effort_of(
+    parts: Sequence[Part],
+    findings: Sequence[PartFinding],
+    cost: Cost,
+    margin: float,
+    *,
+    exhausted: frozenset[str] = frozenset(),
+) -> Effort | None:
+    """Return the smallest effort that leads to a verdict; None if there is a verdict already, or if none is in sight.
+
+    One failing part decides a claim, so this is the cheapest of the parts that seem to fail. If all parts seem to hold,
+    each of them must be shown. ``exhausted``: ids of cells that get no more trials.
+    """
+    if any(verdict_of(finding) in FAILED for finding in findings):
+        return None
+    left = [pair for pair in zip(parts, findings, strict=True) if pair[1].verdict is ClaimVerdict.OPEN]
+    failing = [
+        _effort([pair], cost)
+        for pair in left
+        if not pair[1].at_limit and pair[1].further and seems_to_fail(*pair, margin)
+    ]
+    failing = [effort for effort in failing if exhausted.isdisjoint(effort.blocks)] or failing
+    if failing:
+        return min(failing, key=lambda effort: effort.seconds)
+    if not left or any(finding.at_limit or finding.further is None for _, finding in left):
+        return None
+    return _effort(left, cost)
+
+
+def seems_to_fail(part: Part, finding: PartFinding, margin: float) -> bool:
+    """Return whether a part fails if the ratio has its present value.
+
+    A direction counts as a tie if the ratio is nearer to 1 than half the margin.
+    """
+    if finding.value is None:
+        return False
+    if part.bounds.is_direction and abs(log(finding.value)) < log1p(margin) / 2:
+        return True
+    return not part.bounds.hold(finding.value, finding.value)
+
+
+def _effort(chosen: Sequence[tuple[Part, PartFinding]], cost: Cost) -> Effort:
+    blocks: dict[str, int] = {}
+    for part, finding in chosen:
+        for figure in part.figures:
+            blocks[figure.cell.id] = max(blocks.get(figure.cell.id, 0), finding.further or 0)
+    return Effort(blocks=blocks, seconds=sum(cost(cell) * more for cell, more in blocks.items()))

@@ -1,4 +1,4 @@
-"""Determines the verdict on a part, from interval, bounds and margin of interest, and on a claim, from its parts. Pure.
+"""Determines the verdict on a part from interval, bounds and margin, and on a claim from its parts. Pure.
 
 A *direction* (``> 1``) is replicated when the interval lies on its side of 1, and reversed when it lies on the other
 side. When the whole interval also lies within the margin on both sides of 1 (two one-sided tests: Schuirmann, J.
@@ -10,11 +10,14 @@ differs when it lies outside. If the true value is at the end of the range, neit
 not in reasonable time: ``at_limit``.
 """
 
+import dataclasses
 from collections.abc import Iterable, Sequence
-from math import exp, log, log1p
+from math import exp, inf, log, log1p
 
+from fslab.answers.question import Estimate
 from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
+from fslab.stats.interval import Interval
 
 _LARGE = 0.1  # a stated effect from which on the margin is not reduced
 
@@ -114,3 +117,45 @@ def of_sizes(findings: Sequence[PartFinding], directions: Sequence[bool]) -> Cla
     """Return the verdict on all sizes of a claim; None if it has none."""
     told = [finding.verdict for finding, only in zip(findings, directions, strict=True) if not only]
     return of_claim(told) if told else None
+
+
+def margin(bounds: Bounds, low: float, high: float) -> float | None:
+    """Return how far inside the bounds an interval lies, on logarithms; negative if it lies across or outside.
+
+    None for an interval that begins at 0.
+    """
+    if low <= 0:
+        return None
+    below = log(low / bounds.low) if bounds.low > 0 else inf
+    above = log(bounds.high / high) if bounds.high < inf else inf
+    return min(below, above)
+
+
+def from_edge(bounds: Bounds, estimate: Estimate) -> Estimate:
+    """Return the estimate as a multiple of the nearest end of the bounds that its interval contains, if it does.
+
+    An interval from ranks is not symmetric: it can exclude the nearest end, and contain a farther one.
+    """
+    ratio, interval = estimate.ratio, estimate.interval
+    if ratio is None or interval is None:
+        return estimate
+    within = [end for end in bounds.ends if interval.low <= end <= interval.high]
+    edge = min(within or bounds.ends, key=lambda end: abs(log(ratio / end)))
+    shifted = dataclasses.replace(interval, low=interval.low / edge, high=interval.high / edge)
+    return dataclasses.replace(estimate, ratio=ratio / edge, interval=shifted)
+
+
+def firm(
+    bounds: Bounds, estimate: Estimate, interval: Interval, margin: float
+) -> tuple[ClaimVerdict, ClaimVerdict | None]:
+    """Return the verdict of the estimate's ``interval``, and None; or ``open``, and the verdict that it tends to.
+
+    It only tends to a verdict that an interval for an autocorrelation of 0.5 would not give, if there are too few
+    blocks to estimate the autocorrelation.
+    """
+    verdict = of_interval(bounds, interval.low, interval.high, margin)
+    wide = estimate.interval_if_correlated
+    if wide is None:
+        return verdict, None
+    agreed = common(verdict, of_interval(bounds, wide.low, wide.high, margin))
+    return (ClaimVerdict.OPEN, verdict) if agreed is None else (agreed, None)

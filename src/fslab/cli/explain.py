@@ -204,7 +204,7 @@ def _measured(
 def _print(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
     from fslab.api.ablation import read
-    from fslab.explain.ablation_words import as_document, in_words
+    from fslab.explain.ablation import as_document, in_words
 
     ablation, found = read(campaign, store)
     if as_json:

@@ -6,26 +6,47 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fslab.abilities import Ability, Needs
-from fslab.crash.complaints import Complaints
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Source, directory_of
 from fslab.errors import MountError, UnsupportedError
-from fslab.storage.filesystems import FileSystem
+from fslab.storage.filesystems import FileSystem, others_in_log
 from fslab.storage.promises import Promises
 from fslab.system import mounts, proc
+from fslab.system.kernel_log import WARNING, KernelMessages, belongs
 from fslab.system.said import said
+from fslab.validity.trial.machine import SERIOUS
 
 CLONE_NEWNS = 0x00020000
+
 LIMIT_S = 120.0
+
 _LINES = 4
+
 _libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Complaints:
+    """Reads each line once, because earlier lines may be about another file system on the same loop device."""
+
+    def __init__(self, mount_type: str) -> None:
+        self._log, self._others = KernelMessages(), others_in_log(mount_type)
+
+    def reasons(self) -> list[str]:
+        """Return the errors and warnings since the previous call, except those about other file systems."""
+        new = self._log.messages()
+        return [text for level, text in new if level <= WARNING and not text.startswith(self._others)]
+
+    def serious(self, devices: Sequence[str]) -> list[str]:
+        """Return the new lines about ``devices`` (such as ``loop0``) that report an error."""
+        texts = [text for _, text in self._log.messages() if SERIOUS.search(text)]
+        return [text for text in texts if belongs(text, devices, (), self._others)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -1,9 +1,12 @@
-"""Typed findings of a crash state, and which of them are broken promises."""
+"""Typed findings of a crash state, which of them are broken promises, and the texts that make these promises."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+
+from fslab.crash.history import SETUP, History
+from fslab.crash.steps import Sync
 
 
 class Kind(StrEnum):
@@ -54,5 +57,28 @@ class Finding:
 
 
 POSIX = "POSIX, fsync(): all data and metadata needed to retrieve it is on the device when it returns"
+
 SYNC = "sync(2): on Linux sync and syncfs provide the same guarantees as fsync called on every file"
+
 WRITE = "POSIX, O_SYNC and msync: the data of the write, and what is needed to read it, is on the device"
+
+
+def source(history: History, step: int, kind: Kind) -> str:
+    """Return the source of the promise that a finding of this ``kind`` breaks. ``step`` made the promise.
+
+    POSIX promises data after fsync. Names and extended attributes are promised by the file system only.
+    """
+    if step == SETUP:
+        return SYNC
+    made, promises = history.steps[step - 1], history.promises
+    if made.sync is Sync.SYNC:
+        return SYNC
+    if made.operation is not None and made.operation.durable is not None:
+        return WRITE
+    if kind is Kind.LOST_ATTRIBUTE:
+        return promises.attributes.source if promises.attributes.given else POSIX
+    if kind not in {Kind.LOST_NAME, Kind.RESURRECTED}:
+        return POSIX
+    if made.sync is Sync.DIRECTORY:
+        return promises.directories.source
+    return (promises.names if made.operation is None else promises.removal).source

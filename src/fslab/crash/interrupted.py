@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fslab.crash.examine import LIMIT_S, Subject
 from fslab.crash.recording import Recording
-from fslab.system import disk, mounts, proc, sparse
+from fslab.system import disk, files, mounts, proc
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,7 +77,7 @@ def _mounted(tested: Subject, file: Path, target: Path) -> bool:
 def _copy(image: Path, file: Path) -> None:
     """Copy the parts of the image that are neither holes nor zeros to an empty disk."""
     with image.open("rb", buffering=0) as source, file.open("r+b", buffering=0) as target:
-        for at, size in sparse.data_pieces(source.fileno()):
+        for at, size in files.data_pieces(source.fileno()):
             piece = os.pread(source.fileno(), size, at)
             if piece.strip(b"\0"):
                 os.pwrite(target.fileno(), piece, at)

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from fslab.crash import promised
+from fslab.crash import findings
 from fslab.crash.contents import HOLE, PART_BYTES, SECTOR_BYTES, Place, Stamp, attribute, describe, part
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.history import SETUP, History
@@ -267,7 +267,7 @@ def _judge_links(history: History, found: Mapping[str, Seen]) -> Iterator[Findin
 def _finding(history: History, kind: Kind, step: int, name: str, detail: str) -> Finding:
     return Finding(
         kind=kind, broken=True, detail=f"{detail}; {_why(history, step)}", name=name, step=step,
-        sequence=history.number, source=history.promises.caution or promised.source(history, step, kind),
+        sequence=history.number, source=history.promises.caution or findings.source(history, step, kind),
     )  # fmt: skip
 
 

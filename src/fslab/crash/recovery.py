@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.crash import contents, recording
-from fslab.crash.complaints import Complaints
-from fslab.crash.examine import Subject
+from fslab.crash.examine import Complaints, Subject
 from fslab.crash.request import RecoveryRequest
 from fslab.errors import FslabError, MountError
 from fslab.system import cache, disk, kernel_log, mounts, proc

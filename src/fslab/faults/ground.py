@@ -20,7 +20,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, cache, disk, kernel_log, mounts, paths, sparse
+from fslab.system import block_log, cache, disk, files, kernel_log, mounts, paths
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -176,7 +176,7 @@ def _restore(image: Path, stored: Iterable[Path], device: Path) -> None:
     with image.open("rb", buffering=0) as source, device.open("r+b", buffering=0) as target:
         for each in stored:
             with each.open("rb", buffering=0) as known:
-                for at, size in sparse.data_pieces(known.fileno()):
+                for at, size in files.data_pieces(known.fileno()):
                     if os.pwrite(target.fileno(), os.pread(source.fileno(), size, at), at) != size:
                         raise FslabError("the disk could not be restored", where=str(device))
         os.fsync(target.fileno())

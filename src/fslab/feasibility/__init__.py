@@ -10,13 +10,16 @@ from fslab.feasibility._cells import Reasons, by_cause, check_cell, check_stack,
 from fslab.feasibility._machines import all_resolved, lacking, missing_filesystem, missing_layout, resolved
 from fslab.feasibility._mounted import check_mounted
 from fslab.feasibility._overview import Capability, Lack, MatrixEntry, everything, matrix
-from fslab.feasibility._plugins import check_plugins, plugins_of, with_stack_plugins, with_workload_plugins
 from fslab.feasibility._programs import (
+    check_plugins,
     missing_programs,
     packages_missing,
+    plugins_of,
     programs_around,
     programs_of,
     remedies_for,
+    with_stack_plugins,
+    with_workload_plugins,
 )
 from fslab.feasibility._room import check_room, media_of, medium_plan, space_of
 

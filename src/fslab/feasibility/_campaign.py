@@ -11,8 +11,7 @@ from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
 from fslab.feasibility import _programs, _room
 from fslab.feasibility._cells import Reasons, by_cause, foreseen, reasons_of
-from fslab.feasibility._plugins import check_plugins
-from fslab.feasibility._programs import programs_of
+from fslab.feasibility._programs import check_plugins, programs_of
 from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
 from fslab.probes import REGISTRY as PROBES

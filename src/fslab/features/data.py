@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.features._needle import places
+from fslab.features._search import places
 from fslab.system import mounts, syscalls
 from fslab.system.files import opened
 

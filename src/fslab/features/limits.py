@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, Volume, feature
-from fslab.features._bisect import largest
+from fslab.features._search import largest
 from fslab.system.files import opened
 
 LINKS_BOUND = 66_000

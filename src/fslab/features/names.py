@@ -6,7 +6,7 @@ import struct
 
 from fslab import features
 from fslab.features import FeatureFinding, FeatureGroup, TestPlace, feature
-from fslab.features._bisect import largest
+from fslab.features._search import largest
 from fslab.system import syscalls
 from fslab.system.files import opened
 

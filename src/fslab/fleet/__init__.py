@@ -2,7 +2,7 @@
 
 - ``certificates``, ``invitations``, ``enrolment``: membership of the fleet. Mutual TLS with the fleet's own authority.
 - ``starting``: makes assignments of a study, one for each machine. ``scheduler``: lets machines join, and determines
-  the open assignments (``pending``). ``dispatching``: dask.distributed's scheduler, a process without privileges.
+  the open assignments. ``dispatching``: dask.distributed's scheduler, a process without privileges.
 - ``agent``: runs on each machine as root. It runs an assignment in a separate process (``measuring``), stores the
   trials in a local store first, and sends them to the fleet's store (``execution``), fenced by the assignment's epoch.
 - ``link``: the agent's connection to the scheduler. Anyone with a certificate of the fleet can run code in a Dask

@@ -9,19 +9,69 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fslab.cell import Frozen
-from fslab.errors import FslabError, UsageError
-from fslab.fleet import certificates, confined
+from fslab.errors import FslabError, StoreError, UsageError
+from fslab.fleet import certificates, confined, starting
 from fslab.fleet.dispatching import DispatchSettings
 from fslab.fleet.enrolment import PORT as ENROLMENT_PORT
 from fslab.fleet.enrolment import EnrolmentServer
-from fslab.fleet.pending import Pending
+from fslab.store import fleet_moves
+from fslab.store.fleet import FleetStore, open_store
+from fslab.store.store import Store
 
 PORT = 8786
+
 LONGEST_WAIT_S = 30.0
+
 LOOK_S = 2.0
+
+GRACE_S = 300.0
+
+
+@dataclass(kw_only=True, slots=True)
+class Pending:
+    """``url``: the fleet's store, which may be unavailable at times. ``give_up_s``: how long a machine may be away
+    before its assignments move to another one or fail."""
+
+    url: str
+    give_up_s: float
+    tell: Callable[[str], object]
+    store: Store | None = None
+    said: str = ""
+    reachable_since: float | None = None
+
+    def now(self) -> dict[str, str] | None:
+        """Return the machine of each open assignment, by the assignment's id; None while the store is unavailable."""
+        try:
+            if self.store is None:
+                self.store = open_store(self.url)
+            fleet = FleetStore(self.store)
+            while fleet.start_due(partial(starting.started, fleet)):
+                pass
+            self._give_up(fleet)
+            found = fleet.open_assignments()
+        except StoreError as error:
+            if error.what != self.said:
+                self.tell(str(error))
+            self.said = error.what
+            self.reachable_since = None
+            return None
+        self.said = ""
+        return found
+
+    def _give_up(self, fleet: FleetStore) -> None:
+        """Give up assignments of lost machines, but first give all machines ``GRACE_S`` seconds to report after the
+        store became available. Those of machines that were removed are given up at once."""
+        now = time.monotonic()
+        if self.reachable_since is None:
+            self.reachable_since = now
+        is_patient = now - self.reachable_since <= GRACE_S
+        for line in fleet_moves.give_up(fleet, None if is_patient else self.give_up_s):
+            self.tell(line)
 
 
 class FleetSettings(Frozen):

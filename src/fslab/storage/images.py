@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Growth, Workspace
-from fslab.system import memory, sparse
+from fslab.system import files, memory
 from fslab.system.files import opened
 from fslab.system.signals import Teardown
 from fslab.units import format_size
@@ -130,7 +130,7 @@ def copy(source: Path, target: Path, workspace: Workspace) -> None:
     """
     with _opened(source, workspace) as old, _opened(target, workspace) as new:
         _resize(new, os.fstat(old).st_size)
-        for start, end in sparse.data_regions(old):
+        for start, end in files.data_regions(old):
             at = os.lseek(new, start, os.SEEK_SET)
             while at < end:
                 if not (moved := os.sendfile(new, old, at, end - at)):

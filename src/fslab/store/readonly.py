@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from fslab.system import path_owners, paths, sparse, untrusted_files
+from fslab.system import files, path_owners, paths, untrusted_files
 
 log = logging.getLogger("fslab.store")
 _ROOM_SHARE = 2  # a copy takes at most half of the free space
@@ -115,7 +115,7 @@ def _copy_data(source: int, size: int, target: Path) -> None:
     with target.open("wb") as copy:
         about = os.statvfs(target)
         left = about.f_bavail * about.f_frsize // _ROOM_SHARE
-        for at, length in sparse.data_pieces(source):
+        for at, length in files.data_pieces(source):
             left -= length
             if left < 0 or at >= size:
                 break

@@ -1,5 +1,6 @@
-"""Opens files as descriptors that are closed at the end of a block, and makes directories of ours."""
+"""Opens files as descriptors closed at the end of a block, finds data in sparse ones, and makes directories of ours."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -53,3 +54,24 @@ def _not_ours(path: Path, mode: int) -> UnsafeError:
         f"not used: it is not a directory of this user with mode {mode:04o}", where=str(path),
         hint="remove it, or let FSLAB_RUNTIME_DIR name another directory to make it in",
     )  # fmt: skip
+
+
+def data_regions(descriptor: int) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of each region that is not a hole."""
+    end = 0
+    while True:
+        try:
+            start = os.lseek(descriptor, end, os.SEEK_DATA)
+        except OSError as error:
+            if error.errno == errno.ENXIO:  # only a hole is left, or nothing
+                return
+            raise
+        end = os.lseek(descriptor, start, os.SEEK_HOLE)
+        yield start, end
+
+
+def data_pieces(descriptor: int, most_bytes: int = 1 << 20) -> Iterator[tuple[int, int]]:
+    """Yield the offsets and sizes of the data, in pieces of at most ``most_bytes``."""
+    for start, end in data_regions(descriptor):
+        for at in range(start, end, most_bytes):
+            yield at, min(most_bytes, end - at)

@@ -1,11 +1,15 @@
-"""The running kernel: its version, and its file systems, built in or loadable."""
+"""The running kernel: its version, its file systems and its other modules, built in or loadable."""
 
+import os
 import platform
+import shutil
 from pathlib import Path
 
-from fslab.system import modules, sysfs
+from fslab.system import proc, sysfs
 
 FILESYSTEMS = Path("/proc/filesystems")
+
+_MODULES = Path("/lib/modules")
 
 
 def known_filesystems() -> frozenset[str]:
@@ -18,10 +22,29 @@ def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
     """Return whether the kernel has a file system or a module for it. ``load``: load that module (needs root)."""
     if mount_type in known_filesystems():
         return True
-    found = modules.available(f"fs-{mount_type}", load=load)
+    found = has_module(f"fs-{mount_type}", load=load)
     return found and (not load or mount_type in known_filesystems())
 
 
 def release() -> str:
     """Return the running kernel's version, such as ``6.12.41-amd64``."""
     return platform.uname().release
+
+
+def has_module(module: str, *, load: bool) -> bool:
+    """Return whether the kernel has ``module``. ``load``: load it if needed (needs root)."""
+    if _is_present(module):
+        return True
+    if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+        return False
+    argv = ["modprobe", *([] if load else ["--dry-run"]), "--quiet", module]
+    return proc.run(argv, check=False).returncode == 0
+
+
+def _is_present(module: str) -> bool:
+    """Return whether the module is loaded or built in. A built-in one without parameters has no directory in sysfs."""
+    name = module.replace("-", "_")
+    if (sysfs.SYS / "module" / name).is_dir():
+        return True
+    builtin = (sysfs.text(_MODULES / os.uname().release / "modules.builtin") or "").splitlines()
+    return name in {Path(line).name.removesuffix(".ko").replace("-", "_") for line in builtin}

@@ -15,7 +15,7 @@ from fslab.machine import guest, kinds, modules
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import Boot, Need, _initramfs, _userland
 from fslab.machine.kinds import _qemu_command as command
-from fslab.machine.kinds._qmp import Monitor
+from fslab.machine.kinds._qemu_command import Monitor
 from fslab.machine.modules import Kernel
 from fslab.storage import Drive
 from fslab.system import proc, tools

@@ -15,7 +15,7 @@ from fslab.cell import EntryOptions
 from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.storage import StackDevice, Stripe, Workspace
-from fslab.system import modules, tools
+from fslab.system import kernel, tools
 from fslab.system.tools import Tool
 
 Argv = tuple[str, ...]
@@ -129,7 +129,7 @@ class Layout(ABC, Generic[O]):
         """Do the same; ``load``: load the kernel modules."""
         for tool in self.tools:
             tools.require(tool)
-        missing = [name for name in self.modules if not modules.available(name, load=load)]
+        missing = [name for name in self.modules if not kernel.has_module(name, load=load)]
         if missing:
             raise UnsupportedError(
                 f"this kernel lacks {', '.join(missing)}", where=f"layout {self.name}",
