@@ -210,3 +210,18 @@ def test_a_name_longer_than_any_file_has_is_not_a_study() -> None:
 def test_an_override_that_is_not_text_is_a_mistake() -> None:
     with pytest.raises(StudyError, match="not UTF-8"):
         load("quick", ['guest_memory="\\udcff"'])
+
+
+def test_a_study_is_put_on_a_directory_s_disk() -> None:
+    """Of the media that fslab makes, the sizes stay; what only guests have goes, unless it is asked for as well."""
+    study = load("multi-disk", ['on_path="/srv"', "media.disk.size=32g"])
+    assert study.media["disk"].type == "loop"
+    assert study.media["disk"].options["path"] == ("/srv",)
+    assert study.media["disk"].options["size"] == ("32g",)
+    assert {stack.machine.type for cell in expand(study) for stack in [cell.stack]} == {"host"}
+    again = load_text(study.text, "multi-disk.yaml", study.overrides)
+    assert again.media == study.media
+    guest = load("multi-disk", ['on_path="/srv"', "on=uml"])
+    assert {cell.stack.machine.type for cell in expand(guest)} == {"uml"}
+    with pytest.raises(StudyError, match="no medium that it would replace"):
+        load("here", ['on_path="/srv"'])

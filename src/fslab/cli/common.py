@@ -125,6 +125,14 @@ class StudyChanges:
             "'scale' of the study, or 1. Values set by --set are not scaled.",
         ),
     ] = None
+    on_path: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIRECTORY",
+            help="Measure the disk that DIRECTORY is on, on the host: images there, of the same sizes, replace "
+            "the study's RAM disks, virtual disks and images. The file system of DIRECTORY is in all figures.",
+        ),
+    ] = None
     allow_path: Annotated[
         list[str] | None,
         typer.Option(
@@ -136,7 +144,7 @@ class StudyChanges:
 
     def settings(self, *more: str) -> list[str]:
         """Return them as settings of a study: KEY=VALUE. ``more``: other settings."""
-        files = {"kernel": self.kernel, "modules": self.modules}
+        files = {"kernel": self.kernel, "modules": self.modules, "on_path": self.on_path}
         whole = {
             key: str(Path(path).expanduser().absolute()) for key, path in files.items() if path is not None
         }

@@ -4,6 +4,7 @@ The place of a mistake in an override is the override itself. These mistakes fol
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fslab.study.mistakes import Mistakes, Path, SourcePosition, dotted, suggestion
 from fslab.study.source import Node, parse_value
@@ -13,10 +14,14 @@ NAMED = ("media", "stacks", "workloads")
 # The keys of this mapping contain dots (vm.dirty_bytes).
 DOTTED = "tuning"
 MACHINE = ("on", "kernel", "modules", "guest_memory")
+# Not a key of studies: puts an image in this directory in place of every medium of these types.
+ON_PATH = "on_path"
+MADE = ("ram", "virtual", "loop")
 
 
 def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
     """Change the tree in place: each override sets one key; the last override of a key wins."""
+    directory: Node | None = None
     for rank, override in enumerate(overrides, start=1):
         place = SourcePosition(origin=f"--set {override}", rank=rank)
         key, equals, value = override.partition("=")
@@ -25,11 +30,36 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
             continue
         path = _split(key.strip())
         node = parse_value(value, place, path, mistakes)
+        if node is not None and path == (ON_PATH,):
+            directory = node
+            continue
         parent = _parent(root, path, place, mistakes) if node is not None else None
         if parent is not None and node is not None:
             parent[str(path[-1])] = node
             if key.strip() in MACHINE:
                 _everywhere(key.strip(), root)
+    if directory is not None:
+        _put_on(directory, root, mistakes)
+        if not {override.partition("=")[0].strip() for override in overrides} & set(MACHINE):
+            for key in MACHINE:  # a guest's figures say little about a disk
+                root.fields.pop(key, None)
+                _everywhere(key, root)
+
+
+def _put_on(directory: Node, root: Node, mistakes: Mistakes) -> None:
+    """Make media images in the directory, of the same size. What a virtual disk may hold in memory is the room for it.
+    Existing directories and devices stay."""
+    media = [medium.fields for medium in root.at(("media",)).fields.values()]
+    made = [medium for medium in media if "type" in medium and medium["type"].content in MADE]
+    if not made:
+        mistakes.add(directory.place, (), f"the study has no medium that it would replace: {', '.join(MADE)}")
+    for medium in made:
+        kept = {str(key): medium[key] for key in ("size", "room", "scaled_by") if key in medium}
+        if "memory" in medium:
+            kept["room"] = medium["memory"]
+        kept |= {"type": replace(medium["type"], content="loop"), "path": directory}
+        medium.clear()
+        medium.update(kept)
 
 
 def _everywhere(key: str, root: Node) -> None:
