@@ -25,6 +25,7 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("sqlite", {"transactions": 50, "journal_mode": "wal", "batch": 20, "rows": 100}),
     ("sqlite", {"operation": "read", "transactions": 200, "rows": 500}),
     ("git", {"transactions": 20, "core.fsync": "all"}),
+    ("git", {"transactions": 3, "operation": "clone", "files": 50}),
     ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
     ("log-file", {"transactions": 200, "sync": "fdatasync"}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),

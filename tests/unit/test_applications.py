@@ -20,6 +20,7 @@ from fslab.applications import REGISTRY, Driven, DriveRequest, _driven, _pgbench
 from fslab.applications.maildir import Maildir
 from fslab.applications.sqlite import Sqlite
 from fslab.cell import WorkloadSpec
+from fslab.errors import ToolFailedError
 from fslab.registry import Registry
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
 
@@ -97,6 +98,19 @@ def test_what_was_acknowledged_must_be_there(application: Maildir, told: str | N
     application.prepare(drive)
     found = application.drive(drive)
     assert (found.count, len(found.latencies_ns), found.problem) == (5, 5, told)
+
+
+@pytest.mark.parametrize("operation", ["commit", "status", "checkout", "clone"])
+def test_git_works_on_the_files_that_were_prepared(operation: str, tmp_path: Path) -> None:
+    drive = request(tmp_path, "git", transactions=3, operation=operation, files=30, size="100")
+    application = REGISTRY.get("git")
+    application.prepare(drive)
+    found = application.drive(drive)
+    assert (found.count, found.problem) == (3, None)
+    (tmp_path / "00000/0000007").write_text("changed")
+    if operation == "status":
+        with pytest.raises(ToolFailedError, match="the working tree has changes"):
+            application.drive(drive)
 
 
 def test_sqlite_counts_the_rows_of_batches_and_of_before(

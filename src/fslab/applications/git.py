@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from fslab.applications import Application, Contract, Records, RecoveredData, Settings, setting
+from pydantic import Field
+
+from fslab import scaling
+from fslab.applications import (
+    Application,
+    Contract,
+    Driven,
+    DriveRequest,
+    Records,
+    RecoveredData,
+    Settings,
+    repeated,
+    setting,
+)  # fmt: skip
+from fslab.errors import ToolFailedError
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
 from fslab.system.tools import Tool, require
 
 FILE = "file"
 _COMMIT_BYTES = 16 << 10
+_UNSYNCED = {"core.fsync": "none"}
 _TOOL = Tool(program="git", package="git")
 _OWN = {
     "user.name": "fslab", "user.email": "fslab@localhost", "commit.gpgSign": "false", "gc.auto": "0",
@@ -23,27 +39,63 @@ _OWN = {
 
 
 class GitLoad(Records):
-    """A transaction is `git add` and `git commit` of one changed file: three or more processes. Afterwards `git fsck`
-    and the commits of the branch decide whether the trial is valid."""
+    """A transaction is `git add` and `git commit` of one changed file; `git status`; `git checkout` of the other one of
+    two branches, which differ in every tenth file; or `git clone` of the repository, without links, and the removal of
+    the clone. Each is one or more processes. Afterwards `git fsck`, `git status` and the commits of the branch decide
+    whether the trial is valid."""
 
-    @property
-    def guessed_rate(self) -> float:
-        return 100.0
+    laid_out = frozenset({"operation", "files", "size"})
 
-    @property
-    def space_bytes(self) -> int:
-        """A commit makes three files of at least a block, and directories for them."""
-        return self.most * (2 * self.size_bytes + _COMMIT_BYTES) + (256 << 10)
-
+    operation: Literal["commit", "status", "checkout", "clone"] = Field(
+        "commit", description="what a transaction does"
+    )
+    files: int | None = Field(
+        None, ge=10, le=1_000_000,
+        description="files in the repository before, 100 in each directory; default: none for commit, otherwise 1000",
+    )  # fmt: skip
     core_fsync: Literal["default", "all", "none"] = setting(
         "default", "what git syncs: its default, everything that it can sync, or nothing", alias="core.fsync"
     )
+
+    @property
+    def there(self) -> int:
+        """Files in the repository before."""
+        return self.files or (0 if self.operation == "commit" else 1000)
+
+    @property
+    def guessed_rate(self) -> float:
+        per_file = {"commit": 2e-5, "status": 2e-5, "checkout": 5e-5, "clone": 3e-4}[self.operation]
+        return 1 / (0.01 + self.there * per_file)
+
+    @property
+    def prepare_s(self) -> float:
+        return 1 + self.there / 2000
+
+    @property
+    def reads(self) -> bool:
+        return self.operation != "commit"
+
+    @property
+    def writes(self) -> bool:
+        return self.operation != "status"
+
+    @property
+    def space_bytes(self) -> int:
+        """A commit makes three files of at least a block, and directories for them. A clone has all files again."""
+        each = 2 * self.size_bytes + _COMMIT_BYTES
+        return 3 * self.there * each + (self.most * each if self.operation == "commit" else 0) + (256 << 10)
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        files = {"files": scaling.count(self.there, factor, least=10)} if self.there else {}
+        return {**super().scaled(factor), **files}
 
 
 class Git(Application):
     """A repository with one branch."""
 
-    summary = "git: commits; is the repository intact after a power cut, and are its last commits there"
+    summary = (
+        "git: commit, status, checkout and clone; are the repository and its commits there after a power cut"
+    )
     tool = _TOOL
     Load = GitLoad
 
@@ -53,6 +105,45 @@ class Git(Application):
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
         _git(directory, settings, "init", "--quiet", "--initial-branch=main", ".")
+
+    def prepare(self, drive: DriveRequest) -> None:
+        """Create a repository; if it has files, with a second branch in which every tenth differs."""
+        super().prepare(drive)
+        for branch, step in (("main", 1), ("other", 10)) if drive.load.there else ():
+            if branch != "main":
+                _git(drive.directory, _UNSYNCED, "checkout", "--quiet", "-b", branch)
+            for number in range(0, drive.load.there, step):
+                path = drive.directory / f"{number // 100:05d}" / f"{number:07d}"
+                path.parent.mkdir(exist_ok=True)
+                path.write_bytes(f"{branch} {number}\n".encode() + drive.contents(number))
+            _git(drive.directory, _UNSYNCED, "add", ".")
+            _git(drive.directory, _UNSYNCED, "commit", "--quiet", "--message", "0")
+        if drive.load.there:
+            _git(drive.directory, _UNSYNCED, "checkout", "--quiet", "main")
+
+    def drive(self, drive: DriveRequest) -> Driven:
+        load, directory, settings = drive.load, drive.directory, drive.load.settings()
+        if load.operation == "commit":
+            return super().drive(drive)
+        clone = directory / ".clone"
+
+        def status(number: int) -> None:  # noqa: ARG001
+            if changed := _git(directory, settings, "status", "--porcelain").stdout:
+                raise ToolFailedError(f"git status: the working tree has changes: {changed.splitlines()[0]}")
+
+        def checkout(number: int) -> None:
+            _git(directory, settings, "checkout", "--quiet", "other" if number % 2 else "main")
+
+        def cloned(number: int) -> None:  # noqa: ARG001
+            _git(directory, settings, "clone", "--quiet", "--no-hardlinks", ".", str(clone))
+            shutil.rmtree(clone)
+
+        driven = repeated(drive, {"status": status, "checkout": checkout, "clone": cloned}[load.operation])
+        status(0)
+        found = self.look(directory, drive.contents)
+        return driven.checked(
+            found.problem or (None if found.transactions == {0} else "the commits are not there")
+        )
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
