@@ -346,7 +346,7 @@ def _decided(own: list[Floats], blocks: int, looks: Looks | None) -> int:
         for number, one in enumerate(logs)
     ]  # fmt: skip
     row = row_answers(samples, Direction.HIGHER, coverage=0.95, looks=looks, prior=lambda *_: prior)
-    return sum(each.is_firm for each in row.answers)
+    return sum(bool(each.holds) and not each.fragile for each in row.answers)
 
 
 def tables(repetitions: int) -> str:

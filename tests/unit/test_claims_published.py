@@ -57,7 +57,7 @@ def test_ext_generations_contradicts_six_of_its_own_claims() -> None:
 
     Table III: ext3 428 > XFS 373 (claim 1), ext4 354 < ext3 428 (6a). IV: ext4 17.64 < XFS 18.48 (2b). V at 2048 KB:
     ext4 283 > XFS 251 (3c). VI: ext3 26.88 > XFS 23.52 (4a), ext2 18.48 > ext4 16.8 (6c).
-    """  # fmt: skip
+    """
     found = verdicts("ext-generations")
     against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
     assert against == {"1", "2b", "3c", "4a", "6a", "6c"}
@@ -81,7 +81,7 @@ def test_loop_vm_contradicts_itself_between_its_tables() -> None:
     btrfs are faster than those of ext4 in IV and slower in VI (4a). Reads of btrfs with dd, 868, 451 and 682 MB/s,
     differ by more than 50 % (7c). sysbench writes 8054 MiB/s on ext4, only 1.12 times the 7.57 GB/s of fio (8a). On the
     geometric mean of the printed bandwidths, XFS is faster than ext4 (13a).
-    """  # fmt: skip
+    """
     found = verdicts("loop-vm")
     against = {name for name, verdict in found.items() if verdict is ClaimVerdict.CONTRADICTED}
     assert against == {"3", "4a", "7c", "8a", "13a", "13b"}
@@ -124,7 +124,7 @@ def test_stable_can_be_read_in_two_ways() -> None:
     Largest ÷ smallest bandwidth of btrfs, XFS and ext4 with dd: 868 ÷ 451 = 1.92, 2458 ÷ 453 = 5.43 and 10.7 for reads;
     1.39, 6.64 and 504 ÷ 161 = 3.13 for writes. The spread of btrfs is at most 0.444 of another one (ext4, writes).
     Claim 7a: from 4k to 1m, reads of ext4 gain a factor of 10.69 and writes 3.02.
-    """  # fmt: skip
+    """
     found, _ = of_study("loop-vm")
     least, larger = found["7d"].published, found["7a"].published
     assert least is not None

@@ -384,7 +384,7 @@ def test_each_gives_all_to_all_and_spread_divides_what_is_not_compared(name: str
         ("02:00", "2026-11-23T02:00:00", "2026-11-24T02:00:00"),
         ("00:00", "2026-12-31T12:00:00", "2027-01-01T00:00:00"),
     ],
-)  # fmt: skip
+)
 def test_the_first_run_of_a_schedule(at: str, now: str, first: str) -> None:
     given = datetime.fromisoformat(f"{now}+00:00")
     assert fleet_schedule._next(at, given) == datetime.fromisoformat(f"{first}+00:00")

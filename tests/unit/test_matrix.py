@@ -18,9 +18,7 @@ from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 
-NO_RATIO = RatioEstimate(
-    n_a=1, n_b=1, ratio=None, interval=None, p_value=None, reason=None, needed=3
-)  # fmt: skip
+NO_RATIO = RatioEstimate(n_a=1, n_b=1, ratio=None, interval=None, p_value=None, reason=None, needed=3)
 MEDIUM = MediumSpec(name="memory", type="ram", options={"size": "1g"})
 BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
 

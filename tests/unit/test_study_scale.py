@@ -165,7 +165,7 @@ def test_an_entry_can_have_a_scale_of_its_own() -> None:
         TEXT.replace("size: 40g}", "size: 40g, room: 8g, scaled_by: 0.5}")
         .replace("runtime: 30s}", "runtime: 30s, scaled_by: 0.1}")
         .replace("operation: touch}", "operation: touch, scaled_by: 1}")
-    )  # fmt: skip
+    )
     study = load_text(text, "s.yaml")
     assert study.media["d"].options["size"] == ("20g",)
     assert study.media["d"].options["room"] == ("4g",)

@@ -82,11 +82,6 @@ class Answer(Frozen):
             self.over if (self.verdict is Verdict.LARGER) is (self.better is Direction.HIGHER) else self.under
         )
 
-    @property
-    def is_firm(self) -> bool:
-        """Whether the difference holds in its family, also if successive trials are correlated."""
-        return bool(self.holds) and not self.fragile
-
     def other(self, label: str | None) -> str:
         """Return the label of what ``label`` is compared with."""
         return self.under if self.over == label else self.over

@@ -60,7 +60,7 @@ def refuse(found: Sequence[Executed]) -> None:
         f"the study brings programs that were not allowed ({told})",
         where="tool: command, after_mount, kernel, modules",
         hint="read them (fslab plan); if you trust them: --allow-commands, or allow_commands=True",
-    )  # fmt: skip
+    )
 
 
 @dataclass(kw_only=True, slots=True)

@@ -254,7 +254,7 @@ class Evaluator:
 
         The largest distance is at least the largest lower end, and at most the largest upper end, of the intervals of
         all pairs. On average, noise does not inflate it, as it would inflate largest ÷ smallest taken block by block.
-        """  # fmt: skip
+        """
         sides = [list(combinations(each, 2)) for each in (part.ones, part.others)]
         count = sum(map(len, sides))
         each = 1 - (1 - coverage) / count

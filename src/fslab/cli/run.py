@@ -113,7 +113,7 @@ def run(
             with shown:
                 launch.run(
                     campaign, opened, shown, conditions, budget_s=limit_s, wall_s=wall_s, new=not resume
-                )  # fmt: skip
+                )
         except InterruptedBySignal:
             _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
             raise

@@ -143,7 +143,7 @@ class Pages:
                 live = render.LivePage(
                     events=f"/campaign/{campaigns[0].id}/events" if alone else None,
                     known=states[0].text,
-                )  # fmt: skip
+                )
                 found = pages.html_of(pages.page_of(campaigns, store), live)
                 while len(self.made) >= KEPT:
                     self.made.pop(next(iter(self.made)))

@@ -37,7 +37,7 @@ class Steadiness:
 
     ``largest_shift``: the distance between the highest and the lowest level as a fraction of the median (0 with one
     level; None if unknown).
-    """  # fmt: skip
+    """
 
     n: int
     trend: Trend | None = None

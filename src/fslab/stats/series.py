@@ -27,7 +27,7 @@ class Trend:
 
     ``slope``: per unit of time (per value without times). ``change``: over the whole series, as a fraction of the
     median (0.08: 8 % up). ``p_value``: two-sided, for "there is no trend".
-    """  # fmt: skip
+    """
 
     n: int
     slope: float | None = None

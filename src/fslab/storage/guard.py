@@ -140,7 +140,7 @@ def check_blank(path: str, wipe: Iterable[str], tell: blank.Tell) -> None:
     if reason:
         raise UnsafeError(
             reason, where=path, hint=f"if all of its data may be destroyed: fslab run … --wipe {path}"
-        )  # fmt: skip
+        )
 
 
 def _block_device(path: str) -> Path:

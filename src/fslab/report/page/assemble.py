@@ -91,7 +91,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
             for number, table in enumerate(source.printed)
         ),
         left_out=dict(_left_out(source, report)),
-    )  # fmt: skip
+    )
 
 
 def _lines(standings: Sequence[Standing]) -> tuple[str, ...]:

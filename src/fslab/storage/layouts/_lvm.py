@@ -202,10 +202,10 @@ def _config(devices: Sequence[str]) -> str:
     ]
     types = f" types=[{','.join(foreign)}]" if foreign else ""
     return (
-        f"devices {{ filter={filters} global_filter={filters}{types} use_devicesfile=0 hints=\"none\""
-        " obtain_device_list_from_udev=0 external_device_info_source=\"none\" md_component_detection=0"
+        f'devices {{ filter={filters} global_filter={filters}{types} use_devicesfile=0 hints="none"'
+        ' obtain_device_list_from_udev=0 external_device_info_source="none" md_component_detection=0'
         " multipath_component_detection=0 }"
         " activation { udev_sync=0 udev_rules=0 monitoring=0 }"
         " backup { backup=0 archive=0 }"
-        " global { use_lvmpolld=0 event_activation=0 thin_check_executable=\"\" }"
-    )  # fmt: skip
+        ' global { use_lvmpolld=0 event_activation=0 thin_check_executable="" }'
+    )

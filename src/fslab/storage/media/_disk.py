@@ -224,7 +224,7 @@ def check_room(server: disk.Server, options: VirtualOptions) -> None:
             "is not all zeros: files, what mkfs and the layout write, and the file system's journal",
             where="medium",
             hint="give the medium more 'memory', the workload smaller files, or mkfs a smaller journal",
-        )  # fmt: skip
+        )
 
 
 def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:

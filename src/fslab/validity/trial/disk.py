@@ -42,7 +42,7 @@ def disk_speed(facts: TrialFacts) -> Issues:
             f"the virtual disk ran {facts.disk_speed:g} times as fast as its model, but not the CPUs and the "
             "file system's timers: their share of the figures differs from that on a real disk",
             speed=facts.disk_speed,
-        )  # fmt: skip
+        )
 
 
 TOO_FAST = "too-fast"
@@ -87,4 +87,4 @@ def emulated_disk(facts: TrialFacts) -> Issues:
         f"the disk is an image limited to {' and '.join(limits)}, for reads and for writes each: every request "
         "costs the same, seeks are not modelled",
         limits=dict(facts.disk_limits),
-    )  # fmt: skip
+    )

@@ -28,7 +28,7 @@ def guest_figures(facts: TrialFacts) -> Issues:
                 "measured in User-Mode Linux: one CPU, system calls cost a hundred times as much, and "
                 "flushed data only reaches the image file's page cache",
                 machine=facts.machine,
-            )  # fmt: skip
+            )
         case "qemu" if facts.accelerator == EMULATED:
             yield Issue(
                 "measured in QEMU without KVM: every instruction is emulated; this shows whether something "

@@ -155,7 +155,7 @@ def left_work(facts: TrialFacts) -> Issues:
             f"{share:.0%} of what the tool wrote reached the disk while it was frozen: others paid for it, and it "
             "gained the time",
             share=share,
-        )  # fmt: skip
+        )
 
 
 SHORTEST_S = 1.0
