@@ -44,7 +44,7 @@ REGISTERED = {
     "features": 250,
     "applications": 240,
     "explain/mechanisms": 250,
-    "claims/requirements": 80,
+    "claims/requirements": 150,
     "validity/trial": 250,
 }
 

@@ -1,4 +1,4 @@
-"""The interface of requirements: what must be true of the cells that decide a claim. One file per requirement.
+"""The interface of requirements: what must be true of the cells that decide a claim. One file per subject.
 
 Figures answer the question of a publication only where the same thing bounds them. A requirement is pure: it judges
 facts of trials (``_facts``), and reads nothing.
@@ -17,10 +17,9 @@ __all__ = ["REGISTRY", "CellFacts", "Compared", "Lever", "Requirement"]
 class Requirement(ABC):
     """One requirement: a number that must be at least or at most ``limit``.
 
-    The registry sets ``name`` from the file's name. ``at_least``: the number must not be smaller, else not larger; a
-    claim can set the limit, and the sense of ``either``. ``summary``: what is to be known, as in "it is unknown how …".
-    ``by_software``: what the software does decides whether it is
-    met, and not only machine and amounts.
+    ``name`` is that of the class, unless it sets another. ``at_least``: the number must not be smaller, else not
+    larger; a claim can set the limit, and the sense of ``either``. ``summary``: what is to be known, as in "it is
+    unknown how …". ``by_software``: what the software does decides whether it is met, and not only machine and amounts.
     """
 
     name: str
@@ -71,4 +70,4 @@ class Requirement(ABC):
         )
 
 
-REGISTRY: Registry[Requirement] = Registry("requirement", __name__, Requirement)
+REGISTRY: Registry[Requirement] = Registry("requirement", __name__, Requirement, by_subject=True)

@@ -1,0 +1,118 @@
+"""Requirements of the disks: the tool waited for them, seldom flushed, and its data came from or reached them. Pure."""
+
+from fslab.claims.requirements import CellFacts, Compared, Lever, Requirement
+from fslab.claims.requirements._facts import HALF
+from fslab.units import Unit, format_size
+
+_NOT_STORED = frozenset({"zeros_only", "repeated_data"})
+
+
+class Flushes(Requirement):
+    """A run that flushes after each operation measures the flush. `flushes <= 0.1` (the default) excludes that;
+    `flushes >= 0.5` requires it, where a publication's software flushed at each operation."""
+
+    summary = "how often the disks were flushed"
+    limit = 0.1
+    at_least = False
+    either = True
+    by_software = True
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return flushes by operation: the largest of all sides."""
+        return compared.worst(map(_each, compared.sides), largest=True)
+
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+        """Return both counts."""
+        side = max(compared.sides, key=lambda side: _each(side) or 0.0)
+        return f"{side.flushes:,.0f} flushes for {side.operations:,.0f} operations"
+
+    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
+        """Return None: the workload decides."""
+        return None
+
+
+class FromDisk(Requirement):
+    """Of a bandwidth, half of the bytes. Of other figures, anything at all."""
+
+    summary = "whether the data came from the disks"
+    limit = HALF
+    by_software = True
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return the share of the side with the smallest share."""
+        return compared.worst(map(_share, compared.sides))
+
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+        """Return what came from the device."""
+        side = min(compared.sides, key=lambda side: found if (found := _share(side)) is not None else 1.0)
+        moved = f" of {format_size(side.amount)}" if _of_bytes(side) and side.amount else ""
+        told = f"{format_size(side.device_bytes or 0)}{moved}"
+        return f"only {told} came from the disks or reached them: the rest is the page cache's"
+
+
+class StoredData(Requirement):
+    """A file system that compresses unasked, under a tool that writes zeros or always the same buffer, stores nearly
+    nothing and wins."""
+
+    summary = "whether the data was stored"
+    limit = 1.0
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return 0 if a side did not store what the tool wrote, else 1."""
+        return float(not any(_NOT_STORED & side.warnings for side in compared.sides))
+
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+        """Return which file systems did not store it."""
+        names = dict.fromkeys(side.cell.stack.name for side in compared.sides if _NOT_STORED & side.warnings)
+        return f"the tool writes zeros or repeats its data, and {', '.join(names)} did not store all of it"
+
+    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
+        """Return None: mkfs or mount options decide."""
+        return None
+
+    def implied(self, compared: Compared) -> bool:
+        """Return True: it is never left out."""
+        return bool(compared.sides)
+
+
+class Wait(Requirement):
+    """With w of the slower cell's time spent waiting, an infinitely fast device would make it 1/(1 − w) times as fast.
+
+    What differs in its disks only, or what the disks bounded in the publication, is not tested by a run that hardly
+    waited for them. Nothing has to wait if it is claimed that disks do not matter, and they had nothing to do.
+    """
+
+    summary = "how long the disks were waited for"
+    limit = HALF
+    by_software = True
+
+    def measure(self, compared: Compared) -> float | None:
+        """Return the share of the slower cell's time; 1 if no disk is needed."""
+        return 1.0 if compared.needs_no_disk else compared.wait
+
+    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+        """Return the share and the bound that follows from it."""
+        return (
+            f"the disks were waited for {value * 100:.0f} % of the time, so they can change this by at most "
+            f"{1 / (1 - value):.2f} ×"
+        )
+
+    def implied(self, compared: Compared) -> bool:
+        """Return whether the cells differ in their disks."""
+        return Lever.DISKS in compared.levers
+
+
+def _each(side: CellFacts) -> float | None:
+    return side.flushes / side.operations if side.flushes is not None and side.operations else None
+
+
+def _of_bytes(side: CellFacts) -> bool:
+    return side.metric.unit is Unit.BYTES_PER_SECOND
+
+
+def _share(side: CellFacts) -> float | None:
+    if side.device_bytes is None:
+        return None
+    if not _of_bytes(side):
+        return 0.0 if side.at_rest else 1.0
+    return side.device_bytes / side.amount if side.amount else None
