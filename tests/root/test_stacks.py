@@ -242,33 +242,18 @@ def test_a_path_with_spaces_works(workspace: Workspace, tmp_path: Path) -> None:
     assert list(place.iterdir()) == []
 
 
-def test_an_existing_file_is_never_taken_for_an_image(workspace: Workspace, tmp_path: Path) -> None:
-    precious = tmp_path / f"fslab-{workspace.campaign}-m.img"
+@pytest.mark.parametrize("linked", [False, True])
+def test_a_file_or_a_link_in_the_place_of_an_image_is_left_alone(
+    workspace: Workspace, tmp_path: Path, linked: bool
+) -> None:
+    place = tmp_path / f"fslab-{workspace.campaign}-m.img"
+    precious = tmp_path / "precious" if linked else place
     precious.write_bytes(b"precious")
+    if linked:
+        place.symlink_to(precious)
+    image = spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path)})
     with pytest.raises(UnsafeError), ExitStack() as undo:
-        stack.build(
-            spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path)}),
-            workspace,
-            undo,
-            slot="m",
-            make=True,
-        )
-    workspace.exit.close()
-    assert precious.read_bytes() == b"precious"
-
-
-def test_a_link_in_the_image_s_place_is_not_followed(workspace: Workspace, tmp_path: Path) -> None:
-    precious = tmp_path / "precious"
-    precious.write_bytes(b"precious")
-    (tmp_path / f"fslab-{workspace.campaign}-m.img").symlink_to(precious)
-    with pytest.raises(UnsafeError), ExitStack() as undo:
-        stack.build(
-            spec("ext4", "loop", options={"size": SIZE, "path": str(tmp_path)}),
-            workspace,
-            undo,
-            slot="m",
-            make=True,
-        )
+        stack.build(image, workspace, undo, slot="m", make=True)
     workspace.exit.close()
     assert precious.read_bytes() == b"precious"
 

@@ -68,6 +68,14 @@ def created(store: Store, directory: Path) -> Campaign:
     return found
 
 
+def finishes_with_the_kept_trial(campaign: Campaign, store: Store) -> None:
+    resumed = Noting(at_trial=lambda _: None)
+    assert campaigns.run_campaign(campaign, store, resumed, budget_s=None) is CampaignStatus.FINISHED
+    assert resumed.trials == 1, "the second was measured already, and kept"
+    assert not unstored_trial.path_of(campaign.id).exists()
+    assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
+
+
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retry, "WAITS_S", (0.01, 0.01))
@@ -101,11 +109,7 @@ def test_a_server_that_stays_away_ends_the_campaign_with_how_to_go_on(
         assert stored.status is CampaignStatus.RUNNING  # the store was unavailable when the campaign ended
         assert as_it_is(stored, store).status is CampaignStatus.INTERRUPTED
         assert store.count(campaign.id) == 1
-        resumed = Noting(at_trial=lambda _: None)
-        assert campaigns.run_campaign(stored, store, resumed, budget_s=None) is CampaignStatus.FINISHED
-        assert resumed.trials == 1, "the second was measured already, and kept"
-        assert not unstored_trial.path_of(campaign.id).exists()
-        assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
+        finishes_with_the_kept_trial(stored, store)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -126,12 +130,7 @@ def test_a_full_disk_ends_the_campaign_with_how_to_go_on(small_disk: Path, tmp_p
         with pytest.raises(StoreLostError, match=f"free space .* then .*fslab run --resume {campaign.id}"):
             campaigns.run_campaign(campaign, store, Noting(at_trial=fill), budget_s=None)
         ballast.unlink()
-        again = store.campaign(campaign.id)
-        resumed = Noting(at_trial=lambda _: None)
-        assert campaigns.run_campaign(again, store, resumed, budget_s=None) is CampaignStatus.FINISHED
-        assert resumed.trials == 1, "the second was measured already, and kept"
-        assert not unstored_trial.path_of(campaign.id).exists()
-        assert [trial.key.block for trial in store.trials(campaign.id)] == [0, 1, 2]
+        finishes_with_the_kept_trial(store.campaign(campaign.id), store)
 
 
 @pytest.mark.usefixtures("hasty")

@@ -1,12 +1,13 @@
-"""Speed against safety, a point per stack. The x axis is its speed, the y axis what it lost after power cuts."""
+"""Speed against safety, for campaigns that measure both: what power cuts lose, beside a rate."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fslab.report.figures import Figure, _axis
+from fslab.report import safety
+from fslab.report.figures import Figure, _axis, slug
 from fslab.report.figures.styles import StackStyles
-from fslab.report.model import Row
+from fslab.report.model import Report, Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,3 +84,24 @@ def _layers(
             tooltip=told,
         ),
     ]  # fmt: skip
+
+
+def figures(report: Report, prefix: str) -> Iterator[Figure]:
+    """Yield a figure for each pair of a workload that cuts power and one with a rate. ``prefix`` keeps ids unique."""
+    looks = StackStyles.of(report.stacks)
+    for number, (cuts, stacks) in enumerate(safety.losses(report).items()):
+        for row in safety.speeds(report):
+            points = list(_points(row, stacks, report))
+            if len(points) > 1:
+                yield figure(f"{prefix}safety-{number}-{slug(row.workload)}", row, cuts, points, looks)
+
+
+def _points(row: Row, stacks: Mapping[str, safety.StackLosses], report: Report) -> Iterator[SafetyPoint]:
+    labels = {stack.id: stack.label for stack in report.stacks}
+    for each in row.summaries:
+        if each.median is not None and each.stack in stacks:
+            what, interval = stacks[each.stack], each.interval
+            yield SafetyPoint(
+                stack=labels[each.stack], speed=each.median, low=interval.low if interval else None,
+                high=interval.high if interval else None, broken=what.broken, lost=what.lost,
+            )  # fmt: skip

@@ -15,11 +15,11 @@ from fslab.analysis.usability import is_usable
 from fslab.record import TrialRecord
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
-from fslab.report.figures import Figure, over_time, ratios, slug
+from fslab.report.figures import Figure, over_time, ratios, safety, slug
 from fslab.report.figures import heat as heat_figure
 from fslab.report.figures.styles import StackStyles
 from fslab.report.model import Report
-from fslab.report.page import heat, method, sections, sweeps, tradeoffs
+from fslab.report.page import heat, method, sections, sweeps
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
 from fslab.report.words import line
@@ -78,7 +78,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         lines=_lines(concluded.standings),
         sure=_confidence(report),
         heat=heat.rows(report, concluded.standings, anchors),
-        tradeoffs=tuple(tradeoffs.figures(report, prefix)),
+        tradeoffs=tuple(safety.figures(report, prefix)),
         sweeps=() if _too_many(report) else tuple(sweeps.figures(report, together, prefix)),
         sections=made,
         order=tuple(_order(together, report, f"{prefix}order", known)),
