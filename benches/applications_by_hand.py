@@ -68,6 +68,7 @@ def main() -> int:
     parser.add_argument("--filesystem", default="ext4")
     parser.add_argument("--medium", default="ram", choices=["ram", "loop"])
     parser.add_argument("--runtime", default="2s")
+    parser.add_argument("--only", choices=LOADS)
     arguments = parser.parse_args()
     medium = MediumSpec(name="m", type=arguments.medium, options={"size": "600m"})
     spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
@@ -75,6 +76,8 @@ def main() -> int:
     with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
         up = stack.build(spec, workspace, undo, slot="m", make=True)
         for name, (tool, keys) in LOADS.items():
+            if arguments.only not in {None, name}:
+                continue
             ratios = compare(workspace, up, tool, {**keys, "runtime": arguments.runtime}, arguments.pairs)
             found, middle = median_interval(ratios, coverage=0.9), median(ratios) or 0.0
             span = f"{found.low:.3f}–{found.high:.3f}" if found else "too few pairs"
