@@ -23,7 +23,7 @@ from fslab.crash.request import Alphabet, CrashRequest, Cuts
 from fslab.crash.runs import Runs
 from fslab.crash.sources import Progress, directory_of
 from fslab.errors import FslabError, UsageError
-from fslab.system import tools
+from fslab.system import proc, tools
 
 LONG = {("postgresql", "fsync"), ("postgresql", "full_page_writes")}
 # Each start of PostgreSQL takes as long as all other applications together.
@@ -257,3 +257,68 @@ def test_a_step_that_the_file_system_refuses_is_reported(
     monkeypatch.setattr(Runs, "lay_out", refuse)
     with pytest.raises(FslabError, match="refuses a step 'a': Operation not supported"):
         recording.record(tmp_path, runs("sqlite"), tmp_path)
+
+
+def test_git_runs_no_program_that_a_repository_names(tmp_path: Path) -> None:
+    """A recording of another machine holds a repository of any contents: `git log` would run its ``gpg.program``."""
+    source = runs("git")
+    there, ran, program = tmp_path / "there", tmp_path / "ran", tmp_path / "program"
+    there.mkdir()
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o700)
+    git = ("git", "-C", str(there))
+    source.application.lay_out(there, source.settings)
+    with source.application.opened(there, source.settings) as commit:
+        commit(1, b"x")
+    assert source.look(there) == RecoveredData(transactions=frozenset({1}))
+    head, _, message = proc.run([*git, "cat-file", "commit", "HEAD"]).stdout.partition("\n\n")
+    (tmp_path / "signed").write_text(f"{head}\ngpgsig -----BEGIN PGP SIGNATURE-----\n\n{message}")
+    signed = proc.run([*git, "hash-object", "-w", "-t", "commit", "--literally", str(tmp_path / "signed")])
+    proc.run([*git, "update-ref", "HEAD", signed.stdout.strip()])
+    config = there / ".git/config"
+    written = config.read_text()
+    config.write_text(f"{written}[log]\n\tshowSignature = true\n[gpg]\n\tprogram = {program}\n")
+    assert "other contents" in str(source.look(there).problem)
+    config.write_text(written)
+    outside = tmp_path / "outside"
+    (there / ".git").rename(outside)
+    for place, text in ((there / ".git", f"gitdir: {outside}"), (outside / "commondir", str(outside))):
+        place.write_text(text)
+        assert "names another" in str(source.look(there).problem)
+    assert not ran.exists()
+
+
+def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
+    source = runs("sqlite")
+    there, other = tmp_path / "there", tmp_path / "other"
+    there.mkdir()
+    other.write_text("precious")
+    source.application.lay_out(there, source.settings)
+    database, journal = there / "database", there / "database-journal"
+    with closing(sqlite3.connect(database, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN")
+        connection.executemany("INSERT INTO transactions VALUES (?, ?)", ((at, bytes(3000)) for at in range(200)))
+        hot, changed = journal.read_bytes(), database.read_bytes()
+    name = str(other).encode()
+    sector, page = (int.from_bytes(hot[at : at + 4], "big") for at in (20, 24))
+    numbers = ((1 << 30) // page + 1, len(name), sum(name))
+    lock, length, checksum = (number.to_bytes(4, "big") for number in numbers)
+    named = lock + name + length + checksum + hot[:8]
+    database.write_bytes(changed)
+    journal.write_bytes(hot + bytes(-len(hot) % sector) + named)
+    assert "names another file" in str(source.look(there).problem)
+    assert other.exists()
+    journal.write_bytes(hot)
+    assert source.look(there) == RecoveredData()
+
+
+def test_sqlite_reads_no_view(tmp_path: Path) -> None:
+    """A view can be endless."""
+    source = runs("sqlite")
+    source.application.lay_out(tmp_path, source.settings)
+    with closing(sqlite3.connect(tmp_path / "database")) as connection:
+        connection.execute("ALTER TABLE transactions RENAME TO former")
+        connection.execute("CREATE VIEW transactions AS SELECT 1 AS number, x'00' AS contents")
+        connection.commit()
+    assert "other tables" in str(source.look(tmp_path).problem)

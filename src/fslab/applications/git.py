@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -31,7 +32,13 @@ from fslab.system.tools import Tool, require
 FILE = "file"
 _COMMIT_BYTES = 16 << 10
 _UNSYNCED = {"core.fsync": "none"}
+_CONFIG_BYTES = 64 << 10
 _TOOL = Tool(program="git", package="git")
+# What `git init` writes. Other keys of a repository's configuration can name programs that git runs.
+_CONFIGURED = re.compile(
+    r"\[(core|extensions)\]|\t(bare|filemode|ignorecase|logallrefupdates|objectformat|precomposeunicode|refstorage"
+    r"|repositoryformatversion|symlinks) = \w+|"
+)
 _OWN = {
     "user.name": "fslab", "user.email": "fslab@localhost", "commit.gpgSign": "false", "gc.auto": "0",
     "maintenance.auto": "false", "core.hooksPath": "/dev/null", "safe.directory": "*",
@@ -157,7 +164,10 @@ class Git(Application):
         yield commit
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:  # noqa: ARG002 - git has digests
-        """Run ``git fsck``, and read the subjects of the branch's commits."""
+        """Run ``git fsck``, and read the subjects of the branch's commits. The repository can come from another
+        machine: git reads it only if its configuration is that of ``git init``."""
+        if (problem := _configured(directory / ".git")) is not None:
+            return RecoveredData(problem=problem)
         checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
         if checked.returncode != 0:
             return RecoveredData(problem=f"git fsck: {_told(checked)}")
@@ -167,6 +177,21 @@ class Git(Application):
         if subjects.returncode != 0:
             return RecoveredData(problem=f"git log: {_told(subjects)}")
         return RecoveredData(transactions=frozenset(map(int, subjects.stdout.split())))
+
+
+def _configured(repository: Path) -> str | None:
+    """Return what is wrong with a repository's configuration, or with the places where git looks for it."""
+    config = repository / "config"
+    if not repository.is_dir() or repository.is_symlink() or os.path.lexists(repository / "commondir"):
+        return "there is no repository, or it names another one"
+    if not os.path.lexists(config):
+        return None
+    if not config.is_file() or config.is_symlink():
+        return "the configuration is not a file"
+    with config.open(encoding="utf-8", errors="replace") as file:
+        text = file.read(_CONFIG_BYTES)
+    known = len(text) < _CONFIG_BYTES and all(_CONFIGURED.fullmatch(line) for line in text.split("\n"))
+    return None if known else "the configuration has other contents than were written"
 
 
 def _told(done: proc.Completed) -> str:
@@ -185,12 +210,7 @@ def _git(directory: Path, settings: Settings, *words: str, check: bool = True) -
     own = {
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": "/dev/null",
-        "GIT_CEILING_DIRECTORIES": str(directory.parent),
+        "GIT_DIR": str(directory / ".git"),
     }
     argv = [require(_TOOL), "-C", str(directory), *given, *words]
-    return proc.run(argv, check=check, timeout_s=60, env={**_others(), **own})
-
-
-def _others() -> dict[str, str]:
-    """Return the environment without git's variables, which could make git use another repository."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    return proc.run(argv, check=check, timeout_s=60, env=own)

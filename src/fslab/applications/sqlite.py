@@ -6,7 +6,9 @@ Sources of its promises: sqlite.org/pragma.html#pragma_synchronous and sqlite.or
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -34,6 +36,12 @@ FILE = "database"
 _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
 _LAID_OUT_PER_S = 200_000.0
 _ROW_BYTES = 32  # of a row, besides its contents
+_TABLES = (
+    "CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)",
+    "CREATE TABLE counter (last INTEGER)",
+)
+_JOURNAL_END = struct.Struct(">II8s")  # of one that names another file: length of the name, checksum, magic
+_MAGIC = bytes.fromhex("d9d505f920a163d7")  # sqlite.org/fileformat2.html, "The Rollback Journal"
 
 
 class SqliteLoad(Records):
@@ -122,8 +130,8 @@ class Sqlite(Application):
     def lay_out(self, directory: Path, settings: Settings) -> None:
         """Create an empty table, and a table with a counter."""
         with closing(_connected(directory, settings, mode="rwc")) as database:
-            database.execute("CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)")
-            database.execute("CREATE TABLE counter (last INTEGER)")
+            for statement in _TABLES:
+                database.execute(statement)
             database.execute("INSERT INTO counter VALUES (0)")
 
     def prepare(self, drive: DriveRequest) -> None:
@@ -160,9 +168,17 @@ class Sqlite(Application):
         return driven.checked(seen.problem or told)
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
-        """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
+        """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows.
+
+        It can come from another machine: SQLite would delete the file that a journal names, and a view can be endless.
+        """
+        if _names_another_file(directory / f"{FILE}-journal"):
+            return RecoveredData(problem="the journal names another file, and SQLite would delete that")
         try:
             with closing(_connected(directory, None)) as database:
+                made = database.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()
+                if made != [(statement,) for statement in _TABLES]:
+                    return RecoveredData(problem="the database has other tables than were made")
                 (told,) = database.execute("PRAGMA integrity_check(1)").fetchone()
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
                 there: set[int] = set()
@@ -213,6 +229,20 @@ def _reader(database: sqlite3.Connection, rows: int, length: int, seed: int) -> 
             raise ToolFailedError(f"SQLite: {len(found)} of {length} rows from {first} on are there")
 
     return read
+
+
+def _names_another_file(journal: Path) -> bool:
+    """Return whether a rollback journal names a super-journal (sqlite.org/atomiccommit.html, "Multi-file Commit")."""
+    if not journal.is_file():
+        return False
+    with journal.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _JOURNAL_END.size))
+        end = file.read()
+    if len(end) < _JOURNAL_END.size:
+        return False
+    length, _, magic = _JOURNAL_END.unpack(end)
+    return magic == _MAGIC and length > 0
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import re
 import shutil
 from dataclasses import dataclass
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fslab import names, texts
@@ -19,7 +19,7 @@ from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError
-from fslab.storage.filesystems import REGISTRY
+from fslab.storage.filesystems import REGISTRY, not_shown
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps
@@ -108,7 +108,12 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
     if _identity(log) != identity:
         raise ValueError("its log was changed")
     driver = REGISTRY.get(about["filesystem"])
-    tested = examine.subject(driver, about["options"], about["root"], base)
+    if (option := not_shown(about["options"])) is not None:
+        raise ValueError(f"'{option}' is no option of a mounted file system")
+    root = PurePosixPath(about["root"])
+    if root.is_absolute() or ".." in root.parts:
+        raise ValueError(f"'{root}' is not below its file system")
+    tested = examine.subject(driver, about["options"], str(root), base)
     source: Source[Any] = Runs.loaded(about) if "application" in about else Sequences.loaded(about)
     recording = Recording(base=base, log=log)
     recording.table()

@@ -258,8 +258,11 @@ class FileSystem(ABC):
         return None
 
     def copy_mount_options(self, options: str) -> str:
-        """Return the mount options for a copy that is mounted together with the original of the same UUID. Pure."""
-        return options
+        """Return the mount options for a copy that is mounted together with the original of the same UUID. Pure.
+
+        Such a copy can be made from a recording of another machine: its device nodes, programs and links lead nowhere.
+        """
+        return f"{options},nodev,nosuid,noexec,nosymfollow"
 
     def check_mkfs_options(self, options: str) -> None:
         """Raise ValueError with all ``mkfs_mistakes``."""
@@ -307,6 +310,15 @@ class FileSystem(ABC):
         if owners and similar(name, alike) is None:
             return f"it is an option of {', '.join(owners)}"
         return nearest(name, alike)
+
+
+def not_shown(options: str) -> str | None:
+    """Return the first mount option that the kernel never shows for one file system on one device, or None.
+
+    mount(8) would use another device or loop device, or another place, with it.
+    """
+    names = (option.strip().partition("=")[0] for option in options.split(","))
+    return next((name for name in names if any(re.fullmatch(key, name) for key in _NOT_OF_A_FILE_SYSTEM)), None)
 
 
 def _raise_any(mistakes: list[str]) -> None:

@@ -137,4 +137,4 @@ class Xfs(FileSystem):
 
     def copy_mount_options(self, options: str) -> str:
         """Add ``nouuid``, because XFS refuses a second file system with the same UUID."""
-        return f"{options},nouuid"
+        return f"{super().copy_mount_options(options)},nouuid"
