@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,9 @@ import pytest
 from tests.disk_server import BINARY
 from tests.root.conftest import FSLAB
 
+from fslab.crash import bounded, examine
+from fslab.crash.sequences import Sequences
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import block_log, mounts, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
@@ -332,3 +337,22 @@ def test_the_log_is_a_table(crash: Any, tmp_path: Path) -> None:
     assert {"write", "flush"} <= set(during["op"]), "fsync writes, and flushes"
     assert rows.filter(rows["op"] == "mark")["offset"].null_count() == rows["mark"].count()
     assert not rows["failed"].any()
+
+
+def test_links_and_devices_of_a_state_lead_nowhere(tmp_path: Path) -> None:
+    """A recording of another machine holds any files; each state is read and written to as root."""
+    outside, within, image, target = (tmp_path / name for name in ("outside", "within", "image", "target"))
+    for place in (outside, within / "s00001", target):
+        place.mkdir(parents=True)
+    (outside / "secret").write_text("precious")
+    (within / "s00000").symlink_to(outside)
+    os.mknod(within / "s00001/null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    proc.run(["truncate", "--size=16M", str(image)])
+    proc.run(["mkfs.ext4", "-q", "-d", str(within), str(image)])
+    sequences = Sequences(chosen=(bounded.parse(["write n", "fsync n"]),) * 2)
+    tested = examine.subject(FILESYSTEMS.get("ext4"), "rw,dev,suid,exec", ".", image)
+    seen = examine.Examiner(tested, sequences, target).examine(image, [0, 1])
+    assert seen.recovery_ns is not None
+    assert seen.contents[0] == {}
+    assert seen.contents[1]["null"].error == "Permission denied"
+    assert [path.name for path in outside.iterdir()] == ["secret"]
