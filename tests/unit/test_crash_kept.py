@@ -96,7 +96,8 @@ def test_a_recording_without_room_costs_no_trial(home: Path, tmp_path: Path) -> 
         {"version": 1}, {"base": "../../secret"}, {"base": "/etc/hostname"}, {"base": None}, {"log": 5},
         {"filesystem": "nofs"},
         {"filesystem": []}, {"options": 3}, {"sequences": 7}, {"sequences": [["no such step"]]}, {"sequences": [3]},
-        {"root": "/srv"}, {"root": "w/../../srv"}, {"options": "rw,journal_path=/dev/sda1"}, {"options": "rw,loop=/dev/loop7"},
+        {"root": "/srv"}, {"root": "w/../../srv"}, {"options": "rw,journal_path=/dev/sda1"},
+        {"options": "rw,loop=/dev/loop7"},
         {"application": 3}, {"application": {"name": "sqlite"}},
     ],
 )  # fmt: skip
