@@ -298,7 +298,9 @@ def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
         connection.execute("PRAGMA cache_size = 1")
         connection.execute("BEGIN")
-        connection.executemany("INSERT INTO transactions VALUES (?, ?)", ((at, bytes(3000)) for at in range(200)))
+        connection.executemany(
+            "INSERT INTO transactions VALUES (?, ?)", ((at, bytes(3000)) for at in range(200))
+        )
         hot, changed = journal.read_bytes(), database.read_bytes()
     name = str(other).encode()
     sector, page = (int.from_bytes(hot[at : at + 4], "big") for at in (20, 24))

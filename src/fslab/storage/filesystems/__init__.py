@@ -318,7 +318,9 @@ def not_shown(options: str) -> str | None:
     mount(8) would use another device or loop device, or another place, with it.
     """
     names = (option.strip().partition("=")[0] for option in options.split(","))
-    return next((name for name in names if any(re.fullmatch(key, name) for key in _NOT_OF_A_FILE_SYSTEM)), None)
+    return next(
+        (name for name in names if any(re.fullmatch(key, name) for key in _NOT_OF_A_FILE_SYSTEM)), None
+    )
 
 
 def _raise_any(mistakes: list[str]) -> None:
