@@ -242,7 +242,7 @@ def _names_another_file(journal: Path) -> bool:
     if len(end) < _JOURNAL_END.size:
         return False
     length, _, magic = _JOURNAL_END.unpack(end)
-    return magic == _MAGIC and length > 0
+    return bool(magic == _MAGIC and length > 0)
 
 
 @contextmanager
