@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +22,7 @@ from fslab.applications import (
     repeated,
     setting,
 )  # fmt: skip
+from fslab.applications import _obeyed as obeyed
 from fslab.errors import ToolFailedError
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
@@ -32,13 +31,7 @@ from fslab.system.tools import Tool, require
 FILE = "file"
 _COMMIT_BYTES = 16 << 10
 _UNSYNCED = {"core.fsync": "none"}
-_CONFIG_BYTES = 64 << 10
 _TOOL = Tool(program="git", package="git")
-# What `git init` writes. Other keys of a repository's configuration can name programs that git runs.
-_CONFIGURED = re.compile(
-    r"\[(core|extensions)\]|\t(bare|filemode|ignorecase|logallrefupdates|objectformat|precomposeunicode|refstorage"
-    r"|repositoryformatversion|symlinks) = \w+|"
-)
 _OWN = {
     "user.name": "fslab", "user.email": "fslab@localhost", "commit.gpgSign": "false", "gc.auto": "0",
     "maintenance.auto": "false", "core.hooksPath": "/dev/null", "safe.directory": "*",
@@ -166,7 +159,7 @@ class Git(Application):
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:  # noqa: ARG002 - git has digests
         """Run ``git fsck``, and read the subjects of the branch's commits. The repository can come from another
         machine: git reads it only if its configuration is that of ``git init``."""
-        if (problem := _configured(directory / ".git")) is not None:
+        if (problem := obeyed.repository_problem(directory / ".git")) is not None:
             return RecoveredData(problem=problem)
         checked = _git(directory, {}, "fsck", "--full", "--no-dangling", check=False)
         if checked.returncode != 0:
@@ -177,21 +170,6 @@ class Git(Application):
         if subjects.returncode != 0:
             return RecoveredData(problem=f"git log: {_told(subjects)}")
         return RecoveredData(transactions=frozenset(map(int, subjects.stdout.split())))
-
-
-def _configured(repository: Path) -> str | None:
-    """Return what is wrong with a repository's configuration, or with the places where git looks for it."""
-    config = repository / "config"
-    if not repository.is_dir() or repository.is_symlink() or os.path.lexists(repository / "commondir"):
-        return "there is no repository, or it names another one"
-    if not os.path.lexists(config):
-        return None
-    if not config.is_file() or config.is_symlink():
-        return "the configuration is not a file"
-    with config.open(encoding="utf-8", errors="replace") as file:
-        text = file.read(_CONFIG_BYTES)
-    known = len(text) < _CONFIG_BYTES and all(_CONFIGURED.fullmatch(line) for line in text.split("\n"))
-    return None if known else "the configuration has other contents than were written"
 
 
 def _told(done: proc.Completed) -> str:

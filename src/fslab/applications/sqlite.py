@@ -6,9 +6,7 @@ Sources of its promises: sqlite.org/pragma.html#pragma_synchronous and sqlite.or
 from __future__ import annotations
 
 import errno
-import os
 import sqlite3
-import struct
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -29,6 +27,7 @@ from fslab.applications import (
     repeated,
     setting,
 )
+from fslab.applications import _obeyed as obeyed
 from fslab.errors import ToolFailedError
 from fslab.storage.promises import Promise, Promises
 
@@ -36,12 +35,8 @@ FILE = "database"
 _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
 _LAID_OUT_PER_S = 200_000.0
 _ROW_BYTES = 32  # of a row, besides its contents
-_TABLES = (
-    "CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)",
-    "CREATE TABLE counter (last INTEGER)",
-)
-_JOURNAL_END = struct.Struct(">II8s")  # of one that names another file: length of the name, checksum, magic
-_MAGIC = bytes.fromhex("d9d505f920a163d7")  # sqlite.org/fileformat2.html, "The Rollback Journal"
+_TRANSACTIONS = "CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)"
+_COUNTER = "CREATE TABLE counter (last INTEGER)"
 
 
 class SqliteLoad(Records):
@@ -130,8 +125,8 @@ class Sqlite(Application):
     def lay_out(self, directory: Path, settings: Settings) -> None:
         """Create an empty table, and a table with a counter."""
         with closing(_connected(directory, settings, mode="rwc")) as database:
-            for statement in _TABLES:
-                database.execute(statement)
+            database.execute(_TRANSACTIONS)
+            database.execute(_COUNTER)
             database.execute("INSERT INTO counter VALUES (0)")
 
     def prepare(self, drive: DriveRequest) -> None:
@@ -168,16 +163,13 @@ class Sqlite(Application):
         return driven.checked(seen.problem or told)
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
-        """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows.
-
-        It can come from another machine: SQLite would delete the file that a journal names, and a view can be endless.
-        """
-        if _names_another_file(directory / f"{FILE}-journal"):
+        """Open the database, which rolls a journal back or reads the write-ahead log; check it, and read the rows."""
+        if obeyed.names_another_file(directory / f"{FILE}-journal"):
             return RecoveredData(problem="the journal names another file, and SQLite would delete that")
         try:
             with closing(_connected(directory, None)) as database:
                 made = database.execute("SELECT sql FROM sqlite_master ORDER BY rowid").fetchall()
-                if made != [(statement,) for statement in _TABLES]:
+                if made != [(_TRANSACTIONS,), (_COUNTER,)]:  # a view can be endless
                     return RecoveredData(problem="the database has other tables than were made")
                 (told,) = database.execute("PRAGMA integrity_check(1)").fetchone()
                 (last,) = database.execute("SELECT last FROM counter").fetchone()
@@ -193,9 +185,8 @@ class Sqlite(Application):
         if told != "ok":
             return RecoveredData(problem=f"integrity_check: {told}")
         if last != max(there, default=0) or len(there) != last:
-            return RecoveredData(
-                problem=f"a partial transaction: the counter is {last}, but there are {len(there)} rows"
-            )
+            told = f"a partial transaction: the counter is {last}, but there are {len(there)} rows"
+            return RecoveredData(problem=told)
         return RecoveredData(transactions=frozenset(there))
 
 
@@ -229,20 +220,6 @@ def _reader(database: sqlite3.Connection, rows: int, length: int, seed: int) -> 
             raise ToolFailedError(f"SQLite: {len(found)} of {length} rows from {first} on are there")
 
     return read
-
-
-def _names_another_file(journal: Path) -> bool:
-    """Return whether a rollback journal names a super-journal (sqlite.org/atomiccommit.html, "Multi-file Commit")."""
-    if not journal.is_file():
-        return False
-    with journal.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _JOURNAL_END.size))
-        end = file.read()
-    if len(end) < _JOURNAL_END.size:
-        return False
-    length, _, magic = _JOURNAL_END.unpack(end)
-    return bool(magic == _MAGIC and length > 0)
 
 
 @contextmanager
