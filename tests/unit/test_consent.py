@@ -77,6 +77,7 @@ class TestNothingIsMissing:
 
     SAMPLES: dict[str, dict[str, Any]] = {
         "bonnie": {"size": "16m", "files": 1024}, "command": {"run": "true"}, "crash": {}, "io-errors": {},
+        "git": {}, "log-file": {}, "maildir": {}, "postgresql": {}, "sqlite": {},
         "dd": {"op": "write", "count": 1}, "engine": {}, "filebench": {"personality": "varmail"},
         "fio": {"rw": "write", "size": "1m"}, "iozone": {"size": "1m"}, "recovery": {},
         "mixed": {"parts.a.tool": "command", "parts.a.run": "true", "parts.b.tool": "dd", "parts.b.op": "write",
