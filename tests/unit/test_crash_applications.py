@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -14,7 +15,7 @@ import pytest
 from tests.unit.test_crash import promises
 from typer.testing import CliRunner
 
-from fslab.applications import REGISTRY, RecoveredData, parse_settings
+from fslab.applications import REGISTRY, RecoveredData, _postgresql_server, parse_settings
 from fslab.cli import app
 from fslab.crash import recording
 from fslab.crash import runs as source_of_runs
@@ -324,3 +325,19 @@ def test_sqlite_reads_no_view(tmp_path: Path) -> None:
         connection.execute("CREATE VIEW transactions AS SELECT 1 AS number, x'00' AS contents")
         connection.commit()
     assert "other tables" in str(source.look(tmp_path).problem)
+
+
+def test_postgresql_loads_and_runs_nothing_that_a_configuration_names() -> None:
+    source = runs("postgresql")
+    assert source.application.tool is not None
+    listed = proc.run([tools.require(source.application.tool), "--describe-config"]).stdout
+    every = {line.partition("\t")[0] for line in listed.splitlines()}
+    running = {name for name in every if re.search("librar|provider|_command$", name)}
+    without = {
+        "archive_command": "archive_mode",
+        "archive_library": "archive_mode",
+        "ssl_passphrase_command": "ssl",
+    }
+    own = _postgresql_server._OWN
+    unset = {without.get(name, name) for name in running} - own.keys()
+    assert unset == {"dynamic_library_path"}, "where libraries are looked for that functions name"

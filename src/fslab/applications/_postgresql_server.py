@@ -28,11 +28,13 @@ _PID_FILE, _STATUS_LINE = "postmaster.pid", 7  # miscadmin.h, LOCK_FILE_LINE_PM_
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
 # Shared memory in the cluster's own directory: what /dev/shm has would outlive a server that is killed. No program and
-# no library that the cluster's own files name: recordings can come from other machines.
+# no library that the cluster's configuration names: recordings can come from other machines. (Functions in its tables
+# still run as nobody.)
 _OWN = {
     "log_min_messages": "error", "dynamic_shared_memory_type": "mmap",
     "shared_preload_libraries": "", "session_preload_libraries": "", "local_preload_libraries": "",
     "restore_command": "", "archive_cleanup_command": "", "recovery_end_command": "", "archive_mode": "off",
+    "jit_provider": "llvmjit", "ssl": "off",
 }  # fmt: skip
 _TROUBLE = re.compile(r"\b(?:ERROR|FATAL|PANIC): +(.*)")
 # What the machine or another version is to blame for, and not the data.
