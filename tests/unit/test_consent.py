@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from fslab import feasibility
 from fslab.api import ablation, running
 from fslab.api.results import ResultStore
+from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.campaign import traced
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import run_campaign
@@ -83,6 +84,7 @@ class TestNothingIsMissing:
         "mixed": {"parts.a.tool": "command", "parts.a.run": "true", "parts.b.tool": "dd", "parts.b.op": "write",
                   "parts.b.count": 1},
         "shell": {"operation": "create"}, "sysbench": {"file-test-mode": "seqwr"},
+        **{key: {} for key in APPLICATIONS.names()},
     }  # fmt: skip
 
     @pytest.mark.parametrize("name", WORKLOADS.names())
