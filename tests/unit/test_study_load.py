@@ -225,3 +225,12 @@ def test_a_study_is_put_on_a_directory_s_disk() -> None:
     assert {cell.stack.machine.type for cell in expand(guest)} == {"uml"}
     with pytest.raises(StudyError, match="no medium that it would replace"):
         load("here", ['on_path="/srv"'])
+
+
+def test_on_a_directory_s_disk_no_power_is_cut() -> None:
+    study = load("sqlite", ['on_path="/srv"'])
+    gone = load("sqlite").workloads.keys() - study.workloads.keys()
+    assert gone == {"power-cuts-wal", "power-cuts-wal-normal"}
+    assert "Left out, because they need a virtual disk: power-cuts-wal" in (study.description or "")
+    with pytest.raises(StudyError, match="every workload of the study needs a virtual disk"):
+        load("crash-quick", ['on_path="/srv"'])

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fslab.study.mistakes import Mistakes, Path, SourcePosition, dotted, suggestion
 from fslab.study.source import Node, parse_value
+from fslab.workloads import REGISTRY as WORKLOADS
 
 # The study names the entries of these keys, so an unknown name is a misspelling, not a new entry.
 NAMED = ("media", "stacks", "workloads")
@@ -40,6 +41,7 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
                 _everywhere(key.strip(), root)
     if directory is not None:
         _put_on(directory, root, mistakes)
+        _leave_out(directory, root, mistakes)
         if not {override.partition("=")[0].strip() for override in overrides} & set(MACHINE):
             for key in MACHINE:  # a guest's figures say little about a disk
                 root.fields.pop(key, None)
@@ -60,6 +62,36 @@ def _put_on(directory: Node, root: Node, mistakes: Mistakes) -> None:
         kept |= {"type": replace(medium["type"], content="loop"), "path": directory}
         medium.clear()
         medium.update(kept)
+
+
+def _leave_out(directory: Node, root: Node, mistakes: Mistakes) -> None:
+    """Remove the workloads that cut the power of a virtual disk or make it fail, and say so in the description."""
+    workloads = root.at(("workloads",)).fields
+    out = [name for name, node in workloads.items() if _drives_disk(node, workloads)]
+    if workloads and len(out) == len(workloads):
+        mistakes.add(directory.place, (), "every workload of the study needs a virtual disk")
+    elif out:
+        description = root.fields.get("description", replace(directory, content="", path=("description",)))
+        told = f"{description.content or ''} Left out, because they need a virtual disk: {', '.join(out)}."
+        root.fields["description"] = replace(description, content=told.strip())
+        for name in out:
+            del workloads[name]
+        for stack in root.at(("stacks",)).fields.values():
+            named = stack.fields.get("workloads")
+            if named is not None:
+                kept = [item for item in named.items if item.content not in out]
+                stack.fields["workloads"] = replace(named, content=kept)
+
+
+def _drives_disk(node: Node, workloads: dict[str, Node]) -> bool:
+    """Return whether its tool, or that of what it extends, drives a virtual disk."""
+    for _ in workloads:
+        base = node.fields.get("extends")
+        if "tool" in node.fields or base is None or base.content not in workloads:
+            break
+        node = workloads[str(base.content)]
+    tool = node.fields["tool"].content if "tool" in node.fields else None
+    return isinstance(tool, str) and tool in WORKLOADS.names() and WORKLOADS.get(tool).drives_disk
 
 
 def _everywhere(key: str, root: Node) -> None:
