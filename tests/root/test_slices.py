@@ -56,7 +56,7 @@ def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
 
 def ran_s(record: TrialRecord) -> float:
     told = record.provenance.device["slices"]
-    assert told["count"] > 2, told
+    assert told["count"], told  # a tool that is seen late has few slices left
     return float(told["ran_s"])
 
 
