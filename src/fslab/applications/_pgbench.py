@@ -17,6 +17,7 @@ from fslab import scaling
 from fslab.applications import _postgresql_server as server
 from fslab.applications._driven import Driven, DriveRequest
 from fslab.applications._load import Load, setting
+from fslab.errors import ToolFailedError
 from fslab.units import Size, parse_size
 
 _LOG, _ACCOUNTS = "pgbench", 100_000
@@ -35,9 +36,9 @@ _SUMS = (
 
 
 class PgbenchLoad(Load):
-    """A server of its own, as the user nobody, on a socket in the trial's directory; `pgbench` is its clients. The
-    shutdown, with its checkpoint, is not measured. Afterwards the sums of pgbench's tables and the checksums of all
-    pages decide whether the trial is valid."""
+    """`pgbench` on a PostgreSQL server that fslab starts for the trial, as the user `nobody`, with a socket in the
+    trial's directory. The shutdown, with its checkpoint, is not measured. Afterwards the sums of pgbench's tables and
+    the checksums of all pages decide whether the trial is valid."""
 
     laid_out = frozenset({"scale", "shared_buffers", "max_wal_size"})
     test: Literal["tpcb-like", "simple-update", "select-only"] = Field(
@@ -117,11 +118,15 @@ def run(drive: DriveRequest) -> Driven:
     with server.running(drive.directory, options) as run:
         said = run.client("pgbench", *_words(drive), timeout_s=_LONG_S)
         ended_s = time.monotonic()
-        count, rate = int(_COUNT.findall(said)[-1]), float(_RATE.findall(said)[-1])
+        count, rate = (float((found.findall(said) or ["0"])[-1]) for found in (_COUNT, _RATE))
+        if not count or not rate:
+            raise ToolFailedError(
+                "pgbench completed no transaction", hint="raise 'runtime', or give 'transactions'"
+            )
         sums = run.client("psql", "--no-psqlrc", "-At", "-c", _SUMS).strip().split("|")
     return Driven(
-        count=count, began_s=ended_s - count / rate, ended_s=ended_s, latencies_ns=_latencies(drive.scratch),
-        problem=difference(load, count, sums) or server.bad_checksums(drive.directory),
+        count=int(count), began_s=ended_s - count / rate, ended_s=ended_s, latencies_ns=_latencies(drive.scratch),
+        problem=difference(load, int(count), sums) or server.bad_checksums(drive.directory),
     )  # fmt: skip
 
 

@@ -42,11 +42,11 @@ class SlicedRounds:
         they run once more, with a flush, and each record has the time of both."""
         work = cells[0].workload.model_dump_json()
         drain = work in self._left or (_leaves_work(cells[0]) and share_a_disk(cells, self.workspace.images))
-        records = self._once(cells, key, drain=drain)
+        records = self._once(cells, key, work, drain=drain)
         if drain or not any(map(left_work, records)):
             return records
         self._left.add(work)
-        again = self._once(cells, key, drain=True)
+        again = self._once(cells, key, work, drain=True)
         return [
             second.model_copy(
                 update={"started": first.started, "duration_s": first.duration_s + second.duration_s}
@@ -54,8 +54,7 @@ class SlicedRounds:
             for first, second in zip(records, again, strict=True)
         ]
 
-    def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
-        work = cells[0].workload.model_dump_json()
+    def _once(self, cells: Sequence[Cell], key: TrialKey, work: str, *, drain: bool) -> list[TrialRecord]:
         start_s = self._start_s.get(work, FIRST_START_S)
         turns = [self.states.begin(cell, key, "host") for cell in cells]
         records = run_in_slices(

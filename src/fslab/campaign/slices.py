@@ -17,7 +17,8 @@ from typing import Self
 from fslab.errors import FslabError
 from fslab.system import freezer, proc, sysfs
 
-# How long a tool may run before its first slice: until it does I/O or changes a directory, so that no start is in one.
+# How long a tool may run before its first slice: until it does I/O or makes an entry in the workload's directory, so
+# that no start is in a slice.
 START_S = 2.0
 START_EVERY_S = 0.002
 STARTED_BYTES = 256 << 10  # what a program reads of its own files before it works is less
@@ -114,7 +115,7 @@ class SlicedRun:
         """Start the tool. It runs until ``has_begun`` freezes it."""
         self._began_bytes = self._frozen_bytes = written_bytes(self.devices)
         self._began_requests = self._requests()
-        self._began_changed = changed_ns(self.directory)
+        self._began_changed = self._changed_ns()
         self.running = self.start()
         self._group.adopt(self.running.pid)
 
@@ -127,7 +128,7 @@ class SlicedRun:
         if (
             requests > STARTED_REQUESTS
             or transferred_bytes(pid) > STARTED_BYTES
-            or changed_ns(self.directory) != self._began_changed
+            or self._changed_ns() != self._began_changed
         ):
             self.worked_s = now_s
         over = self._running.has_ended(0.0) or now_s - self._running.began_s > START_S
@@ -179,6 +180,11 @@ class SlicedRun:
     def _requests(self) -> int:
         return sum(fields[0] + fields[4] for fields in map(_stat, self.devices))
 
+    def _changed_ns(self) -> int:
+        """Return when an entry of the directory was made or removed last: empty files are no I/O. What is in it is not
+        looked at, because that would read inodes which a trial with a cold cache has to read itself."""
+        return self.directory.stat().st_mtime_ns
+
     def _in_flight(self) -> int:
         return sum(_stat(name)[8] for name in self.devices)
 
@@ -223,12 +229,6 @@ def transferred_bytes(pid: int) -> int:
     texts = [sysfs.text(Path(f"/proc/{each}/io")) or "" for each in (pid, *freezer.descendants(pid))]
     counted = [line.split(": ") for text in texts for line in text.splitlines()]
     return sum(int(value) for name, value in counted if name in {"rchar", "wchar"})
-
-
-def changed_ns(directory: Path) -> int:
-    """Return when the entries of a directory, or of one directly in it, changed last. Files of size 0 are no I/O."""
-    below = (each for each in directory.iterdir() if each.is_dir() and not each.is_symlink())
-    return max(each.lstat().st_mtime_ns for each in (directory, *below))
 
 
 def _stat(name: str) -> list[int]:

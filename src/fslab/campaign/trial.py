@@ -94,8 +94,8 @@ def run_in_slices(
         )
         for cell in cells
     ]
-    # Drawn, because those that are started later run, at the end, without the others. As its clock goes on while they
-    # start, each tool is told to run longer.
+    # Drawn, because those that are started later run, at the end, without the others. Its clock goes on while they
+    # start, so that the first one gets the longest run time.
     order = random.Random(f"{key.seed}:starts").sample(range(len(cells)), len(cells))  # noqa: S311 - no secret
     with Teardown() as everything:
         takers = []

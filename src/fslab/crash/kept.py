@@ -109,7 +109,7 @@ def _loaded(place: Path, identity: str) -> KeptRecording:
         raise ValueError("its log was changed")
     driver = REGISTRY.get(about["filesystem"])
     if (option := not_shown(about["options"])) is not None:
-        raise ValueError(f"'{option}' is no option of a mounted file system")
+        raise ValueError(f"'{option}' is not an option of a mounted file system")
     root = PurePosixPath(about["root"])
     if root.is_absolute() or ".." in root.parts:
         raise ValueError(f"'{root}' is not below its file system")
