@@ -217,7 +217,7 @@ def test_contents_are_not_kept_where_earlier_writes_determine_the_speed(serve: A
 
 def test_a_drive_does_not_tidy_up_while_the_host_computes(serve: Any) -> None:
     """Unpaced time skips only what the host waits for. An idle SSD empties its SLC cache."""
-    server = serve("--profile", "ssd-nvme", "--speed", "0.001", "--memory", str(64 * MIB))
+    server = serve("--profile", "ssd-nvme", "--speed", "1e-6", "--memory", str(64 * MIB))
     server.ask("pace", real=False)
     with server.disk.open("r+b", buffering=0) as disk:
         for number in range(20):
