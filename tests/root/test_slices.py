@@ -45,7 +45,6 @@ def run(workspace: Workspace, wanted: list[Cell]) -> list[TrialRecord]:
         machine={"kernel": "here"},
         drain=False,
         prepared=[None] * len(wanted),
-        start_s=0.3,
     )
     assert [record.cell for record in records] == wanted
     assert not [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
@@ -15,7 +16,7 @@ import pytest
 
 from fslab.campaign import sliced_rounds, slices
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.sliced_rounds import FIRST_START_S, left_work
+from fslab.campaign.sliced_rounds import left_work
 from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
@@ -23,10 +24,10 @@ from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import Provenance, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import proc
-from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 FOREVER = "while True: pass"
+READS = "file = open('/dev/zero', 'rb')\nfor _ in range(3000): file.read(1 << 20)"
 _numbers = itertools.count()
 
 
@@ -69,13 +70,19 @@ def test_all_run_to_their_ends_and_never_two_at_once(
         assert ended <= began
 
 
-def test_no_other_tool_works_while_one_starts(turn: Callable[..., SlicedRun]) -> None:
-    """What a tool does before it is seen to work is in no slice, but in its figures."""
-    turns = [turn(WORK), turn(WORK), turn(WORK)]
-    take_turns(turns, slice_s=0.05, seed=1)
-    starts = sorted(each.ran[0] for each in turns)
-    for (_, ended), (began, _) in itertools.pairwise(starts):
-        assert ended <= began
+def test_a_tool_that_works_is_frozen_at_once_while_others_start(
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it does before it is frozen is in no slice, but in its figures. Nothing waits, and nothing is flushed."""
+    monkeypatch.setattr(slices, "START_S", 30.0)
+    seen: list[float] = []
+    quick = turn(READS, drain=lambda: seen.append(time.monotonic()))
+    slow = turn("import time; time.sleep(3)\n" + READS)
+    take_turns([quick, slow], slice_s=0.05, seed=1)
+    assert all(each.worked_s is not None for each in (quick, slow))
+    assert quick.ran[0][1] < slow.ran[0][1], "frozen while the other still sleeps"
+    assert not any(drained < slow.ran[0][1] for drained in seen)
+    assert quick.ran[1][0] >= slow.ran[0][1], "no slice begins before all have started"
 
 
 @pytest.mark.parametrize(("requests", "works"), [(8, False), (40, True)])
@@ -186,26 +193,6 @@ def test_no_stack_pays_for_what_another_has_put_off(
     assert not any(left_work(each) for each in found[1])
 
 
-def test_run_times_make_up_for_the_starts_that_this_machine_has_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The clocks of tools go on while the others start, which takes longer on a busy machine."""
-    given: list[float] = []
-
-    def run(cells: Sequence[Cell], *_: object, start_s: float, **__: object) -> list[TrialRecord]:
-        given.append(start_s)
-        return [record(0.0, cell, started_s=0.1 + len(given)) for cell in cells]
-
-    monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
-    rounds = rounds_in_slices()
-    for block in (0, 1):
-        for parameters in (DIRECT, {**DIRECT, "bs": "8k"}):
-            rounds.run([stack_of("a", "ram", parameters)], TrialKey(campaign="c", block=block, seed=1))
-    assert given == [FIRST_START_S, FIRST_START_S, 1.1, 2.1], "each workload has its own"
-    job = Job(directory=Path("/d"), scratch=Path("/s"), seed=1, turns=3, waits_s=1.1)
-    assert job.clock_s(2.0) == pytest.approx(3 * 2.0 + 1.1)
-
-
 def rounds_in_slices() -> sliced_rounds.SlicedRounds:
     images = Path("/")
     workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
@@ -218,7 +205,7 @@ def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pyt
     drains: list[int] = []
     one = turn(WORK, drain=lambda: drains.append(1))
     take_turns([one], slice_s=0.01, seed=1)
-    assert len(drains) == len(one.ran) > 2
+    assert len(drains) == len(one.ran) - 1 > 2, "not the start"
 
 
 def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
@@ -229,7 +216,7 @@ def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
     )
 
 
-def record(left_share: float | None, cell: Cell | None = None, started_s: float = 0.0) -> TrialRecord:
+def record(left_share: float | None, cell: Cell | None = None) -> TrialRecord:
     cell = cell or stack_of("s", "ram", {})
     return TrialRecord(
         key=TrialKey(campaign="c", block=0, seed=1),
@@ -237,5 +224,5 @@ def record(left_share: float | None, cell: Cell | None = None, started_s: float 
         status=Status.OK,
         started=datetime.now(UTC),
         duration_s=1.0,
-        provenance=Provenance(device={"slices": {"left_share": left_share, "started_s": started_s}}),
+        provenance=Provenance(device={"slices": {"left_share": left_share}}),
     )

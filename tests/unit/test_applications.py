@@ -50,9 +50,9 @@ def test_trials_that_differ_in_durability_begin_with_the_same_files() -> None:
 
 
 def test_a_run_in_turns_has_the_time_of_all() -> None:
-    job = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5, turns=3, waits_s=1.0)
+    job = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5, turns=3)
     told = json.loads(tool("sqlite", runtime="2s").commands(job).run[-1])
-    assert told["run_s"] == 2 * 3 + 1
+    assert told["run_s"] == 2 * 3
     assert json.loads(tool("sqlite", transactions=7).commands(job).run[-1])["run_s"] is None
 
 

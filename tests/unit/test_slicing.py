@@ -11,7 +11,7 @@ from tests.unit.test_plan import plan_of
 
 from fslab.workloads import REGISTRY, Job, ToolOutput
 
-JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=8, turns=3, waits_s=0.6)
+JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=8, turns=3)
 TEXT = """\
 title: t
 media: {m: {type: ram, size: 1g}, v: {type: virtual, size: 1g, profile: ssd-sata}, d: {type: directory, path: /srv}}
@@ -24,11 +24,11 @@ slices: auto
 @pytest.mark.parametrize(
     ("tool", "raw", "shown"),
     [
-        # Each runs for as long as before, while two others have their turns, and start in 0.3 s each.
-        ("sysbench", {"file-test-mode": "rndrd", "time": 2}, "--time=7"),
+        # Each runs for as long as before, while two others have their turns.
+        ("sysbench", {"file-test-mode": "rndrd", "time": 2}, "--time=6"),
         ("sysbench", {"file-test-mode": "rndrd", "events": 500}, "--time=0"),
-        ("filebench", {"personality": "varmail", "runtime": "2s"}, "--run=6.6"),
-        ("command", {"run": "pgbench -T {runtime}", "runtime": "2s", "interruptible": True}, "7"),
+        ("filebench", {"personality": "varmail", "runtime": "2s"}, "--run=6"),
+        ("command", {"run": "pgbench -T {runtime}", "runtime": "2s", "interruptible": True}, "6"),
         ("bonnie", {"size": "64m", "ram": "0", "files": 0}, "bonnie++"),
         ("iozone", {"size": "64m", "program": "engine"}, "iozone"),
         ("shell", {"operation": "create"}, "sh"),

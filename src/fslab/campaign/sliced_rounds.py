@@ -23,8 +23,6 @@ from fslab.storage import Workspace, images
 from fslab.system import memory
 from fslab.validity.trial.time import LEFT_MOST
 
-FIRST_START_S = 0.6  # of a tool that was not seen to start yet; fio takes 0.2 s on an idle machine
-
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRounds:
@@ -33,8 +31,6 @@ class SlicedRounds:
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
-    # Of each workload the longest start of its tool so far: on a busy machine, starts take longer.
-    _start_s: dict[str, float] = field(default_factory=dict)
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
 
     def run(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
@@ -42,11 +38,11 @@ class SlicedRounds:
         they run once more, with a flush, and each record has the time of both."""
         work = cells[0].workload.model_dump_json()
         drain = work in self._left or (_leaves_work(cells[0]) and share_a_disk(cells, self.workspace.images))
-        records = self._once(cells, key, work, drain=drain)
+        records = self._once(cells, key, drain=drain)
         if drain or not any(map(left_work, records)):
             return records
         self._left.add(work)
-        again = self._once(cells, key, work, drain=True)
+        again = self._once(cells, key, drain=True)
         return [
             second.model_copy(
                 update={"started": first.started, "duration_s": first.duration_s + second.duration_s}
@@ -54,14 +50,12 @@ class SlicedRounds:
             for first, second in zip(records, again, strict=True)
         ]
 
-    def _once(self, cells: Sequence[Cell], key: TrialKey, work: str, *, drain: bool) -> list[TrialRecord]:
-        start_s = self._start_s.get(work, FIRST_START_S)
+    def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
         turns = [self.states.begin(cell, key, "host") for cell in cells]
         records = run_in_slices(
             cells, key, self.workspace, machine=self.machine, drain=drain,
-            prepared=list(map(self.states.prepared, turns)), start_s=start_s,
+            prepared=list(map(self.states.prepared, turns)),
         )  # fmt: skip
-        self._start_s[work] = max(self._start_s.get(work, 0.0), *map(_started_s, records))
         return list(map(self.states.end, turns, records))
 
 
@@ -69,11 +63,6 @@ def left_work(record: TrialRecord) -> bool:
     """Return whether too much of what a tool wrote reached its disks in the slices of others."""
     share = record.provenance.device.get("slices", {}).get("left_share")
     return share is not None and share > LEFT_MOST
-
-
-def _started_s(record: TrialRecord) -> float:
-    started_s: float = record.provenance.device.get("slices", {}).get("started_s", 0.0)
-    return started_s
 
 
 def share_a_disk(cells: Sequence[Cell], directory: Path) -> bool:

@@ -131,9 +131,12 @@ class SlicedRun:
             or self._changed_ns() != self._began_changed
         ):
             self.worked_s = now_s
-        over = self._running.has_ended(0.0) or now_s - self._running.began_s > START_S
-        if self.worked_s is not None or over:
+        if self._running.has_ended(0.0):
             self._stop(self._running.began_s)
+        elif self.worked_s is not None or now_s - self._running.began_s > START_S:
+            # Nothing is waited for: others would work unseen meanwhile, and what some milliseconds leave is little.
+            self._group.freeze()
+            self._note(self._running.began_s)
         return bool(self.ran)
 
     def slice(self, length_s: float) -> None:
@@ -161,13 +164,16 @@ class SlicedRun:
             self.ended()
         if self.drain is not None:
             self.drain()
-        self.said.append(self._running.said_bytes())
-        self.ran.append((began_s, self._running.ended_s or time.monotonic()))
-        self._frozen_bytes = written_bytes(self.devices)
+        self._note(began_s)
         if self._running.ended_s is None:
             self.look()
             if sum(end - begin for begin, end in self.ran) > self.limit_s:
                 raise self._running.late(self.limit_s)
+
+    def _note(self, began_s: float) -> None:
+        self.said.append(self._running.said_bytes())
+        self.ran.append((began_s, self._running.ended_s or time.monotonic()))
+        self._frozen_bytes = written_bytes(self.devices)
 
     def _await_answers(self) -> None:
         """Wait for the requests that the disks have got and not answered: a slow disk with a deep queue would go on
@@ -204,14 +210,14 @@ class SlicedRun:
 def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None:
     """Run all tools to their ends, one at a time, each for ``slice_s`` at once. A tool that fails has an ``error``.
 
-    They start in the order given. ``seed``: of the order of the slices.
+    They start in the order given, at the same time, and each is frozen as soon as it works, so that their clocks begin
+    together. ``seed``: of the order of the slices.
     """
     drawn = random.Random(f"{seed}:slices")  # noqa: S311 - an order, no secret
-    # One after the other: while one is frozen, no other may work unseen. Its work would be in no slice.
     for turn in turns:
         _guarded(turn, turn.begin)
-        while turn.error is None and not _guarded(turn, turn.has_begun):
-            time.sleep(START_EVERY_S)
+    while [turn for turn in turns if turn.error is None and not _guarded(turn, turn.has_begun)]:
+        time.sleep(START_EVERY_S)
     while left := [turn for turn in turns if not turn.is_over]:
         order = drawn.sample(left, len(left))
         for turn in (*order, *reversed(order)):

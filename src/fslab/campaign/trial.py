@@ -79,13 +79,12 @@ def run_in_slices(
     machine: Mapping[str, Any],
     drain: bool,
     prepared: Sequence[Prepared | None],
-    start_s: float,
 ) -> list[TrialRecord]:
     """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
     in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``.
-    ``start_s``: how long the start of a tool takes. Each record has its share of the time that all took. Raises like
+    Each record has its share of the time that all took. Raises like
     ``run_trial``.
     """
     attempts = [
@@ -94,16 +93,15 @@ def run_in_slices(
         )
         for cell in cells
     ]
-    # Drawn, because those that are started later run, at the end, without the others. Its clock goes on while they
-    # start, so that the first one gets the longest run time.
+    # Drawn, because those that are started later run, at the end, without the others.
     order = random.Random(f"{key.seed}:starts").sample(range(len(cells)), len(cells))  # noqa: S311 - no secret
     with Teardown() as everything:
         takers = []
-        for later, index in zip(reversed(range(len(order))), order, strict=True):
+        for index in order:
             attempt = attempts[index]
             undo = everything.enter_context(_guarded_teardown(attempt))
             with attempt.guarded():
-                trial = attempt.trial(undo, prepared[index], turns=len(cells), waits_s=later * start_s)
+                trial = attempt.trial(undo, prepared[index], turns=len(cells))
                 ready = _set_up(trial)
                 takers.append((attempt, trial, ready, _watched(trial, ready)))
         turns = [
@@ -134,13 +132,11 @@ class _Attempt:
         self.workspace.commands.clear()
         self.state = TrialState(traced=self.traced)
 
-    def trial(
-        self, undo: ExitStack, prepared: Prepared | None, turns: int = 1, waits_s: float = 0.0
-    ) -> "_Trial":
+    def trial(self, undo: ExitStack, prepared: Prepared | None, turns: int = 1) -> "_Trial":
         """Return what its parts get. ``undo``: undoes, when it ends, what it has made."""
         return _Trial(
             cell=self.cell, key=self.key, workspace=self.workspace, machine=self.machine, prepared=prepared,
-            undo=undo, state=self.state, turns=turns, waits_s=waits_s,
+            undo=undo, state=self.state, turns=turns,
         )  # fmt: skip
 
     @contextmanager
@@ -192,7 +188,7 @@ def _guarded_teardown(attempt: _Attempt) -> Iterator[Teardown]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Trial:
-    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``, ``waits_s``: as of a ``Job``."""
+    """What a trial gets. ``undo``: undoes, when it ends, what it has made. ``turns``: as of a ``Job``."""
 
     cell: Cell
     key: TrialKey
@@ -202,7 +198,6 @@ class _Trial:
     undo: ExitStack
     state: TrialState
     turns: int = 1
-    waits_s: float = 0.0
 
     @property
     def copied(self) -> bool:
@@ -250,7 +245,7 @@ def _set_up(trial: _Trial) -> _Ready:
     cold = cell.cache is Cache.COLD
     job = Job(
         directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=state.traced,
-        turns=trial.turns, waits_s=trial.waits_s, device=up.raw,
+        turns=trial.turns, device=up.raw,
     )  # fmt: skip
     commands = workload.commands(job)
     command = _owned(up.work, workload.runs_as())

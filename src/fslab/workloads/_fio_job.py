@@ -102,16 +102,14 @@ class FioJob(Workload[FioParameters]):
     def headline(self, parameters: FioParameters) -> tuple[str, ...]:
         """Return IOPS for random jobs, bandwidth for sequential jobs.
 
-        Also the latency of fsync if requested, or of random requests that are sent one at a time.
+        Also the latency of fsync, unless each write has one: the rate says the same then, as for all requests that
+        are sent one at a time.
         """
         directions = _directions(parameters)
         rate = "iops" if parameters.random else "bandwidth"
         names = tuple(f"{direction}_{rate}" for direction in directions)
-        if parameters.syncs:
-            return (*names, "fsync_mean")
-        if parameters.random and len(directions) == 1 and parameters.iodepth == parameters.numjobs == 1:
-            return (*names, f"{directions[0]}_lat_mean")
-        return names
+        each = 1 in (parameters.fsync, parameters.fdatasync)
+        return (*names, "fsync_mean") if parameters.syncs and not each else names
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""

@@ -159,17 +159,18 @@ def left_work(facts: TrialFacts) -> Issues:
 
 
 SHORTEST_S = 1.0
-SLICED_SHORTEST_S = 0.5  # without the start of the tool
+SLICED_SHORTEST_S = 0.25  # without the start of the tool, whose rounds are what is repeated
 LONG_S = 30.0
 _TOLERANCE = 0.95  # a tool that is to run for 1 s reports 0.997 s
 _WHOLE_RUN = 0.9  # minimum share of the requested time
+_WHOLE_SLICED = 0.5
 
 
 @rule(
     "the measurement was too short",
     Severity.INVALID,
     when=f"a run with a set time that measured for less than {SHORTEST_S:g} s ({SLICED_SHORTEST_S:g} s in "
-    f"slices), or for less than {_WHOLE_RUN:.0%} of its time ({SLICED_SHORTEST_S:.0%} in slices). A "
+    f"slices), or for less than {_WHOLE_RUN:.0%} of its time ({_WHOLE_SLICED:.0%} in slices). A "
     f"set amount of work that took less than {SHORTEST_S:g} s: a warning, because its time is the "
     f"result. Below {LONG_S:g} s: a note",
     hint="raise the runtime, or the amount of work",
@@ -184,7 +185,7 @@ def too_short(facts: TrialFacts) -> Issues:
     work = facts.work
     parts = work.parts_s or ({"": work.measured_s} if work.measured_s is not None else {})
     shortest_s = SLICED_SHORTEST_S if work.sliced else SHORTEST_S
-    whole = SLICED_SHORTEST_S if work.sliced else _WHOLE_RUN  # how long each runs depends on the others
+    whole = _WHOLE_SLICED if work.sliced else _WHOLE_RUN  # how long each runs depends on the others
     short = {name: seconds for name, seconds in parts.items() if seconds < shortest_s * _TOLERANCE}
     asked, measured = work.asked_s, work.measured_s
     if asked is not None and measured is not None and measured < whole * asked:
