@@ -36,6 +36,7 @@ _PRAGMA = "sqlite.org/pragma.html#pragma_synchronous"
 _LAID_OUT_PER_S = 200_000.0
 _ROW_BYTES = 32  # of a row, besides its contents
 _TRANSACTIONS = "CREATE TABLE transactions (number INTEGER PRIMARY KEY, contents BLOB)"
+_INSERT = "INSERT INTO transactions VALUES (?, ?)"
 _COUNTER = "CREATE TABLE counter (last INTEGER)"
 
 
@@ -201,8 +202,10 @@ def _insert(database: sqlite3.Connection, numbers: range, contents: Callable[[in
     if not numbers:
         return
     database.execute("BEGIN IMMEDIATE")
-    rows = ((number, contents(number)) for number in numbers)
-    database.executemany("INSERT INTO transactions VALUES (?, ?)", rows)
+    if len(numbers) == 1:  # executemany of one row takes 4 µs longer, a sixth of a commit in memory
+        database.execute(_INSERT, (numbers[0], contents(numbers[0])))
+    else:
+        database.executemany(_INSERT, ((number, contents(number)) for number in numbers))
     database.execute("UPDATE counter SET last = ?", (numbers[-1],))
     database.execute("COMMIT")
 
