@@ -156,11 +156,8 @@ class Sqlite(Application):
                 driven = repeated(drive, insert)
         seen = self.look(drive.directory, drive.contents)
         wanted = load.there + (driven.count * load.batch if load.writes else 0)
-        told = (
-            None
-            if len(seen.transactions) == wanted
-            else f"{len(seen.transactions)} of {wanted} rows are there"
-        )
+        there = len(seen.transactions)
+        told = None if there == wanted else f"{there} of {wanted} rows are there"
         return driven.checked(seen.problem or told)
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
