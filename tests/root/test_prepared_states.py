@@ -161,7 +161,7 @@ def test_the_state_of_a_failed_trial_is_not_used(guests: Guests, monkeypatch: py
         raise ToolFailedError("the tool ended with an error")
 
     with monkeypatch.context() as patched:
-        patched.setattr(trials, "_measure", fails)
+        patched.setattr(trials, "measure", fails)
         record = trial(guests, first)
     assert (record.status, stages(record)) == (Status.FAILED, ["mkfs", "prepare"])
     assert stages(trial(guests, second)) == ["mkfs", "prepare"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign.trial import run_in_slices
+from fslab.campaign.sliced_rounds import run_in_slices
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace, mount_point

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,9 +9,9 @@ from typing import Any
 import pytest
 from tests.unit.test_campaign import cell, record
 
-from fslab.campaign import disks, trial
+from fslab.campaign import disks, trial_setup
 from fslab.campaign.campaign import lost_slots
-from fslab.campaign.trial_state import TrialState
+from fslab.campaign.running_trial import RunningTrial
 from fslab.cell import Fresh, TrialKey
 from fslab.record import Status
 from fslab.storage import Workspace, stack
@@ -29,13 +28,12 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workspace:
     return Workspace(campaign="c", runtime=tmp_path, images=tmp_path, journal=None)  # type: ignore[arg-type]
 
 
-def built(workspace: Workspace, block: int) -> TrialState:
-    one = trial._Trial(
-        cell=KEPT, key=TrialKey(campaign="c", block=block, seed=1), workspace=workspace, machine={}, prepared=None,
-        undo=ExitStack(), state=TrialState(),  # never closed, as if the file system were unmounted then
-    )  # fmt: skip
-    trial._build(one)
-    return one.state
+def built(workspace: Workspace, block: int) -> RunningTrial:
+    key = TrialKey(campaign="c", block=block, seed=1)
+    trial = RunningTrial(cell=KEPT, key=key, workspace=workspace, machine={})
+    trial_setup._build(trial)
+    trial.undo.pop_all()  # never closed, as if the file system were unmounted then
+    return trial
 
 
 def test_a_cell_that_begins_in_a_later_block_has_lost_nothing(workspace: Workspace) -> None:

@@ -6,21 +6,29 @@ leaves work behind; elsewhere only if it is seen to reach the disk in the slices
 is measured. ``trial`` defines what a trial does.
 """
 
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from fslab import workloads
-from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.trial import run_in_slices
+from fslab.campaign import slices
+from fslab.campaign.prepared_states import Prepared, PreparedStates
+from fslab.campaign.running_trial import RunningTrial
+from fslab.campaign.trial import measure, watched
+from fslab.campaign.trial_setup import Ready, set_up
+from fslab.campaign.watch import Watch
 from fslab.cell import Cell, TrialKey
 from fslab.feasibility import medium_plan
 from fslab.plan.slicing import leaves_work
+from fslab.probes import SnapshotMoment
 from fslab.record import TrialRecord
 from fslab.storage import Workspace, images
-from fslab.system import memory
+from fslab.system import freezer, memory, proc
+from fslab.system.signals import Teardown
 from fslab.validity.trial.time import LEFT_MOST
 
 
@@ -57,6 +65,74 @@ class SlicedRounds:
             prepared=list(map(self.states.prepared, turns)),
         )  # fmt: skip
         return list(map(self.states.end, turns, records))
+
+
+def run_in_slices(
+    cells: Sequence[Cell],
+    key: TrialKey,
+    workspace: Workspace,
+    *,
+    machine: Mapping[str, Any],
+    drain: bool,
+    prepared: Sequence[Prepared | None],
+) -> list[TrialRecord]:
+    """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
+
+    All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
+    in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``.
+    Each record has its share of the time that all took. Raises like ``run_trial``.
+    """
+    trials = [
+        RunningTrial(
+            cell=cell, key=key, workspace=replace(workspace, turn=cell.turn, commands=[]), machine=machine,
+            prepared=state, turns=len(cells),
+        )
+        for cell, state in zip(cells, prepared, strict=True)
+    ]  # fmt: skip
+    # Drawn, because those that are started later run, at the end, without the others.
+    order = random.Random(f"{key.seed}:starts").sample(trials, len(trials))  # noqa: S311 - no secret
+    with Teardown() as everything:
+        takers = []
+        for trial in order:
+            everything.enter_context(trial.guarded())
+            everything.enter_context(trial.undo)
+            with trial.guarded():
+                ready = set_up(trial)
+                takers.append((trial, ready, watched(trial, ready)))
+        turns = [everything.enter_context(_turn(*taker, drain=drain)) for taker in takers]
+        slices.take_turns(turns, slice_s=min(cell.slice_s or inf for cell in cells), seed=key.seed)
+        for turn, (trial, ready, watch) in zip(turns, takers, strict=True):
+            with trial.guarded():
+                measure(trial, ready, watch, _completed(trial, turn), turn.timeline())
+    return [trial.record() for trial in trials]
+
+
+def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> slices.SlicedRun:
+    """Return the run of the tool as one of several that take turns."""
+    workspace, up = trial.workspace, ready.up
+    return slices.SlicedRun(
+        name=f"{freezer.PREFIX}{workspace.campaign}{workspace.turn}",
+        start=lambda: trial.undo.enter_context(
+            proc.running(ready.command(ready.commands.run), cwd=up.work, env=workspace.marked, accounted=True)
+        ),
+        devices=up.watched,
+        directory=up.work,
+        look=up.look,
+        drain=up.flush if drain else None,
+        limit_s=trial.cell.time_limit_s,
+        ended=lambda: watch.snapshot(SnapshotMoment.END),
+    )
+
+
+def _completed(trial: RunningTrial, turn: slices.SlicedRun) -> proc.Completed:
+    """Return the tool's end, with the time that it ran as its duration. Raises why it was given up, if it was."""
+    if turn.error is not None:
+        raise turn.error
+    if turn.running is None:
+        raise RuntimeError("the tool was never started")
+    done = turn.running.completed()
+    trial.workspace.record("run", done)
+    return replace(done, duration_s=sum(end - begin for begin, end in turn.ran))
 
 
 def left_work(record: TrialRecord) -> bool:

@@ -1,0 +1,182 @@
+"""One trial while it runs: what its parts get, what has come of it so far, and the record that it becomes."""
+
+import errno
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from fslab.campaign import disks
+from fslab.campaign.prepared_states import Prepared
+from fslab.campaign.watch import Findings
+from fslab.cell import Cache, Cell, TrialKey
+from fslab.errors import (
+    BusyError,
+    FailureClass,
+    FslabError,
+    NeedsRootError,
+    NoSpaceError,
+    UnsafeError,
+)
+from fslab.feasibility import plugins_of, programs_of
+from fslab.record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.storage import Workspace, in_effect
+from fslab.storage.parsed_stack import parsed_stack
+from fslab.storage.stack import Stack
+from fslab.system import tools
+from fslab.system.kernel_log import KernelMessages, about
+from fslab.system.signals import Teardown
+from fslab.validity.facts import TrialFacts
+from fslab.workloads import Reading
+
+ABORT = (UnsafeError, BusyError, NeedsRootError)
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
+BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
+KEPT_LINES = 100
+
+
+@dataclass(kw_only=True, slots=True)
+class RunningTrial:
+    """A trial and its results so far, which are stored even if it fails.
+
+    ``machine``: the facts stored with it. ``traced``: the kernel is traced meanwhile. ``prepared``: how it shares its
+    files with other trials; None: it does not. ``turns``: of how many trials at the same time it is one. ``undo``:
+    undoes, when it ends, what the trial has made.
+    """
+
+    cell: Cell
+    key: TrialKey
+    workspace: Workspace
+    machine: Mapping[str, Any]
+    traced: bool = False
+    prepared: Prepared | None = None
+    turns: int = 1
+    undo: Teardown = field(default_factory=Teardown)
+    failure: FslabError | None = None
+    metrics: dict[str, Value] = field(default_factory=dict)
+    probes: dict[str, Value] = field(default_factory=dict)
+    warnings: list[ValidityWarning] = field(default_factory=list)
+    remade: bool = False
+    caches_dropped: bool = True
+    observed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    parts: dict[str, RunPart] = field(default_factory=dict)
+    raw: dict[str, str] = field(default_factory=dict)
+    device: dict[str, Any] = field(default_factory=dict)
+    _started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _started_s: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.workspace.commands.clear()
+
+    @contextmanager
+    def guarded(self) -> Iterator[None]:
+        """Make an error of the block this trial's failure, except what must end the campaign.
+
+        What the kernel logged meanwhile about the devices that the trial's commands name is kept.
+        """
+        log = KernelMessages()
+        try:
+            yield
+        except ABORT:
+            raise
+        except (FslabError, OSError) as error:
+            words = {word for command in self.workspace.commands for word in command.argv}
+            texts = [message.text for message in about(log.messages(), words)]
+            self.observed.setdefault("kernel_log", tuple(texts[-KEPT_LINES:]))
+            self.failure = self.failure or (error if isinstance(error, FslabError) else _from_os_error(error))
+
+    def keeper(self, *, files: bool) -> Callable[[], None] | None:
+        """Return what to call when the file system is made, or has its files: None if nothing of it is kept then."""
+        if self.prepared is None or self.prepared.copied or self.prepared.files != files:
+            return None
+        return self.prepared.keep
+
+    def versions(self) -> dict[str, str | None]:
+        """Return the version of each program that it runs."""
+        return {tool.program: tools.version(tool) for tool in programs_of(self.cell)}
+
+    def facts(self, up: Stack, reading: Reading, findings: Findings) -> TrialFacts:
+        """Return the facts for the rules of validity."""
+        machine, parsed = self.machine, parsed_stack(self.cell.stack)
+        return TrialFacts(
+            work=reading,
+            cold=self.cell.cache is Cache.COLD,
+            figures=findings.values,
+            texts=findings.texts,
+            devices=up.devices,
+            cpus=machine.get("cpus"),
+            memory_bytes=machine.get("memory_bytes"),
+            caches_dropped=self.caches_dropped,
+            remade=self.remade,
+            changed_options=self._note_options(up, findings),
+            filesystem=up.filesystem,
+            medium_buffered=up.buffered,
+            volume_bytes=up.device.size_bytes if up.device else None,
+            fair_volume_bytes=up.driver.fair_size_bytes if up.driver else None,
+            probe_failures=findings.failures,
+            machine=machine.get("machine", "host"),
+            accelerator=machine.get("accelerator"),
+            disk_profile=parsed.medium.profile(parsed.medium_options),
+            disk_speed=parsed.medium.speed(parsed.medium_options),
+            disk_fidelities=disks.fidelities(self.device),
+            disk_limits={name: value for name, value in self.device.get("limits", {}).items() if value},
+        )
+
+    def record(self) -> TrialRecord:
+        """Return the record of what came of it, with its share of the time of all trials at the same time."""
+        failure = self.failure
+        return TrialRecord(
+            key=self.key,
+            cell=self.cell,
+            status=self._status(),
+            failure=failure.failure.value if failure else None,
+            error=str(failure) if failure else None,
+            started=self._started,
+            duration_s=(time.monotonic() - self._started_s) / self.turns,
+            metrics=self.metrics,
+            probes=self.probes,
+            validity=tuple(self.warnings),
+            provenance=Provenance(
+                commands=tuple(self.workspace.commands),
+                tools=self.versions(),
+                machine=dict(self.machine),
+                device=self.device,
+                observed=self.observed,
+                parts=self.parts,
+                plugins=plugins_of(self.cell),
+            ),
+            raw=self.raw,
+        )
+
+    def _status(self) -> Status:
+        if self.failure is not None:
+            unsupported = self.failure.failure is FailureClass.UNSUPPORTED
+            return Status.UNSUPPORTED if unsupported else Status.FAILED
+        if self.traced:
+            return Status.TRACED
+        invalid = any(warning.severity is Severity.INVALID for warning in self.warnings)
+        return Status.INVALID if invalid else Status.OK
+
+    def _note_options(self, up: Stack, findings: Findings) -> dict[str, str | None]:
+        """Return the mount options that are not in effect, and keep what stacks with the same effect have in common."""
+        listed = findings.texts.get("mount_options", ())
+        if up.driver is None or not listed:
+            return {}
+        spec = self.cell.stack
+        asked = spec.mount_options
+        effect = in_effect.signature(up.driver, asked, listed)
+        if effect is not None:
+            self.observed |= {"options_in_effect": effect}
+        features = in_effect.changed_features(up.driver, spec.mkfs_options, up.facts.get("features") or ())
+        return {**in_effect.changed(up.driver, asked, listed), **features}
+
+
+def _from_os_error(error: OSError) -> FslabError:
+    """Return the error for an OSError of a broken or full file system under test. Re-raise others: they are bugs."""
+    if error.errno in NO_SPACE:
+        return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
+    if error.errno in BROKEN:
+        return FslabError(f"the file system failed: {error}", hint="look at the kernel log (dmesg)")
+    raise error

@@ -1,0 +1,131 @@
+"""Sets up one trial: builds its stack, prepares its files and brings the page cache to its state."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fslab import feasibility, workloads
+from fslab.campaign import disks, page_cache
+from fslab.campaign.running_trial import RunningTrial
+from fslab.cell import Cache
+from fslab.errors import UnsafeError
+from fslab.machine import tuning
+from fslab.storage import stack, tool_scratch
+from fslab.system import tools, trees, untrusted_files, users
+from fslab.workloads import Commands, Job, RunsAs
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """What a run needs. ``reports``: a descriptor of the directory where the tool writes its report files. ``command``:
+    turns a command line of the workload into the one that is run."""
+
+    workload: workloads.ParsedWorkload[Any]
+    up: stack.Stack
+    commands: Commands
+    command: Callable[[tuple[str, ...]], list[str]]
+    reports: int
+    memory: page_cache.RunMemory
+
+
+def set_up(trial: RunningTrial) -> Ready:
+    """Build the stack, prepare the files and set the state of the cache."""
+    cell, workspace, undo = trial.cell, trial.workspace, trial.undo
+    feasibility.check_plugins(cell)  # those of a guest may differ from the host's
+    workload = workloads.parsed(cell.workload)
+    feasibility.check_cell(cell)
+    memory = page_cache.needed(cell)
+    memory.hold(workspace.warm_memory)
+    undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
+    up = _build(trial)
+    if up.raw is None:
+        feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)
+    undo.enter_context(tuning.tuned_devices(cell.tuned, up.devices, workspace.journal))
+    trial.device = {**up.facts, "filesystem": up.filesystem, **tuning.device_facts(cell.tuned)}
+    trial.device |= disks.facts(cell, workspace)
+    scratch = _emptied(tool_scratch(workspace.runtime, workspace.turn))
+    reports = os.open(scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    undo.callback(os.close, reports)
+    cold = cell.cache is Cache.COLD
+    job = Job(
+        directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=trial.traced,
+        turns=trial.turns, device=up.raw,
+    )  # fmt: skip
+    commands = workload.commands(job)
+    command = _owned(up.work, workload.runs_as())
+    _prepare_files(trial, up, commands, scratch, command)
+    trial.versions()  # runs every tool once, so that no measured run starts by reading one from the disk
+    keep = trial.keeper(files=True)
+    trial.caches_dropped = page_cache.prepare(cell.cache, up, workload, keep)
+    up.before_run(undo)
+    return Ready(workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory)
+
+
+def _build(trial: RunningTrial) -> stack.Stack:
+    cell, workspace = trial.cell, trial.workspace
+    slot, keep = cell.slot, cell.fresh.lasts
+    if workspace.attached is None:
+        disks.note_lost(cell, workspace)
+    copied = trial.prepared is not None and trial.prepared.copied
+    make = not copied and (not keep or slot not in workspace.made)
+    if make and workspace.attached is None:
+        disks.renew(cell, workspace, in_guest=False)
+    made = trial.keeper(files=False)
+    up = stack.build(cell.stack, workspace, trial.undo, slot=slot, make=make, keep=keep, made=made)
+    workspace.made.add(slot)
+    if keep:
+        if not make and any(up.work.iterdir()):
+            _emptied(up.work)  # the last trial failed while the file system was unmounted
+        trial.undo.callback(_forget_files, up)
+        trial.remade = make and slot in workspace.lost
+    return up
+
+
+def _forget_files(up: stack.Stack) -> None:
+    """Empty the directory of a kept file system: the next trial starts without files, but on a used disk."""
+    trees.remove(up.work)
+
+
+def _owned(directory: Path, runs_as: RunsAs) -> Callable[[tuple[str, ...]], list[str]]:
+    """Give the workload's directory to the user that its commands run as. Return what makes them run so."""
+    limits = [tools.require(users.PRLIMIT), *runs_as.limits] if runs_as.limits else []
+    if runs_as.user is None:
+        return lambda argv: [*limits, *argv]
+    user = users.account(runs_as.user)
+    os.chown(directory, user.pw_uid, user.pw_gid)
+    return lambda argv: [*limits, *users.as_account(user, argv)]
+
+
+def _prepare_files(
+    trial: RunningTrial, up: stack.Stack, commands: Commands, scratch: Path,
+    command: Callable[[tuple[str, ...]], list[str]],
+) -> None:  # fmt: skip
+    _write_inputs(commands.inputs, scratch)
+    if trial.prepared is not None and trial.prepared.has_files:
+        _write_inputs(trial.prepared.reports, scratch)
+        return
+    for argv in commands.prepare:
+        trial.workspace.run(
+            "prepare",
+            command(argv),
+            cwd=up.work,
+            timeout_s=trial.cell.time_limit_s,
+            watch=lambda _: up.look(),
+        )
+
+
+def _write_inputs(texts: Mapping[str, str], scratch: Path) -> None:
+    """Write the workload's input files. UnsafeError for a name that leaves the directory: names come from the store."""
+    for name, text in texts.items():
+        if {"", ".", ".."} & set(name.split("/")):
+            raise UnsafeError(f"the workload's file '{name}' is outside its directory")
+        (scratch / name).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        untrusted_files.write_new(scratch / name, text.encode())
+
+
+def _emptied(directory: Path) -> Path:
+    trees.remove(directory)
+    directory.mkdir(mode=0o700)
+    return directory
