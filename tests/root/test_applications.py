@@ -27,7 +27,7 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("git", {"transactions": 20, "core.fsync": "all"}),
     ("git", {"transactions": 3, "operation": "clone", "files": 50}),
     ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
-    ("log-file", {"transactions": 200, "sync": "fdatasync"}),
+    ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),
     ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
 ]

@@ -26,7 +26,7 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
     ("name", "settings"),
     [
         ("sqlite", "journal_mode=wal"),
-        ("log-file", "sync=fdatasync"),
+        ("log-file", "sync=fdatasync,segment=16k"),
         pytest.param("maildir", "fsync_directory=yes", marks=pytest.mark.slow),
         pytest.param("postgresql", "", marks=pytest.mark.slow),
     ],

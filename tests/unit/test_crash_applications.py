@@ -109,6 +109,22 @@ def test_of_a_log_file_each_record_is_there_or_not(tmp_path: Path) -> None:
     assert source.look(file.parent) == RecoveredData()
 
 
+def test_the_segments_of_a_log_are_preallocated_and_cut(tmp_path: Path) -> None:
+    """Records of a segment are read, whatever is lost of the one before."""
+    source = runs("log-file", "sync=fdatasync,segment=16k", transactions=40)
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, lambda _: None)
+    first, *later = sorted(directory_of(tmp_path, 0).iterdir())
+    sizes = [len(source.contents(number)) for number in range(1, 41)]
+    assert len(later) >= 2
+    begun = int(later[0].suffix[1:])
+    assert first.stat().st_size == sum(sizes[: begun - 1]) >= 16 << 10 > sum(sizes[: begun - 2])
+    assert later[-1].stat().st_size == 16 << 10
+    os.truncate(first, sizes[0])
+    (first.parent / "log.new").write_bytes(b"x")
+    assert source.look(first.parent) == RecoveredData(transactions=frozenset({1, *range(begun, 41)}))
+
+
 def test_half_a_transaction_is_found(tmp_path: Path) -> None:
     source = runs("sqlite")
     source.lay_out(tmp_path)
