@@ -48,15 +48,15 @@ def run(
 
 
 def processes(workspace: Workspace, word: str = "") -> list[int]:
-    """Return the processes of applications in this workspace: its directory is in their command lines."""
+    """Return the processes of applications in this workspace: they work in it, or name it in their command lines."""
     found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
+    for path in Path("/proc").glob("[0-9]*"):
         try:
-            line = path.read_bytes()
+            line, place = (path / "cmdline").read_bytes(), str((path / "cwd").readlink())
         except OSError:
             continue
-        if str(workspace.runtime).encode() in line and word.encode() in line:
-            found.append(int(path.parent.name))
+        if str(workspace.runtime) in line.decode("utf-8", "replace") + place and word.encode() in line:
+            found.append(int(path.name))
     return [pid for pid in found if pid != os.getpid()]
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.root.conftest import FSLAB
 
 from fslab.applications import REGISTRY, RecoveredData, parse_settings
+from fslab.applications import _postgresql_server as server
 from fslab.errors import ToolFailedError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import proc
@@ -90,6 +91,23 @@ def test_postgresql_tells_what_it_finds(tmp_path: Path) -> None:
     assert directory.stat().st_ino & 0xFFFFFFFF not in segments(), (
         "a server that fails removes its shared memory"
     )
+
+
+def test_a_function_in_a_cluster_reads_no_file_of_root(tmp_path: Path) -> None:
+    """Recordings come from other machines. The cluster is below a directory that only root may enter."""
+    tmp_path.chmod(0o700)
+    directory, secret = tmp_path / "cluster", Path("/etc/shadow")
+    directory.mkdir()
+    server.initialise(directory)
+    with server.session(directory, {}) as say:
+        assert "127.0.0.1" in say("SELECT pg_read_file('/etc/hosts')")
+        with pytest.raises(server.DamagedError, match="Permission denied"):
+            say(f"SELECT pg_read_file('{secret}')")
+    assert server.bad_checksums(directory) is None
+    (tmp_path / "link").symlink_to(directory)
+    for lost in (tmp_path / "missing", tmp_path / "link"):
+        with pytest.raises(server.DamagedError, match="directory"), server.session(lost, {}):
+            pass
 
 
 def test_postgresql_promises_what_its_settings_keep() -> None:

@@ -27,6 +27,7 @@ _POLL_S = 0.02
 _PID_FILE, _STATUS_LINE = "postmaster.pid", 7  # miscadmin.h, LOCK_FILE_LINE_PM_STATUS
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
+_DESCRIPTORS = "/proc/self/fd"
 # Shared memory in the cluster's own directory: what /dev/shm has would outlive a server that is killed. No program and
 # no library that the cluster's configuration names: recordings can come from other machines. (Functions in its tables
 # still run as nobody.)
@@ -68,17 +69,19 @@ def initialise(directory: Path, *, segment_mb: int = 1) -> None:
         f"--wal-segsize={segment_mb}",
         "--no-sync",
     )
-    argv = _unprivileged(_beside("initdb"), "-D", str(directory), "--username=fslab", *words)
-    proc.run(argv, timeout_s=LIMIT_S, cwd=Path("/"))
+    with _reached(directory) as (path, inherit):
+        argv = _unprivileged(_beside("initdb"), "-D", path, "--username=fslab", *words)
+        proc.run(argv, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
 
 
 def bad_checksums(directory: Path) -> str | None:
     """Return what pg_checksums(1) finds wrong with the pages of a cluster whose server has ended; None: nothing."""
-    argv = _unprivileged(_beside("pg_checksums"), "--check", "-D", str(directory))
-    done = proc.run(argv, check=False, timeout_s=LIMIT_S, cwd=Path("/"))
-    return (
-        None if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"exit {done.returncode}"])[0]
-    )
+    with _reached(directory) as (path, inherit):
+        argv = _unprivileged(_beside("pg_checksums"), "--check", "-D", path)
+        done = proc.run(argv, check=False, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
+    if done.returncode == 0:
+        return None
+    return (done.stderr.strip().replace(f"{path}/", "").splitlines() or [f"exit {done.returncode}"])[0]
 
 
 @contextmanager
@@ -89,14 +92,16 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
     ToolFailedError, or ToolTimeoutError if it does not answer.
     """
     options = (word for name, value in {**settings, **_SINGLE}.items() for word in ("-c", f"{name}={value}"))
-    argv = _unprivileged(require(TOOL), "--single", "-D", str(directory), *options, "postgres")
     with ExitStack() as undo:
+        path, inherit = undo.enter_context(_reached(directory))
+        argv = _unprivileged(require(TOOL), "--single", "-D", path, *options, "postgres")
         errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
         theirs, ours = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
         answers, output = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
         child = proc.start(
-            argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=Path("/")
-        )
+            argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=Path("/"),
+            inherit=inherit,
+        )  # fmt: skip
         undo.callback(child.end)
         undo.callback(child.wait, LIMIT_S)  # a killed server leaves shared memory of the machine behind
         undo.callback(ours.close)
@@ -109,7 +114,7 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
             told = _until_prompt(answers.fileno())
             said = os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace")
             if told is None or _TROUBLE.search(said):
-                raise _failure(said, child, directory)
+                raise _failure(said, child)
             return told
 
         say("")
@@ -134,7 +139,7 @@ class Postmaster:
             if ended is not None and ended < 0:
                 raise ToolFailedError(f"PostgreSQL was ended by signal {-ended}") from error
             if _TROUBLE.search(said) or ended is not None:
-                raise _failure(said, self.child, self.directory) from error
+                raise _failure(said, self.child) from error
             raise
 
 
@@ -144,21 +149,23 @@ def running(directory: Path, settings: Settings) -> Iterator[Postmaster]:
     memory = {"dynamic_shared_memory_type": "sysv"} if os.geteuid() == 0 else {}
     options = {**settings, **_LISTENING, **memory}
     words = (word for name, value in options.items() for word in ("-c", f"{name}={value}"))
-    inner = (require(users.SETPRIV), *_ENDS_WITH_PARENT, require(TOOL), "-D", str(directory), *words)
     own = [require(_UNSHARE), "--ipc", "--"] if os.geteuid() == 0 else []
     (directory / _PID_FILE).unlink(missing_ok=True)
     with ExitStack() as undo:
+        path, inherit = undo.enter_context(_reached(directory))
+        inner = (require(users.SETPRIV), *_ENDS_WITH_PARENT, require(TOOL), "-D", path, *words)
         errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
         child = proc.start(
-            [*own, *_unprivileged(*inner)], output=errors.fileno(), errors=errors.fileno(), cwd=Path("/")
-        )
+            [*own, *_unprivileged(*inner)], output=errors.fileno(), errors=errors.fileno(), cwd=Path("/"),
+            inherit=inherit,
+        )  # fmt: skip
         undo.callback(_end, child)
         server = Postmaster(directory=directory, child=child, errors=errors.fileno())
         _wait_until_ready(server)
         yield server
         child.send(signal.SIGINT)
         if child.wait(LIMIT_S) != 0:
-            raise _failure(os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace"), child, directory)
+            raise _failure(os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace"), child)
 
 
 def _wait_until_ready(server: Postmaster) -> None:
@@ -168,9 +175,7 @@ def _wait_until_ready(server: Postmaster) -> None:
             lines = (server.directory / _PID_FILE).read_text("utf-8", "replace").splitlines()
             if len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready":
                 return
-    raise _failure(
-        os.pread(server.errors, 1 << 20, 0).decode("utf-8", "replace"), server.child, server.directory
-    )
+    raise _failure(os.pread(server.errors, 1 << 20, 0).decode("utf-8", "replace"), server.child)
 
 
 def _end(child: proc.Child) -> None:
@@ -193,7 +198,22 @@ def _unprivileged(*argv: str) -> list[str]:
     return list(argv) if os.geteuid() != 0 else users.unprivileged(argv)
 
 
-def _failure(said: str, child: proc.Child, directory: Path) -> FslabError:
+@contextmanager
+def _reached(directory: Path) -> Iterator[tuple[str, tuple[int]]]:
+    """Yield a path to a cluster below directories that only root may enter, and the descriptor that a program must
+    inherit for it. So it needs no right of root's, which a function in the cluster would have too. DamagedError if
+    there is no such directory."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise DamagedError(f"the cluster's directory: {error.strerror}") from error
+    try:
+        yield f"{_DESCRIPTORS}/{descriptor}", (descriptor,)
+    finally:
+        os.close(descriptor)
+
+
+def _failure(said: str, child: proc.Child) -> FslabError:
     """Return the error for a server that refused a line, ended or does not answer."""
     trouble = _TROUBLE.search(said)
     if trouble is not None:
@@ -205,7 +225,7 @@ def _failure(said: str, child: proc.Child, directory: Path) -> FslabError:
     if ended < 0:
         return DamagedError(f"PostgreSQL was ended by signal {-ended}")
     why = said.strip().rpartition("\n")[2] or "no message"
-    kind = DamagedError if str(directory) in why else ToolFailedError  # a file of the cluster is missing
+    kind = DamagedError if _DESCRIPTORS in why else ToolFailedError  # a file of the cluster is missing
     return kind(f"PostgreSQL exited {ended}: {why}")
 
 

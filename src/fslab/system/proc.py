@@ -89,6 +89,7 @@ def run(
     failure: type[ToolFailedError] = ToolFailedError,
     watch: "Callable[[Running], None] | None" = None,
     accounted: bool = False,
+    inherit: Sequence[int] = (),
 ) -> Completed:
     """Run a command to its end and return its output, its duration and its resource usage.
 
@@ -96,9 +97,9 @@ def run(
     disk. ToolTimeoutError after ``timeout_s``; ToolMissingError if there is no such program; ``failure`` if it cannot
     be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
     it. ``watch`` is called with it every ``LOOK_EVERY_S`` while it runs; an exception from it ends the command.
-    ``accounted``: measure the memory and the duration of the command alone.
+    ``accounted``: measure the memory and the duration of the command alone. ``inherit``: descriptors that it inherits.
     """
-    with running(argv, cwd=cwd, env=env, failure=failure, accounted=accounted) as started:
+    with running(argv, cwd=cwd, env=env, failure=failure, accounted=accounted, inherit=inherit) as started:
         deadline = time.monotonic() + timeout_s
         while not started.has_ended(min(deadline - time.monotonic(), LOOK_EVERY_S)):
             if watch is not None:
@@ -173,6 +174,7 @@ def running(
     env: Mapping[str, str] | None = None,
     failure: type[ToolFailedError] = ToolFailedError,
     accounted: bool = False,
+    inherit: Sequence[int] = (),
 ) -> Iterator[Running]:
     """Start a command, as ``run`` does. At the end of the block, its process group is ended if it still runs."""
     log.info("+ %s", shell_line(argv))
@@ -183,10 +185,11 @@ def running(
         )
         how: dict[str, Any] = {
             "stdin": subprocess.DEVNULL, "stdout": out, "stderr": err, "cwd": cwd, "env": env,
+            "pass_fds": tuple(inherit),
         }  # fmt: skip
         words = tuple(argv)
         if accounted and (own := shutil.which(ACCOUNTED, path=environment()["PATH"])):
-            words, how["pass_fds"] = (own, str(report), *argv), (report,)
+            words, how["pass_fds"] = (own, str(report), *argv), (*inherit, report)
         began_s = time.monotonic()
         # A signal between the start and the callback would leave a process that is never ended.
         with signals.shielded(), oom.expendable():

@@ -28,22 +28,31 @@ def account(name: str) -> pwd.struct_passwd:
 
 def as_account(user: pwd.struct_passwd, argv: Sequence[str]) -> list[str]:
     """Return a command that runs as a user of this machine, with all groups of the user and the variables that login(1)
-    sets. TMPDIR is removed: it can be a directory of root's."""
-    groups = os.getgrouplist(user.pw_name, user.pw_gid)
-    variables = (f"HOME={user.pw_dir}", f"USER={user.pw_name}", f"LOGNAME={user.pw_name}")
-    command = ("env", "-u", "TMPDIR", *variables, *argv)
-    return unprivileged(command, uid=user.pw_uid, gid=user.pw_gid, groups=groups)
-
-
-def unprivileged(
-    argv: Sequence[str], *, uid: int = NOBODY, gid: int = NOBODY, groups: Sequence[int] = ()
-) -> list[str]:
-    """Return a command that runs with these ids instead of those of root.
+    sets. TMPDIR is removed: it can be a directory of root's.
 
     It keeps one right (CAP_DAC_READ_SEARCH): to pass through root's directories to the file system under test.
     """
-    rights = ("--bounding-set=-all,+dac_read_search", "--inh-caps=-all,+dac_read_search")
-    more = ("--ambient-caps=-all,+dac_read_search", "--no-new-privs")
-    supplementary = f"--groups={','.join(map(str, groups))}" if groups else "--clear-groups"
-    identity = (f"--reuid={uid}", f"--regid={gid}", supplementary)
-    return [require(SETPRIV), *identity, *rights, *more, "--", *argv]
+    groups = os.getgrouplist(user.pw_name, user.pw_gid)
+    variables = (f"HOME={user.pw_dir}", f"USER={user.pw_name}", f"LOGNAME={user.pw_name}")
+    command = ("env", "-u", "TMPDIR", *variables, *argv)
+    kept = "-all,+dac_read_search"
+    rights = (f"--bounding-set={kept}", f"--inh-caps={kept}", f"--ambient-caps={kept}")
+    supplementary = f"--groups={','.join(map(str, groups))}"
+    return _setpriv(command, user.pw_uid, user.pw_gid, supplementary, *rights)
+
+
+def unprivileged(argv: Sequence[str]) -> list[str]:
+    """Return a command that runs as the user nobody, without any right of root's."""
+    return _setpriv(
+        argv,
+        NOBODY,
+        NOBODY,
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--inh-caps=-all",
+        "--ambient-caps=-all",
+    )
+
+
+def _setpriv(argv: Sequence[str], uid: int, gid: int, *options: str) -> list[str]:
+    return [require(SETPRIV), f"--reuid={uid}", f"--regid={gid}", *options, "--no-new-privs", "--", *argv]
