@@ -208,6 +208,26 @@ def test_a_device_that_could_not_discard_can_again_after_the_campaign(
         loops.detach(image)
 
 
+def test_a_device_that_another_campaign_removes_before_it_is_opened_is_not_used(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Campaigns of several users of a machine renew their devices at any time."""
+    asked, real = [], loops.free
+
+    def free() -> Path:
+        asked.append(real())
+        if len(asked) > 2:
+            return asked[-1]
+        with loops.added() as device:
+            return device  # removed, when it is returned
+
+    monkeypatch.setattr(loops, "free", free)
+    with ExitStack() as undo:
+        up = stack.build(spec(), workspace, undo, slot="m", make=True)
+        assert up.device is not None
+        assert len(asked) == 3
+
+
 def test_mkfs_options_reach_mkfs(workspace: Workspace, shell: Any) -> None:
     with ExitStack() as undo:
         up = stack.build(

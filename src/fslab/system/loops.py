@@ -156,14 +156,14 @@ def added() -> Iterator[Path]:
 
 
 def detach(image: Path) -> None:
-    """Detach every loop device on ``image`` and wait until the kernel has detached it. MountError or ToolFailedError
-    at the deadline. Can be called twice."""
+    """Detach every loop device on ``image`` and wait until the kernel has detached it. MountError, ToolFailedError or
+    OSError at the deadline. Can be called twice."""
     deadline = time.monotonic() + DETACH_DEADLINE_S
     while devices := attached_to(image):
         for device in devices:
             try:
                 _detach(device, image)
-            except ToolFailedError:
+            except (ToolFailedError, OSError):  # or another process was faster
                 if attached_to(image) and time.monotonic() > deadline:
                     raise
         if attached_to(image):

@@ -8,11 +8,13 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from fslab.errors import NeedsRootError, UnsafeError
+from fslab.errors import NeedsRootError, UnsafeError, UnsupportedError
 from fslab.storage import Growth, StackDevice, Workspace, images
 from fslab.system import loops, mounts, proc, sysfs
 from fslab.system.files import opened
 
+_REMOVED = frozenset({errno.ENXIO, errno.ENODEV, errno.ENOENT})
+_NO_NODE = "a container needs the nodes /dev/loop* of the host"
 ROOMS = "rooms"  # in Workspace.media: how far each sparse image may grow
 
 
@@ -119,7 +121,14 @@ def _attached(
         with ExitStack() as attempt:
             device = attempt.enter_context(loops.added()) if new else loops.free()
             attempt.callback(_detach, image, workspace, workspace.journal.will_create("loop", str(image)))
-            held = attempt.enter_context(opened(device))
+            try:
+                held = attempt.enter_context(opened(device))
+            except OSError as error:
+                if error.errno in _REMOVED and time.monotonic() < deadline:
+                    continue  # another process, such as an fslab that renews its own, removed the device
+                raise UnsupportedError(
+                    f"the loop device cannot be opened: {error.strerror}", where=str(device), hint=_NO_NODE
+                ) from error
             done = workspace.run("attach", words(device=device), check=False)
             if done.returncode == 0:
                 check = partial(_check_backing, held, image, workspace.media[str(image)])
