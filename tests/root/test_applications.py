@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from fslab.applications import REGISTRY
 from fslab.applications import _postgresql_server as server
+from fslab.applications import durable
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, ToolFailedError
@@ -126,7 +126,7 @@ def test_a_run_that_takes_too_long_is_ended_with_its_server(workspace: Workspace
 def test_a_cluster_of_another_version_is_refused(tmp_path: Path) -> None:
     directory = tmp_path / "cluster"
     directory.mkdir()
-    REGISTRY.get("postgresql").lay_out(directory, {})
+    durable("postgresql").lay_out(directory, {})
     (directory / "PG_VERSION").write_text("9.4\n")
     with pytest.raises(ToolFailedError, match="incompatible with server"), server.running(directory, {}):
         pass

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from tests.root.conftest import FSLAB
 
-from fslab.applications import REGISTRY, RecoveredData, parse_settings
+from fslab.applications import RecoveredData, durable, parse_settings
 from fslab.applications import _postgresql_server as server
 from fslab.errors import ToolFailedError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -62,7 +62,7 @@ def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> No
 def test_postgresql_tells_what_it_finds(tmp_path: Path) -> None:
     """The server runs as nobody, below a directory of root. Its recovery is tried on intact and on damaged data."""
     tmp_path.chmod(0o700)
-    application = REGISTRY.get("postgresql")
+    application = durable("postgresql")
     settings = parse_settings(application, "")
     directory = tmp_path / "cluster"
     directory.mkdir()
@@ -111,7 +111,7 @@ def test_a_function_in_a_cluster_reads_no_file_of_root(tmp_path: Path) -> None:
 
 
 def test_postgresql_promises_what_its_settings_keep() -> None:
-    application = REGISTRY.get("postgresql")
+    application = durable("postgresql")
     promises = FILESYSTEMS.get("ext4").promises((), bytes(4096))
     assert promises is not None
 

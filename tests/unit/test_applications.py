@@ -16,7 +16,7 @@ import pytest
 from pydantic import ValidationError
 
 from fslab import workloads
-from fslab.applications import REGISTRY, Driven, DriveRequest, _driven, _pgbench
+from fslab.applications import REGISTRY, Driven, DriveRequest, _driven, _pgbench, durable
 from fslab.applications.maildir import Maildir
 from fslab.applications.sqlite import Sqlite
 from fslab.cell import WorkloadSpec
@@ -103,7 +103,7 @@ def test_what_was_acknowledged_must_be_there(application: Maildir, told: str | N
 @pytest.mark.parametrize("operation", ["commit", "status", "checkout", "clone"])
 def test_git_works_on_the_files_that_were_prepared(operation: str, tmp_path: Path) -> None:
     drive = request(tmp_path, "git", transactions=3, operation=operation, files=30, size="100")
-    application = REGISTRY.get("git")
+    application = durable("git")
     application.prepare(drive)
     found = application.drive(drive)
     assert (found.count, found.problem) == (3, None)

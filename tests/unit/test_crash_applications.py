@@ -15,7 +15,14 @@ import pytest
 from tests.unit.test_crash import promises
 from typer.testing import CliRunner
 
-from fslab.applications import REGISTRY, RecoveredData, _postgresql_server, parse_settings
+from fslab.applications import (
+    REGISTRY,
+    DurableApplication,
+    RecoveredData,
+    _postgresql_server,
+    durable,
+    parse_settings,
+)
 from fslab.cli import app
 from fslab.crash import recording
 from fslab.crash import runs as source_of_runs
@@ -26,6 +33,7 @@ from fslab.crash.sources import Progress, directory_of
 from fslab.errors import FslabError, UsageError
 from fslab.system import proc, tools
 
+DURABLE = [name for name, each in REGISTRY if isinstance(each, DurableApplication)]
 LONG = {("postgresql", "fsync"), ("postgresql", "full_page_writes")}
 # Each start of PostgreSQL takes as long as all other applications together.
 EVERY = [
@@ -35,16 +43,17 @@ EVERY = [
         marks=[pytest.mark.slow] if (name, setting) in LONG else [],
         id=f"{name}-{setting}={value}",
     )
-    for name in REGISTRY.names()
-    for setting, values in REGISTRY.get(name).settings.items()
+    for name in DURABLE
+    for setting, values in durable(name).settings.items()
     for value in values
 ]
 
 
 def runs(name: str, settings: str = "", count: int = 1, transactions: int = 3) -> Runs:
-    application = REGISTRY.get(name)
-    if application.tool is not None and tools.find(application.tool.program) is None:
-        pytest.skip(f"needs {application.tool.program}")
+    application = durable(name)
+    for tool in application.tools:
+        if tools.find(tool.program) is None:
+            pytest.skip(f"needs {tool.program}")
     return Runs(
         application=application, settings=parse_settings(application, settings), runs=count,
         transactions=transactions, seed=3,
@@ -71,7 +80,7 @@ def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path
     assert Runs.loaded(source.stored()) == source
 
 
-@pytest.mark.parametrize("name", [name for name in REGISTRY.names() if name != "log-file"])
+@pytest.mark.parametrize("name", [name for name in DURABLE if name != "log-file"])
 def test_damage_is_found(name: str, tmp_path: Path) -> None:
     source = runs(name)
     source.lay_out(tmp_path)
@@ -193,7 +202,7 @@ def test_a_maildir_is_durable_only_where_its_directory_is_synced() -> None:
 )
 def test_settings_that_there_are_not(text: str, told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        parse_settings(REGISTRY.get("sqlite"), text)
+        parse_settings(durable("sqlite"), text)
 
 
 @pytest.mark.parametrize(
@@ -345,8 +354,8 @@ def test_sqlite_reads_no_view(tmp_path: Path) -> None:
 
 def test_postgresql_loads_and_runs_nothing_that_a_configuration_names() -> None:
     source = runs("postgresql")
-    assert source.application.tool is not None
-    listed = proc.run([tools.require(source.application.tool), "--describe-config"]).stdout
+    (tool,) = source.application.tools
+    listed = proc.run([tools.require(tool), "--describe-config"]).stdout
     every = {line.partition("\t")[0] for line in listed.splitlines()}
     running = {name for name in every if re.search("librar|provider|_command$", name)}
     without = {

@@ -204,10 +204,10 @@ def _source(request: CrashRequest) -> Source[Any]:
     """Return the sequences or application runs of the test."""
     if request.application is None:
         return Sequences(chosen=_given(request.sequence)) if request.sequence else _chosen(request)
-    application = applications.REGISTRY.get(request.application)
+    application = applications.durable(request.application)
     settings = applications.parse_settings(application, request.settings)
-    if application.tool is not None:
-        tools.require(application.tool)
+    for tool in application.tools:
+        tools.require(tool)
     return Runs(
         application=application, settings=settings, runs=request.runs, transactions=request.transactions,
         seed=request.seed,

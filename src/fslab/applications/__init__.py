@@ -1,11 +1,12 @@
-"""Applications that commit transactions: their settings and promises, how fslab runs them and reads their data.
+"""Applications: what they work on, how fslab runs them, and how it checks their data. One file per application.
 
-One file per application. The same code is measured (the tool that has the application's name) and loses its power
-(``tool: crash``). ``fslab.crash`` decides which losses break a promise; no application does.
+Each is a tool that has its name. One that commits transactions can also promise something for a power cut: then the
+same code loses its power (``tool: crash``). ``fslab.crash`` decides which losses break a promise; no application does.
 """
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
@@ -16,13 +17,20 @@ from typing import ClassVar
 from fslab.applications._driven import Driven as Driven
 from fslab.applications._driven import DriveRequest as DriveRequest
 from fslab.applications._driven import repeated as repeated
+from fslab.applications._load import AnyLoad as AnyLoad
 from fslab.applications._load import Load as Load
 from fslab.applications._load import Records as Records
 from fslab.applications._load import Settings as Settings
 from fslab.applications._load import setting as setting
+from fslab.applications._steps import Amount as Amount
+from fslab.applications._steps import DoneStep as DoneStep
+from fslab.applications._steps import StepLoad as StepLoad
+from fslab.applications._steps import Stepped as Stepped
+from fslab.applications._steps import run_program as run_program
 from fslab.errors import UsageError, nearest
 from fslab.registry import Registry
 from fslab.storage.promises import Promise, Promises
+from fslab.system import mounts
 from fslab.system.tools import Tool
 
 GUESSED_S = 0.03
@@ -52,17 +60,32 @@ class RecoveredData:
 
 
 class Application(ABC):
-    """One application. ``tool``: a program that it needs. ``laid_out_bytes``: what ``lay_out`` writes, roughly.
+    """One application. ``tools``: the programs that it needs. ``laid_out_bytes``: what ``prepare`` writes, besides what
+    ``Load.space_bytes`` says.
 
-    ``Load``: what is measured, and the settings: the keys of the tool in a study. ``continues``: why a run of it cannot
-    be frozen and continued (``Workload.why_whole``); None if it can.
+    ``Load``: what is measured: the keys of the tool in a study. ``continues``: why a run of it cannot be frozen and
+    continued (``Workload.why_whole``); None if it can.
     """
 
     name: str
     summary: ClassVar[str]
-    tool: ClassVar[Tool | None] = None
+    tools: ClassVar[tuple[Tool, ...]] = ()
     laid_out_bytes: ClassVar[int] = 0
     continues: ClassVar[str | None] = None
+    Load: type[AnyLoad]
+
+    @abstractmethod
+    def prepare(self, drive: DriveRequest) -> None:
+        """Make what ``drive`` works on, not measured. No process may be left: the files are copied to other trials."""
+
+    @abstractmethod
+    def drive(self, drive: DriveRequest) -> Driven | Stepped:
+        """Do the work, and time it: transactions, or steps. Then check the data."""
+
+
+class DurableApplication(Application):
+    """An application that acknowledges transactions and promises to keep them: its power can be cut, too."""
+
     Load: type[Load]
 
     @property
@@ -96,7 +119,6 @@ class Application(ABC):
         """
 
     def prepare(self, drive: DriveRequest) -> None:
-        """Make what ``drive`` works on, not measured. No process may be left: the files are copied to other trials."""
         self.lay_out(drive.directory, drive.load.settings())
 
     def drive(self, drive: DriveRequest) -> Driven:
@@ -115,10 +137,70 @@ class Application(ABC):
         return GUESSED_S
 
 
+class SteppedApplication(Application):
+    """An application that does a fixed amount of work in named steps, each of which is timed.
+
+    ``removes``: the steps that remove what the steps before have made, which is therefore checked before.
+    """
+
+    Load: type[StepLoad]
+    removes: ClassVar[frozenset[str]] = frozenset()
+
+    @abstractmethod
+    def lay_out(self, drive: DriveRequest) -> None:
+        """Make the input of the first step, from the seed."""
+
+    @abstractmethod
+    def perform(self, drive: DriveRequest, step: str) -> Amount:
+        """Do a step, with the programs that people use for it, and return what it has worked on."""
+
+    @abstractmethod
+    def problem(self, drive: DriveRequest, step: str) -> str | None:
+        """Return what is wrong with the files after this step, compared with the seed; None: nothing. Not timed."""
+
+    def before(self, drive: DriveRequest, step: str) -> None:
+        """Change the input as this step needs it. Not timed."""
+
+    def prepare(self, drive: DriveRequest) -> None:
+        """Make the input, and do the steps before the first one that is measured."""
+        self.lay_out(drive)
+        for step in drive.load.done_before:
+            self.before(drive, step)
+            self.perform(drive, step)
+
+    def drive(self, drive: DriveRequest) -> Stepped:
+        """Do the chosen steps. Each ends when what it has written is on the device: a sync of the file system belongs
+        to it."""
+        done: list[DoneStep] = []
+        problem: str | None = None
+        for step in drive.load.chosen:
+            if done and step in self.removes:
+                problem = problem or self.problem(drive, done[-1].name)
+            self.before(drive, step)
+            mounts.flush(drive.directory)
+            began_s = time.monotonic()
+            amount = self.perform(drive, step)
+            mounts.flush(drive.directory)
+            done.append(DoneStep(name=step, began_s=began_s, ended_s=time.monotonic(), amount=amount))
+        return Stepped(steps=tuple(done), problem=problem or self.problem(drive, done[-1].name))
+
+
 REGISTRY: Registry[Application] = Registry("application", __name__, Application, group="fslab.applications")
 
 
-def parse_settings(application: Application, text: str) -> dict[str, str]:
+def durable(name: str) -> DurableApplication:
+    """Return an application whose power can be cut. UsageError, with those that there are, if it is none of them."""
+    application = REGISTRY.get(name)
+    if not isinstance(application, DurableApplication):
+        others = ", ".join(known for known, each in REGISTRY if isinstance(each, DurableApplication))
+        raise UsageError(
+            f"the power of '{name}' cannot be cut: it promises nothing for a power cut",
+            hint=f"applications whose power can be cut: {others}",
+        )
+    return application
+
+
+def parse_settings(application: DurableApplication, text: str) -> dict[str, str]:
     """Parse ``journal_mode=wal,synchronous=normal``. Missing settings get their defaults. Otherwise UsageError."""
     found = {name: values[0] for name, values in application.settings.items()}
     for part in filter(None, (each.strip() for each in text.split(","))):

@@ -25,14 +25,65 @@ def setting(default: str, description: str, alias: str | None = None) -> Any:
     return Field(default, alias=alias, description=description, json_schema_extra=_DURABILITY)
 
 
-class Load(EntryOptions):
-    """The keys that every application has.
+class AnyLoad(EntryOptions):
+    """What the keys of every application tell, whatever it does.
 
     ``laid_out``: the names of the fields that ``Application.prepare`` depends on: trials that agree in these begin with
-    copies of one prepared state.
+    copies of one prepared state. ``run_s``: how long it is to run; None: it has a fixed amount of work.
     """
 
     laid_out: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def run_s(self) -> float | None:
+        return None
+
+    @property
+    def prepare_s(self) -> float:
+        """How long ``Application.prepare`` takes, for the plan."""
+        return 0.5
+
+    @property
+    @abstractmethod
+    def work_s(self) -> float:
+        """How long ``Application.drive`` takes on any medium, for the plan."""
+
+    @property
+    def reads(self) -> bool:
+        return False
+
+    @property
+    def writes(self) -> bool:
+        return True
+
+    @property
+    def at_once(self) -> int | None:
+        """How many processes or threads work at once; None: the study does not say."""
+        return 1
+
+    @property
+    @abstractmethod
+    def space_bytes(self) -> int:
+        """The space that is needed, apart from ``Application.laid_out_bytes``."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> scaling.Changes:
+        """Return the amounts that change for ``factor`` times as much work (``Workload.scaled``)."""
+
+    def value_of(self, key: str) -> object:
+        return getattr(self, key.replace("-", "_").replace(".", "_"))
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _words(cls, value: object, info: Any) -> object:
+        """Return the word for a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
+        known = get_args(cls.model_fields[str(info.field_name)].annotation)
+        words = {"on", "yes"} if value is True else {"off", "no"} if value is False else set()
+        return next((word for word in known if word in words), value)
+
+
+class Load(AnyLoad):
+    """The keys of an application that commits transactions."""
 
     runtime: str | None = Field(
         None,
@@ -58,39 +109,17 @@ class Load(EntryOptions):
         return 3000.0
 
     @property
-    def prepare_s(self) -> float:
-        """How long ``Application.prepare`` takes, for the plan."""
-        return 0.5
-
-    @property
-    def reads(self) -> bool:
-        return False
-
-    @property
-    def at_once(self) -> int:
-        """How many transactions run at once."""
-        return 1
-
-    @property
-    def writes(self) -> bool:
-        return True
-
-    @property
-    @abstractmethod
-    def space_bytes(self) -> int:
-        """The space that is needed, apart from what ``Application.lay_out`` writes."""
+    def work_s(self) -> float:
+        return self.most / self.guessed_rate if self.run_s is None else self.run_s
 
     def scaled(self, factor: float) -> scaling.Changes:
-        """Return the amounts that change for ``factor`` times as much work (``Workload.scaled``)."""
+        """Scale the number of transactions, or the time."""
         if self.transactions is not None:
             return {"transactions": scaling.count(self.transactions, factor, least=_LEAST)}
         return {"runtime": scaling.duration(self.runtime or DEFAULT_RUNTIME, factor)}
 
     def settings(self) -> dict[str, str]:
         return {name: str(self.value_of(name)) for name in self.durability()}
-
-    def value_of(self, key: str) -> object:
-        return getattr(self, key.replace("-", "_").replace(".", "_"))
 
     @classmethod
     def durability(cls) -> dict[str, tuple[str, ...]]:
@@ -101,14 +130,6 @@ class Load(EntryOptions):
             if field.json_schema_extra == _DURABILITY
         }
         return {name: _default_first(field) for name, field in fields.items()}
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _words(cls, value: object, info: Any) -> object:
-        """Return the word for a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
-        known = get_args(cls.model_fields[str(info.field_name)].annotation)
-        words = {"on", "yes"} if value is True else {"off", "no"} if value is False else set()
-        return next((word for word in known if word in words), value)
 
     @field_validator("runtime")
     @classmethod

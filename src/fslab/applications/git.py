@@ -12,10 +12,10 @@ from pydantic import Field
 
 from fslab import scaling
 from fslab.applications import (
-    Application,
     Contract,
     Driven,
     DriveRequest,
+    DurableApplication,
     Records,
     RecoveredData,
     Settings,
@@ -90,13 +90,13 @@ class GitLoad(Records):
         return {**super().scaled(factor), **files}
 
 
-class Git(Application):
+class Git(DurableApplication):
     """A repository with one branch."""
 
     summary = (
         "git: commit, status, checkout and clone; are the repository and its commits there after a power cut"
     )
-    tool = _TOOL
+    tools = (_TOOL,)
     Load = GitLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002

@@ -14,7 +14,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Literal
 
-from fslab.applications import Application, Contract, Records, RecoveredData, Settings, setting
+from fslab.applications import Contract, DurableApplication, Records, RecoveredData, Settings, setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import mounts
 from fslab.units import parse_duration, parse_size
@@ -50,7 +50,7 @@ class LogFileLoad(Records):
         return written + 2 * _segment_bytes(self.segment)
 
 
-class LogFile(Application):
+class LogFile(DurableApplication):
     """A record that was not synced may go; one that was may not."""
 
     summary = "log of a database or of etcd: appended records, with or without fdatasync; which ones a power cut takes"

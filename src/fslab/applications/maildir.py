@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from fslab.applications import Application, Contract, Records, RecoveredData, Settings, setting
+from fslab.applications import Contract, DurableApplication, Records, RecoveredData, Settings, setting
 from fslab.storage.promises import Promise, Promises
 from fslab.system import mounts
 
@@ -37,7 +37,7 @@ class MaildirLoad(Records):
     )
 
 
-class Maildir(Application):
+class Maildir(DurableApplication):
     """A transaction is one delivered message."""
 
     summary = "maildir: delivery of messages; is an accepted message there after a power cut"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.applications import Application, Contract, Driven, DriveRequest, RecoveredData, Settings
+from fslab.applications import Contract, Driven, DriveRequest, DurableApplication, RecoveredData, Settings
 from fslab.applications import _pgbench as pgbench
 from fslab.applications import _postgresql_server as server
 from fslab.storage.promises import Promise, Promises
@@ -33,11 +33,11 @@ _READ = (
 _FIGURE = re.compile(r'^\t +\d+: (number|md5|last|indexed) = "(\w+)"\t', re.MULTILINE)
 
 
-class Postgresql(Application):
+class Postgresql(DurableApplication):
     """The defaults of the settings are those of PostgreSQL. Its data has checksums."""
 
     summary = "PostgreSQL: pgbench, by synchronous_commit and others; are commits there after a power cut"
-    tool = server.TOOL
+    tools = (server.TOOL,)
     laid_out_bytes = 40 << 20
     continues = "PostgreSQL's background processes go by the clock"
     Load = pgbench.PgbenchLoad

@@ -17,10 +17,10 @@ from pydantic import Field, model_validator
 
 from fslab import scaling
 from fslab.applications import (
-    Application,
     Contract,
     Driven,
     DriveRequest,
+    DurableApplication,
     Records,
     RecoveredData,
     Settings,
@@ -103,7 +103,7 @@ class SqliteLoad(Records):
         return self
 
 
-class Sqlite(Application):
+class Sqlite(DurableApplication):
     """The defaults of the settings are those of SQLite."""
 
     summary = (

@@ -53,7 +53,8 @@ class CrashExtent(EntryOptions):
     )  # fmt: skip
     application: str | None = Field(
         None,
-        description="run transactions of this application instead of sequences; 'fslab list applications' shows all",
+        description="run transactions of this application instead of sequences, one of those for which 'fslab list "
+        "applications' shows settings",
     )
     settings: str = Field(
         "",
@@ -109,7 +110,7 @@ class CrashExtent(EntryOptions):
                 raise ValueError("'settings' needs 'application'")
             return self
         try:
-            applications.parse_settings(applications.REGISTRY.get(self.application), self.settings)
+            applications.parse_settings(applications.durable(self.application), self.settings)
         except FslabError as error:
             raise ValueError(str(error)) from error
         return self

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fslab.applications import REGISTRY, Application, Contract, RecoveredData, Settings, parse_settings
+from fslab.applications import Contract, DurableApplication, RecoveredData, Settings, durable, parse_settings
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
 from fslab.storage.promises import Promise, Promises
@@ -21,7 +21,7 @@ MOST = 10_000
 class Runs(Source[RecoveredData]):
     """``runs`` runs of an application, each from an empty directory and with ``transactions`` transactions."""
 
-    application: Application
+    application: DurableApplication
     settings: Settings
     runs: int
     transactions: int
@@ -115,7 +115,7 @@ class Runs(Source[RecoveredData]):
         numbers = {name: int(about[name]) for name in ("runs", "transactions", "seed")}
         if not (0 < numbers["runs"] <= MOST and 0 < numbers["transactions"] <= MOST):
             raise ValueError(f"runs and transactions must be from 1 to {MOST}")
-        application = REGISTRY.get(str(about["name"]))
+        application = durable(str(about["name"]))
         text = ",".join(f"{name}={value}" for name, value in about["settings"].items())
         return cls(application=application, settings=parse_settings(application, text), **numbers)
 

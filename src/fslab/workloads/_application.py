@@ -2,15 +2,14 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from pydantic import create_model
 
 from fslab import scaling, texts
-from fslab.applications import Application, Load
+from fslab.applications import AnyLoad, Application, Load, StepLoad
 from fslab.record import Metric
-from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
 from fslab.workloads._traits import Traits
@@ -23,24 +22,11 @@ _START_S = 1.0
 
 
 class ApplicationTool(Workload[Any]):
-    """Prepares an application's data, runs transactions, then checks the data."""
+    """Prepares an application's data, runs the application, then checks the data."""
 
     application: ClassVar[Application]
 
-    def metrics(self, parameters: Load) -> tuple[Metric, ...]:  # noqa: ARG002
-        """Return the rate and the latencies of transactions, as the application acknowledges them."""
-        return (
-            Metric(name=_RATE, unit=Unit.OPERATIONS_PER_SECOND),
-            *(
-                Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
-                for name in reversed(_NAMES.values())
-            ),
-        )
-
-    def headline(self, parameters: Load) -> tuple[str, ...]:  # noqa: ARG002
-        return (_RATE, _NAMES[99])
-
-    def commands(self, parameters: Load, job: Job) -> Commands:
+    def commands(self, parameters: AnyLoad, job: Job) -> Commands:
         """Return the commands of the application's process. Its files can be copied to trials that prepare the same."""
         run_s = parameters.run_s
         laid_out = parameters.model_dump(include=set(parameters.laid_out), by_alias=True, exclude_none=True)
@@ -63,11 +49,44 @@ class ApplicationTool(Workload[Any]):
             prepared=(),
         )
 
+    def why_whole(self, parameters: AnyLoad) -> str | None:  # noqa: ARG002
+        return self.application.continues
+
+    def scaled(self, parameters: AnyLoad, factor: float) -> scaling.Changes:
+        return parameters.scaled(factor)
+
+    def traits(self, parameters: AnyLoad) -> Traits:
+        return Traits(
+            reads=parameters.reads, writes=parameters.writes, direct=False, parallel=parameters.at_once
+        )
+
+    def space_bytes(self, parameters: AnyLoad) -> int:
+        return self.application.laid_out_bytes + parameters.space_bytes
+
+    def expected_s(self, parameters: AnyLoad) -> float:
+        return _START_S + parameters.prepare_s + parameters.work_s
+
+
+class TransactionTool(ApplicationTool):
+    """Its figures are the rate and the latencies of transactions, as the application acknowledges them."""
+
+    def metrics(self, parameters: Load) -> tuple[Metric, ...]:  # noqa: ARG002
+        return (
+            Metric(name=_RATE, unit=Unit.OPERATIONS_PER_SECOND),
+            *(
+                Metric(name=name, unit=Unit.NANOSECONDS, better=Direction.LOWER)
+                for name in reversed(_NAMES.values())
+            ),
+        )
+
+    def headline(self, parameters: Load) -> tuple[str, ...]:  # noqa: ARG002
+        return (_RATE, _NAMES[99])
+
     def read(self, parameters: Load, output: ToolOutput) -> Reading:
         """Parse the document. What the application's own check finds is a wrong answer."""
         document: dict[str, Any] = texts.json_of(output.stdout)
         began, ended = float(document["began_s"]), float(document["ended_s"])
-        measured_s, problem = ended - began, document["problem"]
+        measured_s = ended - began
         figures: dict[str, float | None] = {_RATE: document["transactions"] / measured_s}
         for percent, name in _NAMES.items():
             value = document["latencies_ns"][str(percent)]
@@ -77,40 +96,74 @@ class ApplicationTool(Workload[Any]):
             measured_s=measured_s,
             asked_s=parameters.run_s,
             windows=dict.fromkeys(figures, (began, ended)),
-            wrong={} if problem is None else {"check": (str(problem), "no problem")},
+            wrong=_wrong(document),
         )
-
-    def why_whole(self, parameters: Load) -> str | None:  # noqa: ARG002
-        return self.application.continues
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:
         """Return the parameters, with this run time if they do not set a number of transactions."""
         return dict(raw) if "transactions" in raw else {"runtime": runtime, **raw}
 
-    def scaled(self, parameters: Load, factor: float) -> scaling.Changes:
-        return parameters.scaled(factor)
 
-    def traits(self, parameters: Load) -> Traits:
-        return Traits(
-            reads=parameters.reads, writes=parameters.writes, direct=False, parallel=parameters.at_once
+class StepTool(ApplicationTool):
+    """Its figures are how long each step takes, and how many files that are in a second."""
+
+    def metrics(self, parameters: StepLoad) -> tuple[Metric, ...]:
+        times = (
+            Metric(name=f"{step}_time", unit=Unit.SECONDS, better=Direction.LOWER)
+            for step in parameters.chosen
+        )
+        rates = (Metric(name=f"{step}_rate", unit=Unit.FILES_PER_SECOND) for step in parameters.chosen)
+        return (*times, *rates)
+
+    def headline(self, parameters: StepLoad) -> tuple[str, ...]:
+        return tuple(f"{step}_time" for step in parameters.chosen)
+
+    def read(self, parameters: StepLoad, output: ToolOutput) -> Reading:
+        """Parse the document. A difference from what the seed says is a wrong answer."""
+        document: dict[str, Any] = texts.json_of(output.stdout)
+        steps = {step["name"]: step for step in document["steps"]}
+        windows = {
+            name: (float(steps[name]["began_s"]), float(steps[name]["ended_s"])) for name in parameters.chosen
+        }
+        seconds = {name: ended - began for name, (began, ended) in windows.items()}
+        amounts = {name: steps[name]["amount"] for name in parameters.chosen}
+        times: dict[str, float | None] = {f"{name}_time": took for name, took in seconds.items()}
+        rates = {f"{name}_rate": amounts[name]["files"] / took for name, took in seconds.items()}
+        return Reading(
+            metrics=times | rates,
+            read_bytes=_sum(each["read_bytes"] for each in amounts.values()),
+            written_bytes=_sum(each["written_bytes"] for each in amounts.values()),
+            measured_s=sum(seconds.values()),
+            parts_s=seconds,
+            part_windows=windows,
+            windows={f"{name}_{what}": windows[name] for name in windows for what in ("time", "rate")},
+            flushed=True if parameters.writes else None,
+            wrong=_wrong(document),
         )
 
-    def space_bytes(self, parameters: Load) -> int:
-        return self.application.laid_out_bytes + parameters.space_bytes
 
-    def expected_s(self, parameters: Load) -> float:
-        run_s = parameters.run_s
-        took_s = parameters.most / parameters.guessed_rate if run_s is None else run_s
-        return _START_S + parameters.prepare_s + took_s
+def _wrong(document: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
+    problem = document["problem"]
+    return {} if problem is None else {"check": (str(problem), "no problem")}
+
+
+def _sum(amounts: Iterable[int | None]) -> int | None:
+    known = list(amounts)
+    return None if None in known else sum(each or 0 for each in known)
 
 
 def tool_of(application: Application) -> type[Workload[Any]]:
     """Return the tool of an application."""
-    tool: tuple[Tool, ...] = (application.tool,) if application.tool else ()
     model = create_model(
         f"{type(application).__name__}Parameters",
         __base__=(application.Load, Parameters),
         __doc__=application.Load.__doc__,
     )
-    members = {"application": application, "summary": application.summary, "tools": tool, "Parameters": model}
-    return type(type(application).__name__, (ApplicationTool,), members)
+    kind = StepTool if issubclass(application.Load, StepLoad) else TransactionTool
+    members = {
+        "application": application,
+        "summary": application.summary,
+        "tools": application.tools,
+        "Parameters": model,
+    }
+    return type(type(application).__name__, (kind,), members)

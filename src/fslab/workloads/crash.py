@@ -113,14 +113,14 @@ class Crash(Workload[CrashParameters]):
 
     def space_bytes(self, parameters: CrashParameters) -> int:
         """Return some blocks and inodes for each sequence or transaction, and what each run of an application needs."""
-        application = parameters.application and applications.REGISTRY.get(parameters.application)
+        application = parameters.application and applications.durable(parameters.application)
         each_run = application.laid_out_bytes if application else 0
         return self._steps(parameters) * _BYTES_PER_SEQUENCE + parameters.runs * each_run
 
     def expected_s(self, parameters: CrashParameters) -> float:
         each_s = 1 / _GUESSED_SEQUENCES_PER_S
         if parameters.application is not None:
-            application = applications.REGISTRY.get(parameters.application)
+            application = applications.durable(parameters.application)
             each_s = application.seconds_each(applications.parse_settings(application, parameters.settings))
         return (
             self._steps(parameters) * each_s
@@ -132,8 +132,8 @@ class Crash(Workload[CrashParameters]):
 
     def tools_of(self, parameters: CrashParameters) -> tuple[Tool, ...]:
         """Return the tools, including that of the application."""
-        known = parameters.application and applications.REGISTRY.get(parameters.application).tool
-        return (*self.tools, known) if known else self.tools
+        name = parameters.application
+        return (*self.tools, *(applications.durable(name).tools if name else ()))
 
 
 def _reading(document: dict[str, Any], duration_s: float) -> Reading:
