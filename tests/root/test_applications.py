@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from fslab import workloads
 from fslab.applications import _postgresql_server as server
 from fslab.applications import durable
 from fslab.campaign.trial import run_trial
@@ -30,6 +31,12 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),
     ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
+]
+
+
+STEPS: list[tuple[str, dict[str, Any]]] = [
+    ("untar", {"files": 300}),
+    ("untar", {"files": 300, "steps": "walk"}),
 ]
 
 
@@ -79,10 +86,30 @@ def test_each_application_is_measured_and_checked(
 
 
 @pytest.mark.parametrize(
+    ("tool", "parameters"), STEPS, ids=lambda each: each if isinstance(each, str) else ""
+)
+def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], workspace: Workspace) -> None:
+    record = run(workspace, tool, parameters)
+    assert record.status is Status.OK, record.error
+    assert [each for each in record.validity if each.severity is Severity.INVALID] == []
+    known = workloads.parsed(record.cell.workload).parameters.chosen
+    values = {name: value.value for name, value in record.metrics.items()}
+    assert [*values] == [f"{step}_{what}" for what in ("time", "rate") for step in known]
+    for step in known:
+        part, seconds, rate = record.provenance.parts[step], values[f"{step}_time"], values[f"{step}_rate"]
+        assert part.seconds == pytest.approx(seconds)
+        assert seconds
+        assert rate
+        assert seconds * rate == pytest.approx(round(seconds * rate)), "a number of files"
+    assert processes(workspace) == []
+
+
+@pytest.mark.parametrize(
     ("tool", "parameters", "size"),
     [
         ("sqlite", {"transactions": 20_000, "size": "16k", "synchronous": "off"}, "64m"),
         ("postgresql", {"transactions": 400, **SMALL_SERVER}, "80m"),
+        ("untar", {"files": 3000}, "64m"),
     ],
 )
 def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:

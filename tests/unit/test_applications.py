@@ -9,6 +9,7 @@ import sqlite3
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,22 @@ import pytest
 from pydantic import ValidationError
 
 from fslab import workloads
-from fslab.applications import REGISTRY, Driven, DriveRequest, _driven, _pgbench, durable
+from fslab.applications import (
+    REGISTRY,
+    Driven,
+    DriveRequest,
+    SteppedApplication,
+    _driven,
+    _pgbench,
+    durable,
+)
 from fslab.applications.maildir import Maildir
 from fslab.applications.sqlite import Sqlite
+from fslab.applications.untar import Untar
 from fslab.cell import WorkloadSpec
-from fslab.errors import ToolFailedError
+from fslab.errors import ToolFailedError, ToolMissingError, UsageError
 from fslab.registry import Registry
+from fslab.system import tools
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
 
 JOB = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5)
@@ -134,6 +145,103 @@ def test_sqlite_counts_the_rows_of_batches_and_of_before(
     assert lossy.problem == "13 of 16 rows are there"
 
 
+STEPPED = {"untar": {"files": 40}}
+
+
+def stepped(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication, DriveRequest]:
+    application = REGISTRY.get(name)
+    assert isinstance(application, SteppedApplication)
+    for tool in application.tools:
+        if tools.find(tool.program) is None:
+            pytest.skip(f"needs {tool.program}")
+    return application, request(tmp_path, name, **STEPPED[name], **load)
+
+
+def test_steps_have_all_applications_that_are_no_transactions() -> None:
+    assert {name for name, each in REGISTRY if isinstance(each, SteppedApplication)} == {*STEPPED}
+
+
+def steps_of() -> list[tuple[str, str]]:
+    return [(name, step) for name in STEPPED for step in tool(name).parameters.known]
+
+
+@pytest.mark.parametrize("name", STEPPED)
+def test_all_steps_are_done_in_order_and_their_figures_are_read(name: str, tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, name)
+    application.prepare(drive)
+    document = application.drive(drive).document()
+    assert document["problem"] is None
+    assert [step["name"] for step in document["steps"]] == list(drive.load.known)
+    times = [step[at] for step in document["steps"] for at in ("began_s", "ended_s")]
+    assert times == sorted(times)
+    output = ToolOutput(stdout=json.dumps(document), stderr="", duration_s=9.0)
+    parsed = tool(name, **STEPPED[name])
+    read = parsed.read(output)
+    assert {*read.metrics} == {metric.name for metric in parsed.metrics()} == {*read.windows}
+    assert {*read.part_windows} == {*read.parts_s} == {*drive.load.known}
+    assert read.measured_s == pytest.approx(sum(read.parts_s.values()))
+    assert (read.asked_s, read.wrong) == (None, {})
+    document["problem"] = "a file is missing"
+    wrong = parsed.read(replace(output, stdout=json.dumps(document))).wrong
+    assert wrong == {"check": ("a file is missing", "no problem")}
+
+
+@pytest.mark.parametrize(("name", "step"), steps_of())
+def test_a_step_of_its_own_finds_what_those_before_it_have_made(name: str, step: str, tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, name, steps=step)
+    application.prepare(drive)
+    found = application.drive(drive)
+    assert [each.name for each in found.steps] == [step]
+    assert found.problem is None
+
+
+def test_damage_of_a_tree_is_found(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "untar", steps="unpack")
+    application.prepare(drive)
+    application.drive(drive)
+    path = tmp_path / "tree/000/0/1/000017.c"
+    whole = path.read_bytes()
+    path.write_bytes(bytes([whole[0] ^ 1]) + whole[1:])
+    assert application.problem(drive, "unpack") == "000/0/1/000017.c has other contents"
+    path.unlink()
+    assert application.problem(drive, "unpack") == "39 of 40 files are there"
+    path.with_name("other").write_bytes(whole)
+    assert application.problem(drive, "unpack") == "000/0/1/000017.c is missing"
+    assert application.problem(drive, "remove") == "tree is still there"
+
+
+class Damaging(Untar):
+    """Loses a file before the step that removes the tree."""
+
+    def before(self, drive: DriveRequest, step: str) -> None:
+        if step == "walk":
+            (drive.directory / "tree/000/0/1/000017.c").unlink()
+
+
+def test_what_steps_have_made_is_checked_before_it_is_removed(tmp_path: Path) -> None:
+    _, drive = stepped(tmp_path, "untar")
+    Damaging().prepare(drive)
+    assert Damaging().drive(drive).problem == "39 of 40 files are there"
+
+
+def test_a_missing_program_is_named_with_its_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    application, drive = stepped(tmp_path, "untar")
+    assert {tool.program for tool in application.tools} <= {each.program for each in tool("untar").tools()}
+    found = tools.find
+    monkeypatch.setattr("fslab.system.tools.find", lambda name: None if name == "tar" else found(name))
+    with pytest.raises(ToolMissingError, match="'tar' is not installed"):
+        application.prepare(drive)
+
+
+def test_power_cuts_are_offered_for_what_promises_something() -> None:
+    with pytest.raises(ValidationError, match="the power of 'untar' cannot be cut: it promises nothing"):
+        tool("crash", application="untar")
+    with pytest.raises(UsageError) as told:
+        durable("untar")
+    assert "sqlite" in str(told.value.hint)
+    assert "untar" not in str(told.value.hint)
+
+
 @pytest.mark.parametrize(
     ("test", "count", "sums", "told"),
     [
@@ -165,6 +273,9 @@ def test_a_bare_on_is_the_word() -> None:
         ("sqlite", {"operation": "read", "batch": 2}, "'batch' is not supported by operation: read"),
         ("postgresql", {"max_wal_size": "16m"}, "'max_wal_size' must be at least 32m"),
         ("postgresql", {"synchronous_commit": "maybe"}, "synchronous_commit"),
+        ("untar", {"steps": "unpak"}, "no step 'unpak': did you mean 'unpack'"),
+        ("untar", {"steps": "remove,unpack"}, "must be in this order, each once: unpack,walk,remove"),
+        ("untar", {"runtime": "1s"}, "runtime"),
     ],
 )
 def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -> None:

@@ -1,0 +1,133 @@
+"""A tree of text files from a seed, with the sizes of a kernel's sources: made, changed, and compared with the seed."""
+
+from __future__ import annotations
+
+import math
+import os
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from pathlib import Path
+from random import Random
+
+# Share of the files → size: the 78,579 files of Debian's linux-source-6.1 (6.1.192); mean 16.5 kB, and 15.0 kB here,
+# because the largest files are left out, of which a smaller tree would have one or none.
+_SIZES = (
+    (0.0, 1), (0.01, 73), (0.05, 254), (0.1, 446), (0.2, 959), (0.3, 1621), (0.4, 2525), (0.5, 3874), (0.6, 5910),
+    (0.7, 9044), (0.8, 14833), (0.9, 28759), (0.95, 48093), (0.98, 83945), (0.99, 124858), (0.995, 191202),
+    (0.999, 1120270), (1.0, 3500000),
+)  # fmt: skip
+MEAN_BYTES = sum(
+    (after - before) * (large - small) / math.log(large / small)
+    for (before, small), (after, large) in pairwise(_SIZES)
+)
+_PER_DIRECTORY = 16  # 78,579 files in 5,096 directories
+_AROUND_BYTES = 4608  # of a file, on average: half a block, an inode, names and its share of a directory
+_TEXT_BYTES = 4 << 20
+_WORDS = 1000
+_MARKED = 10  # each tenth file has the word that ``marked`` counts
+MARK = "fslab-marked"
+CHANGED_SHARE = 100
+
+
+def space_bytes(files: int) -> int:
+    return round(files * (MEAN_BYTES + _AROUND_BYTES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class SourceTree:
+    """``files`` files below ``root``: text made of random words, which compresses about as well as sources do."""
+
+    root: Path
+    files: int
+    seed: int
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """The sizes in bytes: the same ones for each seed, in another order."""
+        found = [_size((number + 0.5) / self.files) for number in range(self.files)]
+        Random(self.seed).shuffle(found)  # noqa: S311 - to be repeated
+        return found
+
+    @cached_property
+    def _text(self) -> bytes:
+        random = Random(self.seed)  # noqa: S311 - to be repeated
+        letters = "etaoinshrdlucmfwypvbgkjqxz_"
+        words = ["".join(random.choices(letters, k=random.randint(1, 12))) for _ in range(_WORDS)]
+        often = list(accumulate(rank**-1.2 for rank in range(1, _WORDS + 1)))  # like Zipf's law
+        some = random.choices(words, cum_weights=often, k=_TEXT_BYTES // 6)
+        lines = (" ".join(some[begin : begin + 9]) for begin in range(0, len(some), 9))
+        return "\n".join(lines).encode()
+
+    @property
+    def marked(self) -> int:
+        """How many files contain ``MARK``, at their ends."""
+        return -(-self.files // _MARKED)
+
+    @property
+    def changed(self) -> range:
+        """The numbers of the files that ``change`` changes: 1 %."""
+        return range(0, self.files, min(CHANGED_SHARE, self.files))
+
+    def path(self, number: int) -> Path:
+        directory = number // _PER_DIRECTORY
+        names = (
+            f"{directory // 256:03d}",
+            f"{directory // 16 % 16:x}",
+            f"{directory % 16:x}",
+            f"{number:06d}.c",
+        )
+        return self.root.joinpath(*names)
+
+    def contents(self, number: int, version: int = 0) -> bytes:
+        """Return the contents of a file. Another version of it is longer."""
+        size = self.sizes[number]
+        begin = number * 7919 % (len(self._text) - size)
+        text = self._text[begin : begin + size]
+        tail = f"\n{number} {version}{f' {MARK}' if number % _MARKED == 0 else ''}\n".encode()
+        return text[: max(0, size - len(tail))] + tail + b"+" * version
+
+    def make(self) -> None:
+        """Write all files."""
+        made: Path | None = None
+        for number in range(self.files):
+            path = self.path(number)
+            if path.parent != made:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                made = path.parent
+            path.write_bytes(self.contents(number))
+
+    def change(self) -> None:
+        """Write another version of 1 % of the files."""
+        for number in self.changed:
+            self.path(number).write_bytes(self.contents(number, 1))
+
+    def problem(self, *, changed: bool = False) -> str | None:
+        """Compare all files with the seed. Return the first difference; None: there is none."""
+        found = sum(1 for _ in _files(self.root))
+        if found != self.files:
+            return f"{found} of {self.files} files are there"
+        later = self.changed if changed else range(0)
+        for number in range(self.files):
+            path = self.path(number)
+            try:
+                same = path.read_bytes() == self.contents(number, int(number in later))
+            except FileNotFoundError:
+                return f"{path.relative_to(self.root)} is missing"
+            if not same:
+                return f"{path.relative_to(self.root)} has other contents"
+        return None
+
+
+def _files(root: Path) -> Iterator[Path]:
+    for directory, _, names in os.walk(root):
+        yield from (Path(directory, name) for name in names)
+
+
+def _size(share: float) -> int:
+    """Return the size that is larger than this share of the sizes: between the known ones on a logarithmic scale."""
+    at = bisect_right(_SIZES, share, key=lambda each: each[0])
+    (before, small), (after, large) = _SIZES[at - 1], _SIZES[at]
+    return round(small * math.exp(math.log(large / small) * (share - before) / (after - before)))

@@ -1,0 +1,110 @@
+"""Unpack an archive of a source tree, read it through, and remove it: tar(1), grep(1), rm(1)."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+
+from pydantic import Field
+
+from fslab import scaling
+from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
+from fslab.applications import _source_tree as trees
+from fslab.errors import ToolFailedError, ToolOutputError
+from fslab.system.tools import Tool
+
+_TAR = Tool(program="tar", package="tar")
+_GREP = Tool(program="grep", package="grep")
+_RM = Tool(program="rm", package="coreutils")
+_ARCHIVE, _TREE = "archive.tar", "tree"
+_FILES_PER_S = 8000.0
+_LEAST_FILES = 100
+
+
+class UntarLoad(StepLoad):
+    """unpack: `tar --extract` of an archive that is not compressed, on the same file system; walk: `grep -r`, which
+    opens and reads every file; remove: `rm -r`. The files have the sizes and the number for each directory of Linux'
+    sources, and are text. unpack and remove include a sync of the file system. After unpack, walk reads from the page
+    cache if the tree fits there; with `steps: walk` from the disk. Afterwards each file is compared with the archive's
+    source: a difference makes the trial invalid."""
+
+    known = ("unpack", "walk", "remove")
+    writing = frozenset({"unpack", "remove"})
+    reading = frozenset({"unpack", "walk"})
+    laid_out = frozenset({"files", "steps"})
+
+    files: int = Field(
+        20_000,
+        ge=10,
+        le=10_000_000,
+        description="files in the archive, 15 kB on average; Linux 6.1 has 78,579",
+    )
+
+    @property
+    def prepare_s(self) -> float:
+        return 1 + self.files / _FILES_PER_S * (1 + len(self.done_before))
+
+    @property
+    def work_s(self) -> float:
+        return len(self.chosen) * self.files / _FILES_PER_S
+
+    @property
+    def space_bytes(self) -> int:
+        """The archive and the tree."""
+        return 2 * trees.space_bytes(self.files)
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        return {"files": scaling.count(self.files, factor, least=_LEAST_FILES)}
+
+
+class Untar(SteppedApplication):
+    summary = "unpack an archive with tar, read all files with grep, remove them with rm"
+    tools = (_TAR, _GREP, _RM)
+    Load = UntarLoad
+    removes = frozenset({"remove"})
+
+    def lay_out(self, drive: DriveRequest) -> None:
+        """Make the tree, and the archive of it; remove the tree."""
+        tree = _tree(drive)
+        tree.make()
+        owner = ("--owner=0", "--group=0", "--sort=name")
+        _tar(drive.directory, "--create", *owner, _TREE)
+        run_program(_RM, "-r", "--", _TREE, cwd=drive.directory)
+
+    def perform(self, drive: DriveRequest, step: str) -> Amount:
+        tree = _tree(drive)
+        size = sum(tree.sizes)
+        match step:
+            case "unpack":
+                _tar(drive.directory, "--extract")
+                return Amount(files=tree.files, read_bytes=size, written_bytes=size)
+            case "walk":
+                words = ("-r", "-l", "-F", "-e", trees.MARK, "--", _TREE)
+                found = len(run_program(_GREP, *words, cwd=drive.directory).stdout.splitlines())
+                if found != tree.marked:
+                    raise ToolOutputError(f"grep found {found} of {tree.marked} files")
+                return Amount(files=tree.files, read_bytes=size, written_bytes=0)
+            case _:
+                run_program(_RM, "-r", "--", _TREE, cwd=drive.directory)
+                return Amount(files=tree.files, read_bytes=0, written_bytes=0)
+
+    def problem(self, drive: DriveRequest, step: str) -> str | None:
+        """Compare the tree with the seed; after its removal, nothing must be left."""
+        if step != "remove":
+            return _tree(drive).problem()
+        left = drive.directory / _TREE
+        return f"{left.name} is still there" if left.exists() else None
+
+
+def _tree(drive: DriveRequest) -> trees.SourceTree:
+    return trees.SourceTree(root=Path(drive.directory, _TREE), files=drive.load.files, seed=drive.seed)
+
+
+def _tar(directory: Path, what: str, *words: str) -> None:
+    """Run tar. If only a part of a record fits on the disk, it does not say why."""
+    try:
+        run_program(_TAR, what, "--file", _ARCHIVE, *words, cwd=directory)
+    except ToolFailedError as error:
+        if "Wrote only" in str(error):
+            raise OSError(errno.ENOSPC, "No space left on device", str(directory)) from error
+        raise
