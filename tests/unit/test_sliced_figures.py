@@ -111,6 +111,20 @@ def test_a_part_that_the_tool_marks_loses_the_freezes_between_its_marks() -> Non
     assert alone.measured_s == 3.5
 
 
+def test_what_ran_before_the_first_freeze_ran_together_with_the_others() -> None:
+    """All tools start at the same time. One that only computes is not seen to work, and one can end unseen."""
+    cpu = (Metric(name="time", unit=Unit.SECONDS, better=Direction.LOWER),)
+    ended = Timeline(worked_s=10.0, ended_s=11.0, ran=((10.0, 11.0),))
+    assert thawed(Reading(metrics={"time": 1.0}, measured_s=1.0), cpu, ended).together_share == 1.0
+    assert thawed(reading(elapsed=12.0), METRICS, LINE).together_share == pytest.approx(1 / 3)
+    windowed = Reading(metrics={"time": 4.0}, measured_s=4.0, windows={"time": (14.0, 18.0)})
+    assert thawed(windowed, cpu, LINE).together_share == 0.0
+    marked = Reading(metrics={"a_x": 1.0}, measured_s=5.0, parts_s={"a": 5.0}, marks={"a": (3, 10)})
+    rate = (Metric(name="a_x", unit=Unit.IOPS),)
+    assert thawed(marked, rate, replace(LINE, said=(5, 30, 40, 40))).together_share == pytest.approx(1 / 2)
+    assert thawed(marked, rate, replace(LINE, said=(2, 30, 40, 40))).together_share == 0.0
+
+
 def test_a_run_that_is_measured_whole_has_its_start() -> None:
     """It ran for 1 s before it was seen to do I/O: 100 files in 4 s of its own time, 13 s by the clock."""
     line = replace(LINE, ran=((9.0, 11.0), *LINE.ran[1:]))

@@ -86,6 +86,11 @@ def test_work_that_is_left_to_others_although_slices_are_flushed() -> None:
     assert verdict(facts(WorkFacts(left_share=0.07))) == [("left_work", WARNING)]
 
 
+def test_a_tool_that_was_frozen_late_was_not_measured_in_slices() -> None:
+    assert verdict(facts(WorkFacts(together_share=0.1))) == []
+    assert verdict(facts(WorkFacts(together_share=0.11))) == [("ran_together", WARNING)]
+
+
 def test_the_parts_that_are_too_short_are_named() -> None:
     work = WorkFacts(measured_s=60.3, parts_s={"create": 60.0, "delete": 0.3})
     warning = only("too_short", facts(work))

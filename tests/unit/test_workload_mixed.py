@@ -82,6 +82,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "part_windows",
             "sliced",
             "left_share",
+            "together_share",
         }  # each part has its own requested time and number of rounds
         assert found.working_set_bytes == 3 * 4 + 4
 

@@ -33,12 +33,13 @@ _MEAN_ERROR = 0.1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Span:
-    """The time over which a figure was measured: by the tool's clock, that in which the tool ran, and how often it was
-    frozen."""
+    """The time over which a figure was measured: by the tool's clock, that in which the tool ran, how often it was
+    frozen, and how long it ran before it was frozen first: while all tools ran at the same time."""
 
     length_s: float
     ran_s: float
     freezes: int
+    together_s: float = 0.0
 
 
 def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> Reading:
@@ -74,6 +75,7 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
         rates=(),  # over time, with gaps
         sliced=True,
         left_share=timeline.left_share,
+        together_share=_together_share((*spans.values(), *parts.values()) or (whole,)),
     )
 
 
@@ -92,7 +94,12 @@ def _between(timeline: Timeline, begin_s: float, end_s: float) -> _Span:
         length_s=end_s - begin_s,
         ran_s=timeline.ran_s(begin_s, end_s),
         freezes=timeline.freezes(begin_s, end_s),
+        together_s=timeline.together_s(begin_s, end_s),
     )
+
+
+def _together_share(spans: Sequence[_Span]) -> float:
+    return max((span.together_s / span.ran_s for span in spans if span.ran_s > 0), default=0.0)
 
 
 def _marked(timeline: Timeline, took_s: float, begin: int, end: int) -> _Span:
@@ -100,8 +107,11 @@ def _marked(timeline: Timeline, took_s: float, begin: int, end: int) -> _Span:
     offsets of its standard error: all freezes from the first to the last are in the part, whole."""
     first, last = (bisect_left(timeline.said, offset) for offset in (begin, end))
     gaps = pairwise(timeline.ran[first : last + 1])
-    frozen_s = sum(began - ended for (_, ended), (began, _) in gaps)
-    return _Span(length_s=took_s, ran_s=took_s - frozen_s, freezes=max(0, last - first))
+    ran_s = took_s - sum(began - ended for (_, ended), (began, _) in gaps)
+    return _Span(
+        length_s=took_s, ran_s=ran_s, freezes=max(0, last - first),
+        together_s=0.0 if first else min(ran_s, timeline.together_s(timeline.worked_s, timeline.ended_s)),
+    )  # fmt: skip
 
 
 def _measured_s(reading: Reading, whole: _Span, parts: Mapping[str, _Span]) -> float | None:

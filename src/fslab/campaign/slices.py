@@ -59,6 +59,11 @@ class Timeline:
         """Return how long the tool ran between two times."""
         return sum(max(0.0, min(end_s, end) - max(begin_s, begin)) for begin, end in self.ran)
 
+    def together_s(self, begin_s: float, end_s: float) -> float:
+        """Return how long it ran between two times before it was frozen first: while the others ran too."""
+        began, ended = self.ran[0]
+        return max(0.0, min(end_s, ended) - max(begin_s, began))
+
     def freezes(self, begin_s: float, end_s: float) -> int:
         """Return how often it was frozen between two times."""
         return sum(begin_s < end < end_s for _, end in self.ran)

@@ -50,6 +50,7 @@ class WorkFacts:
     the power of the disk under test, or makes it return errors, and itself reports what is wrong afterwards.
     ``sliced``: it took turns with others, and the times are those in which it ran, without its start. ``left_share``:
     the share of what it wrote that reached its disks in the slices of others; None if it wrote little.
+    ``together_share``: the share of the measured time before it was first frozen, while the others ran too.
     """
 
     read_bytes: int | None = None
@@ -76,6 +77,7 @@ class WorkFacts:
     disk_fails: bool = False
     sliced: bool = False
     left_share: float | None = None
+    together_share: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

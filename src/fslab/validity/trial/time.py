@@ -158,6 +158,24 @@ def left_work(facts: TrialFacts) -> Issues:
         )
 
 
+TOGETHER_MOST = 0.1
+
+
+@rule(
+    "the tools of all stacks ran at the same time",
+    when=f"more than {TOGETHER_MOST:.0%} of what a tool measured in slices was before it was first frozen: all start "
+    "at the same time, and a tool that only computes, or that soon ends, is not seen to work",
+    hint="give the tool more to do, or measure without slices: slices: off",
+)
+def ran_together(facts: TrialFacts) -> Issues:
+    share = facts.work.together_share
+    if share > TOGETHER_MOST:
+        yield Issue(
+            f"{share:.0%} of the measured time was not in slices: the tools of the other stacks ran too",
+            share=share,
+        )
+
+
 SHORTEST_S = 1.0
 SLICED_SHORTEST_S = 0.25  # without the start of the tool, whose rounds are what is repeated
 LONG_S = 30.0
