@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -32,16 +32,14 @@ from fslab.analysis.rows import looks_of
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.build import asked_of
-from fslab.claims.evaluate import ERROR, Evaluator
+from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import FAILED, ClaimVerdict
-from fslab.claims.multiplicity import ClaimParts, answers
+from fslab.claims.multiplicity import answers
 from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.plan.expand import order_block
 from fslab.record import Status, TrialRecord, Value
-from fslab.stats.sequential import Looks
 from fslab.stopping import MARGIN, StoppingRule, Until
 from fslab.units import Unit
 
@@ -54,8 +52,10 @@ COSTS_S = (1.5, 3.0, 6.0)
 LONGEST = 10 * MOST  # blocks of one campaign; each cell is in at most 40 of them
 BUDGET_S = 28 * 60.0
 SPREADS = (0.03, 0.1)
-ALONE = "with a margin, the cheapest claims first"
-FSLAB = "the same, with the noise of other cells (fslab)"
+TRIALS = 4  # blocks before the first look
+FSLAB = "with it (fslab)"
+# Whether comparisons also use the noise of other cells, by the name of the rule.
+RULES = {"without the noise of other cells": False, FSLAB: True}
 # Not simulated here, where all cells of a study have the same shape.
 ONE_CELL = {"spikes in one cell only", "bimodal in one cell only", "the same, 85 : 15"}
 EQUAL = {"log-normal", "autocorrelated (AR 0.3)", "autocorrelated (AR 0.5)"}
@@ -143,51 +143,6 @@ def _said(rng: random.Random, level: Mapping[str, float]) -> Iterator[tuple[str,
     yield (f"{one} ~ {other} within 10%",)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Rule:
-    """A way to plan trials and to reach verdicts. ``judged`` returns the verdicts.
-
-    ``by_value``: plan the trials that lead to most verdicts (fslab's schedule); otherwise, trials for all open claims.
-    ``others``: comparisons also use the noise of other cells. ``trials``: the number of blocks before the first look.
-    """
-
-    judged: Callable[[Sequence[ClaimParts], Evaluator], tuple[ClaimVerdict, ...]]
-    by_value: bool = True
-    others: bool = False
-    trials: int = 4
-
-
-def judged_before(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
-    """Return verdicts without a margin: replicated, differs, or open.
-
-    A claim differs if one of its parts does, tested with the error divided by the number of parts.
-    """
-    return tuple(_before(one.parts, evaluator) for one in asked)
-
-
-def _before(parts: Sequence[Part], evaluator: Evaluator) -> ClaimVerdict:
-    held = True
-    for part in parts:
-        interval = evaluator.estimate(part, 1 - ERROR).interval
-        held = held and interval is not None and part.bounds.hold(interval.low, interval.high)
-        wide = evaluator.estimate(part, 1 - ERROR / len(parts)).interval
-        if wide is not None and part.bounds.exclude(wide.low, wide.high):
-            return ClaimVerdict.DIFFERS
-    return ClaimVerdict.REPLICATED if held else ClaimVerdict.OPEN
-
-
-def judged_together(asked: Sequence[ClaimParts], evaluator: Evaluator) -> tuple[ClaimVerdict, ...]:
-    """Return verdicts by fslab's rule."""
-    return tuple(answer.verdict for answer in answers(asked, evaluator))
-
-
-RULES: dict[str, Rule] = {
-    "without a margin, open claims alike": Rule(judged=judged_before, by_value=False),
-    ALONE: Rule(judged=judged_together),
-    FSLAB: Rule(judged=judged_together, others=True),
-}
-
-
 def is_false(verdict: ClaimVerdict, parts: Sequence[Part], truth: Truth) -> bool:
     """Return whether a verdict contradicts the true ratios. An open verdict is never false."""
     at = [_true_ratio(part, truth) for part in parts]
@@ -239,14 +194,14 @@ def values_of(study: Simulated, shape: Shape, spread: float, seed: int) -> dict[
     return made
 
 
-def run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -> Course:
+def run(study: Simulated, shape: Shape, spread: float, seed: int, *, others: bool) -> Course:
     """Simulate a campaign of the study that ends when its goal or the budget is reached."""
-    with nullcontext() if rule.others else patch.object(CampaignNoise, "prior", lambda *_: None):
-        return _run(study, shape, spread, rule, seed)
+    with nullcontext() if others else patch.object(CampaignNoise, "prior", lambda *_: None):
+        return _run(study, shape, spread, seed)
 
 
-def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -> Course:
-    stopping = StoppingRule(trials=rule.trials, precision=MARGIN, until=Until.CLAIMS, max_trials=MOST)
+def _run(study: Simulated, shape: Shape, spread: float, seed: int) -> Course:
+    stopping = StoppingRule(trials=TRIALS, precision=MARGIN, until=Until.CLAIMS, max_trials=MOST)
     schedule = Schedule(
         cells=study.cells, stopping=stopping, seed=seed, claims=study.claims, budget_s=BUDGET_S
     )
@@ -266,7 +221,7 @@ def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -
             records.append(_record(cell, block, values[cell.id, block % LONGEST], study.cost_s[cell.id]))
         ran = len(records)
         evaluator = Evaluator(trials=Trials(records=records), looks=looks_of(stopping))
-        verdicts = rule.judged(asked, evaluator)
+        verdicts = tuple(answer.verdict for answer in answers(asked, evaluator))
         first = [
             min(when, spent_s) if verdict in CLOSED else when
             for when, verdict in zip(first, verdicts, strict=True)
@@ -274,10 +229,7 @@ def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -
         before = len(schedule.trials)
         if over:
             break
-        if rule.by_value:
-            schedule.look(records)
-        else:
-            _plan_open(schedule, asked, verdicts, looks_of(stopping))
+        schedule.look(records)
         if len(schedule.trials) == before:
             break
     parts = [one.parts for one in asked]
@@ -286,25 +238,6 @@ def _run(study: Simulated, shape: Shape, spread: float, rule: Rule, seed: int) -
         verdicts=verdicts, false=false, covered=_covered(evaluator, parts, study.truth), decided_s=tuple(first),
         spent_s=spent_s,
     )  # fmt: skip
-
-
-def _plan_open(
-    schedule: Schedule, asked: Sequence[ClaimParts], verdicts: Sequence[ClaimVerdict], looks: Looks | None
-) -> None:
-    """Plan trials for all cells of all open claims, up to the next look (at most ``MOST`` blocks)."""
-    assert looks is not None
-    cells = {
-        figure.cell.id
-        for one, verdict in zip(asked, verdicts, strict=True)
-        if verdict is ClaimVerdict.OPEN
-        for part in one.parts
-        for figure in part.figures
-    }
-    until = min(looks.next_after(schedule.blocks), MOST)
-    for block in range(schedule.blocks, until):
-        whole = order_block(schedule.together, block, schedule.seed)
-        schedule.trials += [(block, cell) for cell in whole if cell.id in cells]
-    schedule.blocks = until if cells else schedule.blocks
 
 
 def _covered(evaluator: Evaluator, parts: Sequence[Sequence[Part]], truth: Truth) -> float:
@@ -327,17 +260,18 @@ def _record(cell: Cell, block: int, value: float, duration_s: float) -> TrialRec
 
 
 def over(
-    rule: Rule,
     shape: Shape,
     spread: float,
     studies: int,
     *,
+    others: bool = True,
     longer: float = 1.0,
     equal: bool = False,
 ) -> list[str]:
     """Simulate two campaigns of each study. Return the table cells of one row, in the order of ``HEAD``.
 
-    ``longer``: factor of the duration of trials. ``equal``: see ``drawn``.
+    ``others``: comparisons also use the noise of other cells. ``longer``: factor of the duration of trials.
+    ``equal``: as for ``drawn``.
     """
     decided = false = claims = 0
     covered: list[float] = []
@@ -346,7 +280,7 @@ def over(
     for number in range(studies):
         study = drawn(random.Random(number), equal=equal)
         study = replace(study, cost_s={cell: cost * longer for cell, cost in study.cost_s.items()})
-        runs = [run(study, shape, spread, rule, 2 * number + again) for again in (0, 1)]
+        runs = [run(study, shape, spread, 2 * number + again, others=others) for again in (0, 1)]
         for course in runs:
             claims += len(course.verdicts)
             decided += course.decided
@@ -371,23 +305,20 @@ HEAD = [
 
 
 def tables(studies: int) -> str:
-    rows = (
-        [name, f"{100 * spread:g} %", *over(rule, SHAPES[0], spread, studies)]
-        for name, rule in RULES.items()
-        for spread in SPREADS
+    by_rule, few = (
+        [
+            [name, f"{100 * spread:g} %", *over(SHAPES[0], spread, studies, others=others, longer=longer)]
+            for name, others in RULES.items()
+            for spread in SPREADS
+        ]
+        for longer in (1.0, 4.0)
     )
-    fslab = RULES[FSLAB]
-    alike = (
-        [shape.name, f"{100 * spread:g} %", *over(fslab, shape, spread, studies, equal=True)]
+    alike = [
+        [shape.name, f"{100 * spread:g} %", *over(shape, spread, studies, equal=True)]
         for shape in SHAPES
         if shape.name in EQUAL
         for spread in SPREADS
-    )
-    few = (
-        [name, f"{100 * spread:g} %", *over(RULES[name], SHAPES[0], spread, studies, longer=4)]
-        for name in (ALONE, FSLAB)
-        for spread in SPREADS
-    )
+    ]
     count = len(drawn(random.Random(0)).claims)
     cells = len(STACKS) * len(WORKLOADS)
     about = (
@@ -397,7 +328,7 @@ def tables(studies: int) -> str:
     text = [
         f"Made by `{COMMAND}`.",
         about,
-        table(["rule", "noise", *HEAD], rows, words=2),
+        table(["rule", "noise", *HEAD], by_rule, words=2),
         "fslab's rule, all stacks equal:",
         table(["data", "noise", *HEAD], alike, words=2),
         "Trials four times as long, so that the budget is enough for few blocks:",

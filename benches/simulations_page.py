@@ -2,13 +2,20 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
-    """Return a Markdown table. The first ``words`` columns are texts, the others are numbers (aligned right)."""
+    """Return a Markdown table. The first ``words`` columns are texts, the others are numbers (aligned right).
+
+    Rows with the same first cell form a group, and only the first of them has it.
+    """
     rule = ["---"] * words + ["--:"] * (len(head) - words)
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *rows))
+    grouped = [
+        ["", *cells[1:]] if cells[0] == before[0] else cells for before, cells in pairwise([rule, *rows])
+    ]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *grouped))
 
 
 def main(about: str | None, name: str, amount: tuple[str, int], tables: Callable[[int], str]) -> int:

@@ -50,8 +50,7 @@ Every key of a study file, with its type, unit, default and meaning. The [tutori
   `--set workloads.random-write.bs=[4k,64k]`. The value is read as YAML; the name of an entry must exist.
 - **Files** that a study names (job files, scripts, published figures) are text files of at most 1 MiB in the study's
   own directory or below; `--allow-path DIRECTORY` allows others. Their text is stored with the results.
-- All mistakes are reported at once, each with its line. `fslab plan FILE` shows what a study means and changes
-  nothing. `fslab schema` prints a JSON Schema for completion in an editor.
+- `fslab schema` prints a JSON Schema for completion in an editor.
 """
 WARNINGS = f"""\
 # Warnings
