@@ -67,6 +67,25 @@ def test_two_machines_cannot_have_one_name(fleet: FleetStore) -> None:
     assert fleet.machines()[0].id == "two"
 
 
+def test_a_row_that_fslab_did_not_write_hides_no_other(
+    fleet: FleetStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A machine can write rows about machines, and how assignments are."""
+    fleet.announce(machine())
+    fleet.announce(machine("lab2", "two"))
+    fleet.assign([assignment("a"), assignment("b")])
+    _execute(fleet.store, "UPDATE fleet_machines SET name = E'\\x1b[2J' WHERE name = 'lab2'")
+    _execute(fleet.store, "UPDATE fleet_assignments SET status = 'lost' WHERE id = 'b'")
+    odd = '{"kernel": {"x": 1}, "cpu": ["a"], "certificate_until": 1e9, "clock_ahead_s": "tomorrow"}'
+    _execute(fleet.store, f"UPDATE fleet_machines SET facts = '{odd}'")
+    assert [each.name for each in fleet.machines()] == ["lab1"]
+    assert [each.campaign for each in fleet.summaries(1)] == ["a"]
+    assert "lab1" in app.fleet_page(fleet)
+    assert "status" in caplog.text
+    assert "not a valid name" in caplog.text
+    assert "\x1b" not in caplog.text
+
+
 def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStore) -> None:
     fleet.assign([assignment("a"), assignment("b", on="lab2")])
     held = fleet.take("a", machine())

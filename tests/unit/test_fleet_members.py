@@ -23,7 +23,16 @@ import fslab
 from fslab import feasibility
 from fslab.cli import fleet_schedule, fleet_status
 from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
-from fslab.fleet import certificates, confined, enrolment, invitations, link_keeper, permission, starting
+from fslab.fleet import (
+    agent,
+    certificates,
+    confined,
+    enrolment,
+    invitations,
+    link_keeper,
+    permission,
+    starting,
+)
 from fslab.fleet.link import LinkSettings
 from fslab.fleet.worker_settings import Allowed, WorkerSettings
 from fslab.plan.expand import expand
@@ -78,6 +87,18 @@ def test_a_machine_joins_by_its_invitation(fleet: Path, server: tuple[str, int],
     authority = x509.load_pem_x509_certificate((fleet / "ca.pem").read_bytes())
     certificate.verify_directly_issued_by(authority)
     assert certificate.subject.rfc4514_string() == "CN=lab1"
+
+
+def test_two_agents_of_one_machine_are_two(tmp_path: Path) -> None:
+    """The store refuses the second one of a name. With one id, both were online, and each replaced the other."""
+    ids = set()
+    for name in ("one", "other"):
+        (tmp_path / name).write_text(name)
+        ids.add(agent.this_machine(WorkerSettings(name="lab1"), tmp_path / name).id)
+    assert len(ids) == 2
+    assert agent.this_machine(WorkerSettings(name="lab1"), tmp_path / "one").id in ids, (
+        "the same after a restart"
+    )
 
 
 def test_an_invitation_is_for_so_many_machines_and_for_a_time(

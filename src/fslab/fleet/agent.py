@@ -57,10 +57,11 @@ def only_one(directory: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def this_machine(settings: WorkerSettings) -> MemberMachine:
-    """Return this machine as it announces itself. Its id depends on the boot id, so cloned machines differ."""
+def this_machine(settings: WorkerSettings, certificate: Path) -> MemberMachine:
+    """Return this machine as it announces itself. Its id depends on the boot id, so that cloned machines differ, and on
+    its certificate, so that two agents of one machine do."""
     found = facts.gather()
-    identity = b"\0".join(path.read_bytes() for path in (MACHINE_ID, BOOT_ID) if path.is_file())
+    identity = b"\0".join(path.read_bytes() for path in (MACHINE_ID, BOOT_ID, certificate) if path.is_file())
     digest = hashlib.blake2b(identity + settings.name.encode(), digest_size=12).hexdigest()
     return MemberMachine(
         name=settings.name, id=digest, labels=dict(settings.labels), version=fslab.__version__,
@@ -96,7 +97,7 @@ class Agent:
             self.tell(
                 f"this machine's certificate expires on {until:%Y-%m-%d}: join again with a new invitation"
             )
-        machine = this_machine(self.settings)
+        machine = this_machine(self.settings, self.credentials.certificate)
         machine = machine.model_copy(
             update={"facts": {**machine.facts, "certificate_until": until.isoformat()}}
         )

@@ -7,15 +7,18 @@ PostgreSQL: an SQLite file belongs to one machine.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection, func, or_, select, update
+from sqlalchemy import Connection, RowMapping, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
+from fslab.cell import Frozen
 from fslab.errors import FslabError, StoreError
+from fslab.names import shown
 from fslab.store import queries, rows
 from fslab.store.database import checked_contents, open_engine, place_of, store_url
 from fslab.store.fleet_sql import age, insert_assignments, is_held, is_open, lease, to_assignment
@@ -32,6 +35,10 @@ from fslab.store.schema import fleet_machines as machines
 from fslab.store.schema import fleet_schedules as schedules
 from fslab.store.store import Store
 
+log = logging.getLogger("fslab.store")
+
+Row = TypeVar("Row", bound=Frozen)
+SHOWN_CHARACTERS = 80
 # Parameters of libpq; tcp_user_timeout in milliseconds, the others in seconds, except the count.
 _TIMEOUTS = {
     "connect_timeout": "10", "tcp_user_timeout": "30000", "keepalives_idle": "20", "keepalives_interval": "5",
@@ -99,9 +106,20 @@ class FleetStore:
         wanted = select(machines, age(machines.c.last_seen).label("unseen_s")).order_by(machines.c.name)
         with self.store._reading() as connection:
             found = connection.execute(wanted).mappings().all()
-        return [
-            MemberMachine(**{key: value for key, value in row.items() if key != "last_seen"}) for row in found
-        ]
+        return self._valid(MemberMachine, found)
+
+    def _valid(self, kind: type[Row], found: Sequence[RowMapping]) -> list[Row]:
+        """Return what these rows say. One that fslab did not write is left out with a warning: any machine can write
+        rows of its own, and one must not keep the others from being used."""
+        valid: list[Row] = []
+        for row in found:
+            what = shown(str(row.get("name") or row.get("campaign")))[:SHOWN_CHARACTERS]
+            try:
+                with checked_contents(f"{self.store.path}: {what}"):
+                    valid.append(kind(**{key: row[key] for key in kind.model_fields}))
+            except StoreError as error:
+                log.warning("left out: %s: %s", error.where, error.what)
+        return valid
 
     def forget(self, name: str) -> bool:
         """Remove an offline machine; its results stay. Returns whether such a machine existed and was offline."""
@@ -125,7 +143,7 @@ class FleetStore:
         """Return all schedules, sorted by name."""
         with self.store._reading() as connection:
             found = connection.execute(select(schedules).order_by(schedules.c.name)).mappings().all()
-            return [FleetSchedule(**row) for row in found]
+        return self._valid(FleetSchedule, found)
 
     def unschedule(self, name: str) -> bool:
         """Remove a schedule. Runs that it started continue. Returns whether such a schedule existed."""
@@ -196,7 +214,7 @@ class FleetStore:
         ).where(assignments.c.run.in_(newest))
         wanted = wanted.order_by(assignments.c.number.desc())
         with self.store._reading() as connection:
-            found = [AssignmentSummary(**row) for row in connection.execute(wanted).mappings()]
+            found = self._valid(AssignmentSummary, connection.execute(wanted).mappings().all())
         order = {run: place for place, run in enumerate(dict.fromkeys(each.run for each in found))}
         return sorted(found, key=lambda each: (order[each.run], each.machine))
 
