@@ -301,28 +301,37 @@ def _with_and_without(rng: np.random.Generator, blocks: int, along: float, count
 def by_family(count: int) -> str:
     """Return the table of rows of equal cells: how many of them have at least one false difference.
 
-    Below 20 blocks, a difference that holds only if trials are independent is not counted.
+    A difference that holds only if trials are independent is not counted.
     """
     rows = [
         [
             str(cells),
+            str(workloads),
             str(len([*combinations(range(cells), 2)])),
             f"{along:g}",
-            *_false_rows(cells, along, count),
+            *_false_rows(cells, workloads, along, count),
         ]
-        for cells in (3, 6)
+        for cells, workloads in ((3, 1), (6, 1), (3, 8))
         for along in (0.0, 0.3, 0.5)
     ]
-    head = ["cells, all alike", "comparisons", "autocorrelation", "10 blocks", "20 blocks", "40 blocks"]
+    head = [
+        "cells, all alike",
+        "workloads",
+        "comparisons",
+        "autocorrelation",
+        "10 blocks",
+        "20 blocks",
+        "40 blocks",
+    ]
     return table([*head, "until decided, 5 to 40"], rows)
 
 
-def _false_rows(cells: int, along: float, count: int) -> list[str]:
+def _false_rows(cells: int, workloads: int, along: float, count: int) -> list[str]:
     rng = np.random.default_rng(cells)
-    data = [0.1 * autocorrelated(rng, count, along) for _ in range(cells)]
+    data = [[0.1 * autocorrelated(rng, count, along) for _ in range(cells)] for _ in range(workloads)]
     hits = np.zeros(4)
     for number in range(count):
-        own = [series[number] for series in data]
+        own = [[series[number] for series in workload] for workload in data]
         hits[:3] += [bool(_decided(own, blocks, None)) for blocks in (10, 20, 40)]
         blocks = 0
         while blocks < MOST:
@@ -333,17 +342,17 @@ def _false_rows(cells: int, along: float, count: int) -> list[str]:
     return [f"{100 * hit / count:.1f}" for hit in hits]
 
 
-def _decided(own: list[Floats], blocks: int, looks: Looks | None) -> int:
-    """Return how many pairs of a row are shown to differ, by fslab's analysis of a row."""
-    logs = [dict(enumerate(map(float, series[:blocks]))) for series in own]
-    prior = fit([logs])
+def _decided(own: list[list[Floats]], blocks: int, looks: Looks | None) -> int:
+    """Return how many pairs of the first workload's row are shown to differ, by fslab's analysis of a row."""
+    logs = [[dict(enumerate(map(float, series[:blocks]))) for series in workload] for workload in own]
+    prior = fit(logs)
     prior = prior and prior.times(2)
     samples = [
         Sample(
             stack=str(number), spec=StackSpec(name=str(number), medium=MEMORY),
             values={block: exp(log) for block, log in one.items()},
         )
-        for number, one in enumerate(logs)
+        for number, one in enumerate(logs[0])
     ]  # fmt: skip
     row = row_answers(samples, Direction.HIGHER, coverage=0.95, looks=looks, prior=lambda *_: prior)
     return sum(bool(each.holds) and not each.fragile for each in row.answers)

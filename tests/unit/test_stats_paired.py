@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, compare_ratio
+from fslab.stats.noise_prior import CommonCorrelation, NoisePrior
 from fslab.stats.paired import compare_blocks
 
 # Student 1908 (Cushny & Peebles): hours of sleep gained by ten patients with two drugs. Mean difference -1.58,
@@ -65,6 +66,17 @@ def test_ten_uneven_blocks_are_no_narrower_than_t() -> None:
     assert log(found.interval.low) < -1.58 - 2.2622 * 1.58 / 4.0621 + 1e-4
     assert log(found.interval.high) == pytest.approx(-1.58 + 2.2622 * 1.58 / 4.0621, abs=1e-4)
     assert found.differs is True
+
+
+@pytest.mark.parametrize(("values", "rests"), [(49, True), (50, False)])
+def test_many_cells_show_in_ten_blocks_whether_trials_are_independent(values: int, rests: bool) -> None:
+    correlation = CommonCorrelation(lag1=0.0, values=values)
+    prior = NoisePrior(variance=1.0, freedom=0.0, most=0.0, correlation=correlation)
+    steps = [0.7 + step for step in (-1.2, 0.9, -0.7, 1.1, -0.4, 0.6, -0.1, 0.2, 0.45, -0.35)]
+    faint = compare_blocks(blocks(*map(exp, steps)), blocks(*[1.0] * 10), prior=prior)
+    assert faint.differs
+    assert faint.rests_on_independence is rests
+    assert (faint.p_if_correlated is not None) is rests
 
 
 def test_only_blocks_that_both_have_count() -> None:

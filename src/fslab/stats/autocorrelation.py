@@ -12,9 +12,6 @@ from fslab.stats.noise_prior import CommonCorrelation
 
 Floats = NDArray[np.float64]
 
-COMMON_LEAST = (
-    50  # values of all cells, below 20 blocks, from which on an estimate above ``_SMALLEST`` counts
-)
 _SMALLEST = 0.1
 _LARGEST = 0.85
 
@@ -36,11 +33,8 @@ def widening(samples: Floats, common: CommonCorrelation | None = None) -> Floats
     count = samples.shape[1]
     factor, least = np.ones(len(samples)), -np.inf
     if common is not None:
-        limit = (
-            _SMALLEST
-            if count >= INDEPENDENCE_LEAST or common.values >= COMMON_LEAST
-            else _clear(common.values)
-        )
+        known = count >= INDEPENDENCE_LEAST or common.is_known
+        limit = _SMALLEST if known else _clear(common.values)
         factor, least = (
             _factor(np.full(len(samples), common.lag1), common.values, limit),
             common.lag1 + count**-0.5,

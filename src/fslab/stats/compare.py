@@ -42,7 +42,8 @@ class RatioEstimate:
     by which the interval is wider because trials are correlated with the ones before them. ``more``, ``more_interval``:
     instead of a ratio, the difference a − b of counts, on average of the blocks (:mod:`fslab.stats.counts`).
     ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderation`).
-    ``p_if_correlated``: of paired samples, the p-value of :attr:`interval_if_correlated`.
+    ``correlation_known``: the data show how much trials resemble the ones before. ``p_if_correlated``: of paired
+    samples of which this is not known, the p-value of :attr:`interval_if_correlated`.
     """
 
     n_a: int
@@ -58,6 +59,7 @@ class RatioEstimate:
     more: float | None = None
     more_interval: Interval | None = None
     borrowed: float = 0.0
+    correlation_known: bool = False
     p_if_correlated: float | None = None
 
     @property
@@ -86,7 +88,8 @@ class RatioEstimate:
     def rests_on_independence(self) -> bool:
         """Whether it differs, but would not if successive trials were correlated, and this is unknown.
 
-        20 blocks are needed to know it. An autocorrelation of 0.5 makes intervals √3 times as wide (``CORRELATED``).
+        20 blocks are needed to know it, or 10 of many cells. An autocorrelation of 0.5 makes intervals √3 times as
+        wide (``CORRELATED``).
         """
         wide = self.interval_if_correlated
         return self.differs is True and wide is not None and wide.low < 1 < wide.high
@@ -94,7 +97,8 @@ class RatioEstimate:
     @property
     def interval_if_correlated(self) -> Interval | None:
         """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
-        if self.interval is None or self.interval.low <= 0 or self.n_a >= INDEPENDENCE_LEAST:
+        known = self.correlation_known or self.n_a >= INDEPENDENCE_LEAST
+        if self.interval is None or self.interval.low <= 0 or known:
             return None
         low, high = log(self.interval.low), log(self.interval.high)
         middle, half = (low + high) / 2, max(1.0, CORRELATED / self.widening) * (high - low) / 2

@@ -71,7 +71,8 @@ def expected_needed(
         return two_sided_quantile(1 - coverage, min(size - 1 + estimate.borrowed, 1000)) / sqrt(size)
 
     coverage = min(interval.coverage, 1 - 1e-9)
-    if goal is Goal.DECIDED and estimate.differs:
+    fragile = goal is Goal.DECIDED and estimate.differs and estimate.interval_if_correlated is not None
+    if fragile:
         half *= max(1.0, CORRELATED / estimate.widening)  # it must differ also if trials are correlated
     low, high = now, now + 1
     while high < _MOST and width(high) * half > wanted * width(now):
@@ -79,7 +80,7 @@ def expected_needed(
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if width(middle) * half > wanted * width(now) else (low, middle)
-    if goal is Goal.DECIDED and estimate.differs:
+    if fragile:
         high = min(high, INDEPENDENCE_LEAST)  # these blocks can show whether trials are independent
     if high >= _MOST:
         return None

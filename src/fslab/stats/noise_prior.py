@@ -6,6 +6,8 @@ Pure. Must not import numpy at the top: most commands compare nothing.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+KNOWN_LEAST = 50  # values of all cells that show an autocorrelation of 0.5
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CommonCorrelation:
@@ -13,6 +15,11 @@ class CommonCorrelation:
 
     lag1: float
     values: int
+
+    @property
+    def is_known(self) -> bool:
+        """Whether so many values distinguish an autocorrelation of 0.5 from 0."""
+        return self.values >= KNOWN_LEAST
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -50,7 +50,8 @@ def compare_blocks(
     - With fewer common blocks: the unpaired rank-sum interval of all values (:func:`compare_ratio`).
 
     If each difference resembles the one before, the interval is wider (``widening``); a ``prior`` also contains what
-    other cells show of that. Below 20 blocks this cannot be estimated reliably (``rests_on_independence``). ``method``:
+    other cells show of that. Below 20 blocks, and below 50 values of cells with at least 10, this cannot be estimated
+    reliably (``rests_on_independence``). ``method``:
     the method that was used. ``needed``: the number of common blocks that an interval requires.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
@@ -82,7 +83,9 @@ def _located(
     sample = np.array([differences])
     found = locate(sample, coverage, ranks=ranks, prior=prior)
     p_if_correlated = None
-    if len(differences) < INDEPENDENCE_LEAST:
+    common = prior.correlation if prior is not None else None
+    known = len(differences) >= INDEPENDENCE_LEAST or (common is not None and common.is_known)
+    if not known:
         wider = dataclasses.replace(found, widening=np.maximum(found.widening, CORRELATED))
         p_if_correlated = float(p_values(sample, wider, ranks=ranks)[0])
     borrowed = float(found.freedom[0]) - (len(differences) - 1)
@@ -94,6 +97,7 @@ def _located(
         p_value=float(p_values(sample, found, ranks=ranks)[0]), reason=None, needed=PAIRS_LEAST,
         method=ComparisonMethod.ASYMMETRIC if found.asymmetric[0] else method, coverage=coverage,
         widening=float(found.widening[0]), borrowed=borrowed, p_if_correlated=p_if_correlated,
+        correlation_known=known,
     )  # fmt: skip
 
 
