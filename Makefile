@@ -29,7 +29,7 @@ endif
 # Container images set it. Every start of fslab, and each of pytest's workers, would then compile all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test test-all test-repeat lint format bench docs screenshot packages build-packages test-packages setup wheel wheel-test
+.PHONY: run test test-all test-repeat lint format bench docs screenshot packages build-packages server-packages test-packages setup wheel wheel-test
 
 run: build-packages $(INSTALLED)
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor $(STUDY) --packages)
@@ -103,15 +103,19 @@ build-packages:
 	@packaging/system-packages.sh
 
 # Every program that any study can use.
-packages: setup
+packages: server-packages
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages)
 
-# Those, and what only the tests use: strace, ip for networks of their own, chromium to look at pages, PostgreSQL's server.
-test-packages: setup
+# Servers, without what their packages start. Before all other packages, which would include them.
+server-packages: setup
+	@packaging/postgresql.sh
+	@packaging/redis.sh $(VENV)/bin
+
+# All, and what only the tests use: strace, ip for networks of their own, chromium to look at pages.
+test-packages: server-packages
 	@packaging/system-packages.sh $$($(VENV)/bin/fslab doctor --packages) \
 	    $$(command -v strace >/dev/null || echo strace) $$(command -v ip >/dev/null || echo iproute2) \
 	    $$(command -v chromium >/dev/null || echo chromium)
-	@packaging/postgresql.sh
 	@command -v iozone >/dev/null || packaging/iozone.sh target/iozone || echo "its tests are skipped" >&2
 
 # The engine is compiled while uv is fetched and fetches all else. maturin finds it done: both use the release profile as

@@ -21,6 +21,7 @@ from fslab.record import Severity, Status, TrialRecord
 from fslab.storage import Workspace
 
 SMALL_SERVER = {"scale": 1, "clients": 2, "max_wal_size": "32m", "shared_buffers": "16m"}
+FEW_KEYS = {"clients": 4, "keys": 400}
 SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("sqlite", {"transactions": 200}),
     ("sqlite", {"transactions": 50, "journal_mode": "wal", "batch": 20, "rows": 100}),
@@ -29,6 +30,8 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("git", {"transactions": 3, "operation": "clone", "files": 50}),
     ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
     ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
+    ("redis", {"transactions": 2000, "appendfsync": "always", **FEW_KEYS}),
+    ("redis", {"runtime": "1s", **FEW_KEYS}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),
     ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
 ]
@@ -110,6 +113,8 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("sqlite", {"transactions": 20_000, "size": "16k", "synchronous": "off"}, "64m"),
         ("postgresql", {"transactions": 400, **SMALL_SERVER}, "80m"),
         ("untar", {"files": 3000}, "64m"),
+        ("redis", {"transactions": 9000, "size": "16k", **FEW_KEYS}, "64m"),
+        ("redis", {"transactions": 9000, "size": "16k", "appendfsync": "always", **FEW_KEYS}, "64m"),
     ],
 )
 def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:
@@ -119,24 +124,33 @@ def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, 
 
 
 @pytest.mark.parametrize(
-    ("word", "told"), [("postgres\0-D", "PostgreSQL was ended by signal 9"), ("_process\0drive", "signal 9")]
+    ("tool", "parameters", "word", "told"),
+    [
+        ("postgresql", SMALL_SERVER, "postgres\0-D", "PostgreSQL was ended by signal 9"),
+        ("postgresql", SMALL_SERVER, "_process\0drive", "signal 9"),
+        ("redis", FEW_KEYS, "redis-server\0", "Redis was ended by signal 9"),
+        ("redis", FEW_KEYS, "_process\0drive", "signal 9"),
+    ],
 )
-def test_nothing_is_left_of_what_is_killed(word: str, told: str, workspace: Workspace) -> None:
+def test_nothing_is_left_of_what_is_killed(
+    tool: str, parameters: dict[str, Any], word: str, told: str, workspace: Workspace
+) -> None:
     """Either the server or the process that drives it is killed: the trial fails, and the file system is unmounted."""
     killed: list[int] = []
+    running = {"postgresql": "--builtin", "redis": "everysec"}[tool]
 
     def kill() -> None:
         until = time.monotonic() + 60
         while not killed and time.monotonic() < until:
             time.sleep(0.05)
-            if processes(workspace, "--builtin"):
+            if processes(workspace, running):
                 killed.extend(processes(workspace, word))
                 for pid in killed:
                     os.kill(pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    record = run(workspace, "postgresql", {"runtime": "60s", **SMALL_SERVER})
+    record = run(workspace, tool, {"runtime": "60s", **parameters})
     killer.join()
     assert killed
     assert record.status is Status.FAILED

@@ -12,6 +12,7 @@ from tests.root.conftest import FSLAB
 
 from fslab.applications import RecoveredData, durable, parse_settings
 from fslab.applications import _postgresql_server as server
+from fslab.applications._servers import DamagedError
 from fslab.errors import ToolFailedError
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.system import proc
@@ -28,6 +29,7 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
     [
         ("sqlite", "journal_mode=wal"),
         ("log-file", "sync=fdatasync,segment=16k"),
+        ("redis", "appendfsync=always"),
         pytest.param("maildir", "fsync_directory=yes", marks=pytest.mark.slow),
         pytest.param("postgresql", "", marks=pytest.mark.slow),
     ],
@@ -44,6 +46,7 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
     [
         ("git", ""),
         pytest.param("sqlite", "", marks=pytest.mark.slow),
+        pytest.param("redis", "", marks=pytest.mark.slow),
         pytest.param("maildir", "", marks=pytest.mark.slow),
         pytest.param("postgresql", "synchronous_commit=off", marks=pytest.mark.slow),
     ],
@@ -101,12 +104,12 @@ def test_a_function_in_a_cluster_reads_no_file_of_root(tmp_path: Path) -> None:
     server.initialise(directory)
     with server.session(directory, {}) as say:
         assert "127.0.0.1" in say("SELECT pg_read_file('/etc/hosts')")
-        with pytest.raises(server.DamagedError, match="Permission denied"):
+        with pytest.raises(DamagedError, match="Permission denied"):
             say(f"SELECT pg_read_file('{secret}')")
     assert server.bad_checksums(directory) is None
     (tmp_path / "link").symlink_to(directory)
     for lost in (tmp_path / "missing", tmp_path / "link"):
-        with pytest.raises(server.DamagedError, match="directory"), server.session(lost, {}):
+        with pytest.raises(DamagedError, match="directory"), server.session(lost, {}):
             pass
 
 
@@ -149,6 +152,19 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
     assert kept.startswith(
         f"{finding['id'].partition('.')[0]}  ext4  runs: 2, the first: 10 transactions of sqlite"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
+@pytest.mark.parametrize(
+    ("name", "settings"), [("redis", "appendfsync=always"), ("log-file", "sync=fdatasync,segment=16k")]
+)
+@pytest.mark.parametrize("fault", [None, "ignore-flush"])
+def test_what_is_synced_is_kept_unless_the_disk_ignores_it(
+    crash: Any, filesystem: str, name: str, settings: str, fault: str | None
+) -> None:
+    found = crash(filesystem, "--states", "40", *application(name, settings), fault=fault)
+    assert (found["promises_broken"] == 0) == (fault is None)
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from fslab.applications import (
     SteppedApplication,
     _driven,
     _pgbench,
+    _redis,
     durable,
 )
 from fslab.applications.maildir import Maildir
@@ -258,6 +259,38 @@ def test_the_sums_of_pgbench(test: str, count: int, sums: str, told: str | None)
     assert _pgbench.difference(load, count, sums.split("|")) == told
 
 
+class Replies:
+    """A connection to a server that has what was set, except for one key."""
+
+    def __init__(self, values: dict[bytes, bytes]) -> None:
+        self._values = values
+
+    def call(self, *commands: Any) -> list[Any]:
+        return [
+            len(self._values) if words == [b"DBSIZE"] else [self._values.get(key) for key in words[1:]]
+            for words in commands
+        ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, None),
+        ({b"key:1:0": b"2 "}, "key:1:0 has another value than it was set to last"),
+        ({b"key:9:0": b""}, "5 of 4 keys are there"),
+    ],
+)
+def test_each_key_has_the_value_that_it_was_set_to_last(
+    changed: dict[bytes, bytes], told: str | None, tmp_path: Path
+) -> None:
+    keys = _redis.Keys(request(tmp_path, "redis", clients=2, keys=5))
+    assert (keys.each, keys.clients) == (2, 2)
+    values: dict[bytes, bytes] = {}
+    for client, end in enumerate((2, 5)):
+        values.update(keys.set(client, number)[1:] for number in range(end))
+    assert keys.difference(Replies(values | changed), (2, 5)) == told  # type: ignore[arg-type]
+
+
 def test_a_bare_on_is_the_word() -> None:
     assert tool("postgresql", fsync=False, synchronous_commit=True).parameters.settings() == {
         "synchronous_commit": "on", "fsync": "off", "full_page_writes": "on",
@@ -276,6 +309,7 @@ def test_a_bare_on_is_the_word() -> None:
         ("untar", {"steps": "unpak"}, "no step 'unpak': did you mean 'unpack'"),
         ("untar", {"steps": "remove,unpack"}, "must be in this order, each once: unpack,walk,remove"),
         ("untar", {"runtime": "1s"}, "runtime"),
+        ("redis", {"keys": 49}, "'keys' must be at least 50"),
     ],
 )
 def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -> None:

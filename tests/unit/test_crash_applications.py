@@ -19,6 +19,7 @@ from fslab.applications import (
     REGISTRY,
     DurableApplication,
     RecoveredData,
+    _obeyed,
     _postgresql_server,
     durable,
     parse_settings,
@@ -34,6 +35,7 @@ from fslab.errors import FslabError, UsageError
 from fslab.system import proc, tools
 
 DURABLE = [name for name, each in REGISTRY if isinstance(each, DurableApplication)]
+SETS = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$1\r\n7\r\n$3\r\nabc\r\n"
 LONG = {("postgresql", "fsync"), ("postgresql", "full_page_writes")}
 # Each start of PostgreSQL takes as long as all other applications together.
 EVERY = [
@@ -312,6 +314,36 @@ def test_git_runs_no_program_that_a_repository_names(tmp_path: Path) -> None:
         place.write_text(text)
         assert "names another" in str(source.look(there).problem)
     assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "told"),
+    [
+        (b"", None),
+        (SETS, None),
+        (SETS[:-1], None),
+        (SETS[:-30], None),
+        *((SETS + SETS[:cut], None) for cut in range(len(SETS))),
+        (SETS + b"*1\r\n$8\r\nSHUTDOWN\r\n", "other contents"),
+        (SETS.replace(b"$1\r\n7", b"$2\r\n7"), "other contents"),
+        (SETS.replace(b"$3\r\nabc", b"$2\r\nabc") + SETS, "other contents"),
+        (SETS + bytes(9), "other contents"),
+        (b"REDIS0010" + SETS, "other contents"),
+    ],
+)
+def test_redis_loads_no_log_with_other_commands(log: bytes, told: str | None, tmp_path: Path) -> None:
+    """A server executes each command of its log: of another machine's, also one that loads a library."""
+    (tmp_path / "appendonlydir").mkdir()
+    (tmp_path / "appendonlydir/appendonly.aof.1.incr.aof").write_bytes(log)
+    manifest = tmp_path / "appendonlydir/appendonly.aof.manifest"
+    assert "manifest" in str(_obeyed.redis_problem(tmp_path)), "is missing"
+    manifest.write_text("file appendonly.aof.1.incr.aof seq 1 type i\n")
+    found = _obeyed.redis_problem(tmp_path)
+    assert found is None if told is None else told in str(found)
+    manifest.write_text("file ../x.aof seq 1 type i\n")
+    assert "manifest" in str(_obeyed.redis_problem(tmp_path))
+    (tmp_path / "appendonly.aof").touch()
+    assert "another file" in str(_obeyed.redis_problem(tmp_path))
 
 
 def test_sqlite_deletes_no_file_that_a_journal_names(tmp_path: Path) -> None:

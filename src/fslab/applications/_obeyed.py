@@ -19,6 +19,14 @@ _CONFIGURED = re.compile(
 _JOURNAL_END = struct.Struct(">II8s")  # of one that names another file: length of the name, checksum, magic
 _MAGIC = bytes.fromhex("d9d505f920a163d7")  # sqlite.org/fileformat2.html, "The Rollback Journal"
 
+_REDIS_BYTES = 64 << 20
+_REDIS_FILES = re.compile(r"socket fslab\.sock|file appendonly\.aof\.(manifest|\d+\.(base|incr)\.aof)")
+_REDIS_MANIFEST = re.compile(r"(file appendonly\.aof\.\d+\.(base|incr)\.aof seq \d+ type [bi])?")
+_SELECT = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
+_SET_BEGIN = b"*3\r\n$3\r\nSET\r\n$"
+_SET = re.compile(re.escape(_SET_BEGIN) + rb"(\d{1,2})\r\n(\d{1,20})\r\n\$(\d{1,9})\r\n")
+_SET_CUT = re.compile(re.escape(_SET_BEGIN) + rb"\d{0,2}(\r|\r\n\d{0,20}(\r|\r\n(\$\d{0,9}\r?)?)?)?")
+
 
 def repository_problem(repository: Path) -> str | None:
     """Return what is wrong with a repository's configuration, or with the places where git looks for it."""
@@ -50,3 +58,43 @@ def names_another_file(journal: Path) -> bool:
         return False
     length, _, magic = _JOURNAL_END.unpack(end)
     return bool(magic == _MAGIC and length > 0)
+
+
+def redis_problem(directory: Path) -> str | None:
+    """Return what is wrong with the files of a Redis server that has only set keys.
+
+    When it starts, a server executes each command of its log, also those that load a library, connect it to another
+    server or write other files.
+    """
+    logs = directory / "appendonlydir"
+    manifest = logs / "appendonly.aof.manifest"
+    for path in (*directory.glob("*"), *logs.glob("*")):
+        kind = "socket" if path.is_socket() else "file" if path.is_file() else "directory"
+        known = path == logs or _REDIS_FILES.fullmatch(f"{kind} {path.name}")
+        if path.is_symlink() or not known:
+            return f"there is another file than Redis writes: {path.name}"
+    if not manifest.is_file():
+        return "the manifest of the append-only file is missing"
+    lines = manifest.read_text("utf-8", "replace").split("\n")
+    if not all(_REDIS_MANIFEST.fullmatch(line) for line in lines):
+        return "the manifest of the append-only file has other contents than Redis writes"
+    for path in logs.glob("*.aof"):
+        if path.stat().st_size > _REDIS_BYTES or not _only_sets(path.read_bytes()):
+            return f"{path.name} has other contents than commands that set keys"
+    return None
+
+
+def _only_sets(log: bytes) -> bool:
+    """Return whether a log has only commands that set keys. The last one can be cut off: a server ignores it."""
+    at = 0
+    while at < len(log):
+        if log.startswith(_SELECT, at):
+            at += len(_SELECT)
+        elif (head := _SET.match(log, at)) and int(head[1]) == len(head[2]):
+            at = head.end() + int(head[3]) + 2
+            if not b"\r\n".startswith(log[at - 2 : at]):
+                return False
+        else:
+            rest = log[at:]
+            return _SELECT.startswith(rest) or _SET_BEGIN.startswith(rest) or bool(_SET_CUT.fullmatch(rest))
+    return True

@@ -18,16 +18,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.applications import Settings
+from fslab.applications import _servers as servers
+from fslab.applications._servers import LIMIT_S, DamagedError
 from fslab.errors import FslabError, ToolFailedError, ToolMissingError, ToolTimeoutError
 from fslab.system import proc, users
 from fslab.system.tools import Tool, require
 
-LIMIT_S = 60.0
-_POLL_S = 0.02
 _PID_FILE, _STATUS_LINE = "postmaster.pid", 7  # miscadmin.h, LOCK_FILE_LINE_PM_STATUS
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
-_DESCRIPTORS = "/proc/self/fd"
 # Shared memory in the cluster's own directory: what /dev/shm has would outlive a server that is killed. No program and
 # no library that the cluster's configuration names: recordings can come from other machines. (Functions in its tables
 # still run as nobody.)
@@ -42,18 +41,14 @@ _TROUBLE = re.compile(r"\b(?:ERROR|FATAL|PANIC): +(.*)")
 _ELSEWHERE = re.compile(r"shared memory|out of memory|could not fork|incompatible with server|semaphore")
 
 
-class DamagedError(ToolFailedError):
-    """The server reports an error about its data, or crashes on it."""
-
-
 _SINGLE = {**_OWN, "shared_buffers": "1MB"}
 # A client's working directory is the cluster: the path of a socket has at most 107 bytes.
 _SOCKET = ("--host=/proc/self/cwd", "--port=5432", "--username=fslab")
 _LISTENING = {
     **_OWN, "listen_addresses": "", "unix_socket_directories": ".", "unix_socket_permissions": "0700", "port": "5432",
 }  # fmt: skip
-# The server ends with the process that started it, and its shared memory with it: both also when that is killed.
-_ENDS_WITH_PARENT = ("--pdeathsig", "QUIT", "--")
+_AT_ONCE = signal.SIGQUIT  # ends the server and its processes without a checkpoint
+# The server's shared memory ends with it, also when it is killed.
 _UNSHARE = Tool(program="unshare", package="util-linux")
 
 
@@ -69,15 +64,15 @@ def initialise(directory: Path, *, segment_mb: int = 1) -> None:
         f"--wal-segsize={segment_mb}",
         "--no-sync",
     )
-    with _reached(directory) as (path, inherit):
-        argv = _unprivileged(_beside("initdb"), "-D", path, "--username=fslab", *words)
+    with servers.reached(directory) as (path, inherit):
+        argv = servers.unprivileged(_beside("initdb"), "-D", path, "--username=fslab", *words)
         proc.run(argv, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
 
 
 def bad_checksums(directory: Path) -> str | None:
     """Return what pg_checksums(1) finds wrong with the pages of a cluster whose server has ended; None: nothing."""
-    with _reached(directory) as (path, inherit):
-        argv = _unprivileged(_beside("pg_checksums"), "--check", "-D", path)
+    with servers.reached(directory) as (path, inherit):
+        argv = servers.unprivileged(_beside("pg_checksums"), "--check", "-D", path)
         done = proc.run(argv, check=False, timeout_s=LIMIT_S, cwd=Path("/"), inherit=inherit)
     if done.returncode == 0:
         return None
@@ -93,8 +88,8 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
     """
     options = (word for name, value in {**settings, **_SINGLE}.items() for word in ("-c", f"{name}={value}"))
     with ExitStack() as undo:
-        path, inherit = undo.enter_context(_reached(directory))
-        argv = _unprivileged(require(TOOL), "--single", "-D", path, *options, "postgres")
+        path, inherit = undo.enter_context(servers.reached(directory))
+        argv = servers.unprivileged(require(TOOL), "--single", "-D", path, *options, "postgres")
         errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
         theirs, ours = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
         answers, output = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
@@ -126,8 +121,7 @@ class Postmaster:
     """A server that accepts connections."""
 
     directory: Path
-    child: proc.Child
-    errors: int
+    server: servers.RunningServer
 
     def client(self, program: str, *words: str, timeout_s: float = LIMIT_S) -> str:
         """Run a program of PostgreSQL's that connects to the server. Return its output."""
@@ -135,12 +129,21 @@ class Postmaster:
         try:
             return proc.run(argv, cwd=self.directory, timeout_s=timeout_s).stdout
         except FslabError as error:
-            ended, said = self.child.exit_code(), os.pread(self.errors, 1 << 20, 0).decode("utf-8", "replace")
+            ended, said = self.server.child.exit_code(), self.server.said()
             if ended is not None and ended < 0:
                 raise ToolFailedError(f"PostgreSQL was ended by signal {-ended}") from error
             if _TROUBLE.search(said) or ended is not None:
-                raise _failure(said, self.child) from error
+                raise self.failure() from error
             raise
+
+    def is_ready(self) -> bool:
+        with suppress(OSError):
+            lines = (self.directory / _PID_FILE).read_text("utf-8", "replace").splitlines()
+            return len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready"
+        return False
+
+    def failure(self) -> FslabError:
+        return _failure(self.server.said(), self.server.child)
 
 
 @contextmanager
@@ -151,38 +154,17 @@ def running(directory: Path, settings: Settings) -> Iterator[Postmaster]:
     words = (word for name, value in options.items() for word in ("-c", f"{name}={value}"))
     own = [require(_UNSHARE), "--ipc", "--"] if os.geteuid() == 0 else []
     (directory / _PID_FILE).unlink(missing_ok=True)
-    with ExitStack() as undo:
-        path, inherit = undo.enter_context(_reached(directory))
-        inner = (require(users.SETPRIV), *_ENDS_WITH_PARENT, require(TOOL), "-D", path, *words)
-        errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
-        child = proc.start(
-            [*own, *_unprivileged(*inner)], output=errors.fileno(), errors=errors.fileno(), cwd=Path("/"),
-            inherit=inherit,
-        )  # fmt: skip
-        undo.callback(_end, child)
-        server = Postmaster(directory=directory, child=child, errors=errors.fileno())
-        _wait_until_ready(server)
-        yield server
-        child.send(signal.SIGINT)
-        if child.wait(LIMIT_S) != 0:
-            raise _failure(os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace"), child)
-
-
-def _wait_until_ready(server: Postmaster) -> None:
-    deadline = time.monotonic() + LIMIT_S
-    while server.child.wait(_POLL_S) is None and time.monotonic() < deadline:
-        with suppress(OSError):
-            lines = (server.directory / _PID_FILE).read_text("utf-8", "replace").splitlines()
-            if len(lines) > _STATUS_LINE and lines[_STATUS_LINE].strip() == "ready":
-                return
-    raise _failure(os.pread(server.errors, 1 << 20, 0).decode("utf-8", "replace"), server.child)
-
-
-def _end(child: proc.Child) -> None:
-    """End the server and its processes at once, if it still runs."""
-    child.send(signal.SIGQUIT)
-    child.wait(LIMIT_S)
-    child.end()
+    with servers.reached(directory) as (path, inherit):
+        inner = servers.ending_with_parent(require(TOOL), "-D", path, *words, by=_AT_ONCE)
+        argv = [*own, *servers.unprivileged(*inner)]
+        with servers.started(argv, inherit=inherit, ended_by=_AT_ONCE) as server:
+            postmaster = Postmaster(directory=directory, server=server)
+            if not server.wait_until(postmaster.is_ready):
+                raise postmaster.failure()
+            yield postmaster
+            server.child.send(signal.SIGINT)
+            if server.child.wait(LIMIT_S) != 0:
+                raise postmaster.failure()
 
 
 def _beside(program: str) -> str:
@@ -191,26 +173,6 @@ def _beside(program: str) -> str:
     if not path.exists():
         raise ToolMissingError(f"'{program}' is not in {path.parent}", hint=TOOL.remedy)
     return str(path)
-
-
-def _unprivileged(*argv: str) -> list[str]:
-    """Return a command that runs as the user nobody if fslab runs as root: PostgreSQL refuses to run as root."""
-    return list(argv) if os.geteuid() != 0 else users.unprivileged(argv)
-
-
-@contextmanager
-def _reached(directory: Path) -> Iterator[tuple[str, tuple[int]]]:
-    """Yield a path to a cluster below directories that only root may enter, and the descriptor that a program must
-    inherit for it. So it needs no right of root's, which a function in the cluster would have too. DamagedError if
-    there is no such directory."""
-    try:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except OSError as error:
-        raise DamagedError(f"the cluster's directory: {error.strerror}") from error
-    try:
-        yield f"{_DESCRIPTORS}/{descriptor}", (descriptor,)
-    finally:
-        os.close(descriptor)
 
 
 def _failure(said: str, child: proc.Child) -> FslabError:
@@ -225,7 +187,7 @@ def _failure(said: str, child: proc.Child) -> FslabError:
     if ended < 0:
         return DamagedError(f"PostgreSQL was ended by signal {-ended}")
     why = said.strip().rpartition("\n")[2] or "no message"
-    kind = DamagedError if _DESCRIPTORS in why else ToolFailedError  # a file of the cluster is missing
+    kind = DamagedError if servers.DESCRIPTORS in why else ToolFailedError  # a file of the cluster is missing
     return kind(f"PostgreSQL exited {ended}: {why}")
 
 

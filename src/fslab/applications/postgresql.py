@@ -15,6 +15,7 @@ from pathlib import Path
 from fslab.applications import Contract, Driven, DriveRequest, DurableApplication, RecoveredData, Settings
 from fslab.applications import _pgbench as pgbench
 from fslab.applications import _postgresql_server as server
+from fslab.applications._servers import DamagedError
 from fslab.storage.promises import Promise, Promises
 
 CHECKPOINT_EVERY = 4
@@ -86,7 +87,7 @@ class Postgresql(DurableApplication):
         try:
             with server.session(directory, {"fsync": "off"}) as say:
                 told = "".join(say(statement) for statement in _READ)
-        except server.DamagedError as error:
+        except DamagedError as error:
             return RecoveredData(problem=str(error))
         figures: dict[str, list[str]] = {"number": [], "md5": [], "last": [], "indexed": []}
         for name, value in _FIGURE.findall(told):

@@ -16,6 +16,8 @@ class Arch(Distribution):
         "mount": "util-linux",
         "nilfs-tools": "nilfs-utils",
         "python3-venv": None,  # python contains it
+        "redis-server": None,  # Valkey replaced it
+        "redis-tools": None,
         "reiser4progs": None,
         "reiserfsprogs": None,
         "user-mode-linux": None,

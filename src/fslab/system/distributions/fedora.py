@@ -19,6 +19,8 @@ class Fedora(Distribution):
         "postgresql": "postgresql-server",
         "python3-venv": None,  # python3 contains it
         "qemu-system-x86": "qemu-system-x86-core",
+        "redis-server": None,  # Valkey replaced it
+        "redis-tools": None,
         "reiser4progs": None,
         "reiserfsprogs": None,
         "user-mode-linux": None,

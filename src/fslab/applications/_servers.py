@@ -1,0 +1,84 @@
+"""Servers of applications: started as the user nobody, ended with the process that started them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fslab.errors import ToolFailedError
+from fslab.system import proc, users
+from fslab.system.tools import require
+
+LIMIT_S = 60.0
+DESCRIPTORS = "/proc/self/fd"
+_POLL_S = 0.02
+_SAID_BYTES = 1 << 20
+
+
+def unprivileged(*argv: str) -> list[str]:
+    """Return a command that runs as the user nobody, without any right of root's, if fslab runs as root."""
+    return list(argv) if os.geteuid() != 0 else users.unprivileged(argv)
+
+
+def ending_with_parent(*argv: str, by: signal.Signals) -> list[str]:
+    """Return a command that gets a signal when the process ends that started it, also when that is killed."""
+    return [require(users.SETPRIV), "--pdeathsig", by.name.removeprefix("SIG"), "--", *argv]
+
+
+class DamagedError(ToolFailedError):
+    """A server reports an error about its data, or crashes on it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunningServer:
+    """A server that runs. ``log``: the descriptor of what it prints."""
+
+    child: proc.Child
+    log: int
+
+    def said(self) -> str:
+        """Return what it has printed: of much, the end."""
+        size = os.fstat(self.log).st_size
+        return os.pread(self.log, _SAID_BYTES, max(0, size - _SAID_BYTES)).decode("utf-8", "replace")
+
+    def wait_until(self, ready: Callable[[], bool], limit_s: float = LIMIT_S) -> bool:
+        """Return whether it is ready within the time limit, and has not ended."""
+        deadline = time.monotonic() + limit_s
+        while self.child.wait(_POLL_S) is None and time.monotonic() < deadline:
+            if ready():
+                return True
+        return False
+
+
+@contextmanager
+def reached(directory: Path) -> Iterator[tuple[str, tuple[int]]]:
+    """Yield a path to a directory below those that only root may enter, and the descriptor that a program must inherit
+    for it. So it needs no right of root's, which the data could use. DamagedError if there is no such directory."""
+    try:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        raise DamagedError(f"the directory of the data: {error.strerror}") from error
+    try:
+        yield f"{DESCRIPTORS}/{descriptor}", (descriptor,)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def started(
+    argv: Sequence[str], *, inherit: Sequence[int], ended_by: signal.Signals
+) -> Iterator[RunningServer]:
+    """Start a server. At the end of the block it gets a signal, if it still runs, and is killed if that is no use."""
+    with os.fdopen(os.memfd_create("fslab-server", os.MFD_CLOEXEC), "rb") as log:
+        child = proc.start(argv, output=log.fileno(), errors=log.fileno(), cwd=Path("/"), inherit=inherit)
+        try:
+            yield RunningServer(child=child, log=log.fileno())
+        finally:
+            child.send(ended_by)
+            child.wait(LIMIT_S)
+            child.end()
