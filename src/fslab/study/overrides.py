@@ -15,6 +15,7 @@ NAMED = ("media", "stacks", "workloads")
 # The keys of this mapping contain dots (vm.dirty_bytes).
 DOTTED = "tuning"
 MACHINE = ("on", "kernel", "modules", "guest_memory")
+HOST = "host"  # which has none of the other keys
 # Not a key of studies: puts an image in this directory in place of every medium of these types.
 ON_PATH = "on_path"
 MADE = ("ram", "virtual", "loop")
@@ -39,13 +40,14 @@ def apply(root: Node, overrides: Sequence[str], mistakes: Mistakes) -> None:
             parent[str(path[-1])] = node
             if key.strip() in MACHINE:
                 _everywhere(key.strip(), root)
+    given = {override.partition("=")[0].strip() for override in overrides}
     if directory is not None:
         _put_on(directory, root, mistakes)
         _leave_out(directory, root, mistakes)
-        if not {override.partition("=")[0].strip() for override in overrides} & set(MACHINE):
-            for key in MACHINE:  # a guest's figures say little about a disk
-                root.fields.pop(key, None)
-                _everywhere(key, root)
+        if not given & set(MACHINE):  # a guest's figures say little about a disk
+            _forget(MACHINE, root)
+    if "on" in given and "on" in root.fields and root.fields["on"].content == HOST:
+        _forget([key for key in MACHINE if key not in given], root)
 
 
 def _put_on(directory: Node, root: Node, mistakes: Mistakes) -> None:
@@ -92,6 +94,12 @@ def _drives_disk(node: Node, workloads: dict[str, Node]) -> bool:
         node = workloads[str(base.content)]
     tool = node.fields["tool"].content if "tool" in node.fields else None
     return isinstance(tool, str) and tool in WORKLOADS.names() and WORKLOADS.get(tool).drives_disk
+
+
+def _forget(keys: Sequence[str], root: Node) -> None:
+    for key in keys:
+        root.fields.pop(key, None)
+        _everywhere(key, root)
 
 
 def _everywhere(key: str, root: Node) -> None:
