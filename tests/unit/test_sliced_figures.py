@@ -53,9 +53,14 @@ def test_a_mean_latency_is_unknown_if_it_is_chance_how_many_freezes_hit_a_reques
         Metric(name="fsync_mean", unit=Unit.NANOSECONDS, better=Direction.LOWER),
     ]
     means = {"write_lat_mean": 60e3, "fsync_mean": 11.94e6}
-    found = thawed(reading(write_iops=1000 / 12, **means), metrics, LINE).metrics
+    each = replace(reading(write_iops=1000 / 12, **means), counts={"fsync": 1000})
+    found = thawed(each, metrics, LINE).metrics
     assert found["write_lat_mean"] is None
     assert found["fsync_mean"] == pytest.approx(2.985e6)
+    # One fsync for 64 writes: most rounds have no freeze in one, and would report a third of its latency or less.
+    rare = replace(each, counts={"fsync": 16})
+    assert thawed(rare, metrics, LINE).metrics["fsync_mean"] is None
+    assert thawed(replace(each, counts={}), metrics, LINE).metrics["fsync_mean"] is None
 
 
 def test_percentiles_stay_only_where_few_requests_were_interrupted() -> None:

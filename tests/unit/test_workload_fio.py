@@ -79,6 +79,7 @@ def test_latency_of_fsync_is_kept_apart() -> None:
     found = reading("randwrite-4k-fsync", rw="randwrite", size="64m", fsync=1, runtime=1)
     assert found.metrics["fsync_mean"] == 412250.958671
     assert found.metrics["fsync_p99"] == 937984.0
+    assert found.counts == {"fsync": 2347}
     assert found.metrics["write_clat_mean"] == 11068.896037
     assert found.metrics["achieved_depth"] == 1.0  # fio's classes add up to 200 % here
 

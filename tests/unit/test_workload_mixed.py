@@ -77,6 +77,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "marks",
             "whole_run",
             "threads",
+            "counts",
             "part_rounds",
             "part_cpu_s",
             "part_windows",

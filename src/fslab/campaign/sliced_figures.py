@@ -22,7 +22,7 @@ from fslab.workloads import Reading
 _RATES = frozenset(
     {Unit.BYTES_PER_SECOND, Unit.IOPS, Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND, Unit.PERCENT}
 )
-_DIRECTIONS = frozenset({"read", "write"})
+_DIRECTIONS = frozenset({"read", "write", "fsync"})
 _PERCENTILE = re.compile(r"_p(\d+)(?:_(\d+))?$")
 # An interrupted request is above every percentile: at most this share of those above may be interrupted ones.
 _INTERRUPTED = 0.2
@@ -58,6 +58,8 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
         for name, value in reading.metrics.items()
         if name.endswith("_iops") or name == "ops_rate"
     }
+    for name, count in reading.counts.items():
+        rates[f"{name}_iops"] = count / whole.length_s if whole.length_s > 0 else 0.0
     changed = {
         name: _value(name, value, units[name], span, _in_flight(name, value, rates))
         if value is not None and (span := spans.get(name, None if spans else whole)) is not None
@@ -123,10 +125,9 @@ def _measured_s(reading: Reading, whole: _Span, parts: Mapping[str, _Span]) -> f
 def _in_flight(name: str, value: float, rates: Mapping[str, float]) -> float:
     """Return how many requests with this mean latency are in flight on average, by the tool's clock (Little's law).
 
-    fio does not report the rate of its fsync: at most one for each write. A latency without a direction is of all.
+    A latency without a direction is of all.
     """
-    direction = name.partition("_")[0]
-    one = "write" if direction == "fsync" else direction
+    one = name.partition("_")[0]
     rate = rates.get(f"{one}_iops", 0.0) if one in _DIRECTIONS else sum(rates.values())
     return value / 1e9 * rate
 

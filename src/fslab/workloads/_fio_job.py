@@ -36,6 +36,7 @@ from fslab.workloads._fio_output import (
     latencies,
     measured_s,
     rate_over_time,
+    sync_count,
     sync_metrics,
 )
 from fslab.workloads._fio_parameters import LARGEST_OF, FioParameters, largest_request
@@ -245,6 +246,7 @@ def _reading(
         # Buffered requests block in io_submit(2).
         queue_in_tool=not parameters.direct and parameters.iodepth > 1 and parameters.engine == "libaio",
         rates=(rate,) if rate else (),
+        counts=sync_count(job) if parameters.syncs else {},
     )
 
 

@@ -105,6 +105,12 @@ def sync_metrics(job: Mapping[str, Any]) -> dict[str, float | None]:
     }
 
 
+def sync_count(job: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many calls of fsync and fdatasync there were, as ``Reading.counts``; fio 3.16 does not report it."""
+    count = _measured(job.get("sync", {}), "lat_ns").get("N")
+    return {"fsync": int(count)} if count else {}
+
+
 def latencies(job: Mapping[str, Any]) -> dict[str, dict[float, float]]:
     """Return all percentiles that fio reports, by operation. fsync and fdatasync are separate from the writes."""
     parts = {

@@ -89,7 +89,8 @@ class Reading(WorkFacts):
     CPU time in each of them, where it reports that.
     ``marks``: of each of ``parts_s``, the offsets in standard error before which the tool has written, at once, that
     the part begins and that it has ended; the part's metrics begin with its name and ``_``. ``whole_run``: the figures
-    are of the whole run, with its start. ``threads``: how many worked at once, where the tool reports it.
+    are of the whole run, with its start. ``threads``: how many worked at once, where the tool reports it. ``counts``:
+    of how many calls a mean latency is that no rate is about, by the first word of its name.
     """
 
     metrics: Mapping[str, float | None]
@@ -101,3 +102,4 @@ class Reading(WorkFacts):
     marks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     whole_run: bool = False
     threads: int | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
