@@ -40,6 +40,8 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
 STEPS: list[tuple[str, dict[str, Any]]] = [
     ("untar", {"files": 300}),
     ("untar", {"files": 300, "steps": "walk"}),
+    ("rsync", {"files": 300}),
+    ("compile", {"files": 20}),
 ]
 
 
@@ -115,6 +117,7 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("untar", {"files": 3000}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", **FEW_KEYS}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", "appendfsync": "always", **FEW_KEYS}, "64m"),
+        ("rsync", {"files": 3000}, "64m"),
     ],
 )
 def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:

@@ -31,7 +31,7 @@ from fslab.applications.maildir import Maildir
 from fslab.applications.sqlite import Sqlite
 from fslab.applications.untar import Untar
 from fslab.cell import WorkloadSpec
-from fslab.errors import ToolFailedError, ToolMissingError, UsageError
+from fslab.errors import ToolFailedError, ToolMissingError, ToolOutputError, UsageError
 from fslab.registry import Registry
 from fslab.system import tools
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
@@ -146,7 +146,7 @@ def test_sqlite_counts_the_rows_of_batches_and_of_before(
     assert lossy.problem == "13 of 16 rows are there"
 
 
-STEPPED = {"untar": {"files": 40}}
+STEPPED = {"untar": {"files": 40}, "rsync": {"files": 40}, "compile": {"files": 20, "jobs": 2}}
 
 
 def stepped(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication, DriveRequest]:
@@ -209,6 +209,28 @@ def test_damage_of_a_tree_is_found(tmp_path: Path) -> None:
     path.with_name("other").write_bytes(whole)
     assert application.problem(drive, "unpack") == "000/0/1/000017.c is missing"
     assert application.problem(drive, "remove") == "tree is still there"
+
+
+def test_damage_of_a_copy_is_found(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "rsync")
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    assert application.problem(drive, "unchanged") == "000/0/0/000000.c has other contents", "it has changed"
+    shutil.copy(tmp_path / "copy/000/0/0/000001.c", tmp_path / "copy/000/0/0/000002.c")
+    assert application.problem(drive, "changed") == "000/0/0/000002.c has other contents"
+
+
+def test_a_program_without_one_of_its_sources_is_found(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "compile", steps="build")
+    application.prepare(drive)
+    application.drive(drive)
+    assert application.problem(drive, "rebuild") == "unit_000000.c is not in the program as it was compiled"
+    assert "is still there" in (application.problem(drive, "clean") or "")
+    with pytest.raises(ToolOutputError, match="make compiled 0 sources instead of 21"):
+        application.perform(drive, "build")
+    program = tmp_path / "program"
+    program.write_bytes(program.read_bytes().replace(b"fslab-unit-000007-0", b"fslab-unit-000008-0"))
+    assert application.problem(drive, "build") == "unit_000007.c is not in the program as it was compiled"
 
 
 class Damaging(Untar):

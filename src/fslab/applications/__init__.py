@@ -151,8 +151,12 @@ class SteppedApplication(Application):
         """Make the input of the first step, from the seed."""
 
     @abstractmethod
-    def perform(self, drive: DriveRequest, step: str) -> Amount:
-        """Do a step, with the programs that people use for it, and return what it has worked on."""
+    def perform(self, drive: DriveRequest, step: str) -> None:
+        """Do a step, with the programs that people use for it, and nothing else: it is timed."""
+
+    @abstractmethod
+    def amount(self, drive: DriveRequest, step: str) -> Amount:
+        """Return what a step works on. Not timed."""
 
     @abstractmethod
     def problem(self, drive: DriveRequest, step: str) -> str | None:
@@ -179,9 +183,10 @@ class SteppedApplication(Application):
             self.before(drive, step)
             mounts.flush(drive.directory)
             began_s = time.monotonic()
-            amount = self.perform(drive, step)
+            self.perform(drive, step)
             mounts.flush(drive.directory)
-            done.append(DoneStep(name=step, began_s=began_s, ended_s=time.monotonic(), amount=amount))
+            ended_s, amount = time.monotonic(), self.amount(drive, step)
+            done.append(DoneStep(name=step, began_s=began_s, ended_s=ended_s, amount=amount))
         return Stepped(steps=tuple(done), problem=problem or self.problem(drive, done[-1].name))
 
 

@@ -36,6 +36,11 @@ def space_bytes(files: int) -> int:
     return round(files * (MEAN_BYTES + _AROUND_BYTES))
 
 
+def marked(files: int) -> int:
+    """Return how many of the files contain ``MARK``, at their ends."""
+    return -(-files // _MARKED)
+
+
 @dataclass(frozen=True, kw_only=True)
 class SourceTree:
     """``files`` files below ``root``: text made of random words, which compresses about as well as sources do."""
@@ -60,11 +65,6 @@ class SourceTree:
         some = random.choices(words, cum_weights=often, k=_TEXT_BYTES // 6)
         lines = (" ".join(some[begin : begin + 9]) for begin in range(0, len(some), 9))
         return "\n".join(lines).encode()
-
-    @property
-    def marked(self) -> int:
-        """How many files contain ``MARK``, at their ends."""
-        return -(-self.files // _MARKED)
 
     @property
     def changed(self) -> range:

@@ -71,22 +71,23 @@ class Untar(SteppedApplication):
         _tar(drive.directory, "--create", *owner, _TREE)
         run_program(_RM, "-r", "--", _TREE, cwd=drive.directory)
 
-    def perform(self, drive: DriveRequest, step: str) -> Amount:
-        tree = _tree(drive)
-        size = sum(tree.sizes)
+    def perform(self, drive: DriveRequest, step: str) -> None:
         match step:
             case "unpack":
                 _tar(drive.directory, "--extract")
-                return Amount(files=tree.files, read_bytes=size, written_bytes=size)
             case "walk":
                 words = ("-r", "-l", "-F", "-e", trees.MARK, "--", _TREE)
-                found = len(run_program(_GREP, *words, cwd=drive.directory).stdout.splitlines())
-                if found != tree.marked:
-                    raise ToolOutputError(f"grep found {found} of {tree.marked} files")
-                return Amount(files=tree.files, read_bytes=size, written_bytes=0)
+                found = run_program(_GREP, *words, cwd=drive.directory).stdout.count("\n")
+                if found != trees.marked(drive.load.files):
+                    raise ToolOutputError(f"grep found {found} of {trees.marked(drive.load.files)} files")
             case _:
                 run_program(_RM, "-r", "--", _TREE, cwd=drive.directory)
-                return Amount(files=tree.files, read_bytes=0, written_bytes=0)
+
+    def amount(self, drive: DriveRequest, step: str) -> Amount:
+        tree = _tree(drive)
+        size = sum(tree.sizes)
+        read, written = {"unpack": (size, size), "walk": (size, 0), "remove": (0, 0)}[step]
+        return Amount(files=tree.files, read_bytes=read, written_bytes=written)
 
     def problem(self, drive: DriveRequest, step: str) -> str | None:
         """Compare the tree with the seed; after its removal, nothing must be left."""

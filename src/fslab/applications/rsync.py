@@ -1,0 +1,88 @@
+"""Copy a tree with rsync(1): for the first time, again without a change, and after 1 % of the files have changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+
+from fslab import scaling
+from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
+from fslab.applications import _source_tree as trees
+from fslab.system.tools import Tool
+
+_RSYNC = Tool(program="rsync", package="rsync")
+_SOURCE, _COPY = "source", "copy"
+_FILES_PER_S = 5000.0
+_LEAST_FILES = 100
+
+
+class RsyncLoad(StepLoad):
+    """`rsync --archive --delete` of a tree to another directory of the same file system: so everything that is read and
+    written is on the stack under test, and no other disk of the machine has a part in it. first: there is no copy
+    yet; unchanged: rsync only compares names, sizes and times; changed: 1 % of the files have other contents, which
+    rsync copies as a whole. Each includes a sync of the file system. After first, the next steps find names and inodes
+    in memory; as a step of its own (`steps: unchanged`) it reads them from the disk. Afterwards each file of the copy
+    is compared with the source."""
+
+    known = ("first", "unchanged", "changed")
+    writing = frozenset({"first", "changed"})
+    reading = frozenset({"first", "unchanged", "changed"})
+    laid_out = frozenset({"files", "steps"})
+
+    files: int = Field(
+        20_000,
+        ge=10,
+        le=10_000_000,
+        description="files in the tree, 15 kB on average: text, sized as Linux' sources",
+    )
+
+    @property
+    def prepare_s(self) -> float:
+        return 1 + self.files / _FILES_PER_S * (1 + len(self.done_before))
+
+    @property
+    def work_s(self) -> float:
+        return len(self.chosen) * self.files / _FILES_PER_S
+
+    @property
+    def at_once(self) -> int:
+        """rsync is a sender, a receiver and a generator."""
+        return 3
+
+    @property
+    def space_bytes(self) -> int:
+        """The tree and its copy; a changed file is there twice for a moment."""
+        return 2 * trees.space_bytes(self.files) + (16 << 20)
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        return {"files": scaling.count(self.files, factor, least=_LEAST_FILES)}
+
+
+class Rsync(SteppedApplication):
+    summary = "rsync: copy a tree, copy it again without a change, and after 1 % of it has changed"
+    tools = (_RSYNC,)
+    Load = RsyncLoad
+
+    def lay_out(self, drive: DriveRequest) -> None:
+        _tree(drive, _SOURCE).make()
+
+    def before(self, drive: DriveRequest, step: str) -> None:
+        if step == "changed":
+            _tree(drive, _SOURCE).change()
+
+    def perform(self, drive: DriveRequest, step: str) -> None:  # noqa: ARG002 - the same command
+        run_program(_RSYNC, "--archive", "--delete", f"{_SOURCE}/", f"{_COPY}/", cwd=drive.directory)
+
+    def amount(self, drive: DriveRequest, step: str) -> Amount:
+        tree = _tree(drive, _SOURCE)
+        copied = {"first": range(tree.files), "unchanged": range(0), "changed": tree.changed}[step]
+        size = sum(len(tree.contents(number, int(step == "changed"))) for number in copied)
+        return Amount(files=tree.files, read_bytes=size, written_bytes=size)
+
+    def problem(self, drive: DriveRequest, step: str) -> str | None:
+        return _tree(drive, _COPY).problem(changed=step == "changed")
+
+
+def _tree(drive: DriveRequest, name: str) -> trees.SourceTree:
+    return trees.SourceTree(root=Path(drive.directory, name), files=drive.load.files, seed=drive.seed)
