@@ -13,7 +13,6 @@ from fslab import scaling
 from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
 from fslab.errors import ToolOutputError
 from fslab.system.tools import Tool
-from fslab.workloads import MOST_AT_ONCE
 
 _MAKE = Tool(program="make", package="make")
 _GCC = Tool(program="gcc", package="gcc")
@@ -63,7 +62,7 @@ class CompileLoad(StepLoad):
 
     files: int = Field(1000, ge=10, le=100_000, description="C sources, 16 in each directory, 15 kB each")
     jobs: int | None = Field(
-        None, ge=1, le=MOST_AT_ONCE, description="compilers that run at once; default: the number of CPUs"
+        None, ge=1, le=4096, description="compilers that run at once; default: the number of CPUs"
     )
 
     @property
