@@ -1,32 +1,30 @@
 """Compares applications measured by fslab with the same work by hand, on the same mount, in pairs.
 
 Builds one stack. In each pair, one run is that of a trial (``Workspace.run`` with probes around it), the other one is a
-script of SQLite statements without fslab, or PostgreSQL started by pg_ctl with the same settings and pgbench; their
-order is random, and each begins with the same prepared files. Prints the median ratio of the rates with its 90 %
-interval. Goal: 0.98–1.02. Needs root.
+script of SQLite statements without fslab, PostgreSQL started by pg_ctl with the same settings and pgbench, or the
+commands of each step in a shell; their order is random, and each begins with the same prepared files. Prints the median
+ratio of the rates, or of the times of each step, with its 90 % interval. Goal: 0.98–1.02. Needs root.
 
-    python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium ram] [--runtime 2s]
+    python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium ram] [--runtime 2s] [--only untar]
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import random
 import re
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import workspace as workspaces
-from fslab.campaign.watch import Watch
-from fslab.cell import MediumSpec, StackSpec
-from fslab.probes import SnapshotMoment
-from fslab.stats.interval import median, median_interval
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benches import pairs
+
+from fslab.applications import REGISTRY as APPLICATIONS
+from fslab.applications import DriveRequest, SteppedApplication
 from fslab.storage import Workspace, stack
 from fslab.system import proc
 from fslab.workloads import REGISTRY, Job, ToolOutput
@@ -37,6 +35,25 @@ LOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "insert-wal": ("sqlite", {"journal_mode": "wal"}),
     "tpcb": ("postgresql", SMALL_SERVER),
     "select-only": ("postgresql", {"test": "select-only", **SMALL_SERVER}),
+    "untar": ("untar", {"files": 5000}),
+    "walk": ("untar", {"files": 5000, "steps": "walk"}),
+    "rsync": ("rsync", {"files": 5000}),
+    "compile": ("compile", {"files": 100, "jobs": 2}),
+}
+# The commands of each step, as one would type them.
+STEPS = {
+    "untar": {
+        "unpack": "tar xf archive.tar",
+        # With /dev/null as its output itself, grep ends at the first match.
+        "walk": "grep -rlF fslab-marked tree | cat >/dev/null",
+        "remove": "rm -r tree",
+    },
+    "rsync": dict.fromkeys(("first", "unchanged", "changed"), "rsync -a --delete source/ copy/"),
+    "compile": {
+        "build": "make -j2 >/dev/null",
+        "rebuild": "make -j2 >/dev/null",
+        "clean": "make clean >/dev/null",
+    },
 }
 SQL = """
 import os, sqlite3, sys, time
@@ -61,78 +78,66 @@ AS_NOBODY = (
 
 def main() -> int:
     """Run the pairs and print the table. Return 1 if a median ratio is outside 0.98–1.02, otherwise 0."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--filesystem", default="ext4")
-    parser.add_argument("--medium", default="ram", choices=["ram", "loop"])
-    parser.add_argument("--runtime", default="2s")
+    parser = pairs.parser(__doc__, pairs=12)
     parser.add_argument("--only", choices=LOADS)
     arguments = parser.parse_args()
-    medium = MediumSpec(name="m", type=arguments.medium, options={"size": "600m"})
-    spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
     good = True
-    with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
-        up = stack.build(spec, workspace, undo, slot="m", make=True)
+    with pairs.built(arguments, "600m") as (workspace, up):
         for name, (tool, keys) in LOADS.items():
-            if arguments.only not in {None, name}:
-                continue
-            ratios = compare(workspace, up, tool, {**keys, "runtime": arguments.runtime}, arguments.pairs)
-            found, middle = median_interval(ratios, coverage=0.9), median(ratios) or 0.0
-            span = f"{found.low:.3f}–{found.high:.3f}" if found else "too few pairs"
-            print(
-                f"{tool} {name} on {spec.name}, {len(ratios)} pairs: median ratio {middle:.3f} ({span})",
-                flush=True,
-            )
-            good = good and 0.98 <= middle <= 1.02
+            if arguments.only in {None, name}:
+                given = keys if tool in STEPS else {**keys, "runtime": arguments.runtime}
+                run = runner(workspace, up, tool, given)
+                good = pairs.compare(name, arguments.pairs, run, most=0.02) and good
     return 0 if good else 1
 
 
-def compare(
-    workspace: Workspace, up: stack.Stack, tool: str, keys: dict[str, Any], pairs: int
-) -> list[float]:
-    """Return the ratio of each pair: the rate by fslab ÷ the rate by hand."""
+def runner(
+    workspace: Workspace, up: stack.Stack, tool: str, keys: dict[str, Any]
+) -> Callable[[str, int], Mapping[str, float]]:
+    """Return a function that does the work of a pair one way, from prepared files, and returns its figures."""
     workload = REGISTRY.get(tool)
     parameters = workload.parse_parameters(keys)
     scratch = workspace.runtime / "scratch"
     scratch.mkdir(exist_ok=True)
-    by_hand: Callable[[Path, Any], float] = {"sqlite": sqlite, "postgresql": postgresql}[tool]
-    ratios = []
-    for pair in range(pairs):
+
+    def run(way: str, pair: int) -> Mapping[str, float]:
         commands = workload.commands(parameters, Job(directory=up.work, scratch=scratch, seed=1000 + pair))
         directory = Path(json.loads(commands.prepare[0][-1])["directory"])
-        rates = {}
-        for way in random.sample(["fslab", "hand"], 2):
-            for argv in commands.prepare:
-                workspace.run("prepare", argv, cwd=up.work)
-            up.flush()
-            if way == "hand":
-                rates[way] = by_hand(directory, parameters)
-            else:
-                done = probed(workspace, up, commands.run)
-                output = ToolOutput(stdout=done.stdout, stderr=done.stderr, duration_s=done.duration_s)
-                rates[way] = workload.read(parameters, output).metrics["transaction_rate"] or 0.0
-            for argv in commands.cleanup:
-                workspace.run("cleanup", argv, cwd=up.work)
-        ratios.append(rates["fslab"] / rates["hand"])
-        print(
-            f"  {tool} {pair}: {rates['fslab']:.0f} and {rates['hand']:.0f} by hand: {ratios[-1]:.3f}",
-            flush=True,
-        )
-    return ratios
+        for argv in commands.prepare:
+            workspace.run("prepare", argv, cwd=up.work)
+        up.flush()
+        if way == "hand" and tool in STEPS:
+            found = by_steps(tool, directory, parameters, 1000 + pair)
+        elif way == "hand":
+            found = {
+                "transaction_rate": {"sqlite": sqlite, "postgresql": postgresql}[tool](directory, parameters)
+            }
+        else:
+            done = pairs.probed(workspace, up, commands.run)
+            output = ToolOutput(stdout=done.stdout, stderr=done.stderr, duration_s=done.duration_s)
+            read = workload.read(parameters, output).metrics
+            found = {name: value or 0.0 for name, value in read.items()}
+        for argv in commands.cleanup:
+            workspace.run("cleanup", argv, cwd=up.work)
+        return found
+
+    return run
 
 
-def probed(workspace: Workspace, up: stack.Stack, argv: tuple[str, ...]) -> proc.Completed:
-    """Run a command as a trial does."""
-    watch = Watch(up)
-    try:
-        watch.snapshot(SnapshotMoment.BEFORE)
-        done = workspace.run("run", argv, cwd=up.work, watch=watch.look, accounted=True)
-        watch.snapshot(SnapshotMoment.END)
-    finally:
-        watch.close()
-    return done
+def by_steps(tool: str, directory: Path, parameters: Any, seed: int) -> dict[str, float]:
+    """Return how long each step's command takes in a shell, with a sync of the file system."""
+    application = APPLICATIONS.get(tool)
+    assert isinstance(application, SteppedApplication)
+    drive = DriveRequest(directory=directory, scratch=directory, load=parameters, run_s=None, seed=seed)
+    found = {}
+    for step in parameters.chosen:
+        application.before(drive, step)
+        subprocess.run(["sync", "-f", "."], check=True, cwd=directory)
+        began = time.monotonic()
+        command = f"{STEPS[tool][step]} && sync -f ."
+        subprocess.run(["sh", "-c", command], check=True, cwd=directory, env=proc.environment())
+        found[f"{step}_time"] = time.monotonic() - began
+    return found
 
 
 def sqlite(directory: Path, parameters: Any) -> float:

@@ -9,20 +9,16 @@ ratio with its 90 % interval. Goal: a median ratio of 0.97–1.03. Needs root.
 
 from __future__ import annotations
 
-import argparse
 import json
-import random
 import subprocess
 import sys
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from fslab.campaign import campaign as campaigns
-from fslab.campaign import workspace as workspaces
-from fslab.campaign.watch import Watch
-from fslab.cell import MediumSpec, StackSpec
-from fslab.probes import SnapshotMoment
-from fslab.stats.interval import median, median_interval
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benches import pairs
+
 from fslab.storage import Workspace, stack
 from fslab.system import cache, proc
 from fslab.workloads import REGISTRY, Job
@@ -35,64 +31,42 @@ JOBS = {
 
 def main() -> int:
     """Run the pairs and print the table. Return 1 if a median ratio is outside 0.97–1.03, otherwise 0."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--pairs", type=int, default=15)
-    parser.add_argument("--filesystem", default="ext4")
-    parser.add_argument("--medium", default="ram", choices=["ram", "loop"])
-    parser.add_argument("--runtime", default="2s")
-    arguments = parser.parse_args()
-    spec = StackSpec(
-        name=arguments.filesystem,
-        medium=MediumSpec(name="m", type=arguments.medium, options={"size": "512m"}),
-        filesystem=arguments.filesystem,
-    )
+    arguments = pairs.parser(__doc__, pairs=15).parse_args()
     good = True
-    with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
-        up = stack.build(spec, workspace, undo, slot="m", make=True)
+    with pairs.built(arguments, "512m") as (workspace, up):
         for name, job in JOBS.items():
-            ratios = compare(workspace, up, {**job, "runtime": arguments.runtime}, arguments.pairs)
-            found = median_interval(ratios, coverage=0.9)
-            middle = median(ratios) or 0.0
-            span = f"{found.low:.3f}–{found.high:.3f}" if found else "too few pairs"
-            print(
-                f"{name} on {spec.name} ({arguments.medium}), {len(ratios)} pairs: median ratio {middle:.3f} ({span})"
-            )
-            good = good and 0.97 <= middle <= 1.03
+            run = runner(workspace, up, {**job, "runtime": arguments.runtime})
+            good = pairs.compare(name, arguments.pairs, run, most=0.03) and good
     return 0 if good else 1
 
 
-def compare(workspace: Workspace, up: stack.Stack, job: dict[str, object], pairs: int) -> list[float]:
-    """Return the ratio of each pair: IOPS of the run by fslab ÷ IOPS of the direct run."""
+def runner(
+    workspace: Workspace, up: stack.Stack, job: dict[str, object]
+) -> Callable[[str, int], Mapping[str, float]]:
+    """Return a function that runs a pair's command one way and returns its IOPS."""
     workload = REGISTRY.get("fio")
     parameters = workload.parse_parameters(job)
     report = workspace.runtime / "scratch" / "fio.json"
-    ratios = []
-    for pair in range(pairs):
+    prepared: list[bool] = []
+
+    def run(way: str, pair: int) -> Mapping[str, float]:
         commands = workload.commands(
             parameters, Job(directory=up.work, scratch=report.parent, seed=1000 + pair)
         )
-        if pair == 0:
-            for argv in commands.prepare:
-                workspace.run("prepare", argv, cwd=up.work)
-        iops = {}
-        for way in random.sample(["fslab", "hand"], 2):
-            up.flush()
-            cache.drop_all()
-            if way == "fslab":
-                watch = Watch(up)
-                watch.snapshot(SnapshotMoment.BEFORE)
-                workspace.run("run", commands.run, cwd=up.work)
-                watch.snapshot(SnapshotMoment.END)
-            else:
-                subprocess.run(
-                    commands.run, check=True, cwd=up.work, env=proc.environment(), stdin=subprocess.DEVNULL
-                )
-            iops[way] = iops_of(report)
-        ratios.append(iops["fslab"] / iops["hand"])
-        print(f"  {pair + 1:>3}  {iops['fslab']:>10.0f}  {iops['hand']:>10.0f}  {ratios[-1]:.3f}", flush=True)
-    return ratios
+        for argv in () if prepared else commands.prepare:
+            workspace.run("prepare", argv, cwd=up.work)
+        prepared.append(True)
+        up.flush()
+        cache.drop_all()
+        if way == "fslab":
+            pairs.probed(workspace, up, commands.run)
+        else:
+            subprocess.run(
+                commands.run, check=True, cwd=up.work, env=proc.environment(), stdin=subprocess.DEVNULL
+            )
+        return {"IOPS": iops_of(report)}
+
+    return run
 
 
 def iops_of(report: Path) -> float:
