@@ -166,7 +166,7 @@ class TestCommand:
             "stack": None, "kernel": None, "metric": ["write_iops"], "differing": None, "force": False, "slower": None,
             "different": False, "unsure_ok": False, "as_json": True,
         }  # fmt: skip
-        compare(a, b, **{**given, "store": store, **more})
+        compare(a=a, b=b, **{**given, "store": store, **more})
 
     def test_another_kernel_is_refused_by_name(self, store: str) -> None:
         with pytest.raises(NotComparableError, match=r"kernel: 6.1.0-25 → 6.1.0-26\n.*--differing kernel"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
+from fslab.cli.common import JsonOption, ShownMetricsOption, StoreOption, console, print_json, say
+from fslab.cli.option_groups import grouped
 from fslab.errors import (
     InconclusiveError,
     NotComparableError,
@@ -72,11 +74,6 @@ KernelOption = Annotated[
     ),
 ]
 
-MetricOption = Annotated[
-    list[str] | None,
-    typer.Option(metavar="NAME", help="Compare this metric instead of the headline ones. Repeatable."),
-]
-
 DifferingOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -93,40 +90,53 @@ ForceOption = Annotated[
     ),
 ]
 
-SlowerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--fail-if-slower",
-        metavar="PERCENT",
-        help="Exit with 10 if a figure of B is significantly worse, and measured to be worse by PERCENT or more.",
-    ),
-]
 
-DifferentOption = Annotated[
-    bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure differs significantly.")
-]
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What fails a build."""
 
-UnsureOkOption = Annotated[
-    bool,
-    typer.Option(
-        "--unsure-ok",
-        help="Exit with 0, not 11, if trials are too few or too noisy to rule out what --fail-if-slower or "
-        "--fail-if-different tests.",
-    ),
-]
+    slower: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-if-slower",
+            metavar="PERCENT",
+            help="Exit with 10 if a figure of B is significantly worse, and measured to be worse by PERCENT or more.",
+        ),
+    ] = None
+    different: Annotated[
+        bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure differs significantly.")
+    ] = False
+    unsure_ok: Annotated[
+        bool,
+        typer.Option(
+            "--unsure-ok",
+            help="Exit with 0, not 11, if trials are too few or too noisy to rule out what --fail-if-slower or "
+            "--fail-if-different tests.",
+        ),
+    ] = False
+
+    def limit(self) -> float | None:
+        """Return the share of --fail-if-slower. UsageError for --unsure-ok alone."""
+        if self.unsure_ok and self.slower is None and not self.different:
+            raise UsageError(
+                "needs --fail-if-slower or --fail-if-different",
+                where="--unsure-ok",
+                hint="add --fail-if-slower 5% or --fail-if-different",
+            )
+        return None if self.slower is None else fraction(self.slower)
 
 
+@grouped
 def compare(
     a: FirstArgument = None,
     b: SecondArgument = None,
     stack: StackOption = None,
     kernel: KernelOption = None,
-    metric: MetricOption = None,
+    metric: ShownMetricsOption = None,
     differing: DifferingOption = None,
     force: ForceOption = False,
-    slower: SlowerOption = None,
-    different: DifferentOption = False,
-    unsure_ok: UnsureOkOption = False,
+    *,
+    gate: Gate,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -145,30 +155,18 @@ def compare(
     --fail-if-different is unsure where neither a difference nor a tie within
     10 % is shown.
     """
-    from fslab.analysis import gate
+    from fslab.analysis.gate import gate_words, judge
     from fslab.api import comparisons
 
-    limit = None if slower is None else fraction(slower)
-    if unsure_ok and limit is None and not different:
-        raise UsageError(
-            "needs --fail-if-slower or --fail-if-different",
-            where="--unsure-ok",
-            hint="add --fail-if-slower 5% or --fail-if-different",
-        )
+    limit = gate.limit()
     found = comparisons.compare(
-        a,
-        b,
-        stacks=stack or [],
-        kernels=kernel or [],
-        metrics=metric or [],
-        differing=differing or [],
-        force=force,
-        margin=limit,
-        store=store,
-    )
+        a, b, stacks=stack or [], kernels=kernel or [], metrics=metric or [], differing=differing or [], force=force,
+        margin=limit, store=store,
+    )  # fmt: skip
     _refuse(found)
-    wanted = limit is not None or different
-    judged = gate.judge(found, slower=limit, different=different) if wanted else None
+    judged = None
+    if limit is not None or gate.different:
+        judged = judge(found, slower=limit, different=gate.different)
     if as_json:
         document = found.model_dump(mode="json")
         print_json({**document, "gate": judged.as_document() if judged else None})
@@ -176,10 +174,10 @@ def compare(
         from fslab.report import campaign_comparison_terminal
 
         if judged is not None:
-            say(gate.gate_words(judged))
+            say(gate_words(judged))
         campaign_comparison_terminal.show(found, console())
     if judged is not None:
-        _exit(judged, unsure_ok=unsure_ok)
+        _exit(judged, unsure_ok=gate.unsure_ok)
 
 
 def fraction(text: str) -> float:

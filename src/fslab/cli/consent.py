@@ -1,6 +1,6 @@
 """Asks before anything is executed that a study brings, because it has all rights of the user who runs fslab.
 
-Also defines the options ``--allow-commands`` and ``--wipe``. ``--wipe`` is needed for stored campaigns too, because the
+Also defines the options ``--wipe`` and ``--allow-commands``. ``--wipe`` is needed for stored campaigns too, because the
 store may contain campaigns of other users.
 """
 
@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,22 +24,32 @@ from fslab.units import counted
 if TYPE_CHECKING:
     from fslab.campaign.consent import Consent, Executed
 
-AllowOption = Annotated[
-    bool,
-    typer.Option(
-        "--allow-commands",
-        help="Run what the study brings without asking: its commands and scripts (tool: command), and kernels and "
-        "modules of guests. They are not confined; 'fslab plan' shows them.",
-    ),
-]
-WipeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="DEVICE",
-        help="Allow overwriting DEVICE, which the study must name, although it contains data or is too large to be "
-        "read completely within a minute. A stored campaign overwrites only devices given here. Repeatable.",
-    ),
-]
+
+@dataclass(frozen=True, kw_only=True)
+class Allowed:
+    """What the user allows on the command line."""
+
+    wipe: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="DEVICE",
+            help="Allow overwriting DEVICE, which the study must name, although it contains data or is too large to "
+            "be read completely within a minute. A stored campaign overwrites only devices given here. Repeatable.",
+        ),
+    ] = None
+    allow_commands: Annotated[
+        bool,
+        typer.Option(
+            "--allow-commands",
+            help="Run what the study brings without asking: its commands and scripts (tool: command), and kernels "
+            "and modules of guests. They are not confined; 'fslab plan' shows them.",
+        ),
+    ] = False
+
+    @property
+    def devices(self) -> frozenset[str]:
+        """The devices that may be overwritten."""
+        return frozenset(self.wipe or ())
 
 
 def of_user(*, allowed: bool = False, kernel: str | None = None, modules: str | None = None) -> Consent:

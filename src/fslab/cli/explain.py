@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json, say
-from fslab.cli.consent import AllowOption, WipeOption
-from fslab.cli.run_options import given
+from fslab.cli.option_groups import grouped
+from fslab.cli.run_options import given, options_of
 from fslab.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from fslab.campaign.consent import Consent
     from fslab.explain.attribution import Attribution
     from fslab.explain.evidence import Evidence
@@ -32,26 +30,29 @@ Examples:
 """
 
 
-def explain(
-    campaign: CampaignArgument = "last",
-    workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None,
-    a: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[A]", help="A stack: its name or file system; with --ablate, default: the slowest."
-        ),
-    ] = None,
-    b: Annotated[
-        str | None,
-        typer.Argument(metavar="[B]", help="The stack to compare with; default: the best of the others."),
-    ] = None,
+FirstArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[A]", help="A stack: its name or file system; with --ablate, default: the slowest."
+    ),
+]
+SecondArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[B]", help="The stack to compare with; default: the best of the others."),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class More:
+    """Which further trials to run."""
+
     trace: Annotated[
         bool,
         typer.Option(
             "--trace",
             help="Run one more trial of each chosen cell with kernel tracing, which slows it down; needs root.",
         ),
-    ] = False,
+    ] = False
     ablate: Annotated[
         bool,
         typer.Option(
@@ -59,14 +60,14 @@ def explain(
             help="Run trials of the slower stack with its mechanisms off, interleaved with trials of both stacks. "
             "Needs a workload; A and B name the two stacks.",
         ),
-    ] = False,
+    ] = False
     only: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MECHANISM",
             help="With --ablate: only this mechanism (fslab list mechanisms). Repeatable.",
         ),
-    ] = None,
+    ] = None
     trials: Annotated[
         int | None,
         typer.Option(
@@ -75,12 +76,26 @@ def explain(
             max=100_000,
             help="With --ablate: trials of each cell; default: as the study says.",
         ),
-    ] = None,
+    ] = None
+
+    def check(self) -> None:
+        """Raise UsageError for options of --ablate without it."""
+        if not self.ablate and (unused := given(options_of(self, "trace", "ablate"))):
+            raise UsageError("needs --ablate", where=", ".join(unused), hint="add --ablate, or omit it")
+
+
+@grouped
+def explain(
+    campaign: CampaignArgument = "last",
+    workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None,
+    a: FirstArgument = None,
+    b: SecondArgument = None,
+    *,
+    more: More,
     every: Annotated[
         bool, typer.Option("--all", help="Show every cell with every explanation and its counters.")
     ] = False,
-    wipe: WipeOption = None,
-    allow_commands: AllowOption = False,
+    allowed: consent.Allowed,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -91,117 +106,118 @@ def explain(
     it runs trials with each mechanism switched off, and divides the ratio of the two stacks among the mechanisms. What
     they do not explain is shown too.
     """
-    from fslab.api import explanations
-    from fslab.cli import causes
+    from fslab.api.explanations import chosen, evidence_of
     from fslab.store.store import Store
 
-    if not ablate and (unused := given({"--only": only, "--trials": trials})):
-        raise UsageError("needs --ablate", where=", ".join(unused), hint="add --ablate, or omit it")
+    more.check()
     with Store.open(store, create=False) as opened:
         found = opened.campaign(campaign)
         shown = found.settings.ablation
-        if shown is not None and ablate:
+        if shown is not None and more.ablate:
             raise UsageError(
                 f"{found.id} is an ablation already", where="--ablate",
                 hint="to see its result, omit --ablate; to run another one, name the campaign that it explains: "
                 f"{shown.of}",
             )  # fmt: skip
-        if shown is not None and not trace:
-            _print(found, opened, as_json=as_json)
+        if shown is not None and not more.trace:
+            _print_ablation(found, opened, as_json=as_json)
             return
-        everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
-        agreed = consent.of_user(allowed=allow_commands)
-        if trace or ablate:
-            _check(found, everything, opened, agreed)
-        if trace:
-            _trace(found, everything, opened, frozenset(wipe or []), agreed)
-            everything = explanations.chosen(explanations.evidence_of(found, opened), workload, a, b)
-        if ablate:
-            run = partial(_measured, opened, frozenset(wipe or []), agreed)
-            _ablate(found, everything, opened, only or [], trials, run, first=a is not None, as_json=as_json)
-        elif as_json:
-            print_json(
-                {
-                    "campaign": found.id,
-                    "statements": explanations.as_document(everything),
-                    "traces_not_used": explanations.traces_not_used(everything),
-                }
-            )
-        elif every or workload is not None:
-            causes.show(everything)
-        else:
-            causes.show_ranked(everything, found.id)
+        everything = chosen(evidence_of(found, opened), workload, a, b)
+        if more.trace or more.ablate:
+            agreed = consent.of_user(allowed=allowed.allow_commands)
+            again = _Again(found, opened, allowed.devices, agreed)
+            again.check(everything)
+            if more.trace:
+                again.trace(everything)
+                everything = chosen(evidence_of(found, opened), workload, a, b)
+            if more.ablate:
+                again.ablate(everything, more, first=a is not None, as_json=as_json)
+                return
+        _print(found, everything, every=every or workload is not None, as_json=as_json)
 
 
-def _check(campaign: Campaign, everything: list[Evidence], store: Store, agreed: Consent) -> None:
-    """Check a stored campaign whose trials shall run again. Print what it would write to; ask before commands run."""
-    from fslab.campaign import launch
-    from fslab.campaign.consent import places
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """Runs cells of a stored campaign again. ``wipe``: devices that may be overwritten."""
 
-    launch.check_stored(campaign, store)
-    cells = [seen.cell for seen in everything]
-    for line in places(cells):
-        say(line, err=True)
-    agreed.require(cells)
+    campaign: Campaign
+    store: Store
+    wipe: frozenset[str]
+    agreed: Consent
 
+    def check(self, everything: list[Evidence]) -> None:
+        """Check that they can run. Print what they would write to; ask before commands run."""
+        from fslab.campaign import launch
+        from fslab.campaign.consent import places
 
-def _trace(
-    campaign: Campaign, everything: list[Evidence], store: Store, wipe: frozenset[str], agreed: Consent
-) -> None:
-    from fslab.campaign.traced import trace
-    from fslab.cli.progress import Lines
+        launch.check_stored(self.campaign, self.store)
+        cells = [seen.cell for seen in everything]
+        for line in places(cells):
+            say(line, err=True)
+        self.agreed.require(cells)
 
-    screen = console(stderr=True)
-    shown = Lines(screen)
-    for record in trace(
-        campaign, [seen.cell for seen in everything], store, shown, wipe=wipe, consent=agreed, note=shown.note
-    ):
-        what = f"{record.cell.workload.name} on {record.cell.stack.name}"
-        told = f"traced: {what}" if record.error is None else f"tracing failed: {what}: {record.error}"
-        screen.print(told, markup=False)
+    def trace(self, everything: list[Evidence]) -> None:
+        from fslab.campaign.traced import trace
+        from fslab.cli.progress import Lines
 
+        screen = console(stderr=True)
+        shown = Lines(screen)
+        cells = [seen.cell for seen in everything]
+        for record in trace(
+            self.campaign, cells, self.store, shown, wipe=self.wipe, consent=self.agreed, note=shown.note
+        ):
+            what = f"{record.cell.workload.name} on {record.cell.stack.name}"
+            told = f"traced: {what}" if record.error is None else f"tracing failed: {what}: {record.error}"
+            screen.print(told, markup=False)
 
-def _ablate(
-    campaign: Campaign,
-    everything: list[Evidence],
-    store: Store,
-    only: list[str],
-    trials: int | None,
-    run: Callable[[Campaign], tuple[Campaign, Attribution | None]],
-    *,
-    first: bool,
-    as_json: bool,
-) -> None:
-    """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together, once."""
-    from fslab.api import ablation as ablate
+    def ablate(self, everything: list[Evidence], more: More, *, first: bool, as_json: bool) -> None:
+        """Run the ablation. If there are many mechanisms, test each alone first, then the effective ones together."""
+        from fslab.api import ablation
 
-    slow, fast, metric = ablate.ordered(everything, first=first)
+        slow, fast, metric = ablation.ordered(everything, first=first)
 
-    def measured(names: list[str]) -> tuple[Campaign, Attribution | None]:
-        return run(ablate.make(campaign, slow, fast, metric, names, trials))
+        def measured(names: list[str]) -> tuple[Campaign, Attribution | None]:
+            return self._measured(ablation.make(self.campaign, slow, fast, metric, names, more.trials))
 
-    made, found = measured(only)
-    together = [] if found is None or found.complete else ablate.strongest(found)
-    if together:
-        if not as_json:  # JSON is one document: that of the last round
-            _print(made, store, as_json=False)
-        made, _ = measured(together)
-    _print(made, store, as_json=as_json)
+        made, found = measured(more.only or [])
+        together = [] if found is None or found.complete else ablation.strongest(found)
+        if together:
+            if not as_json:  # JSON is one document: that of the last round
+                _print_ablation(made, self.store, as_json=False)
+            made, _ = measured(together)
+        _print_ablation(made, self.store, as_json=as_json)
 
+    def _measured(self, made: Campaign) -> tuple[Campaign, Attribution | None]:
+        """Run the campaign of an ablation. Return it, and the attribution of its trials."""
+        from fslab.api import ablation
+        from fslab.cli import live
 
-def _measured(
-    store: Store, wipe: frozenset[str], agreed: Consent, made: Campaign
-) -> tuple[Campaign, Attribution | None]:
-    """Run the campaign of an ablation. Return it, and the attribution of its trials."""
-    from fslab.api import ablation as ablate
-    from fslab.cli import live
-
-    with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
-        ablate.run(made, store, shown, wipe, agreed)
-    return store.campaign(made.id), ablate.read(store.campaign(made.id), store)[1]
+        with live.shown(console(stderr=True), quiet=False, silent=False) as shown:
+            ablation.run(made, self.store, shown, self.wipe, self.agreed)
+        stored = self.store.campaign(made.id)
+        return stored, ablation.read(stored, self.store)[1]
 
 
-def _print(campaign: Campaign, store: Store, *, as_json: bool) -> None:
+def _print(campaign: Campaign, everything: list[Evidence], *, every: bool, as_json: bool) -> None:
+    """Print the explanations; ``every``: cell by cell."""
+    from fslab.api import explanations
+    from fslab.cli import causes
+
+    if as_json:
+        print_json(
+            {
+                "campaign": campaign.id,
+                "statements": explanations.as_document(everything),
+                "traces_not_used": explanations.traces_not_used(everything),
+            }
+        )
+    elif every:
+        causes.show(everything)
+    else:
+        causes.show_ranked(everything, campaign.id)
+
+
+def _print_ablation(campaign: Campaign, store: Store, *, as_json: bool) -> None:
     """Print what the ablation of a campaign shows."""
     from fslab.api.ablation import read
     from fslab.explain.ablation import as_document, in_words

@@ -7,12 +7,16 @@ import socket
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fslab.cli.common import option_value, say
 from fslab.errors import InterruptedBySignal, UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from fslab.fleet.certificates import Credentials
+    from fslab.fleet.enrolment import Membership
 
 DirectoryOption = Annotated[
     Path | None,
@@ -210,23 +214,27 @@ def worker(
             where = _address(address, enrolment.PORT)
             joined = enrolment.join(where, invitations.Invitation.of(token), settings.name, home)
             write(known, joined.model_dump_json().encode(), 0o600)
-        if not credentials.complete or not known.is_file():
-            raise UsageError(
-                "this machine is not a member of a fleet",
-                where=str(home),
-                hint="join one: fslab fleet worker ADDRESS --token TOKEN",
-            )
-        try:
-            member = enrolment.Membership.model_validate_json(known.read_bytes())
-        except ValueError as error:
-            raise UsageError(
-                "is damaged", where=str(known), hint="join again: fslab fleet worker ADDRESS --token TOKEN"
-            ) from error
+        member = _membership(known, credentials)
         agent = Agent(
             settings=settings, credentials=credentials, scheduler=member.scheduler,
             store=settings.store or member.store, tell=partial(say, err=True),
         )  # fmt: skip
         _until_ended(agent.run)
+
+
+def _membership(known: Path, credentials: Credentials) -> Membership:
+    """Return the membership that a file has. UsageError if this machine is not a member."""
+    from fslab.fleet.enrolment import Membership
+
+    join = "fslab fleet worker ADDRESS --token TOKEN"
+    if not credentials.complete or not known.is_file():
+        raise UsageError(
+            "this machine is not a member of a fleet", where=str(known.parent), hint=f"join one: {join}"
+        )
+    try:
+        return Membership.model_validate_json(known.read_bytes())
+    except ValueError as error:
+        raise UsageError("is damaged", where=str(known), hint=f"join again: {join}") from error
 
 
 def _until_ended(serve: Callable[[], object]) -> None:

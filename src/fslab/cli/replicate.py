@@ -69,8 +69,7 @@ def replicate(
     For each claim the page has what was printed, whether the publication's own table supports it, what was measured
     here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
     """
-    from fslab.api import replications
-    from fslab.api.study_campaigns import last_campaign, naming
+    from fslab.api.study_campaigns import naming
     from fslab.store.store import Store
 
     if every and studies:
@@ -85,22 +84,8 @@ def replicate(
         if run:
             made, failed = _run(studies, opened, write)
         else:
-            campaigns = (
-                replications.last_campaigns(opened)
-                if every
-                else [last_campaign(opened, name) for name in studies]
-            )
-            made = [replications.replication_of(campaign, opened) for campaign in campaigns]
-    if write is not None:
-        replications.write(made, write)
-    if as_json:
-        print_json([each.page.model_dump(mode="json") for each in made])
-    elif write is not None:
-        for _, page, _ in made:
-            say(f"{write / page.study}.md, .html: {page.summary}")
-    else:
-        for each in made:
-            _show(each)
+            made = _stored(opened, None if every else studies)
+    _print(made, write, as_json=as_json)
     if failed:
         raise ToolFailedError(
             f"{len(failed)} of {len(failed) + len(made)} studies failed: {'; '.join(failed)}"
@@ -137,6 +122,35 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
     return made, unattended.run_each(
         names, store, unattended.conditions(consent.of_user(), partial(say, err=True)), watched, then
     )
+
+
+def _stored(store: Store, names: Sequence[str] | None) -> list[Replication]:
+    """Return those of the last campaigns of these studies; None: of all that have one."""
+    from fslab.api import replications
+    from fslab.api.study_campaigns import last_campaign
+
+    campaigns = (
+        replications.last_campaigns(store)
+        if names is None
+        else [last_campaign(store, name) for name in names]
+    )
+    return [replications.replication_of(campaign, store) for campaign in campaigns]
+
+
+def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) -> None:
+    """Write the pages to the directory, if there is one, and print what was written, or the replications."""
+    from fslab.api import replications
+
+    if write is not None:
+        replications.write(made, write)
+    if as_json:
+        print_json([each.page.model_dump(mode="json") for each in made])
+    elif write is not None:
+        for _, page, _ in made:
+            say(f"{write / page.study}.md, .html: {page.summary}")
+    else:
+        for each in made:
+            _show(each)
 
 
 def _show(made: Replication) -> None:

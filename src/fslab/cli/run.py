@@ -20,7 +20,6 @@ from fslab.cli.common import (
     print_json,
     say,
 )
-from fslab.cli.consent import AllowOption, WipeOption
 from fslab.cli.option_groups import grouped
 from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
@@ -45,8 +44,8 @@ def run(
     budget: run_options.BudgetOption = None,
     wall_limit: run_options.WallLimitOption = None,
     resume: run_options.ResumeOption = False,
-    wipe: WipeOption = None,
-    allow_commands: AllowOption = False,
+    *,
+    allowed: consent.Allowed,
     dry_run: run_options.DryRunOption = False,
     quiet: run_options.QuietOption = False,
     report: run_options.ReportOption = None,
@@ -76,8 +75,9 @@ def run(
     limit_s, wall_s = run_options.seconds(budget), run_options.seconds(wall_limit)
     if resume:
         run_options.check_resume(changes, repeats, labels, dry_run=dry_run)
-    refused = {"--resume": resume, "--wipe": wipe, "--allow-commands": allow_commands, "--report": report}
-    run_options.check_fleet(fleet, refused)
+    run_options.check_fleet(
+        fleet, {"--resume": resume, **run_options.options_of(allowed), "--report": report}
+    )
     if dry_run:
         limit = [f"budget={budget}"] if budget else []
         plan.show(run_options.named(study), changes, *repeats.settings(), *limit, as_json=as_json)
@@ -93,8 +93,8 @@ def run(
     from fslab.cli import live
     from fslab.store.store import Store
 
-    agreed = consent.of_user(allowed=allow_commands, kernel=changes.kernel, modules=changes.modules)
-    conditions = launch.RunConditions(consent=agreed, wipe=frozenset(wipe or []), tell=partial(say, err=True))
+    agreed = consent.of_user(allowed=allowed.allow_commands, kernel=changes.kernel, modules=changes.modules)
+    conditions = launch.RunConditions(consent=agreed, wipe=allowed.devices, tell=partial(say, err=True))
     with Store.open(store, create=not resume) as opened:
         if resume:
             with naming(study or "last"):
