@@ -60,7 +60,6 @@ class ClaimsProgress:
     at_limit: tuple[str, ...] = ()
     untestable: int = 0
     cells: frozenset[str] = frozenset()
-    needed_s: float = 0.0
     left_s: float | None = None
 
 

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 
 from fslab.analysis.cost import spent_s
 from fslab.campaign import launch, liveness
-from fslab.campaign.consent import Consent, places
+from fslab.campaign.consent import places
 from fslab.campaign.observer import Observer
 from fslab.errors import FslabError
 from fslab.store.campaign import Campaign, CampaignStatus
@@ -23,11 +23,6 @@ from fslab.system import signals
 Watched = Callable[[], AbstractContextManager[Observer]]
 
 _OVER = {CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT}
-
-
-def conditions(consent: Consent, tell: Callable[[str], None]) -> launch.RunConditions:
-    """Return the conditions for unattended runs: no device that contains data may be overwritten."""
-    return launch.RunConditions(consent=consent, tell=tell)
 
 
 def run_each(

@@ -118,7 +118,6 @@ class RunningTrial:
             probe_failures=findings.failures,
             machine=machine.get("machine", "host"),
             accelerator=machine.get("accelerator"),
-            disk_profile=parsed.medium.profile(parsed.medium_options),
             disk_speed=parsed.medium.speed(parsed.medium_options),
             disk_fidelities=disks.fidelities(self.device),
             disk_limits={name: value for name, value in self.device.get("limits", {}).items() if value},

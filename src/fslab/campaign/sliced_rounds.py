@@ -45,7 +45,8 @@ class SlicedRounds:
         """Run one trial of each of these cells, which have one workload. If they are found to leave work to others,
         they run once more, with a flush, and each record has the time of both."""
         work = cells[0].workload.model_dump_json()
-        drain = work in self._left or (_leaves_work(cells[0]) and share_a_disk(cells, self.workspace.images))
+        leaves = leaves_work(workloads.parsed(cells[0].workload).traits())
+        drain = work in self._left or (leaves and share_a_disk(cells, self.workspace.images))
         records = self._once(cells, key, drain=drain)
         if drain or not any(map(left_work, records)):
             return records
@@ -152,7 +153,3 @@ def share_a_disk(cells: Sequence[Cell], directory: Path) -> bool:
     existing = [next(path for path in (place, *place.parents) if path.exists()) for place in places]
     counted = Counter(path.stat().st_dev for path in existing if not memory.holds(path))
     return max(counted.values(), default=0) > 1
-
-
-def _leaves_work(cell: Cell) -> bool:
-    return leaves_work(workloads.parsed(cell.workload).traits())

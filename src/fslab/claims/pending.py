@@ -72,7 +72,7 @@ def _progress(
     return ClaimsProgress(
         decided=tuple(decided), open=(*plan.pursued, *plan.waiting), given_up=tuple(plan.given_up), at_limit=at_limit,
         untestable=sum(verdict in UNTESTED for verdict in verdicts.values()),
-        cells=frozenset(plan.cells), needed_s=plan.seconds, left_s=left_s,
+        cells=frozenset(plan.cells), left_s=left_s,
     )  # fmt: skip
 
 

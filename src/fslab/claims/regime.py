@@ -85,7 +85,8 @@ class Regime:
         return self.sides[figure.key]
 
     def _made(self, figure: CellFigure) -> CellFacts:
-        cell, records = figure.cell, self._usable(figure)
+        cell = figure.cell
+        records = [record for record in self.trials.by_cell.get(cell.id, []) if is_usable(record)]
         traits = traits_of(cell.workload)
         found = [part for record in records if (part := _part(record, figure.metric.name))]
         machine = records[0].provenance.machine if records else {}
@@ -115,9 +116,6 @@ class Regime:
             warnings=frozenset(warning.kind for record in records for warning in record.validity),
             fixed_share=self._fixed_share(figure),
         )
-
-    def _usable(self, figure: CellFigure) -> list[TrialRecord]:
-        return [record for record in self.trials.by_cell.get(figure.cell.id, []) if is_usable(record)]
 
     def _fixed_share(self, figure: CellFigure) -> float | None:
         """Return the share of the time of one file that does not depend on its size: a line through two sizes."""

@@ -15,7 +15,6 @@ from fslab.claims.model import (
     EvaluatedClaim,
     PublishedTable,
     TableCell,
-    TableLine,
     Verdicts,
 )
 from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, has_printed, level_words, summaries, verdict_words
@@ -168,13 +167,9 @@ def _tall(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
     """Yield one table for each workload, with a row for each stack and a column for each metric."""
     for workload in dict.fromkeys(line.workload for line in table.lines):
         lines = [line for line in table.lines if line.workload == workload]
-        rows = [(stack, _column(lines, number)) for number, stack in enumerate(table.stacks)]
+        rows = [(stack, [line.cells[number] for line in lines]) for number, stack in enumerate(table.stacks)]
         yield _grid([workload, *(line.metric for line in lines)], rows, measured=measured)
         yield Grid(show_header=False, box=None)
-
-
-def _column(lines: Sequence[TableLine], number: int) -> list[TableCell]:
-    return [line.cells[number] for line in lines]
 
 
 def _grid(titles: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]], *, measured: bool) -> Grid:

@@ -105,6 +105,7 @@ def _names(studies: list[str] | None, *, every: bool) -> list[str]:
 def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[Replication], list[str]]:
     """Run each study. The pages are written after each one, so that a later failure cannot lose them."""
     from fslab.api import replications, unattended
+    from fslab.campaign.launch import RunConditions
     from fslab.cli import consent, live
     from fslab.cli.run import undo_leftovers
 
@@ -119,9 +120,8 @@ def _run(names: Sequence[str], store: Store, write: Path | None) -> tuple[list[R
         return live.shown(console(stderr=True), quiet=False, silent=False)
 
     undo_leftovers(quiet=False)
-    return made, unattended.run_each(
-        names, store, unattended.conditions(consent.of_user(), partial(say, err=True)), watched, then
-    )
+    conditions = RunConditions(consent=consent.of_user(), tell=partial(say, err=True))
+    return made, unattended.run_each(names, store, conditions, watched, then)
 
 
 def _stored(store: Store, names: Sequence[str] | None) -> list[Replication]:

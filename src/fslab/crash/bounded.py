@@ -175,7 +175,11 @@ def _sampled_of(
 ) -> list[Sequence]:
     if share == len(every):
         return list(every)
-    of_length = [each for each in published() if known and _length(each) == every.length]
+    of_length = [
+        each
+        for each in published()
+        if known and sum(step.operation is not None for step in each) == every.length
+    ]
     found = random.sample(of_length, min(len(of_length), share // NEAR_SHARE))
     taken = {tuple(map(str, each)) for each in found}
     half = len(found) + (share - len(found)) // NEAR_SHARE
@@ -190,10 +194,6 @@ def _sampled_of(
             taken.add(text)
             found.append(each)
     return found
-
-
-def _length(steps: Sequence) -> int:
-    return sum(step.operation is not None for step in steps)
 
 
 def parse(steps: list[str]) -> Sequence:

@@ -85,22 +85,19 @@ def all_resolved(stacks: Sequence[StackSpec]) -> list[StackSpec]:
     native = [name for name in PREFERRED if REGISTRY.get(name).emulated(specs[name][0]) is False]
     order = sorted(PREFERRED, key=lambda name: _distance(name, native))
     usable = [name for name in order if not _unusable(together[0], specs[name][0])] or order[:1]
-    best = max(usable, key=lambda name: sum(map(_can_build, together, specs[name])))
-    return [_on(best, stack) if stack.machine.type == BEST else resolved(stack) for stack in stacks]
+    best = max(usable, key=lambda name: sum(not each for each in map(lacking, together, specs[name])))
+    return [
+        stack.model_copy(update={"machine": _spec(stack.machine, REGISTRY.get(best))})
+        if stack.machine.type == BEST
+        else resolved(stack)
+        for stack in stacks
+    ]
 
 
 def _distance(name: str, native: Collection[str]) -> tuple[int, int]:
     """Return how far a machine is from the hardware: the host, a guest on the CPUs themselves, others."""
     guest_on_cpus = name == "qemu" and name in native
     return (0 if name == "host" else 1 if guest_on_cpus else 2), PREFERRED.index(name)
-
-
-def _can_build(stack: StackSpec, spec: MachineSpec) -> bool:
-    return not lacking(stack, spec)
-
-
-def _on(name: str, stack: StackSpec) -> StackSpec:
-    return stack.model_copy(update={"machine": _spec(stack.machine, REGISTRY.get(name))})
 
 
 def check_machine(stack: StackSpec) -> None:

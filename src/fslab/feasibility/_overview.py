@@ -56,7 +56,8 @@ def matrix() -> list[MatrixEntry]:
         spec = MachineSpec(type=machine_name)
         absent = machine.missing(spec)
         for name, filesystem in _real_filesystems():
-            lacks = _refused(filesystem.refusal) or _kernel(absent, _machines.missing_filesystem(name, spec))
+            refused = [(Lack.REFUSED, Need(what=why))] if (why := filesystem.refusal) else []
+            lacks = refused or _kernel(absent, _machines.missing_filesystem(name, spec))
             found.append(_entry("file system", name, machine, absent, lacks, filesystem.tools))
         for name, layout in LAYOUTS:
             lacks = _kernel(absent, _machines.missing_layout(name, spec))
@@ -69,10 +70,6 @@ def _real_filesystems() -> list[tuple[str, FileSystem]]:
 
 
 Lacks = list[tuple[Lack, Need]]
-
-
-def _refused(why: str | None) -> Lacks:
-    return [(Lack.REFUSED, Need(what=why))] if why else []
 
 
 def _kernel(absent: Sequence[Need], needs: Sequence[Need]) -> Lacks:

@@ -7,7 +7,7 @@ from fslab.cell import Cell, StackSpec, WorkloadSpec, by_workload
 from fslab.feasibility import with_stack_plugins, with_workload_plugins
 from fslab.plan.slicing import with_slices
 from fslab.study import matrix
-from fslab.study.model import Study, StudyStack
+from fslab.study.model import Study
 from fslab.workloads import parsed
 
 # An expected duration can easily be wrong by this factor.
@@ -44,7 +44,7 @@ def expand(
         for name, workload in study.workloads.items()
         for spec in map(with_workload_plugins, matrix.workload_specs(name, workload))
         for entry, stack in stacks
-        if _runs_on(study.stacks[entry], name)
+        if (only := study.stacks[entry].workloads) is None or name in only
     )
     sliced = with_slices(cells, study.slices)
     return fit(sliced) if fit is not None else sliced
@@ -55,10 +55,6 @@ def _time_limit_s(study: Study, spec: WorkloadSpec) -> float:
     if "time_limit_s" in study.model_fields_set:
         return study.time_limit_s
     return max(study.time_limit_s, round(_PATIENCE * parsed(spec).expected_s()))
-
-
-def _runs_on(stack: StudyStack, workload: str) -> bool:
-    return stack.workloads is None or workload in stack.workloads
 
 
 def order(cells: Sequence[Cell], trials: int, seed: int) -> list[tuple[int, Cell]]:
