@@ -42,6 +42,7 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("untar", {"files": 300, "steps": "walk"}),
     ("rsync", {"files": 300}),
     ("compile", {"files": 20}),
+    ("packages", {"files": 100, "packages": 4}),
 ]
 
 

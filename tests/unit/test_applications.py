@@ -146,7 +146,12 @@ def test_sqlite_counts_the_rows_of_batches_and_of_before(
     assert lossy.problem == "13 of 16 rows are there"
 
 
-STEPPED = {"untar": {"files": 40}, "rsync": {"files": 40}, "compile": {"files": 20, "jobs": 2}}
+STEPPED = {
+    "untar": {"files": 40},
+    "rsync": {"files": 40},
+    "compile": {"files": 20, "jobs": 2},
+    "packages": {"files": 40, "packages": 3},
+}
 
 
 def stepped(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication, DriveRequest]:
@@ -218,6 +223,16 @@ def test_damage_of_a_copy_is_found(tmp_path: Path) -> None:
     assert application.problem(drive, "unchanged") == "000/0/0/000000.c has other contents", "it has changed"
     shutil.copy(tmp_path / "copy/000/0/0/000001.c", tmp_path / "copy/000/0/0/000002.c")
     assert application.problem(drive, "changed") == "000/0/0/000002.c has other contents"
+
+
+def test_damage_of_unpacked_packages_is_found(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "packages", steps="unpack,upgrade")
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    assert application.problem(drive, "unpack") == "000/0/0/000000.c has other contents", "it was replaced"
+    (tmp_path / "root/srv/fslab/000/0/1/000020.c").unlink()
+    assert application.problem(drive, "upgrade") == "39 of 40 files are there"
+    assert application.problem(drive, "remove") == "srv/fslab is still there"
 
 
 def test_a_program_without_one_of_its_sources_is_found(tmp_path: Path) -> None:

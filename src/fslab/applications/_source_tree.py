@@ -7,7 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
@@ -56,16 +56,6 @@ class SourceTree:
         Random(self.seed).shuffle(found)  # noqa: S311 - to be repeated
         return found
 
-    @cached_property
-    def _text(self) -> bytes:
-        random = Random(self.seed)  # noqa: S311 - to be repeated
-        letters = "etaoinshrdlucmfwypvbgkjqxz_"
-        words = ["".join(random.choices(letters, k=random.randint(1, 12))) for _ in range(_WORDS)]
-        often = list(accumulate(rank**-1.2 for rank in range(1, _WORDS + 1)))  # like Zipf's law
-        some = random.choices(words, cum_weights=often, k=_TEXT_BYTES // 6)
-        lines = (" ".join(some[begin : begin + 9]) for begin in range(0, len(some), 9))
-        return "\n".join(lines).encode()
-
     @property
     def changed(self) -> range:
         """The numbers of the files that ``change`` changes: 1 %."""
@@ -84,8 +74,9 @@ class SourceTree:
     def contents(self, number: int, version: int = 0) -> bytes:
         """Return the contents of a file. Another version of it is longer."""
         size = self.sizes[number]
-        begin = number * 7919 % (len(self._text) - size)
-        text = self._text[begin : begin + size]
+        every = _text(self.seed)
+        begin = number * 7919 % (len(every) - size)
+        text = every[begin : begin + size]
         tail = f"\n{number} {version}{f' {MARK}' if number % _MARKED == 0 else ''}\n".encode()
         return text[: max(0, size - len(tail))] + tail + b"+" * version
 
@@ -104,16 +95,15 @@ class SourceTree:
         for number in self.changed:
             self.path(number).write_bytes(self.contents(number, 1))
 
-    def problem(self, *, changed: bool = False) -> str | None:
-        """Compare all files with the seed. Return the first difference; None: there is none."""
+    def problem(self, changed: range = range(0)) -> str | None:
+        """Compare all files with the seed, ``changed`` ones with their other version. Return the first difference."""
         found = sum(1 for _ in _files(self.root))
         if found != self.files:
             return f"{found} of {self.files} files are there"
-        later = self.changed if changed else range(0)
         for number in range(self.files):
             path = self.path(number)
             try:
-                same = path.read_bytes() == self.contents(number, int(number in later))
+                same = path.read_bytes() == self.contents(number, int(number in changed))
             except FileNotFoundError:
                 return f"{path.relative_to(self.root)} is missing"
             if not same:
@@ -131,3 +121,14 @@ def _size(share: float) -> int:
     at = bisect_right(_SIZES, share, key=lambda each: each[0])
     (before, small), (after, large) = _SIZES[at - 1], _SIZES[at]
     return round(small * math.exp(math.log(large / small) * (share - before) / (after - before)))
+
+
+@lru_cache(maxsize=1)
+def _text(seed: int) -> bytes:
+    random = Random(seed)  # noqa: S311 - to be repeated
+    letters = "etaoinshrdlucmfwypvbgkjqxz_"
+    words = ["".join(random.choices(letters, k=random.randint(1, 12))) for _ in range(_WORDS)]
+    often = list(accumulate(rank**-1.2 for rank in range(1, _WORDS + 1)))  # like Zipf's law
+    some = random.choices(words, cum_weights=often, k=_TEXT_BYTES // 6)
+    lines = (" ".join(some[begin : begin + 9]) for begin in range(0, len(some), 9))
+    return "\n".join(lines).encode()

@@ -58,7 +58,7 @@ class CompileLoad(StepLoad):
     known = ("build", "rebuild", "clean")
     writing = frozenset({"build", "rebuild", "clean"})
     reading = frozenset({"build", "rebuild"})
-    laid_out = frozenset({"files", "steps", "jobs"})
+    laid_out = frozenset({"files", "steps"})
 
     files: int = Field(1000, ge=10, le=100_000, description="C sources, 16 in each directory, 15 kB each")
     jobs: int | None = Field(

@@ -81,7 +81,8 @@ class Rsync(SteppedApplication):
         return Amount(files=tree.files, read_bytes=size, written_bytes=size)
 
     def problem(self, drive: DriveRequest, step: str) -> str | None:
-        return _tree(drive, _COPY).problem(changed=step == "changed")
+        tree = _tree(drive, _COPY)
+        return tree.problem(tree.changed if step == "changed" else range(0))
 
 
 def _tree(drive: DriveRequest, name: str) -> trees.SourceTree:
