@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fslab.cli.common import CampaignArgument, StoreOption, say
+from fslab.cli.common import CampaignArgument, NeededCampaignArgument, StoreOption, YesOption, say
 from fslab.errors import BusyError, StoreError, StoreLostError, UsageError
 from fslab.units import counted
 
@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
 
 def name(
-    campaign: Annotated[
-        str,
-        typer.Argument(help="A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'."),
-    ],
+    campaign: NeededCampaignArgument,
     name: Annotated[str, typer.Argument(help="The new name; '' removes the name.")],
     store: StoreOption = None,
 ) -> None:
@@ -53,7 +50,7 @@ def delete(
     campaigns: Annotated[
         list[str], typer.Argument(help="Complete ids or names; not 'last', and no beginnings of ids.")
     ],
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Also those that run elsewhere according to the store.")
     ] = False,

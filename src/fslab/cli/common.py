@@ -41,6 +41,8 @@ StoreOption = Annotated[
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
 KernelOption = Annotated[
     str | None, typer.Option(metavar="FILE", help="The guest's kernel image; default: an installed one.")
 ]
@@ -57,13 +59,9 @@ MemoryOption = Annotated[
     typer.Option(metavar="SIZE", help="Memory of a guest. Default: 'guest_memory' of the study, or 1g."),
 ]
 
-CampaignArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="[CAMPAIGN]",
-        help="A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'.",
-    ),
-]
+_CAMPAIGN = "A campaign: its id, a unique beginning of it, its name, 'last' or 'last~1'."
+NeededCampaignArgument = Annotated[str, typer.Argument(metavar="CAMPAIGN", help=_CAMPAIGN)]
+CampaignArgument = Annotated[str, typer.Argument(metavar="[CAMPAIGN]", help=_CAMPAIGN)]
 
 CampaignsStudyArgument = Annotated[
     str | None,

@@ -45,19 +45,8 @@ def schedule(
         str | None,
         typer.Option(metavar="NAME", help="Replaces the schedule of this name; default: the study's id."),
     ] = None,
-    machines: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME", help="Only this machine, or only machines with a label, as KEY=VALUE. Repeatable."
-        ),
-    ] = None,
-    spread: Annotated[
-        bool,
-        typer.Option(
-            "--spread",
-            help="Divide the study's workloads among the machines. Default: every machine runs all.",
-        ),
-    ] = False,
+    machines: run_options.MachinesOption = None,
+    spread: run_options.SpreadOption = False,
     budget: Annotated[
         str | None,
         typer.Option(

@@ -45,6 +45,20 @@ ResumeOption = Annotated[
         "finished one, to N trials of each cell.",
     ),
 ]
+MachinesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME",
+        help="Only this machine of the fleet, or only machines with a label, as KEY=VALUE. Repeatable.",
+    ),
+]
+SpreadOption = Annotated[
+    bool,
+    typer.Option(
+        "--spread",
+        help="Divide the study's workloads among the machines of the fleet. Default: every machine runs all.",
+    ),
+]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live display.")
@@ -142,20 +156,8 @@ class FleetChoice:
             "them, and combine their results: docs/fleet.md.",
         ),
     ] = False
-    machines: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="With --fleet: only this machine, or only machines with a label, as KEY=VALUE. Repeatable.",
-        ),
-    ] = None
-    spread: Annotated[
-        bool,
-        typer.Option(
-            "--spread",
-            help="With --fleet: divide the study's workloads among the machines. Default: every machine runs all.",
-        ),
-    ] = False
+    machines: MachinesOption = None
+    spread: SpreadOption = False
     detach: Annotated[bool, typer.Option("--detach", help="With --fleet: do not wait for the machines.")] = (
         False
     )

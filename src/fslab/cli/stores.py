@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from fslab.cli.common import JsonOption, StoreOption, option_value, print_json, say
+from fslab.cli.common import JsonOption, StoreOption, YesOption, option_value, print_json, say
 from fslab.errors import StoreError, UsageError
 from fslab.units import counted
 
@@ -120,7 +120,7 @@ def prune(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
 ) -> None:
