@@ -18,6 +18,7 @@ from fslab.campaign import disks, watchdog
 from fslab.campaign.guest_run import GuestRun
 from fslab.campaign.prepared_states import PreparedStates
 from fslab.campaign.run_speed import RunSpeed
+from fslab.campaign.running_trial import status_of
 from fslab.campaign.sliced_rounds import SlicedRounds
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cell, Frozen, MachineSpec, StackSpec, TrialKey
@@ -26,7 +27,7 @@ from fslab.machine import share
 from fslab.machine.guest import Disk, Guest
 from fslab.machine.kinds import REGISTRY, Boot
 from fslab.plan.model import Shared
-from fslab.record import Provenance, Status, TrialRecord
+from fslab.record import Provenance, TrialRecord
 from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
 from fslab.system import proc
@@ -102,7 +103,7 @@ class Guests:
                 self.workspace.made.discard(cell.slot)
                 self.workspace.lost.add(cell.slot)
             return TrialRecord(
-                key=key, cell=cell, status=_status(error), failure=error.failure.value, error=str(error),
+                key=key, cell=cell, status=status_of(error), failure=error.failure.value, error=str(error),
                 started=started, duration_s=time.monotonic() - clock, raw=log,
                 provenance=Provenance(machine={"machine": cell.stack.machine.type, "host": dict(self.machine)}),
             )  # fmt: skip
@@ -229,10 +230,6 @@ class Guests:
             if guest.broken:
                 guest.end()
                 del self._running[spec]
-
-
-def _status(error: FslabError) -> Status:
-    return Status.UNSUPPORTED if error.failure is FailureClass.UNSUPPORTED else Status.FAILED
 
 
 def _plugged(guest: Guest, drive: Drive) -> Disk:

@@ -151,8 +151,7 @@ class RunningTrial:
 
     def _status(self) -> Status:
         if self.failure is not None:
-            unsupported = self.failure.failure is FailureClass.UNSUPPORTED
-            return Status.UNSUPPORTED if unsupported else Status.FAILED
+            return status_of(self.failure)
         if self.traced:
             return Status.TRACED
         invalid = any(warning.severity is Severity.INVALID for warning in self.warnings)
@@ -170,6 +169,11 @@ class RunningTrial:
             self.observed |= {"options_in_effect": effect}
         features = in_effect.changed_features(up.driver, spec.mkfs_options, up.facts.get("features") or ())
         return {**in_effect.changed(up.driver, asked, listed), **features}
+
+
+def status_of(failure: FslabError) -> Status:
+    """Return the status of a trial that ended with this error."""
+    return Status.UNSUPPORTED if failure.failure is FailureClass.UNSUPPORTED else Status.FAILED
 
 
 def _from_os_error(error: OSError) -> FslabError:
