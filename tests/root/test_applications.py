@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from fslab import workloads
+from fslab.applications import REGISTRY, durable
 from fslab.applications import _postgresql_server as server
-from fslab.applications import durable
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FailureClass, ToolFailedError
 from fslab.record import Severity, Status, TrialRecord
 from fslab.storage import Workspace
+from fslab.system import tools
 
 SMALL_SERVER = {"scale": 1, "clients": 2, "max_wal_size": "32m", "shared_buffers": "16m"}
 FEW_KEYS = {"clients": 4, "keys": 400}
@@ -32,6 +33,9 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
     ("redis", {"transactions": 2000, "appendfsync": "always", **FEW_KEYS}),
     ("redis", {"runtime": "1s", **FEW_KEYS}),
+    ("rocksdb", {"transactions": 2000, "keys": 1000, "sync": "yes"}),
+    ("rocksdb", {"transactions": 2000, "keys": 1000, "operation": "overwrite", "threads": 2}),
+    ("rocksdb", {"transactions": 2000, "keys": 1000, "operation": "readwhilewriting"}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),
     ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
 ]
@@ -49,6 +53,9 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 def run(
     workspace: Workspace, tool: str, parameters: dict[str, Any], *, size: str = "400m", limit_s: float = 120
 ) -> TrialRecord:
+    for program in REGISTRY.get(tool).tools:
+        if tools.find(program.program) is None:
+            pytest.skip(f"needs {program.program}: {program.remedy}")
     medium = MediumSpec(name="m", type="ram", options={"size": size, "room": size})
     cell = Cell(
         stack=StackSpec(name="ext4", medium=medium, filesystem="ext4"),
@@ -116,6 +123,7 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("sqlite", {"transactions": 20_000, "size": "16k", "synchronous": "off"}, "64m"),
         ("postgresql", {"transactions": 400, **SMALL_SERVER}, "80m"),
         ("untar", {"files": 3000}, "64m"),
+        ("rocksdb", {"transactions": 9000, "size": "16k"}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", **FEW_KEYS}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", "appendfsync": "always", **FEW_KEYS}, "64m"),
         ("rsync", {"files": 3000}, "64m"),
@@ -134,6 +142,8 @@ def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, 
         ("postgresql", SMALL_SERVER, "_process\0drive", "signal 9"),
         ("redis", FEW_KEYS, "redis-server\0", "Redis was ended by signal 9"),
         ("redis", FEW_KEYS, "_process\0drive", "signal 9"),
+        ("rocksdb", {}, "db_bench\0--db", "db_bench was ended by signal 9"),
+        ("rocksdb", {}, "_process\0drive", "signal 9"),
     ],
 )
 def test_nothing_is_left_of_what_is_killed(
@@ -141,7 +151,7 @@ def test_nothing_is_left_of_what_is_killed(
 ) -> None:
     """Either the server or the process that drives it is killed: the trial fails, and the file system is unmounted."""
     killed: list[int] = []
-    running = {"postgresql": "--builtin", "redis": "everysec"}[tool]
+    running = {"postgresql": "--builtin", "redis": "everysec", "rocksdb": "--benchmarks"}[tool]
 
     def kill() -> None:
         until = time.monotonic() + 60

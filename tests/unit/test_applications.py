@@ -26,6 +26,7 @@ from fslab.applications import (
     _pgbench,
     _redis,
     durable,
+    rocksdb,
 )
 from fslab.applications.maildir import Maildir
 from fslab.applications.sqlite import Sqlite
@@ -294,6 +295,48 @@ def test_power_cuts_are_offered_for_what_promises_something() -> None:
 def test_the_sums_of_pgbench(test: str, count: int, sums: str, told: str | None) -> None:
     load = _pgbench.PgbenchLoad.model_validate({"test": test, "scale": 2})
     assert _pgbench.difference(load, count, sums.split("|")) == told
+
+
+DB_BENCH = """\
+overwrite    :    1080.780 micros/op 1844 ops/sec 2.167 seconds 400 operations;    1.8 MB/s
+Microseconds per write:
+Count: 400 Average: 1082.3799  StdDev: 1716.72
+Percentiles: P50: 445.84 P75: 774.00 P99: 9036.50 P99.9: 15603.20 P99.99: 18686.00
+------------------------------------------------------
+[       0,       1 ]      100  25.000%  25.000% #####
+(       1,       2 ]      200  50.000%  75.000% ##########
+(     110,     170 ]      100  25.000% 100.000% #####
+
+"""
+
+
+def test_the_histogram_of_db_bench() -> None:
+    latencies = sorted(rocksdb._latencies_ns(DB_BENCH))
+    assert [_driven.percentile(latencies, each) for each in (50, 75)] == [1498, 1998]
+    assert (len(latencies), latencies[-1]) == (400, 169_700)
+    many = list(rocksdb._latencies_ns(DB_BENCH.replace("00  ", "00000  ")))
+    assert len(many) == rocksdb._SAMPLE
+    assert _driven.percentile(many, 50) == pytest.approx(1500, abs=1)
+    assert list(rocksdb._latencies_ns("")) == []
+
+
+@pytest.mark.parametrize(
+    ("operation", "there", "size", "told"),
+    [
+        ("overwrite", 1000, 1024, None),
+        ("overwrite", 999, 1024, "999 of 1000 keys are there"),
+        ("overwrite", 1000, 1000, "values of another size than 1024"),
+        ("fillrandom", 632, 1024, None),
+        ("fillrandom", 450, 1024, "450 keys are there, but 1000 writes of random ones make 632"),
+        ("fillrandom", 1000, 1024, "1000 keys are there, but 1000 writes of random ones make 632"),
+    ],
+)
+def test_the_keys_of_rocksdb(operation: str, there: int, size: int, told: str | None) -> None:
+    load = rocksdb.RocksdbLoad.model_validate({"operation": operation, "keys": 1000})
+    counted = f"Keys in range: {there}\nCount: {there} Average: 1.0\nMin: {size}  Median: 1  Max: 1024\n"
+    found = rocksdb.problem(load, 1000, counted)
+    assert found is None if told is None else told in str(found)
+    assert rocksdb.problem(load, 1000, "") is not None
 
 
 class Replies:

@@ -33,7 +33,10 @@ def main(what: str, text: str) -> int:
             application.prepare(drive)
         else:
             print(json.dumps(application.drive(drive).document()))
-    except (FslabError, OSError) as error:
+    except FslabError as error:  # the reason: a command line before it could take all room that a message has
+        sys.stderr.write(f"{error.without_place}\n")
+        return 1
+    except OSError as error:
         sys.stderr.write(f"{error}\n")
         return 1
     except InterruptedBySignal as error:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -96,6 +95,9 @@ class Stepped:
 
 def run_program(tool: Tool, *words: str | Path, cwd: Path, check: bool = True) -> proc.Completed:
     """Run a program of a step. It ends with this process; how long it may take is the trial's to say."""
-    argv: Sequence[str] = [require(tool), *map(str, words)]
+    argv = (require(tool), *map(str, words))
     ending = (require(_SETPRIV), "--pdeathsig", "KILL", "--")
-    return proc.run([*ending, *argv], cwd=cwd, timeout_s=math.inf, check=check)
+    done = replace(proc.run([*ending, *argv], cwd=cwd, timeout_s=math.inf, check=False), argv=argv)
+    if check and done.returncode != 0:
+        raise proc.failed(done)
+    return done

@@ -20,6 +20,7 @@ class Arch(Distribution):
         "redis-tools": None,
         "reiser4progs": None,
         "reiserfsprogs": None,
+        "rocksdb-tools": None,
         "user-mode-linux": None,
         "zfsutils-linux": None,
     }
