@@ -123,8 +123,10 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGTERM, _interrupt)  # so that fixtures and cleanups still run
     # Tests send these signals to fslab. It would inherit and ignore them under nohup(1) or as a background job.
     for signum, usual in (
-        (signal.SIGHUP, signal.SIG_DFL), (signal.SIGQUIT, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler),
-    ):  # fmt: skip
+        (signal.SIGHUP, signal.SIG_DFL),
+        (signal.SIGQUIT, signal.SIG_DFL),
+        (signal.SIGINT, signal.default_int_handler),
+    ):
         if signal.getsignal(signum) is signal.SIG_IGN:
             signal.signal(signum, usual)
     _reap()

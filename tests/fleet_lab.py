@@ -244,9 +244,11 @@ def lab(programs: Path, directory: Path, machines: int) -> Iterator[Lab]:
         undo.callback(hub.kill)
         # Without its own MAC address, a bridge uses that of a port, and is unreachable when this port is removed.
         for words in (
-            "ip link set lo up", "ip link add br0 address 02:00:00:00:00:01 type bridge",
-            f"ip addr add {HUB}/24 dev br0", "ip link set br0 up",
-        ):  # fmt: skip
+            "ip link set lo up",
+            "ip link add br0 address 02:00:00:00:00:01 type bridge",
+            f"ip addr add {HUB}/24 dev br0",
+            "ip link set br0 up",
+        ):
             sh(*inside(hub.pid, *words.split()))
         cluster = undo.enter_context(postgresql.running(programs, hub.pid))
         cluster.execute("CREATE DATABASE fleet")

@@ -42,9 +42,11 @@ class Forker:
             listening.bind(str(self.path))
             listening.listen(64)
             self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(listening.fileno())], pass_fds=[listening.fileno()],
-                stdin=subprocess.PIPE, env={**_plain(os.environ), **ONE_THREAD},
-            )  # fmt: skip
+                [sys.executable, "-P", __file__, str(listening.fileno())],
+                pass_fds=[listening.fileno()],
+                stdin=subprocess.PIPE,
+                env={**_plain(os.environ), **ONE_THREAD},
+            )
 
     def close(self) -> None:
         """End the process. It does not wait for running commands."""

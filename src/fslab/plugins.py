@@ -97,9 +97,10 @@ def _check_files(files: Iterable[Path]) -> None:
             why = check(file, owners)
         if why:
             raise PluginError(
-                f"plug-in not loaded: {why}", where=str(file),
+                f"plug-in not loaded: {why}",
+                where=str(file),
                 hint=f"chmod go-w {file}, setfacl -b; it must belong to root or to you: chown",
-            )  # fmt: skip
+            )
 
 
 def _metadata_of(distribution: Distribution) -> tuple[Path, ...]:

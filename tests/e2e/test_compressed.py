@@ -41,7 +41,9 @@ def test_zeros_that_compress_are_named(fslab: Fslab, tmp_path: Path) -> None:
     assert "page cache" not in fslab("explain", "--all").stdout
     headline, every = (fslab.json("results", "--json", *more)["rows"] for more in ((), ("--all",)))
     assert [row["metric"] for row in headline] == [
-        "write_bandwidth", "one_write_bandwidth", "two_write_bandwidth",
-    ]  # fmt: skip
+        "write_bandwidth",
+        "one_write_bandwidth",
+        "two_write_bandwidth",
+    ]
     assert {"one_write_iops", "two_write_clat_p99", "one_cpu_user"} <= {row["metric"] for row in every}
     assert "two write clat p99" in fslab("results", "--all").stdout

@@ -63,11 +63,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]
     works = [
         WorkloadSpec(
-            name=f"fio-{mix}-4k-qd32", tool="fio",
+            name=f"fio-{mix}-4k-qd32",
+            tool="fio",
             parameters={"rw": mix, "bs": "4k", "size": "64m", "iodepth": 32, "direct": True},
         )
         for mix in MIXES
-    ]  # fmt: skip
+    ]
     planned = tuple(Cell(stack=stack, workload=work) for work in works for stack in stacks)
     file = tmp_path_factory.mktemp("store") / "store.sqlite"
     with Store.open(str(file)) as opened:

@@ -55,9 +55,11 @@ def cell(filesystem: str = "ext4", **changes: Any) -> Cell:
     ``changes``: fields of the cell to replace.
     """
     stack = StackSpec(
-        name=filesystem, medium=MediumSpec(name="m", type="ram", options={"size": "96m"}), filesystem=filesystem,
+        name=filesystem,
+        medium=MediumSpec(name="m", type="ram", options={"size": "96m"}),
+        filesystem=filesystem,
         machine=MachineSpec(type="uml", memory="256m"),
-    )  # fmt: skip
+    )
     parameters = {"rw": "randwrite", "bs": "4k", "size": "8m", "runtime": "1200ms", "direct": True}
     values = {
         "stack": stack,

@@ -28,13 +28,17 @@ PUBLISHED = {
 
 def crashed(guests: Guests, filesystem: str, **parameters: object) -> TrialRecord:
     stack = StackSpec(
-        name=filesystem, medium=MediumSpec(name="m", type="virtual", options=DISK), filesystem=filesystem,
+        name=filesystem,
+        medium=MediumSpec(name="m", type="virtual", options=DISK),
+        filesystem=filesystem,
         machine=MachineSpec(type="uml", memory="2g"),
-    )  # fmt: skip
+    )
     wanted = cell(
-        filesystem, stack=stack, time_limit_s=1800.0,
+        filesystem,
+        stack=stack,
+        time_limit_s=1800.0,
         workload=WorkloadSpec(name="cuts", tool="crash", parameters={"recoveries": 0, **parameters}),
-    )  # fmt: skip
+    )
     return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=0, seed=7))
 
 

@@ -153,12 +153,14 @@ def test_mixed_and_command_run_in_a_guest(guests: Guests) -> None:
         },
     )  # fmt: skip
     own = WorkloadSpec(
-        name="own", tool="command",
+        name="own",
+        tool="command",
         parameters={
-            "prepare": "mkdir {directory}/a", "run": "cp /etc/passwd {directory}/a/b",
+            "prepare": "mkdir {directory}/a",
+            "run": "cp /etc/passwd {directory}/a/b",
             "cleanup": "rm -r {directory}/a",
         },
-    )  # fmt: skip
+    )
     found = {each.name: trial(guests, cell(workload=each)) for each in (mixed, own)}
     for record in found.values():
         assert record.status in {Status.OK, Status.INVALID}, record.error

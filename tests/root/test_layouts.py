@@ -37,8 +37,8 @@ def spec(
 ) -> StackSpec:
     ram = MediumSpec(name="m", type="ram", options={"size": "160m"})
     return StackSpec(
-        name="s", medium=medium or ram, layout=layout, layout_options=options, filesystem=filesystem,
-    )  # fmt: skip
+        name="s", medium=medium or ram, layout=layout, layout_options=options, filesystem=filesystem
+    )
 
 
 def cell(wanted: StackSpec, fresh: Fresh = Fresh.TRIAL) -> Cell:
@@ -185,9 +185,11 @@ def test_after_a_crash_everything_is_gone(own_directories: Path) -> None:
     campaign = "test-joined-9"
     journal = CampaignJournal(campaign)
     workspace = Workspace(
-        campaign=campaign, runtime=own_directories / campaign, images=own_directories / "state" / "images",
+        campaign=campaign,
+        runtime=own_directories / campaign,
+        images=own_directories / "state" / "images",
         journal=journal,
-    )  # fmt: skip
+    )
     workspace.runtime.mkdir()
     with ExitStack() as undo:
         stack.build(spec("btrfs-raid1", disks=2), workspace, undo, slot="m", make=True)

@@ -66,11 +66,12 @@ def test_every_file_system_comes_up_and_goes(filesystem: str, medium: str, works
 @pytest.mark.parametrize(
     ("medium", "options"),
     [
-        ("loop", {"size": SIZE, "sector_size": 4096}), ("ram", {"size": SIZE, "sector_size": 4096}),
+        ("loop", {"size": SIZE, "sector_size": 4096}),
+        ("ram", {"size": SIZE, "sector_size": 4096}),
         ("virtual", {"profile": "none", "size": SIZE, "sector_size": 4096}),
         ("loop", {"size": SIZE, "direct_io": False}),
     ],
-)  # fmt: skip
+)
 def test_the_device_has_the_sectors_and_the_cache_that_the_study_wants(
     medium: str, options: dict[str, Any], workspace: Workspace
 ) -> None:

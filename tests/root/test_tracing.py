@@ -45,9 +45,11 @@ DIRECT: dict[str, Any] = {
 
 def cell(filesystem: str, mount: str, parameters: dict[str, Any], medium: str = "ram") -> Cell:
     stack = StackSpec(
-        name=f"{filesystem} {mount}", medium=MediumSpec(name="m", type=medium, options={"size": "400m"}),
-        filesystem=filesystem, mount_options=mount,
-    )  # fmt: skip
+        name=f"{filesystem} {mount}",
+        medium=MediumSpec(name="m", type=medium, options={"size": "400m"}),
+        filesystem=filesystem,
+        mount_options=mount,
+    )
     return Cell(
         stack=stack, workload=WorkloadSpec(name="w", tool="fio", parameters=parameters), cache=Cache.WARM
     )

@@ -129,9 +129,7 @@ def test_unknown_is_null_and_zero_is_zero(store: Store, url: str) -> None:
     unknown = {name: Value(value=value, unit=Unit.COUNT) for name, value in (("nan", nan), ("inf", inf))}
     store.add_trial(trial(probes=unknown))
     rows = sql(url, "SELECT name, value FROM metrics UNION SELECT name, value FROM probes")
-    assert dict(rows) == {
-        "write_iops": 61700.25, "p99": None, "errors": 0.0, "nan": None, "inf": None,
-    }  # fmt: skip
+    assert dict(rows) == {"write_iops": 61700.25, "p99": None, "errors": 0.0, "nan": None, "inf": None}
 
 
 def test_times_in_another_zone_are_the_same_instant(store: Store) -> None:

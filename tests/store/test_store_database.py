@@ -31,10 +31,12 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql+psycopg://u:hush@h/d", "postgresql+psycopg://u@h/d?password=hush&sslmode=require",
-        "postgresql+psycopg://h/d?password=a&password=hush", "postgresql+psycopg://u:hush@h/d?sslpassword=hush",
+        "postgresql+psycopg://u:hush@h/d",
+        "postgresql+psycopg://u@h/d?password=hush&sslmode=require",
+        "postgresql+psycopg://h/d?password=a&password=hush",
+        "postgresql+psycopg://u:hush@h/d?sslpassword=hush",
     ],
-)  # fmt: skip
+)
 def test_no_password_of_a_url_is_shown(url: str) -> None:
     shown = database.place_of(database.store_url(url))
     assert "hush" not in shown

@@ -32,11 +32,13 @@ from fslab.units import Unit
 STARTED = datetime(2026, 11, 20, 21, 49, 7, tzinfo=UTC)
 CELL = Cell(
     stack=StackSpec(
-        name="xfs-tuned", medium=MediumSpec(name="memory", type="ram", options={"size": "1g"}),
-        filesystem="xfs", mount_options="noatime,logbufs=8",
+        name="xfs-tuned",
+        medium=MediumSpec(name="memory", type="ram", options={"size": "1g"}),
+        filesystem="xfs",
+        mount_options="noatime,logbufs=8",
     ),
     workload=WorkloadSpec(name="rand-write", tool="fio", parameters={"rw": "randwrite", "iodepth": 32}),
-)  # fmt: skip
+)
 USABLE = TrialRecord(
     key=TrialKey(campaign="c1", block=0, seed=7), cell=CELL, status=Status.OK,
     started=STARTED, duration_s=2.5,

@@ -240,8 +240,10 @@ def test_the_last_runs_without_their_studies(fleet: FleetStore, tmp_path: Path) 
     fleet.store.add_trial(trial())
     found = fleet.summaries(5)
     assert [(each.run, each.machine, each.trials) for each in found] == [
-        ("later", "lab1", 1), ("run", "lab1", 0), ("run", "lab2", 0),
-    ]  # fmt: skip
+        ("later", "lab1", 1),
+        ("run", "lab1", 0),
+        ("run", "lab2", 0),
+    ]
     assert (found[0].schedule, found[0].file) == ("nightly", "study.yaml")
     assert [each.run for each in fleet.summaries(1)] == ["later"]
     fleet.announce(machine())

@@ -218,9 +218,11 @@ def test_damage_of_the_file_is_found(file: Store) -> None:
 
 
 ROWS = {
-    "metrics": "'x', 0, 1.0, 'B'", "probes": "'x', 0, 1.0, 'B'", "warnings": "9, 'x', 'x', 'x', 'x', '{}'",
+    "metrics": "'x', 0, 1.0, 'B'",
+    "probes": "'x', 0, 1.0, 'B'",
+    "warnings": "9, 'x', 'x', 'x', 'x', '{}'",
     "raw_output": "'x', ''",
-}  # fmt: skip
+}
 
 
 @pytest.fixture

@@ -153,9 +153,10 @@ def test_a_kernel_of_the_store_s_own_is_a_program_to_be_asked_about(altered: Alt
 
     def change(cell: dict[str, Any]) -> None:
         cell["stack"].update(
-            medium={"name": "m", "type": "ram", "options": {"size": "16m"}}, filesystem="ext4",
+            medium={"name": "m", "type": "ram", "options": {"size": "16m"}},
+            filesystem="ext4",
             machine={"type": "uml", "kernel": str(kernel)},
-        )  # fmt: skip
+        )
 
     altered.cell(change)
     assert str(kernel) in altered.refused()

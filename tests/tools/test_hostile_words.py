@@ -118,11 +118,13 @@ def test_no_word_leaves_a_comment_of_latex(store: Path, starter: Starter, tmp_pa
 @pytest.mark.parametrize(
     "verb",
     [
-        ["export", "-f", "csv"], ["export", "-f", "json", "-o", "/dev/stdout"], ["report", "-o", "-"],
+        ["export", "-f", "csv"],
+        ["export", "-f", "json", "-o", "/dev/stdout"],
+        ["report", "-o", "-"],
         ["report", "-f", "latex", "-o", "/dev/stderr"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_a_file_that_is_a_terminal_is_text_too(verb: list[str], store: Path) -> None:
     ours, theirs = pty.openpty()
     argv = [str(Path(sys.executable).parent / "fslab"), *verb, "--store", str(store)]

@@ -251,8 +251,10 @@ def test_a_directory_that_fslab_did_not_make_keeps_its_mode_and_is_not_used(
     files.own_directory(ours, mode)
     files.own_directory(ours, mode)
     assert (ours.parent, ours.stat().st_mode & 0o7777, tmp_path.stat().st_mode & 0o7777) == (
-        tmp_path, mode, 0o755
-    )  # fmt: skip
+        tmp_path,
+        mode,
+        0o755,
+    )
     for theirs in (0o777, 0o750):
         ours.chmod(theirs)
         with pytest.raises(UnsafeError, match="not a directory of this user"):

@@ -70,8 +70,10 @@ def test_what_holds_only_if_trials_are_independent_is_open_with_a_tendency() -> 
     near = answer(claim("xfs / ext4 >= 1.9"), TWICE)
     assert (near.verdict, near.reason) == (ClaimVerdict.OPEN, OpenReason.INDEPENDENCE)
     assert (near.tendency, near.size, near.direction) == (
-        ClaimVerdict.REPLICATED, ClaimVerdict.OPEN, ClaimVerdict.REPLICATED,
-    )  # fmt: skip
+        ClaimVerdict.REPLICATED,
+        ClaimVerdict.OPEN,
+        ClaimVerdict.REPLICATED,
+    )
     assert ">= 1.9 only if trials are independent, which needs 20 blocks to check" in near.words
     assert near.findings[0].further is not None
     assert near.findings[0].further <= 16
@@ -207,10 +209,11 @@ def test_holding_needs_no_correction() -> None:
 
 def test_a_gain_is_judged_by_block() -> None:
     values = [
-        (cell("xfs", "w[numjobs=1]", numjobs=1), steady(100.0)), (cell("xfs", "w[numjobs=4]", numjobs=4), noisy(300.0)),
+        (cell("xfs", "w[numjobs=1]", numjobs=1), steady(100.0)),
+        (cell("xfs", "w[numjobs=4]", numjobs=4), noisy(300.0)),
         (cell("ext4", "w[numjobs=1]", numjobs=1), steady(50.0)),
         (cell("ext4", "w[numjobs=4]", numjobs=4), steady(100.0)),
-    ]  # fmt: skip
+    ]
     found = answer(claim("xfs gains more than ext4 from numjobs=1 to numjobs=4"), values)
     (finding,) = found.findings
     assert found.verdict is ClaimVerdict.REPLICATED
@@ -220,9 +223,11 @@ def test_a_gain_is_judged_by_block() -> None:
 
 def test_an_overall_ratio_is_the_geometric_mean() -> None:
     values = [
-        (cell("ext4", "a"), steady(100.0)), (cell("xfs", "a"), noisy(400.0)),
-        (cell("ext4", "b", bs="8k"), steady(100.0)), (cell("xfs", "b", bs="8k"), steady(100.0)),
-    ]  # fmt: skip
+        (cell("ext4", "a"), steady(100.0)),
+        (cell("xfs", "a"), noisy(400.0)),
+        (cell("ext4", "b", bs="8k"), steady(100.0)),
+        (cell("xfs", "b", bs="8k"), steady(100.0)),
+    ]
     (finding,) = answer(claim("overall xfs / ext4 >= 1.9"), values).findings
     assert finding.value == pytest.approx(2.0)  # √(4 × 1)
     assert finding.high == pytest.approx(2 * exp(HALF / 2), rel=1e-5)
@@ -230,9 +235,11 @@ def test_an_overall_ratio_is_the_geometric_mean() -> None:
 
 def test_a_mean_of_what_is_better_when_smaller_shows_the_ratio_that_it_names() -> None:
     values = [
-        (cell("ext4", "a", bs="4k"), steady(100.0)), (cell("xfs", "a", bs="4k"), noisy(25.0)),
-        (cell("ext4", "b", bs="8k"), steady(100.0)), (cell("xfs", "b", bs="8k"), steady(100.0)),
-    ]  # fmt: skip
+        (cell("ext4", "a", bs="4k"), steady(100.0)),
+        (cell("xfs", "a", bs="4k"), noisy(25.0)),
+        (cell("ext4", "b", bs="8k"), steady(100.0)),
+        (cell("xfs", "b", bs="8k"), steady(100.0)),
+    ]
     found = answer(claim("overall xfs > ext4", metric="clat_mean"), values, "write_clat_mean")
     assert found.verdict is ClaimVerdict.REPLICATED
     assert "xfs / ext4 is 0.500 (0.490–0.510) (mean of 2)" in found.words
@@ -246,9 +253,11 @@ def test_spreads_are_compared_by_intervals_of_all_pairs() -> None:
     The ratio of the spreads is 2 / 1.1. On logarithms, its half-width is the sum of both half-widths.
     """
     values = [
-        (EXT4, noisy(200.0)), (cell("ext4", mount="noatime"), steady(100.0)),
-        (XFS, noisy(110.0)), (cell("xfs", mount="noatime"), steady(100.0)),
-    ]  # fmt: skip
+        (EXT4, noisy(200.0)),
+        (cell("ext4", mount="noatime"), steady(100.0)),
+        (XFS, noisy(110.0)),
+        (cell("xfs", mount="noatime"), steady(100.0)),
+    ]
     found = answer(claim("ext4 varies more than xfs over mount_options"), values)
     (finding,) = found.findings
     assert found.verdict is ClaimVerdict.REPLICATED
@@ -264,9 +273,11 @@ def test_noise_alone_is_no_spread() -> None:
     """The variants of both file systems differ only by noise. Three times as much noise is not a larger spread."""
     loud = [100 * exp(3 * each) for each in (-0.03, 0.01, -0.01, 0.03)]
     values = [
-        (EXT4, loud), (cell("ext4", mount="noatime"), steady(100.0)),
-        (XFS, noisy(100.0)), (cell("xfs", mount="noatime"), steady(100.0)),
-    ]  # fmt: skip
+        (EXT4, loud),
+        (cell("ext4", mount="noatime"), steady(100.0)),
+        (XFS, noisy(100.0)),
+        (cell("xfs", mount="noatime"), steady(100.0)),
+    ]
     assert answer(claim("ext4 varies more than xfs over mount_options"), values).verdict is ClaimVerdict.OPEN
 
 
@@ -300,9 +311,7 @@ def test_a_mean_of_figures_is_a_figure() -> None:
     """√(4 µs × 16 µs) is 8 µs, for which no direction is claimed."""
     values = [(cell("ext4", "a"), noisy(4000.0)), (cell("ext4", "b", bs="8k"), steady(16000.0))]
     found = answer(claim("overall ext4 in 4us..5us", metric="clat_mean"), values, "write_clat_mean")
-    assert (found.verdict, found.direction, found.size) == (
-        ClaimVerdict.DIFFERS, None, ClaimVerdict.DIFFERS,
-    )  # fmt: skip
+    assert (found.verdict, found.direction, found.size) == (ClaimVerdict.DIFFERS, None, ClaimVerdict.DIFFERS)
     assert "ext4 is 8 µs (7.84 µs–8.17 µs), not in 4us..5us (mean of 2)" in found.words
 
 

@@ -165,8 +165,10 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
     )
     near = situations.planned(guest, expand(guest))
     assert [(one.name, one.here, one.near) for one in near] == [
-        ("processors", "1", True), ("memory", "512 MiB", True), ("amounts", "all", True),
-    ]  # fmt: skip
+        ("processors", "1", True),
+        ("memory", "512 MiB", True),
+        ("amounts", "all", True),
+    ]
     assert situations.near_words(near[:1]) == "beside the publication: processors 1 (there 1: near)"
     assert situations.near_words(()) is None
     here = {one.name: one.here for one in situations.planned(host, expand(host))}
@@ -223,19 +225,21 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
 def test_time_is_told_by_stage() -> None:
     """Two trials of 3 s with 1 s between them: 2 s of each are the run, and 0.5 s is mkfs."""
     commands = (
-        Command(stage="mkfs", argv=("mkfs",), duration_s=0.5), Command(stage="run", argv=("fio",), duration_s=2.0),
+        Command(stage="mkfs", argv=("mkfs",), duration_s=0.5),
+        Command(stage="run", argv=("fio",), duration_s=2.0),
         Command(stage="prepare", argv=("cp",)),
-    )  # fmt: skip
+    )
     begun = datetime(2026, 1, 1, tzinfo=UTC)
     records = [
         record.model_copy(
             update={
-                "duration_s": 3.0, "started": begun + timedelta(seconds=4 * number),
+                "duration_s": 3.0,
+                "started": begun + timedelta(seconds=4 * number),
                 "provenance": Provenance(commands=commands),
             }
         )
         for number, record in enumerate(trials(cell("ext4"), [1.0, 2.0]))
-    ]  # fmt: skip
+    ]
     found = cost_of(records)
     assert found.stages == {"run": 4.0, "mkfs": 1.0, REST: 1.0, BETWEEN: 1.0, "prepare": 0.0}
     assert (found.trials_s, found.wall_s) == (6.0, 7.0)

@@ -176,8 +176,10 @@ def test_a_requirement_is_written_with_a_limit_in_its_own_sense() -> None:
     assert demand("flushes >= 0.5").at_least
     assert demands(("none",)) == ()
     for wrong, words in (
-        ("wait <= 0.5", "'wait' takes '>='"), ("wiat", "no requirement 'wiat'"), ("wait > 1", "is not a requirement"),
-    ):  # fmt: skip
+        ("wait <= 0.5", "'wait' takes '>='"),
+        ("wiat", "no requirement 'wiat'"),
+        ("wait > 1", "is not a requirement"),
+    ):
         with pytest.raises(ValueError, match=words):
             demand(wrong)
 
@@ -238,8 +240,10 @@ def test_one_tested_part_that_fails_decides_and_an_untested_one_leaves_the_rest_
     """XFS differs in its disks and hardly waited; ext4 and XFS on one disk differ in the file system only."""
     ext4 = cell("ext4", layout={"type": "md-raid0", "disks": 1})
     records = [
-        *waited(trials(ONE, steady(100.0)), 0.1), *waited(trials(FIVE, noisy(200.0)), 0.1), *trials(ext4, steady(50.0)),
-    ]  # fmt: skip
+        *waited(trials(ONE, steady(100.0)), 0.1),
+        *waited(trials(FIVE, noisy(200.0)), 0.1),
+        *trials(ext4, steady(50.0)),
+    ]
 
     def both(second: str) -> ClaimAnswer:
         asked = asked_of(claim(FASTER, second), Scope(cells=(ONE, FIVE, ext4)))
@@ -267,8 +271,9 @@ def test_a_figure_is_judged_by_its_own_part_of_the_run() -> None:
     """The metric is write_iops: the part 'write' waited, the whole run hardly."""
     part = RunPart(seconds=0.5, wait=0.9)
     records = [
-        *waited(trials(ONE, steady(100.0)), 0.1, write=part), *waited(trials(FIVE, noisy(200.0)), 0.1, write=part),
-    ]  # fmt: skip
+        *waited(trials(ONE, steady(100.0)), 0.1, write=part),
+        *waited(trials(FIVE, noisy(200.0)), 0.1, write=part),
+    ]
     found, missing = parts(claim(FASTER), [ONE, FIVE])
     assert not missing
     asked = asked_of(claim(FASTER), Scope(cells=(ONE, FIVE)))
@@ -304,8 +309,9 @@ def test_two_sizes_show_the_cost_that_does_not_grow() -> None:
 
     small, large = (cell("ext4", rw="write", bs="1m", size=size) for size in ("64m", "128m"))
     records = [
-        *trials(small, steady(64.0 * MIB), "write_bandwidth"), *trials(large, steady(80.0 * MIB), "write_bandwidth"),
-    ]  # fmt: skip
+        *trials(small, steady(64.0 * MIB), "write_bandwidth"),
+        *trials(large, steady(80.0 * MIB), "write_bandwidth"),
+    ]
     text = "ext4[size=128m] / ext4[size=64m] > 1"
     asked = asked_of(claim(text, metric="write_bandwidth"), Scope(cells=(small, large)))
     sides = Regime(trials=Trials(records=records)).compared(asked.parts[0]).sides

@@ -37,8 +37,10 @@ def test_first_and_last_are_about_all_others() -> None:
 def test_a_tie_is_about_every_two() -> None:
     shown = "within 10 %"
     assert names(claim("ext4 ~ xfs ~ btrfs within 10%"), THREE) == [
-        f"ext4 / xfs {shown}", f"ext4 / btrfs {shown}", f"xfs / btrfs {shown}",
-    ]  # fmt: skip
+        f"ext4 / xfs {shown}",
+        f"ext4 / btrfs {shown}",
+        f"xfs / btrfs {shown}",
+    ]
 
 
 MOUNTS = [
@@ -72,9 +74,10 @@ def test_spreads_are_over_the_variants_of_each() -> None:
 def test_less_than_a_share_is_about_every_two_variants() -> None:
     shown = "within 2 %"
     assert names(claim("ext4 varies less than 2% over mount_options"), MOUNTS) == [
-        f"ext4[defaults] / ext4[noatime] {shown}", f"ext4[defaults] / ext4[noatime,data=journal] {shown}",
+        f"ext4[defaults] / ext4[noatime] {shown}",
+        f"ext4[defaults] / ext4[noatime,data=journal] {shown}",
         f"ext4[noatime] / ext4[noatime,data=journal] {shown}",
-    ]  # fmt: skip
+    ]
 
 
 SIZES = [cell(name, f"w[bs={bs}]", bs=bs) for name in ("ext4", "xfs") for bs in ("64k", "4k", "1m")]
@@ -90,8 +93,9 @@ def test_a_spread_sees_that_names_and_counts_go_with_the_block_size() -> None:
             for bs, n in (("4k", 256), ("64k", 16))]  # fmt: skip
     found, _ = parts(claim("ext4 varies less than 2% over bs", metric="bandwidth"), made)
     assert [[figure.cell.workload.name for figure in part.figures] for part in found] == [
-        ["read-4k", "read-64k"], ["write-4k", "write-64k"],
-    ]  # fmt: skip
+        ["read-4k", "read-64k"],
+        ["write-4k", "write-64k"],
+    ]
 
 
 def test_what_is_about_several_workloads_is_not_placed_on_the_first() -> None:

@@ -141,9 +141,11 @@ def test_a_ratio_without_an_interval_is_marked() -> None:
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     out = io.StringIO()
     wide = PublishedTable(
-        name="I", stacks=tuple(f"file system {number}" for number in range(9)), reference="file system 0",
+        name="I",
+        stacks=tuple(f"file system {number}" for number in range(9)),
+        reference="file system 0",
         lines=(TableLine(workload="w", metric="iops", cells=(CELL,) * 9),),
-    )  # fmt: skip
+    )
     console = Console(file=out, width=width)
     terminal.show(made(), console)
     terminal.show_tables(made().model_copy(update={"tables": (wide,)}), console)

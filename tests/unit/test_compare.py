@@ -65,8 +65,10 @@ class TestLines:
         bad = ValidityWarning(kind="kernel_error", severity=Severity.INVALID, message="I/O error")
         b = [trial.model_copy(update={"validity": (bad,)}) if trial.cell == two else trial for trial in b]
         assert [line.verdict for line in compared(a, b).lines] == [
-            "too few trials (4 of each needed)", "no usable trial in B", "no ratio: not all values are positive",
-        ]  # fmt: skip
+            "too few trials (4 of each needed)",
+            "no usable trial in B",
+            "no ratio: not all values are positive",
+        ]
 
     def test_side_by_side_blocks_cancel_drift(self) -> None:
         """Each block is slower than the one before, and in each block B is 10 % slower than A.

@@ -27,8 +27,9 @@ class TestPartners:
         assert [str(each) for each in found.partners[0].differences] == []
         # The governor is not listed here: it is compared as a fact of the machine.
         assert [str(each) for each in found.partners[1].differences] == [
-            "parameters.bs: 4k → 64k", "tuning.vm.laptop_mode: – → 1",
-        ]  # fmt: skip
+            "parameters.bs: 4k → 64k",
+            "tuning.vm.laptop_mode: – → 1",
+        ]
         assert (found.only_a, found.only_b) == ((lonely,), ())
 
     def test_a_cold_cell_is_no_partner_of_a_warm_one(self) -> None:
@@ -39,8 +40,9 @@ class TestPartners:
         left, right = [cell("ext4"), cell("ext4", "seq")], [cell("xfs", "seq"), cell("xfs")]
         found = match(left, right, MatchedBy.WORKLOAD)
         assert [(each.a.workload.name, each.b.workload.name) for each in found.partners] == [
-            ("rand-4k", "rand-4k"), ("seq", "seq"),
-        ]  # fmt: skip
+            ("rand-4k", "rand-4k"),
+            ("seq", "seq"),
+        ]
         assert not any(each.differences for each in found.partners)
 
     def test_kernels_of_one_campaign_by_all_else(self) -> None:
@@ -173,8 +175,10 @@ class TestFacts:
         slow = on([disk, {**disk, "figures": {"rpm": 5400}}])
         (found,) = refused(compared(a, slow))
         assert (found.fact, found.a, found.b) == (
-            "device.virtual_disks.figures.rpm", ("7200",), ("5400", "7200"),
-        )  # fmt: skip
+            "device.virtual_disks.figures.rpm",
+            ("7200",),
+            ("5400", "7200"),
+        )
 
     def test_devices_and_tools_matter_and_the_name_of_a_device_does_not(self) -> None:
         a, b = trials(cell(), around(1)), trials(cell(), around(1), "b")

@@ -66,10 +66,12 @@ def test_the_table_has_a_column_for_each_machine_and_a_word_for_each_pair() -> N
     every = [
         MatrixEntry(kind="file system", name=name, machine=machine, lack=lack)
         for name, machine, lack in (
-            ("ext4", "host", Lack.NOTHING), ("ext4", "uml", Lack.MACHINE), ("zfs", "host", Lack.REFUSED),
+            ("ext4", "host", Lack.NOTHING),
+            ("ext4", "uml", Lack.MACHINE),
+            ("zfs", "host", Lack.REFUSED),
             ("zfs", "uml", Lack.REFUSED),
         )
-    ]  # fmt: skip
+    ]
     show(every, {"ext4": "mkfs.ext4 1.47.0"}, console)
     assert isinstance(console.file, io.StringIO)
     rows = [line.split() for line in console.file.getvalue().splitlines()]

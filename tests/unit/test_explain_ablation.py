@@ -57,10 +57,11 @@ def test_words_name_what_is_not_the_cause_and_always_the_rest() -> None:
     )  # fmt: skip
     noise = {0: 1.0, 1: 1.02, 2: 0.99, 3: 1.01, 4: 0.98}
     values = {
-        "s": noise, "f": {block: 8 * value for block, value in noise.items()},
+        "s": noise,
+        "f": {block: 8 * value for block, value in noise.items()},
         "x": {block: 4 * value for block, value in noise.items()},
         "y": {4 - block: value for block, value in noise.items()},
-    }  # fmt: skip
+    }
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
     words = ablation.in_words(plan, found)
@@ -91,9 +92,11 @@ def a_plan(*names: str, common: tuple[str, ...] = ()) -> Ablation:
 def test_what_both_stacks_have_is_not_why_one_is_slower() -> None:
     level = dict.fromkeys(range(4), 1.0)
     values = {
-        "s": level, "f": dict.fromkeys(range(4), 1.7), "barriers": dict.fromkeys(range(4), 5.0),
+        "s": level,
+        "f": dict.fromkeys(range(4), 1.7),
+        "barriers": dict.fromkeys(range(4), 5.0),
         "data-journalling": dict.fromkeys(range(4), 1.6),
-    }  # fmt: skip
+    }
     found = ablation.attributed(a_plan("barriers", "data-journalling", common=("barriers",)), values, 0.95)
     assert found is not None
     words = ablation.in_words(a_plan("barriers", "data-journalling", common=("barriers",)), found)
@@ -157,9 +160,11 @@ def test_without_a_gap_nothing_is_its_cause_and_nothing_narrows_it(
         switches={"copy-on-write": "nodatacow", "data-checksums": "nodatasum"},
     )  # fmt: skip
     values = {
-        "s": dict.fromkeys(range(4), 1.0), "f": dict(enumerate(ratio)),
-        "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))), "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
-    }  # fmt: skip
+        "s": dict.fromkeys(range(4), 1.0),
+        "f": dict(enumerate(ratio)),
+        "x": dict(enumerate((2.0, 2.02, 1.98, 2.0))),
+        "y": dict(enumerate((0.5, 0.51, 0.49, 0.5))),
+    }
     found = ablation.attributed(plan, values, 0.95)
     assert found is not None
     words = ablation.in_words(plan, found)

@@ -77,8 +77,10 @@ def test_writes_of_btrfs_with_fsync() -> None:
 
 def test_direct_writes_that_were_not() -> None:
     figures = {
-        "device_written_bytes_flushed": 2.0 * 64 * MIB, "write_amplification": 2.0, "volume_dirtied_bytes": 64.0 * MIB,
-    }  # fmt: skip
+        "device_written_bytes_flushed": 2.0 * 64 * MIB,
+        "write_amplification": 2.0,
+        "volume_dirtied_bytes": 64.0 * MIB,
+    }
     of = cell("ext4", "data=journal", DIRECT)
     (statement,) = [
         each for each in statements_of(seen(of, figures)) if each.mechanism == "direct-not-honoured"
@@ -92,8 +94,10 @@ def test_direct_writes_that_were_not() -> None:
 def test_figures_of_the_machine_are_nothing_beside_foreign_load() -> None:
     load = ValidityWarning(kind="foreign_load", severity=Severity.WARNING, message="make")
     figures = {
-        "device_written_bytes_flushed": 64.0 * MIB, "write_amplification": 1.0, "page_cache_dirtied_bytes": 64.0 * MIB,
-    }  # fmt: skip
+        "device_written_bytes_flushed": 64.0 * MIB,
+        "write_amplification": 1.0,
+        "page_cache_dirtied_bytes": 64.0 * MIB,
+    }
     of = cell("ext4", "data=journal", DIRECT)
     assert "direct-not-honoured" in by_mechanism(seen(of, figures))
     assert "direct-not-honoured" not in by_mechanism(seen(of, figures, validity=(load,)))
@@ -151,9 +155,7 @@ def test_an_unknown_figure_of_one_trial_is_no_figure() -> None:
 
 
 def test_a_disk_that_is_not_the_trial_s_alone_only_coincides() -> None:
-    figures = {
-        "device_flushes": 512.0, "device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 4.0,
-    }  # fmt: skip
+    figures = {"device_flushes": 512.0, "device_written_bytes_flushed": 4.0 * MIB, "write_amplification": 4.0}
     alone = cell("ext4")
     here = alone.stack.model_copy(
         update={"medium": MediumSpec(name="m", type="directory", options={"path": "/x"})}
@@ -204,9 +206,11 @@ def test_traced_trials_are_evidence_and_no_trials() -> None:
 
 def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
     figures = {
-        "device_written_bytes_flushed": 2.0 * 64 * MIB, "write_amplification": 2.0, "btrfs_metadata_copies": 2.0,
+        "device_written_bytes_flushed": 2.0 * 64 * MIB,
+        "write_amplification": 2.0,
+        "btrfs_metadata_copies": 2.0,
         "device_flushes": 3.0 * 16384,
-    }  # fmt: skip
+    }
     three = Provenance(device={"parts": [{}, {}, {}]})
     found = by_mechanism(seen(cell("btrfs", layout="btrfs-raid1"), figures, provenance=three))
     assert "metadata-duplication" not in found, "the data is stored twice as well"
@@ -229,9 +233,11 @@ def test_what_nothing_switches_off_is_there_nevertheless() -> None:
     assert journal.present(seen(cell("ext4", "data=journal"), {}))
     assert not journal.applies(seen(cell("ext4", "data=journal"), {}))
     twice = {
-        "journal_bytes": 64.0 * MIB, "journal_commits": 9.0, "device_written_bytes_flushed": 128.0 * MIB,
+        "journal_bytes": 64.0 * MIB,
+        "journal_commits": 9.0,
+        "device_written_bytes_flushed": 128.0 * MIB,
         "write_amplification": 2.0,
-    }  # fmt: skip
+    }
     found = by_mechanism(seen(cell("ext4", "data=journal"), twice))
     assert "data-journalling" in found
     assert "journal" not in found, "the same bytes are stated once"

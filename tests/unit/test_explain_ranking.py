@@ -54,8 +54,10 @@ def test_what_all_stacks_have_alike_comes_last(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("fslab.explain.statements.all_statements", lambda _: iter(found))
     ranked = explanations.ranking(stacks)
     assert [(each.mechanism, each.contrast) for each in ranked] == [
-        ("barriers", 2.0), ("page-cache", 0.0), ("journal", 0.0),
-    ]  # fmt: skip
+        ("barriers", 2.0),
+        ("page-cache", 0.0),
+        ("journal", 0.0),
+    ]
     alone = explanations.ranking(stacks[:1])
     assert alone[0].contrast == 10.0, "of one stack, nothing is known to compare"
 

@@ -354,9 +354,11 @@ def machine(name: str, **values: Any) -> MemberMachine:
 
 def test_machines_are_chosen_by_name_and_label() -> None:
     there = [
-        machine("a", labels={"rack": "1"}), machine("b", labels={"rack": "2"}), machine("c", unseen_s=1000.0),
+        machine("a", labels={"rack": "1"}),
+        machine("b", labels={"rack": "2"}),
+        machine("c", unseen_s=1000.0),
         machine("d", version="0.0"),
-    ]  # fmt: skip
+    ]
     ready, left_out = starting.chosen(there, [])
     assert [each.name for each in ready] == ["a", "b"]
     assert left_out == {

@@ -247,8 +247,10 @@ class TestMachines:
     def test_changes_of_all(self, store: str) -> None:
         """The changes of all machines are listed together, with their facts. The page escapes the names of machines."""
         with Store.open(store) as opened:
-            found = [comparisons.history_of(opened, "nightly", metrics=["write_iops"], machine=name)
-                     for name in ("<lab2>", "lab1")]  # fmt: skip
+            found = [
+                comparisons.history_of(opened, "nightly", metrics=["write_iops"], machine=name)
+                for name in ("<lab2>", "lab1")
+            ]
             assert [each.machine for each in comparisons.histories_of_machines(opened, "nightly")] == [
                 "<lab2>",
                 "lab1",

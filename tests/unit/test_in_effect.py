@@ -60,10 +60,12 @@ def test_options_that_the_kernel_dropped_or_changed(
 @pytest.mark.parametrize(
     ("name", "one", "other", "same"),
     [
-        ("ext4", "defaults", "discard", True), ("ext4", "journal_ioprio=0", "journal_ioprio=7", False),
-        ("ext4", "defaults", "silent", False), ("vfat", "defaults", "defaults", False),
+        ("ext4", "defaults", "discard", True),
+        ("ext4", "journal_ioprio=0", "journal_ioprio=7", False),
+        ("ext4", "defaults", "silent", False),
+        ("vfat", "defaults", "defaults", False),
     ],
-)  # fmt: skip
+)
 def test_options_that_the_kernel_does_not_show_keep_stacks_apart(
     name: str, one: str, other: str, same: bool
 ) -> None:

@@ -134,8 +134,9 @@ def test_md_is_made_without_the_machine_s_configuration() -> None:
         "mdadm --assemble --config=none /dev/md/fslab-c1 --homehost=none --run /dev/x0 /dev/x1"
     ]
     assert lines(made.remove) == [
-        "mdadm --stop --config=none /dev/md/fslab-c1", "mdadm --zero-superblock /dev/x0 /dev/x1",
-    ]  # fmt: skip
+        "mdadm --stop --config=none /dev/md/fslab-c1",
+        "mdadm --zero-superblock /dev/x0 /dev/x1",
+    ]
 
 
 @pytest.mark.parametrize(

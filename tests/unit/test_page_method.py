@@ -18,5 +18,7 @@ def test_facts_of_disks_share_a_row_and_counters_have_none() -> None:
     ((title, facts),) = method._devices(records)
     assert title == "Device under memory"
     assert dict(method._described(facts)) == {
-        "size": "1 GiB", "virtual disks: profile": "hdd-7200", "virtual disks: seed": "1 / 2",
-    }  # fmt: skip
+        "size": "1 GiB",
+        "virtual disks: profile": "hdd-7200",
+        "virtual disks: seed": "1 / 2",
+    }

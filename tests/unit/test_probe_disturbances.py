@@ -232,10 +232,12 @@ def test_what_ends_unwaited_for_hides_nobody_else_s_time() -> None:
         process(40, "hog", (0, 0, 0, 0)), now_s=0.0,
     )  # fmt: skip
     end = programs(
-        process(10, "init", (1, 0, 0, 0)), process(2, "kthreadd", (1, 0, 0, 0), flags=kernel),
+        process(10, "init", (1, 0, 0, 0)),
+        process(2, "kthreadd", (1, 0, 0, 0), flags=kernel),
         process(21, "loop0", (400, 0, 0, 0), flags=kernel),
-        process(40, "hog", (100, 0, 0, 0)), now_s=5.0,
-    )  # fmt: skip
+        process(40, "hog", (100, 0, 0, 0)),
+        now_s=5.0,
+    )
     found = derive("foreign-cpu", before, end)
     assert found.values == {
         "foreign_cpu": Value(value=10.0, unit=Unit.PERCENT),
@@ -302,8 +304,10 @@ def test_our_own_process_and_our_disks_are_left_out(tmp_path: Path) -> None:
 def test_the_reference_loop_tells_how_much_the_machine_s_speed_moved() -> None:
     found = derive("reference-loop", {"rate": 100.0}, {"rate": 400.0})
     assert values(found) == {
-        "reference_rate": pytest.approx(200.0), "reference_before": 100.0, "reference_moved": pytest.approx(75.0),
-    }  # fmt: skip
+        "reference_rate": pytest.approx(200.0),
+        "reference_before": 100.0,
+        "reference_moved": pytest.approx(75.0),
+    }
     assert values(derive("reference-loop", {"rate": 100.0}, {"rate": 100.0}))["reference_moved"] == 0
 
 

@@ -112,8 +112,10 @@ def test_entries_of_one_subject_share_a_file(zoo: Path) -> None:
     registry = Registry("animal", "zoo", Animal, by_subject=True)
     assert registry.names() == ("cow", "guinea-pig", "sea-lion")
     assert [(entry.name, entry.says()) for _, entry in registry] == [
-        ("cow", "Cow"), ("guinea-pig", "GuineaPig"), ("sea-lion", "roar")
-    ]  # fmt: skip
+        ("cow", "Cow"),
+        ("guinea-pig", "GuineaPig"),
+        ("sea-lion", "roar"),
+    ]
     _entry(zoo, "lake", "SeaLion")
     with pytest.raises(RuntimeError, match="two animal entries are called 'sea-lion' in zoo"):
         Registry("animal", "zoo", Animal, by_subject=True).names()

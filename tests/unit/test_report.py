@@ -243,8 +243,10 @@ campaign 20261120-k3f · 2026-11-20 21:49 UTC · 20 trials: 20 usable"""
 def test_names_with_brackets_are_shown_as_they_are(width: int) -> None:
     """Unescaped, Rich parses ``[chunk=64k]`` as a style, and ``[/x]`` causes an error."""
     medium = MediumSpec(name="m", type="ram")
-    stacks = [StackSpec(name=f"[{chunk}k] [/x]", medium=medium, filesystem="xfs", mkfs_options=f"-d [su={chunk}k]")
-              for chunk in (4, 64)]  # fmt: skip
+    stacks = [
+        StackSpec(name=f"[{chunk}k] [/x]", medium=medium, filesystem="xfs", mkfs_options=f"-d [su={chunk}k]")
+        for chunk in (4, 64)
+    ]
     named = RANDOM.model_copy(update={"name": "rand[bs=4k] [/x]"})
     planned = cells(stacks, named)
     text = shown(report(planned, [one for cell in planned for one in five(cell, {IOPS: 100.0})]), width)

@@ -47,8 +47,10 @@ def test_only_the_touched_parts_of_the_disk_have_a_region() -> None:
     assert found.seconds == pytest.approx(0.003)
     third = INTERVALS // 3
     assert sorted(found.cells) == [
-        ("read", 2 * third, 2, 2 * KIB4), ("write", 0, 0, KIB4), ("write", third, 1, KIB4),
-    ]  # fmt: skip
+        ("read", 2 * third, 2, 2 * KIB4),
+        ("write", 0, 0, KIB4),
+        ("write", third, 1, KIB4),
+    ]
 
 
 def test_times_are_those_of_a_clock_on_the_wall() -> None:
@@ -91,8 +93,10 @@ def test_writes_to_the_journal_are_told_apart_and_reads_of_it_are_not() -> None:
     found = mapped(rows, [(8 * MIB, 9 * MIB)])
     assert found is not None
     assert {(kind, size) for kind, _, _, size in found.cells} == {
-        ("journal", KIB4), ("write", 2 * KIB4), ("read", KIB4),
-    }  # fmt: skip
+        ("journal", KIB4),
+        ("write", 2 * KIB4),
+        ("read", KIB4),
+    }
     assert figures([rows], [[(8 * MIB, 9 * MIB)]])["disk_journal_bytes"].value == KIB4
     assert "disk_journal_bytes" not in figures([rows], [()])
 

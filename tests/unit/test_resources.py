@@ -159,9 +159,10 @@ class TestDisks:
         """One trial runs at a time, and its files are removed after it. Therefore only the largest trial counts."""
         here = {"path": str(tmp_path)}
         cells = [
-            cell("a", "directory", "1g", options=here), cell("b", "directory", "3g", options=here),
+            cell("a", "directory", "1g", options=here),
+            cell("b", "directory", "3g", options=here),
             cell("c", "loop", options={"size": "2g", "path": str(tmp_path)}),
-        ]  # fmt: skip
+        ]
         assert [need.size_bytes for need in feasibility._room._needs(cells, workspace).values()] == [5 * GIB]
         with pytest.raises(NoSpaceError, match="but only"):
             feasibility.check_room([cell("a", "directory", str(2 * free(tmp_path)), options=here)], workspace)

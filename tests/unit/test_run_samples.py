@@ -132,9 +132,10 @@ def test_a_part_that_is_shorter_than_the_samples_has_only_what_the_tool_reports(
 def test_the_queue_at_the_end_is_that_of_before() -> None:
     """Until 3 s, 1 s ran and 1 s was queued. With 1.5 s at the end, 1.5 s of 4 s were queued, and 1 s waited."""
     found = samples(
-        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (3.0, 1.0, 1.0, 0.0, 3.0, 0.0, 600.0),
+        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        (3.0, 1.0, 1.0, 0.0, 3.0, 0.0, 600.0),
         (4.0, 0.0, 0.0, 0.0, 4.0, 0.0, 800.0),
-    )  # fmt: skip
+    )
     found.taken[-1] = replace(found.taken[-1], cpu_s=None, queued_s=None)
     assert found.parts(ran(1.5))["run"].wait == pytest.approx(1 / 2.5)
     found.taken = [found.taken[0], found.taken[-1]]
@@ -144,9 +145,10 @@ def test_the_queue_at_the_end_is_that_of_before() -> None:
 def test_the_share_of_busy_cpus_is_that_of_the_measured_part_and_never_below_0() -> None:
     """On one CPU, idle for 3.5 s of 4 s before 0.5 s of work: its share was computed as −600 % from the whole run."""
     rows = (
-        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0), (3.5, 0.0, 0.0, 0.0, 0.0, 350.0, 350.0),
+        (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        (3.5, 0.0, 0.0, 0.0, 0.0, 350.0, 350.0),
         (4.0, 0.5, 0.0, 0.0, 0.0, 350.0, 400.0),
-    )  # fmt: skip
+    )
     found = samples(*rows, cpus=1)
     assert found.busy_percent(Reading(metrics={}, measured_s=0.5)) == pytest.approx(100.0)
     assert found.busy_percent(Reading(metrics={}, measured_s=4.0)) == pytest.approx(12.5)
@@ -162,9 +164,10 @@ def test_samples_of_a_real_process_tell_what_it_did(tmp_path: Path) -> None:
     found.begin(target)
     code = "import time\nbegin = time.process_time()\nwhile time.process_time() - begin < 0.8: pass"
     done = proc.run(
-        ["sh", "-c", 'python3 -c "$0"; true', code], watch=lambda running: found.look(lambda: target, running),
+        ["sh", "-c", 'python3 -c "$0"; true', code],
+        watch=lambda running: found.look(lambda: target, running),
         accounted=True,
-    )  # fmt: skip
+    )
     found.end(target)
     assert len(found.taken) >= 3
     assert found.taken[1].at_s - found.taken[0].at_s >= EVERY_S

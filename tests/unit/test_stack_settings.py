@@ -98,8 +98,9 @@ def test_a_command_after_mount_needs_consent_and_is_shown_by_the_plan() -> None:
     ]
     mount = next(number for number, line in enumerate(lines) if line.startswith("mount -t btrfs"))
     assert lines[mount + 1 : mount + 3] == [
-        "btrfs property set /r/mnt/work compression zstd", "chattr +C /r/mnt/work",
-    ]  # fmt: skip
+        "btrfs property set /r/mnt/work compression zstd",
+        "chattr +C /r/mnt/work",
+    ]
 
 
 def test_sizes_of_files_that_fill_are_the_same_each_time_and_few_on_large_devices() -> None:

@@ -70,5 +70,7 @@ def test_counts_that_stay_equal_are_alike_and_the_number_of_trials_for_it_is_kno
     assert not is_equivalent(compare_counts(two_more, enough), 0.1)
     (alike,) = answer([Question(over=enough, under=enough, counts=True)])
     assert (alike.verdict, alike.settled, verdict_words(alike, Unit.COUNT)) == (
-        Verdict.ALIKE, True, "alike (± 1)",
-    )  # fmt: skip
+        Verdict.ALIKE,
+        True,
+        "alike (± 1)",
+    )

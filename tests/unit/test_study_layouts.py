@@ -47,9 +47,11 @@ def test_geometry_is_an_axis() -> None:
     stack = "{medium: disks, layout: {type: md-raid0, disks: 5}, filesystem: [ext4, xfs], geometry: [none, aligned]}"
     stacks = [cell.stack for cell in expand(load_text(HEAD + stack, "s.yaml"))]
     assert [(each.name, each.geometry) for each in stacks] == [
-        ("ext4 geometry=none", Geometry.NONE), ("ext4 geometry=aligned", Geometry.ALIGNED),
-        ("xfs geometry=none", Geometry.NONE), ("xfs geometry=aligned", Geometry.ALIGNED),
-    ]  # fmt: skip
+        ("ext4 geometry=none", Geometry.NONE),
+        ("ext4 geometry=aligned", Geometry.ALIGNED),
+        ("xfs geometry=none", Geometry.NONE),
+        ("xfs geometry=aligned", Geometry.ALIGNED),
+    ]
 
 
 def test_a_study_without_layouts_keeps_its_cells() -> None:
@@ -109,9 +111,10 @@ def test_each_mistake_has_its_message(stack: str, expected: str) -> None:
     ("path", "says"),
     [
         ("/dev/disk/by-id/a /dev/sdb", "not a stable device name"),
-        ("/dev/disk/by-id/a /dev/disk/by-id/a", "'/dev/disk/by-id/a' is named twice"), ("' '", "at least one device"),
+        ("/dev/disk/by-id/a /dev/disk/by-id/a", "'/dev/disk/by-id/a' is named twice"),
+        ("' '", "at least one device"),
     ],
-)  # fmt: skip
+)
 def test_each_of_several_disks_needs_a_stable_name(path: str, says: str) -> None:
     text = HEAD.replace("/dev/disk/by-id/a /dev/disk/by-id/b", path) + "{medium: disks, filesystem: ext4}"
     with pytest.raises(StudyError, match=says):

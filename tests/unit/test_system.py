@@ -130,10 +130,12 @@ XFS_LOG = (
         (XFS_LOG, "log size 1280 blocks too small, minimum size is 1368 blocks"),  # mkfs.xfs 6.1
         ("a\n\n  b  \nc\n", "a | b | c"),
         ("Usage: x\n-a\n", "Usage: x | -a"),
-        ("".join(f"line {number}\n" for number in range(20)) + "ERROR: why\n" + "more\n" * 10,
-         "line 0 | line 1 | line 2 | … | ERROR: why | … | more | more | more | more | more"),
+        (
+            "".join(f"line {number}\n" for number in range(20)) + "ERROR: why\n" + "more\n" * 10,
+            "line 0 | line 1 | line 2 | … | ERROR: why | … | more | more | more | more | more",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_sentence_that_says_why_is_not_cut(printed: str, says: str) -> None:
     assert said("", printed) == says
     assert str(proc.failed(finished(1, printed), reasons=["XFS (loop0): why"])).startswith(
@@ -193,10 +195,12 @@ def test_facts_of_a_machine(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "says"),
     [
-        ("/dev/data/home-1", "use the name /dev/mapper/data-home--1"), ("/dev/dm-3", "/dev/mapper/NAME"),
-        ("/dev/md127", "/dev/md/NAME"), ("/dev/sda", "/dev/disk/by-id"),
+        ("/dev/data/home-1", "use the name /dev/mapper/data-home--1"),
+        ("/dev/dm-3", "/dev/mapper/NAME"),
+        ("/dev/md127", "/dev/md/NAME"),
+        ("/dev/sda", "/dev/disk/by-id"),
     ],
-)  # fmt: skip
+)
 def test_an_unstable_name_s_advice_has_the_form_for_its_kind_of_device(path: str, says: str) -> None:
     with pytest.raises(UnsafeError) as caught:
         guard.check_name(path)

@@ -27,9 +27,10 @@ def reading(name: str, **raw: Any) -> Reading:
 
 
 def test_figures_are_where_bonnie_puts_them() -> None:
-    found = reading("all", **{
-        "size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10,
-    })  # fmt: skip
+    found = reading(
+        "all",
+        **{"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10},
+    )
     assert found.metrics["write_bandwidth"] == 140366 * 1024
     assert (found.metrics["write_cpu"], found.metrics["write_latency_max"]) == (3.0, 11991e3)
     assert found.metrics["rewrite_bandwidth"] == 852866 * 1024
@@ -45,9 +46,10 @@ def test_figures_are_where_bonnie_puts_them() -> None:
 
 
 def test_what_was_too_fast_to_time_is_unknown_and_said() -> None:
-    found = reading("all", **{
-        "size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10,
-    })  # fmt: skip
+    found = reading(
+        "all",
+        **{"size": "1g", "chunk": "64k", "files": 16384, "max-size": "4k", "min-size": "4k", "dirs": 10},
+    )
     assert found.metrics["read_bandwidth"] is None
     assert found.metrics["read_cpu"] is None
     assert found.metrics["read_latency_max"] == 5343e3

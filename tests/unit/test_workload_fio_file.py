@@ -159,9 +159,11 @@ def test_jobs_that_do_not_start_together_have_no_sum_and_their_times_add_up(orde
 def test_a_sum_has_the_time_of_its_own_direction_and_phase() -> None:
     text = "[global]\nsize=8m\n[a]\nrw=read\n[b]\nrw=read\n[slow]\nrw=write\n[later]\nstonewall\nrw=write\n"
     jobs = (
-        report(read=(8 * MIB, 1000)), report(read=(8 * MIB, 500)), report(write=(8 * MIB, 10_000)),
+        report(read=(8 * MIB, 1000)),
+        report(read=(8 * MIB, 500)),
+        report(write=(8 * MIB, 10_000)),
         report(write=(8 * MIB, 4000)),
-    )  # fmt: skip
+    )
     found = reading(text, *jobs)
     assert found.metrics["total_read_bandwidth"] == 16 * MIB
     assert found.measured_s == 14.0

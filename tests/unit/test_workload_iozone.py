@@ -167,10 +167,12 @@ def test_points_are_those_that_iozone_visits() -> None:
         ({"size": "1m"}, ("write_bandwidth", "read_bandwidth", "random_read_bandwidth")),
         ({"size": "1m", "tests": 1}, ("read_bandwidth", "reread_bandwidth")),
         ({"size": "1m", "tests": 0, "retest": False}, ("write_bandwidth",)),
-        ({"smallest": "1m", "largest": "2m", "record": "64k", "tests": "0,1"},
-         ("write_bandwidth_2m_64k", "read_bandwidth_2m_64k")),
+        (
+            {"smallest": "1m", "largest": "2m", "record": "64k", "tests": "0,1"},
+            ("write_bandwidth_2m_64k", "read_bandwidth_2m_64k"),
+        ),
     ],
-)  # fmt: skip
+)
 def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
     parameters = IOZONE.parse_parameters(raw)
     assert IOZONE.headline(parameters) == headline

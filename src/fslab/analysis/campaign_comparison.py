@@ -82,9 +82,11 @@ class Results:
         """Return the results of these cells only."""
         kept = {cell.id for cell in cells}
         return replace(
-            self, name=name, trials=tuple(trial for trial in self.trials if trial.cell.id in kept),
+            self,
+            name=name,
+            trials=tuple(trial for trial in self.trials if trial.cell.id in kept),
             cells=tuple(cell for cell in self.cells if cell.id in kept),
-        )  # fmt: skip
+        )
 
 
 def compare_results(
@@ -225,9 +227,11 @@ def _circumstances(results: Results, matched: Matched, by: MatchedBy, side: int)
 
 
 def circumstances_of(
-    trials: Sequence[TrialRecord], cells: Sequence[Cell], machine: dict[str, Any],
+    trials: Sequence[TrialRecord],
+    cells: Sequence[Cell],
+    machine: dict[str, Any],
     name_of: Callable[[TrialRecord], str] | None,
-) -> Circumstances:  # fmt: skip
+) -> Circumstances:
     """Return the facts stored with trials; those of trials in a guest are of the guest.
 
     ``machine``: used if there is no trial. ``name_of``: of what a trial's device is a fact; None: devices are left out.

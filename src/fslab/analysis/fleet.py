@@ -89,9 +89,11 @@ def fleet(
     return Fleet(
         study=campaigns[-1][0].study_id,
         machines=tuple(map(_shown, sorted(machines, key=lambda machine: machine.name))),
-        rows=tuple(rows), needed=MACHINES_LEAST, partial=tuple(partial),
+        rows=tuple(rows),
+        needed=MACHINES_LEAST,
+        partial=tuple(partial),
         uncommon=sum(count < len(machines) for count in counts.values()),
-    )  # fmt: skip
+    )
 
 
 def _shown(machine: Machine) -> FleetMachine:

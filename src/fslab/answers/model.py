@@ -92,7 +92,9 @@ class Answer(Frozen):
         interval, more = self.interval, self.more_interval
         return self.model_copy(
             update={
-                "over": self.under, "under": self.over, "verdict": turned.get(self.verdict, self.verdict),
+                "over": self.under,
+                "under": self.over,
+                "verdict": turned.get(self.verdict, self.verdict),
                 "n": self.n[::-1],
                 "ratio": None if self.ratio is None else 1 / self.ratio,
                 "interval": interval and replace(interval, low=1 / interval.high, high=1 / interval.low),
@@ -100,4 +102,4 @@ class Answer(Frozen):
                 "more": None if self.more is None else -self.more,
                 "more_interval": more and replace(more, low=-more.high, high=-more.low),
             }
-        )  # fmt: skip
+        )

@@ -30,15 +30,17 @@ def ordered(pair: list[Evidence], *, first: bool = True) -> tuple[Evidence, Evid
 
     if len({seen.cell.id for seen in pair}) < 2 or len({seen.workload for seen in pair}) > 1:
         raise UsageError(
-            "needs one workload and two stacks", where="--ablate",
+            "needs one workload and two stacks",
+            where="--ablate",
             hint="fslab explain CAMPAIGN WORKLOAD A B --ablate",
-        )  # fmt: skip
+        )
     metric = headline_metrics(pair[0].cell.workload)[0]
     if metric.better is Direction.NEITHER:
         raise UsageError(
-            f"{metric.name} has no preferred direction, so that no stack is slower", where="--ablate",
+            f"{metric.name} has no preferred direction, so that no stack is slower",
+            where="--ablate",
             hint="choose another workload",
-        )  # fmt: skip
+        )
     sign = 1 if metric.better is Direction.HIGHER else -1
 
     def level(seen: Evidence) -> float:
@@ -66,9 +68,10 @@ def make(
         switches = plans.candidates(slow, fast, only)
     if not switches:
         raise UsageError(
-            f"no mechanism of {slow.stack} or {fast.stack} can be switched off for this workload", where="--ablate",
+            f"no mechanism of {slow.stack} or {fast.stack} can be switched off for this workload",
+            where="--ablate",
             hint="fslab list mechanisms; --only MECHANISM tries one that changes the workload or volume",
-        )  # fmt: skip
+        )
     variants, _ = plans.cells(slow, fast, switches)
     plan = Ablation(
         of=campaign.id, workload=slow.workload, slow=slow.stack, fast=fast.stack, slow_cell=slow.cell.id,

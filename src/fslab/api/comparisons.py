@@ -67,9 +67,10 @@ def compare(
     )
     if not found.lines:
         raise UsageError(
-            "no matching results", where="fslab compare",
+            "no matching results",
+            where="fslab compare",
             hint=f"only in A: {_some(found.only_a)}; only in B: {_some(found.only_b)}",
-        )  # fmt: skip
+        )
     # As the command does: figures without a warning would be taken for a comparison.
     return found.model_copy(update={"lines": (), "means": ()}) if refused(found) else found
 

@@ -195,9 +195,11 @@ def _recording(name: str) -> dict[str, Any]:
     except StoreError:
         return {"id": name, "filesystem": None, "runs": None, "first": None}
     return {
-        "id": name, "filesystem": found.tested.driver.name, "runs": len(found.source.steps),
+        "id": name,
+        "filesystem": found.tested.driver.name,
+        "runs": len(found.source.steps),
         "first": found.source.words(0) if found.source.steps else [],
-    }  # fmt: skip
+    }
 
 
 def _source(request: CrashRequest) -> Source[Any]:

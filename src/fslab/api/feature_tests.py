@@ -48,9 +48,11 @@ class Machines(ExitStack):
             raise
         except FslabError as error:
             return Examination(
-                filesystem=request.filesystem, kernel=None, size_bytes=request.size_bytes,
+                filesystem=request.filesystem,
+                kernel=None,
+                size_bytes=request.size_bytes,
                 not_possible=f"{error.what}{f' ({error.hint})' if error.hint else ''}",
-            )  # fmt: skip
+            )
 
     def _examined(self, request: Request) -> Examination:
         medium = MediumSpec(name=feature_tests.SLOT, type=request.medium)

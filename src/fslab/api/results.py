@@ -129,9 +129,10 @@ class CampaignResults:
         if unlike := campaign_comparison.refused(found):
             groups = sorted({each.group.value for each in unlike})
             raise NotComparableError(
-                f"not compared, because conditions differ: {', '.join(groups)}", where=f"{self.id} and {other.id}",
+                f"not compared, because conditions differ: {', '.join(groups)}",
+                where=f"{self.id} and {other.id}",
                 hint=f"to compare them nevertheless: differing={groups}",
-            )  # fmt: skip
+            )
         return found
 
     def html(self) -> str:

@@ -37,9 +37,10 @@ def planned(study: Study, cells: Sequence[Cell]) -> tuple[Condition, ...]:
     if machine.guest:
         kernel = machine.kernel(spec)
         facts |= {
-            "cpus": machine.cpus(spec), "kernel": kernel.release if kernel else None,
+            "cpus": machine.cpus(spec),
+            "kernel": kernel.release if kernel else None,
             "memory_bytes": parse_size(spec.memory or DEFAULT_MEMORY),
-        }  # fmt: skip
+        }
     return _conditions(study, cells, facts, "scaled" if study.scaled else None)
 
 

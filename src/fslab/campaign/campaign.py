@@ -313,9 +313,10 @@ def check_same_machine(campaign: Campaign) -> None:
     differing = facts.identity_changes(facts.gather(), campaign.machine)
     if differing:
         raise UsageError(
-            f"the campaign was started on another machine ({'; '.join(differing)})", where=campaign.id,
+            f"the campaign was started on another machine ({'; '.join(differing)})",
+            where=campaign.id,
             hint="start a new campaign, and compare the two: fslab compare",
-        )  # fmt: skip
+        )
 
 
 def _unsupported(cell: Cell, campaign: str, error: FslabError, machine: dict[str, Any]) -> TrialRecord:

@@ -61,9 +61,10 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
         for entry in reversed(pending):
             if entry.kind not in {*_ON_DEVICES, *UNDO}:
                 raise FslabError(
-                    f"unknown kind of entry '{entry.kind}' ({entry.target})", where=str(journal.path),
+                    f"unknown kind of entry '{entry.kind}' ({entry.target})",
+                    where=str(journal.path),
                     hint="a newer fslab wrote this journal: run its fslab clean",
-                )  # fmt: skip
+                )
             if entry in later:
                 continue
             try:

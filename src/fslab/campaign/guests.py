@@ -191,9 +191,10 @@ class Guests:
     def _guest(self, spec: MachineSpec) -> Guest:
         if self._unbootable.get(spec, 0) >= BOOT_TRIES:
             raise GuestError(
-                f"the guest did not boot {BOOT_TRIES} times in a row: not tried again", where=f"--on {spec.type}",
+                f"the guest did not boot {BOOT_TRIES} times in a row: not tried again",
+                where=f"--on {spec.type}",
                 hint="see why the first trials failed (fslab results --notes), and: fslab doctor",
-            )  # fmt: skip
+            )
         if spec not in self._running:
             if self._watchdog is None:
                 self._watchdog = watchdog.start(self.workspace.campaign)

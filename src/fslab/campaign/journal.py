@@ -212,9 +212,10 @@ def _locked(path: Path) -> int:
             return locked
     except BlockingIOError as error:
         raise BusyError(
-            f"campaign {path.stem} is running in another process", where=str(path),
+            f"campaign {path.stem} is running in another process",
+            where=str(path),
             hint="wait until it ends, or stop it with Ctrl-C",
-        ) from error  # fmt: skip
+        ) from error
     finally:
         if descriptor >= 0:
             os.close(descriptor)
@@ -223,6 +224,7 @@ def _locked(path: Path) -> int:
 
 def _not_ours(path: Path) -> UnsafeError:
     return UnsafeError(
-        "not used: this journal belongs to another user, or other users can write to it", where=str(path),
+        "not used: this journal belongs to another user, or other users can write to it",
+        where=str(path),
         hint="let its owner run fslab clean, or remove the file",
-    )  # fmt: skip
+    )

@@ -225,9 +225,11 @@ def _part(
             wait = max(0.0, min(slept_s / (used_s + slept_s), 1 - used_s / (seconds * at_once)))
     counts = {name: grown[name] for name in ("read_bytes", "written_bytes", "flushes")}
     return RunPart(
-        seconds=seconds, wait=wait, cpu_s=used_s,
+        seconds=seconds,
+        wait=wait,
+        cpu_s=used_s,
         **{name: None if count is None else round(count) for name, count in counts.items()},
-    )  # fmt: skip
+    )
 
 
 _COUNTED = ("cpu_s", "queued_s", "read_bytes", "written_bytes", "flushes", "io_s", "idle", "all")

@@ -111,9 +111,11 @@ def _marked(timeline: Timeline, took_s: float, begin: int, end: int) -> _Span:
     gaps = pairwise(timeline.ran[first : last + 1])
     ran_s = took_s - sum(began - ended for (_, ended), (began, _) in gaps)
     return _Span(
-        length_s=took_s, ran_s=ran_s, freezes=max(0, last - first),
+        length_s=took_s,
+        ran_s=ran_s,
+        freezes=max(0, last - first),
         together_s=0.0 if first else min(ran_s, timeline.together_s(timeline.worked_s, timeline.ended_s)),
-    )  # fmt: skip
+    )
 
 
 def _measured_s(reading: Reading, whole: _Span, parts: Mapping[str, _Span]) -> float | None:

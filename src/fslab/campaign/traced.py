@@ -42,9 +42,10 @@ def trace(
     for cell in cells:
         if cell.stack.machine.type != "host":
             raise UnsupportedError(
-                f"{cell.stack.name} is measured in a guest, whose kernel cannot be traced", where=campaign.id,
+                f"{cell.stack.name} is measured in a guest, whose kernel cannot be traced",
+                where=campaign.id,
                 hint="name stacks on the host, or run the study on the host",
-            )  # fmt: skip
+            )
     name = f"{campaign.id}-why-{secrets.token_hex(2)}"
     feasibility.check_named(cells, wipe)
     feasibility.check(name, cells, wipe)

@@ -28,10 +28,12 @@ def asked_of(claim: Claim, scope: Scope) -> ClaimParts:
 
 def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> ClaimParts:
     return ClaimParts(
-        parts=parts, missing=missing,
+        parts=parts,
+        missing=missing,
         margin=margin_of([part.bounds for part in parts], claim.margin or MARGIN),
-        demands=demands(claim.requires), lever=claim.lever,
-    )  # fmt: skip
+        demands=demands(claim.requires),
+        lever=claim.lever,
+    )
 
 
 def _meaning_of(claim: Claim, scope: Scope) -> tuple[list[Part], list[str], list[Cell]]:

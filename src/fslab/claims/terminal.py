@@ -159,8 +159,9 @@ def _grids(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
     """Yield the table with a column for each stack."""
     yield _grid(
         ["", *table.stacks],
-        [(f"{line.workload}\n  {line.metric}", line.cells) for line in table.lines], measured=measured,
-    )  # fmt: skip
+        [(f"{line.workload}\n  {line.metric}", line.cells) for line in table.lines],
+        measured=measured,
+    )
 
 
 def _tall(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:

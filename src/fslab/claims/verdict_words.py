@@ -122,10 +122,11 @@ def _printed(claims: Sequence[EvaluatedClaim]) -> str:
             claim.id
         )
     words = (
-        (ClaimVerdict.HOLDS, "holds", "hold"), (ClaimVerdict.IN_PART, "holds in part", "hold in part"),
+        (ClaimVerdict.HOLDS, "holds", "hold"),
+        (ClaimVerdict.IN_PART, "holds in part", "hold in part"),
         (ClaimVerdict.CONTRADICTED, "is contradicted", "are contradicted"),
         (ClaimVerdict.UNKNOWN, "is not printed", "are not printed"),
-    )  # fmt: skip
+    )
     told = [
         f"{len(by[verdict])} {one if len(by[verdict]) == 1 else many}"
         f"{_names(by[verdict]) if verdict is ClaimVerdict.CONTRADICTED else ''}"

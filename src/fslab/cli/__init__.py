@@ -93,11 +93,13 @@ app.command("clean", short_help="Remove what a killed run left behind.")(clean.c
 app.command("features", short_help="Test what file systems support, on scratch volumes.")(features.features)
 app.add_typer(
     typer.Typer(
-        cls=_CrashGroup, no_args_is_help=True,
+        cls=_CrashGroup,
+        no_args_is_help=True,
         help="Make, check and replay crash states: disk contents after a power cut.",
     ),
-    name="crash", short_help="Make, check and replay crash states.",
-)  # fmt: skip
+    name="crash",
+    short_help="Make, check and replay crash states.",
+)
 app.command("name", short_help="Give a campaign a name.")(campaigns.name)
 app.command("note", short_help="Store a note with a campaign, or show it.")(campaigns.note)
 app.command("delete", short_help="Delete campaigns with their trials.")(campaigns.delete)

@@ -201,8 +201,9 @@ def _refuse(found: CampaignComparison) -> None:
         allow = " ".join(f"--differing {group}" for group in groups)
         raise NotComparableError(
             "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike)),
-            where=f"{found.a.name} and {found.b.name}", hint=f"to compare them nevertheless: {allow}, or --force",
-        )  # fmt: skip
+            where=f"{found.a.name} and {found.b.name}",
+            hint=f"to compare them nevertheless: {allow}, or --force",
+        )
 
 
 def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:

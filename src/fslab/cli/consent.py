@@ -98,9 +98,10 @@ def _ask(found: Sequence[Executed]) -> None:
     elif _paged(shown, shutil.get_terminal_size().lines) and typer.confirm("Run them?", err=True):
         return
     raise UsageError(
-        "the programs that the study brings were not allowed", where="tool: command, after_mount, kernel, modules",
+        "the programs that the study brings were not allowed",
+        where="tool: command, after_mount, kernel, modules",
         hint="read them above; if you trust them: --allow-commands",
-    )  # fmt: skip
+    )
 
 
 def _paged(shown: Sequence[str], rows: int) -> bool:

@@ -115,10 +115,11 @@ def explain(
         shown = found.settings.ablation
         if shown is not None and more.ablate:
             raise UsageError(
-                f"{found.id} is an ablation already", where="--ablate",
+                f"{found.id} is an ablation already",
+                where="--ablate",
                 hint="to see its result, omit --ablate; to run another one, name the campaign that it explains: "
                 f"{shown.of}",
-            )  # fmt: skip
+            )
         if shown is not None and not more.trace:
             _print_ablation(found, opened, as_json=as_json)
             return

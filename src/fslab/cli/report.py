@@ -116,9 +116,10 @@ def check_name(file: Path | None, form: FigureFormat = FigureFormat.HTML) -> Non
     fitting = next((each for each, endings in _ENDINGS.items() if ending in endings), None)
     instead = f"fslab report --format {fitting.value} -o {file.name}, or " if fitting else ""
     raise UsageError(
-        f"format {form.value} does not match the ending '{ending}'", where=str(file),
+        f"format {form.value} does not match the ending '{ending}'",
+        where=str(file),
         hint=f"{instead}name it {file.with_suffix(_ENDINGS[form][0]).name}",
-    )  # fmt: skip
+    )
 
 
 def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bool) -> None:

@@ -88,16 +88,18 @@ def load(identity: str, home: Path) -> KeptRecording:
     known = identities(home)
     if identity not in known:
         raise StoreError(
-            f"no recording '{identity}'", where=str(home),
+            f"no recording '{identity}'",
+            where=str(home),
             hint=f"known: {', '.join(known)}" if known else "a recording is kept when a promise is broken",
-        )  # fmt: skip
+        )
     try:
         return _loaded(home / identity, identity)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, FslabError) as error:
         raise StoreError(
-            f"the recording '{identity}' is damaged: {error}", where=str(home / identity),
+            f"the recording '{identity}' is damaged: {error}",
+            where=str(home / identity),
             hint="remove this directory",
-        ) from error  # fmt: skip
+        ) from error
 
 
 def _loaded(place: Path, identity: str) -> KeptRecording:

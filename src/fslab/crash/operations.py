@@ -255,9 +255,11 @@ def _link(text: str, old: str, new: str) -> Operation:
 
 def _symlink(text: str, target: str, name: str) -> Operation:
     return Operation(
-        name=text, makes=(name,), run=lambda place, *_: (place / name).symlink_to(target),
+        name=text,
+        makes=(name,),
+        run=lambda place, *_: (place / name).symlink_to(target),
         effect=lambda tree, _: tree.added(name, Inode(kind="symlink", target=target)),
-    )  # fmt: skip
+    )
 
 
 def _rename(text: str, old: str, over: str, new: str) -> Operation:
@@ -316,9 +318,11 @@ def _rmdir(text: str, name: str) -> Operation:
 
 def _mkfifo(text: str, name: str) -> Operation:
     return Operation(
-        name=text, makes=(name,), run=lambda place, *_: os.mkfifo(place / name, FILE_MODE),
+        name=text,
+        makes=(name,),
+        run=lambda place, *_: os.mkfifo(place / name, FILE_MODE),
         effect=lambda tree, _: tree.added(name, Inode(kind="fifo")),
-    )  # fmt: skip
+    )
 
 
 def _unnamed(directory: Path, data: bytes) -> int | None:

@@ -54,9 +54,10 @@ def disk_of(directory: Path) -> Path:
     server = Path(backing).parent if backing else None
     if server is None or not disk.control_of(server).exists():
         raise UnsupportedError(
-            "this is not on one virtual disk", where=str(directory),
+            "this is not on one virtual disk",
+            where=str(directory),
             hint="medium: {type: virtual, profile: hdd-7200}, layout: single",
-        )  # fmt: skip
+        )
     return server
 
 
@@ -65,9 +66,10 @@ def server_of(directory: Path) -> Path:
     server = disk_of(directory)
     if not Path(f"{disk.log_of(server)}.data").exists():
         raise UnsupportedError(
-            "this is not on one virtual disk with a log of its data", where=str(directory),
+            "this is not on one virtual disk with a log of its data",
+            where=str(directory),
             hint="medium: {type: virtual, profile: none, size: 320m, log: data}, layout: single",
-        )  # fmt: skip
+        )
     return server
 
 
@@ -81,9 +83,10 @@ def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1
     except OSError as error:
         at = f" '{error.filename}'" if error.filename else ""
         raise FslabError(
-            f"the file system refuses a step{at}: {error.strerror}", where=str(directory),
+            f"the file system refuses a step{at}: {error.strerror}",
+            where=str(directory),
             hint="see its mount options; with 'No space left', use fewer sequences or a larger disk",
-        ) from error  # fmt: skip
+        ) from error
     disk.ask(server, "sync")
     return recording
 

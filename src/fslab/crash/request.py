@@ -47,10 +47,12 @@ class CrashExtent(EntryOptions):
         description="operations of the longest sequences, 1 to 3; as many sequences of each length are tried",
     )
     sequences: int | None = Field(
-        None, ge=1, le=5000,
+        None,
+        ge=1,
+        le=5000,
         description="number of sequences of operations, each in its own directory (default: 100), or of runs of the "
         "application (default: 3)",
-    )  # fmt: skip
+    )
     application: str | None = Field(
         None,
         description="run transactions of this application instead of sequences, one of those for which 'fslab list "
@@ -78,18 +80,23 @@ class CrashExtent(EntryOptions):
         "fsync of files and of the directory; published: the sequences of published bugs, of any length",
     )
     skip: int | None = Field(
-        None, ge=0,
+        None,
+        ge=0,
         description="skip the first N sequences and test the following ones in order, instead of a random choice",
-    )  # fmt: skip
+    )
     recoveries: int = Field(
-        5, ge=0, le=100_000,
+        5,
+        ge=0,
+        le=100_000,
         description="number of crash states in which power is cut again during recovery (the mount), three times each",
-    )  # fmt: skip
+    )
     repairs: int = Field(
-        2, ge=0, le=100_000,
+        2,
+        ge=0,
+        le=100_000,
         description="number of crash states in which power is cut during a full repair (e2fsck, xfs_repair), three "
         "times each",
-    )  # fmt: skip
+    )
     sector: SomeSize = Field(
         "4k",
         description="size that the disk writes atomically, a multiple of 512: a write that the power cut interrupts is "

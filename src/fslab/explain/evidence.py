@@ -133,9 +133,11 @@ class Evidence:
         method = (record.provenance.observed.get("trace_method") or ("no trace",))[0]
         source = method if name in OF_SPLIT else "trace ring, read afterwards"
         return EvidenceFigure(
-            name=as_named or name.replace("_", " "), value=found.value, unit=found.unit,
+            name=as_named or name.replace("_", " "),
+            value=found.value,
+            unit=found.unit,
             evidence=f"traced trial, {source if name.startswith('traced_') else f'probe {name}'}",
-        )  # fmt: skip
+        )
 
     @property
     def written_bytes(self) -> float | None:

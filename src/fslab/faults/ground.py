@@ -154,9 +154,10 @@ def check_log(server: Path, directory: Path) -> None:
     """Raise UnsupportedError if the disk keeps no log."""
     if not disk.log_of(server).exists():
         raise UnsupportedError(
-            "the virtual disk keeps no log", where=str(directory),
+            "the virtual disk keeps no log",
+            where=str(directory),
             hint="medium: {type: virtual, profile: none, size: 320m, log: requests}",
-        )  # fmt: skip
+        )
 
 
 def error_of(work: Callable[[], object]) -> str | None:

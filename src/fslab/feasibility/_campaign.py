@@ -134,9 +134,10 @@ def check_named(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     """
     if unnamed := sorted(_devices(cells) - wipe):
         raise UnsafeError(
-            f"a stored campaign would overwrite {', '.join(unnamed)}", where="device",
+            f"a stored campaign would overwrite {', '.join(unnamed)}",
+            where="device",
             hint=f"if all data on it may be lost: {' '.join(f'--wipe {device}' for device in unnamed)}",
-        )  # fmt: skip
+        )
 
 
 def _devices(cells: Sequence[Cell]) -> set[str]:
@@ -152,6 +153,7 @@ def _check_wipe(cells: Sequence[Cell], wipe: frozenset[str]) -> None:
     used = _devices(cells)
     if strange := sorted(wipe - used):
         raise UsageError(
-            f"no medium of the study uses {', '.join(strange)}", where="--wipe",
+            f"no medium of the study uses {', '.join(strange)}",
+            where="--wipe",
             hint=f"the study's devices: {', '.join(sorted(used))}" if used else "the study names no device",
-        )  # fmt: skip
+        )

@@ -62,8 +62,9 @@ def _buffers_bytes(cells: Sequence[Cell]) -> int:
         elif needed > (has := parse_size(machine.memory or DEFAULT_MEMORY)):
             raise NoSpaceError(
                 f"{cell.workload.name} allocates {format_size(needed)} of memory, and the guest has {format_size(has)}",
-                where=cell.stack.name, hint="use smaller requests, a smaller queue depth, or more --guest-memory",
-            )  # fmt: skip
+                where=cell.stack.name,
+                hint="use smaller requests, a smaller queue depth, or more --guest-memory",
+            )
     return largest
 
 

@@ -74,9 +74,10 @@ def make_authority(directory: Path, name: str) -> None:
         ) from error
     if authority_key(directory).exists():
         raise UsageError(
-            "a fleet exists already, or an interrupted 'fslab fleet init' left its key", where=str(directory),
+            "a fleet exists already, or an interrupted 'fslab fleet init' left its key",
+            where=str(directory),
             hint="choose another --directory, or remove this one",
-        )  # fmt: skip
+        )
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fslab fleet {name}"[:64])])
     usage = x509.KeyUsage(

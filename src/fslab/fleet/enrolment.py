@@ -118,9 +118,11 @@ class EnrolmentServer:
         self.tell(f"{wanted.name} ({address}) joined the fleet")
         authority = certificates.Credentials(directory=self.directory).authority
         return Membership(
-            authority=authority.read_text("ascii"), certificate=certificate.decode("ascii"),
-            scheduler=self.scheduler, store=self.store,
-        ).model_dump()  # fmt: skip
+            authority=authority.read_text("ascii"),
+            certificate=certificate.decode("ascii"),
+            scheduler=self.scheduler,
+            store=self.store,
+        ).model_dump()
 
 
 def join(address: tuple[str, int], token: invitations.Invitation, name: str, directory: Path) -> Membership:
@@ -142,9 +144,10 @@ def join(address: tuple[str, int], token: invitations.Invitation, name: str, dir
             shown_certificate = secured.getpeercert(binary_form=True) or b""
             if not hmac.compare_digest(hashlib.sha256(shown_certificate).digest(), token.fingerprint):
                 raise UsageError(
-                    "this is not the fleet that the invitation is for", where=where,
+                    "this is not the fleet that the invitation is for",
+                    where=where,
                     hint="check the address; if it is right, somebody may be between you and the fleet",
-                )  # fmt: skip
+                )
             asked = JoinRequest(name=name, secret=token.secret.hex(), request=request.decode("ascii"))
             secured.sendall(asked.model_dump_json().encode() + b"\n")
             answer = texts.json_of(_read(secured))

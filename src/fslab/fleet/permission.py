@@ -36,9 +36,10 @@ def _raise_any(found: Iterable[str]) -> None:
     refused = dict.fromkeys(found)
     if refused:
         raise UnsafeError(
-            f"this machine does not allow the study: {'; '.join(list(refused)[:5])}", where="worker.toml",
+            f"this machine does not allow the study: {'; '.join(list(refused)[:5])}",
+            where="worker.toml",
             hint="its administrator can allow it below [allow] in worker.toml, and restart the agent",
-        )  # fmt: skip
+        )
 
 
 def _refused(allowed: Allowed, cells: Sequence[Cell]) -> Iterator[str]:

@@ -91,6 +91,7 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
         raise UsageError("is not a regular file", where=str(path))
     if found.st_uid not in {0, os.geteuid()} or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise UnsafeError(
-            "other users can change this file, which says what may be overwritten", where=str(path),
+            "other users can change this file, which says what may be overwritten",
+            where=str(path),
             hint=f"chown root {path}; chmod 644 {path}",
-        )  # fmt: skip
+        )

@@ -108,8 +108,10 @@ FACTS = (
     Fact(name="images_filesystem", group=FactGroup.IMAGES, read=images_filesystem, medium="loop"),
     Fact(name="images_mount_options", group=FactGroup.IMAGES, read=images_mount_options, medium="loop"),
     Fact(
-        name="boot_id", group=FactGroup.HOST, weight=Weight.PASSING,
+        name="boot_id",
+        group=FactGroup.HOST,
+        weight=Weight.PASSING,
         read=text_of("proc/sys/kernel/random/boot_id"),
     ),
     Fact(name="load_1min", group=FactGroup.HOST, weight=Weight.PASSING, read=lambda _: os.getloadavg()[0]),
-)  # fmt: skip
+)

@@ -21,9 +21,10 @@ def check(device: Path = DEVICE) -> None:
     """Raise UnsupportedError if this kernel has no such limit."""
     if not device.exists():
         raise UnsupportedError(
-            "this kernel has no limit for the latency of idle CPUs (CONFIG_CPU_IDLE)", where=str(device),
+            "this kernel has no limit for the latency of idle CPUs (CONFIG_CPU_IDLE)",
+            where=str(device),
             hint="remove 'cpu_dma_latency' on this machine",
-        )  # fmt: skip
+        )
 
 
 def in_force(device: Path = DEVICE) -> int | None:
@@ -55,7 +56,8 @@ def limited(value: str | None, device: Path = DEVICE) -> Iterator[None]:
         limit = in_force(device)
         if limit is None or limit > int(value):
             raise UnsupportedError(
-                f"{value} was requested, but the kernel uses {limit}", where=str(device),
+                f"{value} was requested, but the kernel uses {limit}",
+                where=str(device),
                 hint="remove 'cpu_dma_latency' on this machine",
-            )  # fmt: skip
+            )
         yield

@@ -21,9 +21,10 @@ def check(running: Path = RUNNING) -> None:
     """Raise UnsupportedError if systemd does not run."""
     if not running.is_dir() or shutil.which("systemctl") is None:
         raise UnsupportedError(
-            "systemd does not run on this machine", where="tuning.stop_timers",
+            "systemd does not run on this machine",
+            where="tuning.stop_timers",
             hint="remove 'stop_timers' on this machine",
-        )  # fmt: skip
+        )
 
 
 @contextmanager

@@ -176,9 +176,10 @@ def alone(wait_s: float = 0.0) -> Iterator[None]:
         while not _locked(descriptor):
             if time.monotonic() >= deadline:
                 raise BusyError(
-                    "another campaign has changed kernel settings", where="tuning",
+                    "another campaign has changed kernel settings",
+                    where="tuning",
                     hint="wait for it, or stop it",
-                )  # fmt: skip
+                )
             time.sleep(POLL_S)
         yield
 

@@ -241,9 +241,11 @@ def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:
         facts, machine = trial.provenance.machine, trial.cell.stack.machine.type
         if machine != "host" and facts:
             guest = GuestSummary(
-                machine=machine, kernel=facts.get("kernel"), cpus=facts.get("cpus"),
+                machine=machine,
+                kernel=facts.get("kernel"),
+                cpus=facts.get("cpus"),
                 memory_bytes=facts.get("memory_bytes"),
-            )  # fmt: skip
+            )
             found[guest.model_dump_json()] = guest
     return tuple(found.values())
 

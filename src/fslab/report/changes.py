@@ -33,9 +33,11 @@ def _changes(histories: Sequence[History]) -> Iterator[ShownChange]:
                 yield ShownChange(
                     machine=history.machine or "this machine",
                     figure=f"{series.workload} on {series.stack}, {series.metric.replace('_', ' ')}",
-                    before=change.before, since=change.since, words=change.words,
+                    before=change.before,
+                    since=change.since,
+                    words=change.words,
                     facts=", ".join(map(str, change.facts)),
-                )  # fmt: skip
+                )
 
 
 def summary(histories: Sequence[History]) -> str:

@@ -111,8 +111,9 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         named = first_of([f"{_name(one, standings)}{_factor(one)}" for one in ranked], NAMED)
         yield wrapped(
             f"{SIGN[certainty]} {best}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}",
-            width, style=STYLE.get(certainty, ""),
-        )  # fmt: skip
+            width,
+            style=STYLE.get(certainty, ""),
+        )
     if rest := sum(len(alike) for _, alike in ordered[MOST_LINES:]):
         yield wrapped(f"and {rest} more: --all", width, style="dim")
 

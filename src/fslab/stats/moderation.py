@@ -75,9 +75,11 @@ def fit(workloads: Sequence[Sequence[Mapping[int, float]]]) -> NoisePrior | None
         return None
     variance, freedom = noise or (1.0, 0.0)
     return NoisePrior(
-        variance=variance, freedom=freedom, most=float(sum(_freedom(cells) for cells, _ in rounds)),
+        variance=variance,
+        freedom=freedom,
+        most=float(sum(_freedom(cells) for cells, _ in rounds)),
         correlation=correlation,
-    )  # fmt: skip
+    )
 
 
 def _turn(rounds: Sequence[_Rounds], turn: int) -> list[_Pair]:

@@ -80,9 +80,10 @@ def reason_not_blank(device: Path, tell: Tell) -> str | None:
         return str(error)
     except OSError as error:
         raise UnsafeError(
-            f"cannot be read ({error.strerror}), so it may contain data", where=str(device),
+            f"cannot be read ({error.strerror}), so it may contain data",
+            where=str(device),
             hint="choose another device",
-        ) from error  # fmt: skip
+        ) from error
     finally:
         os.close(descriptor)
     return None
@@ -101,9 +102,10 @@ def check_unwritten(device: Path) -> None:
     proved, now = _proved.pop(sysfs.device_number(device), None), _state(device)
     if proved is not None and not proved.unwritten(now):
         raise UnsafeError(
-            "was written after it was found to be blank", where=str(device),
+            "was written after it was found to be blank",
+            where=str(device),
             hint="stop what writes to it, or choose another device",
-        )  # fmt: skip
+        )
 
 
 class _NotReadError(Exception):

@@ -91,15 +91,17 @@ def set_attributes(attributes: str, work: Path, workspace: Workspace) -> str:
         workspace.run("prepare", chattr_argv(attributes, work))
     except ToolFailedError as error:
         raise UnsupportedError(
-            f"the file system refuses attribute {attributes} ({error.what})", where="attributes",
+            f"the file system refuses attribute {attributes} ({error.what})",
+            where="attributes",
             hint="remove it for this file system",
-        ) from error  # fmt: skip
+        ) from error
     listed = workspace.run("prepare", ["lsattr", "-d", str(work)]).stdout.partition(" ")[0]
     if missing := sorted(set(attributes) - set(listed)):
         raise UnsupportedError(
-            f"the file system ignores attribute {', '.join(missing)}", where="attributes",
+            f"the file system ignores attribute {', '.join(missing)}",
+            where="attributes",
             hint="remove it for this file system",
-        )  # fmt: skip
+        )
     return listed.replace("-", "")
 
 
@@ -126,9 +128,10 @@ def fill(share: float, target: Path) -> None:
     reached = usage(target)[1] / total
     if abs(reached - share) > PRECISION:
         raise UnsupportedError(
-            f"the file system is in use to {reached:.0%} and cannot be filled to {share:.0%}", where="fill",
+            f"the file system is in use to {reached:.0%} and cannot be filled to {share:.0%}",
+            where="fill",
             hint="use a larger medium, or another share",
-        )  # fmt: skip
+        )
 
 
 def _made(needed: int, holes: float, directory: Path) -> list[Path]:

@@ -31,9 +31,10 @@ def check_name(path: str) -> None:
         raise UnsafeError("a device path must not contain '..'", where=path, hint=_stable_hint(path))
     if not path.startswith(STABLE):
         raise UnsafeError(
-            "not a stable device name: after a reboot or a re-plug it can mean another disk", where=path,
+            "not a stable device name: after a reboot or a re-plug it can mean another disk",
+            where=path,
             hint=_stable_hint(path),
-        )  # fmt: skip
+        )
 
 
 def check_unused(path: str) -> Path:
@@ -95,8 +96,9 @@ def _locked(device: Path, kind: int, path: str) -> int:
                 holder = descriptors.locker(device)
                 raise BusyError(
                     f"another campaign or program has locked this device{f': process {holder}' if holder else ''}",
-                    where=path, hint="wait for it, or stop it",
-                ) from error  # fmt: skip
+                    where=path,
+                    hint="wait for it, or stop it",
+                ) from error
             time.sleep(0.05)
         else:
             return descriptor
@@ -219,8 +221,9 @@ def _check_writers(numbers: set[str], path: str) -> None:
     if writers := descriptors.writers(numbers):
         raise UnsafeError(
             f"is open for writing by process {', '.join(map(str, writers))}, such as a virtual machine or a database",
-            where=path, hint="choose another device, or stop that process",
-        )  # fmt: skip
+            where=path,
+            hint="choose another device, or stop that process",
+        )
 
 
 def _source_number(source: str) -> str | None:

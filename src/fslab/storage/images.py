@@ -37,15 +37,17 @@ def check_room(directory: Path, size_bytes: int) -> None:
     free = room.f_bavail * room.f_frsize
     if room.f_files and room.f_favail < RESERVE_FILES:  # some file systems do not count inodes
         raise NoSpaceError(
-            f"only {room.f_favail} free inodes", where=str(existing),
+            f"only {room.f_favail} free inodes",
+            where=str(existing),
             hint="choose fewer files, or another 'path' for the medium",
-        )  # fmt: skip
+        )
     reserve = min(RESERVE_BYTES, room.f_blocks * room.f_frsize // RESERVE_SHARE)
     if free < size_bytes + reserve:
         raise NoSpaceError(
-            f"needs {format_size(size_bytes + reserve)}, but only {format_size(free)} are free", where=str(existing),
+            f"needs {format_size(size_bytes + reserve)}, but only {format_size(free)} are free",
+            where=str(existing),
             hint="choose smaller sizes, or another 'path' for the medium",
-        )  # fmt: skip
+        )
 
 
 def check_growth(growth: Growth) -> None:
@@ -59,9 +61,10 @@ def check_growth(growth: Growth) -> None:
     if allocated > growth.room_bytes + growth.room_bytes // GROWTH_SLACK:
         raise NoSpaceError(
             f"the image has grown to {format_size(allocated)}, and the medium has room for "
-            f"{format_size(growth.room_bytes)}", where=str(growth.image),
+            f"{format_size(growth.room_bytes)}",
+            where=str(growth.image),
             hint="give the medium more 'room', or choose smaller files",
-        )  # fmt: skip
+        )
     check_room(growth.image.parent, 0)
 
 
@@ -74,8 +77,9 @@ def check_memory(size_bytes: int) -> None:
         raise NoSpaceError(
             f"needs {format_size(size_bytes)} of memory, but only 3/4 of the available {format_size(available)} "
             "may be used",
-            where="memory", hint="choose smaller sizes or less guest_memory, or a 'loop' medium",
-        )  # fmt: skip
+            where="memory",
+            hint="choose smaller sizes or less guest_memory, or a 'loop' medium",
+        )
 
 
 def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = False) -> tuple[int, int]:
@@ -105,9 +109,10 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EDQUOT}:
                 raise NoSpaceError(
-                    f"no space for an image of {format_size(size_bytes)}", where=str(path),
+                    f"no space for an image of {format_size(size_bytes)}",
+                    where=str(path),
                     hint="choose a smaller 'size' or another 'path' for the medium",
-                ) from error  # fmt: skip
+                ) from error
             raise
         finally:
             os.close(descriptor)

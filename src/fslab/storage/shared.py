@@ -106,8 +106,9 @@ def backing(whole: Path) -> loops.Backing | None:
         node = f"mknod /dev/{whole.name} b {number(whole).replace(':', ' ')}"
         raise UnsafeError(
             f"it is unknown which device or file this loop device lies on: its node in /dev: {error.strerror}",
-            where=f"/dev/{whole.name}", hint=f"create the node ({node}), or detach the loop device",
-        ) from error  # fmt: skip
+            where=f"/dev/{whole.name}",
+            hint=f"create the node ({node}), or detach the loop device",
+        ) from error
 
 
 def _place(whole: Path) -> tuple[int, int] | str | None:

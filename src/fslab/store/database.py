@@ -232,9 +232,10 @@ def _check_closed(path: Path) -> None:
     """Raise UnsafeError if another user can put files beside a store that is written."""
     if why := readonly.stranger(path):
         raise UnsafeError(
-            f"not written: {why}, who could make SQLite delete other files", where=str(path),
+            f"not written: {why}, who could make SQLite delete other files",
+            where=str(path),
             hint="name a file in a directory that only you can write to (--store); others are only read (create=False)",
-        )  # fmt: skip
+        )
 
 
 class _Statement:
@@ -274,8 +275,10 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
         cursor.execute(
             "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false)"
         )
-        cursor.execute("SELECT set_config('synchronous_commit', 'on', false) "
-                       "WHERE current_setting('synchronous_commit') = 'off'")  # fmt: skip
+        cursor.execute(
+            "SELECT set_config('synchronous_commit', 'on', false) "
+            "WHERE current_setting('synchronous_commit') = 'off'"
+        )
     connection.commit()
 
 
@@ -285,9 +288,10 @@ def _check_encoding(engine: Engine, place: str) -> None:
         found = connection.execute(text("SHOW server_encoding")).scalar()
     if found not in _TAKE_ALL:
         raise StoreError(
-            f"the encoding of the database is {found}: UTF8 is required", where=place,
+            f"the encoding of the database is {found}: UTF8 is required",
+            where=place,
             hint="create one: CREATE DATABASE name ENCODING 'UTF8' TEMPLATE template0",
-        )  # fmt: skip
+        )
 
 
 def _configure_reading(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
@@ -341,9 +345,10 @@ def _is_new(connection: Connection, place: str) -> bool:
     found = connection.execute(select(table(VERSION_TABLE, column("version_num")))).scalar()
     if found != SCHEMA:
         raise StoreError(
-            f"the store has schema {found}, and this fslab reads only schema {SCHEMA}", where=place,
+            f"the store has schema {found}, and this fslab reads only schema {SCHEMA}",
+            where=place,
             hint="use the fslab that wrote it, or give another store with --store",
-        )  # fmt: skip
+        )
     return False
 
 

@@ -66,9 +66,10 @@ class FleetStore:
     def __init__(self, store: Store) -> None:
         if not store.is_shared:
             raise StoreError(
-                "a fleet needs a PostgreSQL server", where=store.path,
+                "a fleet needs a PostgreSQL server",
+                where=store.path,
                 hint="give its URL with --store or FSLAB_STORE: postgresql+psycopg://user@host/database",
-            )  # fmt: skip
+            )
         self.store = store
 
     def announce(self, machine: MemberMachine) -> float:
@@ -86,9 +87,10 @@ class FleetStore:
             now = connection.execute(put.returning(func.clock_timestamp())).scalar()
             if now is None:
                 raise StoreError(
-                    f"another machine of the fleet is named '{machine.name}'", where=self.store.path,
+                    f"another machine of the fleet is named '{machine.name}'",
+                    where=self.store.path,
                     hint="give this one another 'name' in its worker.toml, or wait 90 s if it was just restarted",
-                )  # fmt: skip
+                )
             return (before + time.time()) / 2 - float(now.timestamp())
 
     def leave(self, machine: MemberMachine) -> None:

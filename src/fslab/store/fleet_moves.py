@@ -79,9 +79,11 @@ def _another(connection: Connection, old: Assignment) -> str | None:
     """
     selected = _assigned(connection, old.run)
     wanted = select(machines.c.name).where(
-        machines.c.name.in_(selected), machines.c.name != old.machine, machines.c.version == old.study.version,
+        machines.c.name.in_(selected),
+        machines.c.name != old.machine,
+        machines.c.version == old.study.version,
         age(machines.c.last_seen) < ONLINE_S,
-    )  # fmt: skip
+    )
     online = sorted(connection.execute(wanted).scalars())
     return min(online, key=selected.__getitem__, default=None)
 

@@ -92,8 +92,10 @@ def _foreign(path: Path, why: str) -> CopyConnector:
     if _has_content(path.with_name(f"{path.name}-wal")):
         log.warning(
             "%s: read as a copy (%s); what its last campaigns have not yet moved from %s-wal is missing",
-            path, why, path.name,
-        )  # fmt: skip
+            path,
+            why,
+            path.name,
+        )
     return copy
 
 

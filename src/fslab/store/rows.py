@@ -150,8 +150,9 @@ class Outputs:
                 if self.left_bytes < 0:
                     raise NoSpaceError(
                         "the tools' output of all trials needs more than a quarter of the available memory",
-                        where="memory", hint="fslab results shows the figures without it",
-                    )  # fmt: skip
+                        where="memory",
+                        hint="fslab results shows the figures without it",
+                    )
             found[row["name"]] = content.decode("utf-8", "surrogatepass")
         return found
 

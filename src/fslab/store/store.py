@@ -106,8 +106,10 @@ class Store:
                 if queries.cell_number(connection, campaign.id, cell.id) is None:
                     raise StoreError(
                         f"a cell of campaign '{campaign.id}' was altered in the store ({cell.workload.name} on "
-                        f"{cell.stack.name})", where=self.path, hint="start a new campaign",
-                    )  # fmt: skip
+                        f"{cell.stack.name})",
+                        where=self.path,
+                        hint="start a new campaign",
+                    )
 
     def name_campaign(self, wanted: str, name: str | None) -> str:
         """Give a campaign a name, or remove its name (None). Returns the campaign's id.

@@ -51,8 +51,10 @@ def check(
 ) -> None:
     """Note each claim and each workload under ``published`` that does not match what the study measures."""
     scope = Scope(cells=tuple(_cells(*parts)), lenient=True)
-    by_id = {str(node.fields["id"].content) if "id" in node.fields else str(number): node
-             for number, node in enumerate(root.at(("claims",)).items, start=1)}  # fmt: skip
+    by_id = {
+        str(node.fields["id"].content) if "id" in node.fields else str(number): node
+        for number, node in enumerate(root.at(("claims",)).items, start=1)
+    }
     for claim in claims:
         entry = by_id[claim.id or ""]
         for path, what in language.mistakes(claim, scope):

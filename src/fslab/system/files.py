@@ -51,9 +51,10 @@ def own_directory(path: Path, mode: int) -> None:
 
 def _not_ours(path: Path, mode: int) -> UnsafeError:
     return UnsafeError(
-        f"not used: it is not a directory of this user with mode {mode:04o}", where=str(path),
+        f"not used: it is not a directory of this user with mode {mode:04o}",
+        where=str(path),
         hint="remove it, or let FSLAB_RUNTIME_DIR name another directory to make it in",
-    )  # fmt: skip
+    )
 
 
 def data_regions(descriptor: int) -> Iterator[tuple[int, int]]:

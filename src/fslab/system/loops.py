@@ -32,9 +32,10 @@ def check_supported() -> None:
     """Raise UnsupportedError if this kernel has no loop devices."""
     if not CONTROL.exists():
         raise UnsupportedError(
-            "this kernel has no loop devices", where=str(CONTROL),
+            "this kernel has no loop devices",
+            where=str(CONTROL),
             hint="load them (modprobe loop), or use a 'device' or 'directory' medium",
-        )  # fmt: skip
+        )
 
 
 def attach_argv(

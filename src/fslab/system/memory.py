@@ -51,9 +51,10 @@ def check_room(size_bytes: int) -> None:
     if free < size_bytes:
         raise NoSpaceError(
             f"images and guests need {format_size(size_bytes)}, but only {format_size(free)} are free in memory file "
-            "systems", where=", ".join(map(str, _places())) or None,
+            "systems",
+            where=", ".join(map(str, _places())) or None,
             hint="enlarge /dev/shm (mount -o remount,size=… /dev/shm), or use smaller media and guests",
-        )  # fmt: skip
+        )
 
 
 def told(name: str, root: Path = Path("/")) -> int | None:

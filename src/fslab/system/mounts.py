@@ -102,9 +102,10 @@ def unmount(target: Path, *, deadline_s: float = UNMOUNT_DEADLINE_S) -> None:
             continue
         if time.monotonic() > ends:
             raise MountError(
-                f"cannot unmount: {done.stderr.strip()}", where=str(target),
+                f"cannot unmount: {done.stderr.strip()}",
+                where=str(target),
                 hint=f"end the processes that use it (fuser -vm {target}), then: fslab clean",
-            )  # fmt: skip
+            )
         time.sleep(0.1)
 
 
@@ -119,9 +120,10 @@ def wait_released(device: Path) -> None:
         if time.monotonic() > ends:
             who = ", ".join(_mounted_by(device)) or "an unknown process"
             raise MountError(
-                f"still mounted in the mount namespace of {who}", where=str(device),
+                f"still mounted in the mount namespace of {who}",
+                where=str(device),
                 hint="end that process, or let it unmount",
-            )  # fmt: skip
+            )
         time.sleep(0.05)
     with contextlib.suppress(OSError):  # a device that no longer exists has none
         cache.drop_buffers(device)

@@ -112,9 +112,10 @@ def check_closed(directory: Path, named_by: str = "path", *, sticky: bool = True
         why = f"it is not known who can write to {error.filename} ({error.strerror})"
     if why:
         raise UnsafeError(
-            f"not used by root: {why}, who could put a link to another file there", where=str(directory),
+            f"not used by root: {why}, who could put a link to another file there",
+            where=str(directory),
             hint=f"run fslab as this user, with or without sudo; or chmod go-w, setfacl -b; or another '{named_by}'",
-        )  # fmt: skip
+        )
 
 
 def is_closed(directory: Path) -> bool:

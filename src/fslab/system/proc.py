@@ -141,9 +141,10 @@ class Running:
     def late(self, timeout_s: float) -> ToolTimeoutError:
         """Return the error of a command that runs for more than ``timeout_s``."""
         return ToolTimeoutError(
-            f"still running after {timeout_s:.0f} s, ended", where=shell_line(self.argv),
+            f"still running after {timeout_s:.0f} s, ended",
+            where=shell_line(self.argv),
             hint="if the workload needs longer, raise 'time_limit' in the study",
-        )  # fmt: skip
+        )
 
     def said_bytes(self) -> int:
         """Return how many bytes it has written to standard error so far."""

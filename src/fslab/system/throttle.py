@@ -47,9 +47,10 @@ def limited(devices: Sequence[Path], limit: Limit, hierarchy: Path) -> Iterator[
         and _libc.mount(b"fslab", os.fsencode(hierarchy), b"cgroup", 0, b"blkio") != 0
     ):
         raise UnsupportedError(
-            f"the kernel has no blkio controller here: {os.strerror(ctypes.get_errno())}", where="model",
+            f"the kernel has no blkio controller here: {os.strerror(ctypes.get_errno())}",
+            where="model",
             hint="remove 'model', 'iops' and 'bandwidth' from the medium, or use a guest: --on uml",
-        )  # fmt: skip
+        )
     with ExitStack() as undo:  # each step, also after one that fails: a device may be gone
         undo.callback(hierarchy.rmdir)
         undo.callback(mounts.unmount, hierarchy)

@@ -91,7 +91,8 @@ def _iostats(sys: Path) -> TraceSource:
         disk.name for disk in disks if sysfs.number(disk / "size")
     )  # a disk without a size is not in use
     return TraceSource(
-        name="iostats", summary="the block device's own counters",
+        name="iostats",
+        summary="the block device's own counters",
         missing=f"switched off (queue/iostats is 0) for {', '.join(off)}" if off else None,
         costs="bytes, requests, flushes and write amplification of these disks; traces cannot be checked",
-    )  # fmt: skip
+    )

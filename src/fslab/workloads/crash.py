@@ -79,9 +79,10 @@ class Crash(Workload[CrashParameters]):
         """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a data log."""
         if "with a log of its data" in output.stderr:
             raise UnsupportedError(
-                "crash needs a medium that is one virtual disk with a log of its data", where="medium",
+                "crash needs a medium that is one virtual disk with a log of its data",
+                where="medium",
                 hint="media: {disk: {type: virtual, profile: none, size: 320m, log: data}}, layout: single",
-            )  # fmt: skip
+            )
         return _reading(texts.json_of(output.stdout), output.duration_s)
 
     def needs(self, parameters: CrashParameters) -> Needs:

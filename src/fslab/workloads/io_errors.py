@@ -80,9 +80,10 @@ class IoErrors(Workload[IoErrorsParameters]):
         """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a log."""
         if "virtual disk" in output.stderr:
             raise UnsupportedError(
-                "io-errors needs a medium that is one virtual disk with a log", where="medium",
+                "io-errors needs a medium that is one virtual disk with a log",
+                where="medium",
                 hint="media: {disk: {type: virtual, profile: none, size: 320m, log: requests}}",
-            )  # fmt: skip
+            )
         document: dict[str, Any] = texts.json_of(output.stdout)
         figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
         if not document["hit"]:  # if no operation met the fault, these counts have no meaning

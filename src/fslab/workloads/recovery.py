@@ -66,8 +66,10 @@ class Recovery(Workload[RecoveryParameters]):
             ((*there, "--class", f"files:{parameters.existing}:4k:fixed"),) if parameters.existing else ()
         )
         request = RecoveryRequest(
-            **parameters.model_dump(exclude={"existing"}), directory=job.directory / "work", seed=job.seed % _SEEDS
-        )  # fmt: skip
+            **parameters.model_dump(exclude={"existing"}),
+            directory=job.directory / "work",
+            seed=job.seed % _SEEDS,
+        )
         return Commands(
             prepare=(*prepare, ("mkdir", str(request.directory))),
             run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
@@ -78,9 +80,10 @@ class Recovery(Workload[RecoveryParameters]):
         """Parse the figures of the document. UnsupportedError if the medium is not one virtual disk."""
         if "this is not on one virtual disk" in output.stderr:
             raise UnsupportedError(
-                "recovery needs a medium that is one virtual disk, whose power can be cut", where="medium",
+                "recovery needs a medium that is one virtual disk, whose power can be cut",
+                where="medium",
                 hint="media: {disk: {type: virtual, profile: hdd-7200}}, layout: single",
-            )  # fmt: skip
+            )
         return _reading(texts.json_of(output.stdout), parameters)
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:

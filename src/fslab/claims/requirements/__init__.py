@@ -57,9 +57,11 @@ class Requirement(ABC):
         if value >= wanted if least else value <= wanted:
             return None
         return Unmet(
-            requirement=self.name, what=self.words(compared, value), try_=self.try_(compared),
+            requirement=self.name,
+            what=self.words(compared, value),
+            try_=self.try_(compared),
             by_software=self.by_software,
-        )  # fmt: skip
+        )
 
     def _unknown(self, compared: Compared) -> Unmet:
         return Unmet(

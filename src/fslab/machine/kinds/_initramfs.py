@@ -72,9 +72,10 @@ def in_order(modules: Path, wanted: Sequence[str] = NEEDED) -> list[Path]:
             return
         if name not in listed:
             raise UnsupportedError(
-                f"this kernel lacks {name}, which a guest needs to read the host's files", where=str(modules),
+                f"this kernel lacks {name}, which a guest needs to read the host's files",
+                where=str(modules),
                 hint="use a general kernel of a distribution, such as Debian's linux-image-amd64, not a cloud kernel",
-            )  # fmt: skip
+            )
         file, needs = listed[name]
         for need in reversed(needs):  # the list has direct dependencies first
             add(need)

@@ -44,9 +44,10 @@ class QemuGuest(Guest):
         image = drive.image
         if drive.socket is not None and not image.exists():
             raise UnsupportedError(
-                "QEMU reads a virtual disk's file, which only root can be given", where="--on qemu",
+                "QEMU reads a virtual disk's file, which only root can be given",
+                where="--on qemu",
                 hint="use sudo, or User-Mode Linux (--on uml)",
-            )  # fmt: skip
+            )
         self.made += 1
         serial = f"fslab{self.made}"
         direct = self._open_image(serial, image, direct=True) or self._open_image(serial, image, direct=False)
@@ -150,11 +151,12 @@ class Qemu(kinds.Machine):
         environment = " ".join(kinds.option(name, value) for name, value in named.items())
         argv = [
             *command.machine_argv(program, accelerator, _memory_mib(spec), str(kernel), str(initrd)),
-            "-append", f"{command.CONSOLE} loglevel=7 {environment}",
+            "-append",
+            f"{command.CONSOLE} loglevel=7 {environment}",
             *command.devices_argv(
                 str(boot.directory), guest.CONSOLE, str(lines_end.fileno()), str(monitors_end.fileno())
             ),
-        ]  # fmt: skip
+        ]
         try:
             child = proc.start(
                 argv, output=console, inherit=(lines_end.fileno(), monitors_end.fileno()), cwd=boot.directory,
@@ -165,9 +167,11 @@ class Qemu(kinds.Machine):
             lines_end.close()
             monitors_end.close()
         facts = {
-            "machine": self.name, "accelerator": accelerator, "memory": spec.memory or kinds.DEFAULT_MEMORY,
+            "machine": self.name,
+            "accelerator": accelerator,
+            "memory": spec.memory or kinds.DEFAULT_MEMORY,
             "emulator": tools.version(EMULATOR),
-        }  # fmt: skip
+        }
         return guest.booted(
             QemuGuest(directory=boot.directory, child=child, line=line, facts=facts, monitor=Monitor(monitor))
         )

@@ -78,9 +78,8 @@ def cpu_figure(
     ]
     bars = _axis.layer("share", {"type": "bar", "height": 15}, **_encoding(present, used))
     spec = _axis.base(
-        f"{workload}: CPU time",
-        height=24 * max(len(present.labels), 1), data={"values": data}, layer=[bars],
-    )  # fmt: skip
+        f"{workload}: CPU time", height=24 * max(len(present.labels), 1), data={"values": data}, layer=[bars]
+    )
     return Figure(
         id=key,
         title=f"{workload}: CPU time",
@@ -101,12 +100,13 @@ def _encoding(present: StackStyles, used: list[str]) -> dict[str, Any]:
     return {
         "y": _axis.names("stack", present.labels, 260),
         "x": _axis.quantity(
-            "percent", "share of all CPUs",
-            stack="zero", axis=_axis.value_axis(Unit.PERCENT), scale={"domainMin": 0},
+            "percent",
+            "share of all CPUs",
+            stack="zero",
+            axis=_axis.value_axis(Unit.PERCENT),
+            scale={"domainMin": 0},
         ),
         "order": {"field": "order"},
         "color": _axis.name("kind", scale=colours),
-        "tooltip": [
-            *_axis.tooltip(stack="", kind=""), {"field": "percent", "title": "%", "format": ".3~r"}
-        ],
-    }  # fmt: skip
+        "tooltip": [*_axis.tooltip(stack="", kind=""), {"field": "percent", "title": "%", "format": ".3~r"}],
+    }

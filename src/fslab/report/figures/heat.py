@@ -10,10 +10,11 @@ from typing import Any
 from fslab.report.figures import Figure, _axis
 
 _COLOUR = {
-    "field": "share", "type": "quantitative",
+    "field": "share",
+    "type": "quantitative",
     "legend": {"title": "share of the best", "values": [0, 0.5, 1], "format": ".2f", "gradientLength": 80},
     "scale": {"domain": [0, 1], "range": ["#f2f5f8", "#86b9e6"]},
-}  # fmt: skip
+}
 _FRAME = {"type": "rect", "filled": False, "stroke": "#1b1f24", "strokeDash": [3, 3], "strokeWidth": 1}
 _LAYERS: list[dict[str, Any]] = [
     _axis.layer("tile", {"type": "rect", "stroke": "var(--paper)", "strokeWidth": 2}, color=_COLOUR),

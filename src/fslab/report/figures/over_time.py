@@ -78,13 +78,15 @@ def _order_encoding(present: StackStyles) -> dict[str, Any]:
     return {
         "x": _axis.quantity("minutes", "minutes since the first trial", axis={"grid": False}),
         "y": _axis.quantity(
-            "ratio", "difference from the median of the cell",
-            scale={"zero": False}, axis={"labelExpr": percent, "tickCount": 5},
+            "ratio",
+            "difference from the median of the cell",
+            scale={"zero": False},
+            axis={"labelExpr": percent, "tickCount": 5},
         ),
         "color": present.colour(),
         "shape": _axis.name("kind", legend=None, scale=shapes),
         "tooltip": _axis.tooltip(workload="", stack="", ratio=".4~r", validity=""),
-    }  # fmt: skip
+    }
 
 
 def rate_figure(

@@ -54,9 +54,11 @@ def points_figure(
     colour = {**looks.colour(), "legend": None}
     spec = _axis.base(
         f"{row.workload}: {title}, every trial",
-        height=26 * max(len(present), 1), usermeta=_axis.switches("x", title, row.unit, row.better),
-        encoding={"y": _axis.names("stack", present, 260)}, layer=_layers(row, data, medians, x, colour),
-    )  # fmt: skip
+        height=26 * max(len(present), 1),
+        usermeta=_axis.switches("x", title, row.unit, row.better),
+        encoding={"y": _axis.names("stack", present, 260)},
+        layer=_layers(row, data, medians, x, colour),
+    )
     drawn = sum(each["low"] is not None for each in medians)
     return Figure(
         id=key,
@@ -175,8 +177,10 @@ def percentiles_figure(
     description = f"{workload}: {operation} latency percentiles"
     spec = _axis.base(description, height=240, data={"values": data}, encoding=encoding, layer=layers)
     return Figure(
-        id=key, title=f"{workload}: {operation} latency by percentile", spec=spec,
+        id=key,
+        title=f"{workload}: {operation} latency by percentile",
+        spec=spec,
         caption="Medians of the trials' percentiles. Each step to the right is ten times rarer.",
         alt=f"Latency of {operation}s of {workload} by percentile, a curve for each of {', '.join(present.labels)}.",
-        marks={"percentile": len(data), "curve": len({str(row['stack']) for row in data})},
-    )  # fmt: skip
+        marks={"percentile": len(data), "curve": len({str(row["stack"]) for row in data})},
+    )

@@ -91,9 +91,11 @@ def published_figure(key: str, table: PrintedTable) -> Figure:
     title = f"Published and measured values, table {table.name}"
     labels = [each.label for each in table.ratios]
     spec = _axis.base(
-        title, height=24 * max(len(data), 1), encoding={"y": _axis.names("label", labels, 320)},
+        title,
+        height=24 * max(len(data), 1),
+        encoding={"y": _axis.names("label", labels, 320)},
         layer=_published_layers(data, measured, intervals, f"÷ {table.reference}"),
-    )  # fmt: skip
+    )
     return Figure(
         id=key,
         title=title,

@@ -40,9 +40,11 @@ def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: 
     )
     present = looks.only([each.stack for each in points])
     spec = _axis.base(
-        f"{row.workload} against {cuts}", height=260, encoding={"y": y},
+        f"{row.workload} against {cuts}",
+        height=260,
+        encoding={"y": y},
         layer=_layers(data, x, title, present),
-    )  # fmt: skip
+    )
     broken = [each.stack for each in points if each.broken]
     return Figure(
         id=key,
@@ -68,9 +70,11 @@ def _layers(
     colour = present.colour()
     filled = {"condition": {"test": "datum.broken > 0", "value": 1}, "value": 0}
     told = [
-        {"field": "stack"}, {"field": "speed", "title": title, "format": ".4~s"},
-        {"field": "broken", "title": "promises broken"}, {"field": "lost", "title": "lost without a promise"},
-    ]  # fmt: skip
+        {"field": "stack"},
+        {"field": "speed", "title": title, "format": ".4~s"},
+        {"field": "broken", "title": "promises broken"},
+        {"field": "lost", "title": "lost without a promise"},
+    ]
     point = {"type": "point", "size": 110, "strokeWidth": 2.5}
     return [
         *[

@@ -60,9 +60,11 @@ def curve_figure(
     y = _axis.quantity("median", title, axis=_axis.value_axis(unit), scale={"zero": True})
     spec = _axis.base(
         f"{name}: {title} by {parameter}",
-        height=260, usermeta={_axis.SWITCH: {"channel": "y"}},
-        encoding={"x": x, "color": present.colour()}, layer=_curve_layers(data, y, title, parameter, present),
-    )  # fmt: skip
+        height=260,
+        usermeta={_axis.SWITCH: {"channel": "y"}},
+        encoding={"x": x, "color": present.colour()},
+        layer=_curve_layers(data, y, title, parameter, present),
+    )
     drawn = sum(each["low"] is not None for each in data)
     return Figure(
         id=key,
@@ -85,9 +87,10 @@ def _curve_layers(
     intervals = [row for row in data if row["low"] is not None]
     rule = {"type": "rule", "strokeWidth": 5, "opacity": 0.3}
     told = [
-        {"field": "stack"}, {"field": "words", "title": parameter},
+        {"field": "stack"},
+        {"field": "words", "title": parameter},
         {"field": "median", "title": title, "format": ".4~s"},
-    ]  # fmt: skip
+    ]
     point = {"type": "point", "filled": True, "size": 50}
     return [
         *[_axis.layer("interval", rule, intervals, y={**y, "field": "low"}, y2={"field": "high"})]
@@ -118,9 +121,11 @@ def surface_figure(
     x = _side("x", across, parameters[0])
     y = _side("y", up, parameters[1])
     panel = {
-        "width": _axis.WIDTH, "height": 26 * len(up), "encoding": {"x": x, "y": y},
+        "width": _axis.WIDTH,
+        "height": 26 * len(up),
+        "encoding": {"x": x, "y": y},
         "layer": _surface_layers(title, unit, _middle([field.median for field in fields])),
-    }  # fmt: skip
+    }
     spec = _axis.base(
         f"{name}: {title} by {parameters[0]} and {parameters[1]}",
         data={"values": data}, facet=_axis.panels(labels), spacing=14, spec=panel,

@@ -64,9 +64,10 @@ def _figures(found: CampaignComparison, key: str) -> Iterator[Figure]:
         ][:MOST]
         if ratios:
             reading = {
-                Direction.HIGHER: "right of 1: B is better", Direction.LOWER: "left of 1: B is better",
+                Direction.HIGHER: "right of 1: B is better",
+                Direction.LOWER: "left of 1: B is better",
                 Direction.NEITHER: "no preferred direction",
-            }[better]  # fmt: skip
+            }[better]
             title = "B ÷ A" if better is Direction.NEITHER else f"B ÷ A where {better.value} is better"
             yield forest_figure(f"{key}-{better.value}", title, f"B ÷ A ({reading})", ratios)
 
@@ -121,10 +122,11 @@ def _differing(found: CampaignComparison) -> Iterator[PageTable]:
                 (
                     each.fact,
                     (
-                        PageCell(text=", ".join(each.a) or "unknown"), PageCell(text=", ".join(each.b) or "unknown"),
+                        PageCell(text=", ".join(each.a) or "unknown"),
+                        PageCell(text=", ".join(each.b) or "unknown"),
                         PageCell(text="yes" if each.decisive else "no"),
                     ),
                 )
                 for each in found.differences
             ),
-        )  # fmt: skip
+        )

@@ -42,9 +42,11 @@ def read_again(trial: TrialRecord) -> Reading | None:
         return None
     files = {name: text for name, text in trial.raw.items() if name not in STREAMS}
     output = ToolOutput(
-        stdout=trial.raw.get("stdout", ""), stderr=trial.raw.get("stderr", ""), files=files,
+        stdout=trial.raw.get("stdout", ""),
+        stderr=trial.raw.get("stderr", ""),
+        files=files,
         duration_s=trial.duration_s,
-    )  # fmt: skip
+    )
     try:
         return parsed(trial.cell.workload).read(output)
     except (FslabError, ValidationError, ValueError, LookupError, TypeError):

@@ -203,8 +203,10 @@ def _environment() -> Environment:
     environment.filters["minute"] = lambda moment: f"{moment:%Y-%m-%d %H:%M}"
     environment.filters["study_id"] = study_id
     environment.globals |= {
-        "css": static("report.css"), "light": _css_variables(dark=False), "dark": _css_variables(dark=True)
-    }  # fmt: skip
+        "css": static("report.css"),
+        "light": _css_variables(dark=False),
+        "dark": _css_variables(dark=True),
+    }
     return environment
 
 

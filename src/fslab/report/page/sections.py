@@ -200,14 +200,15 @@ class SectionBuilder:
                 options=_options(stack),
                 commands=tuple(
                     PageCommand(
-                        stage=command.stage, line=shlex.join(command.argv),
+                        stage=command.stage,
+                        line=shlex.join(command.argv),
                         duration="" if command.duration_s is None else format_duration(command.duration_s),
                     )
                     for command in shown.provenance.commands
                 ),
                 raw=raw,
                 no_room=self.packer.skipped - before,
-            )  # fmt: skip
+            )
 
 
 def _of_disks(group: Group, anchor: str, looks: StackStyles, labels: Mapping[str, str]) -> Iterator[Figure]:

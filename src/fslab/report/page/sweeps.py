@@ -149,13 +149,15 @@ def _figure(family: _Family) -> Figure | None:
     if len(keys) == 1:
         steps = [
             SweepStep(
-                stack=spot.series, at=spot.numbers[keys[0]][0], words=spot.numbers[keys[0]][1],
+                stack=spot.series,
+                at=spot.numbers[keys[0]][0],
+                words=spot.numbers[keys[0]][1],
                 median=spot.summary.median or 0.0,
                 low=spot.summary.interval.low if spot.summary.interval else None,
                 high=spot.summary.interval.high if spot.summary.interval else None,
             )
             for spot in spots
-        ]  # fmt: skip
+        ]
         if len({step.at for step in steps}) < 2:
             return None
         return sweep(

@@ -29,9 +29,7 @@ class Nilfs2(FileSystem):
             Ability.REFLINK: "no two files share blocks",
         }
     )
-    mkfs_flags = {
-        "-b": "value", "-B": "value", "-L": "value", "-m": "value", "-O": "value",
-    }  # fmt: skip
+    mkfs_flags = {"-b": "value", "-B": "value", "-L": "value", "-m": "value", "-O": "value"}
     mount_options = {
         "barrier": "", "nobarrier": "", "errors": "continue|remount-ro", "order": "relaxed|strict",
         "norecovery": "", "discard": "", "nodiscard": "",

@@ -132,9 +132,10 @@ class Layout(ABC, Generic[O]):
         missing = [name for name in self.modules if not kernel.has_module(name, load=load)]
         if missing:
             raise UnsupportedError(
-                f"this kernel lacks {', '.join(missing)}", where=f"layout {self.name}",
+                f"this kernel lacks {', '.join(missing)}",
+                where=f"layout {self.name}",
                 hint="use another kernel (fslab run … --on uml), or remove the layout from the study",
-            )  # fmt: skip
+            )
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:
         """Return the validated options. pydantic's ValidationError lists all mistakes."""

@@ -56,9 +56,11 @@ class JoinedLayout(Layout[O]):
             "parts": [dict(device.facts) for device in devices],
         }  # fmt: skip
         return StackDevice(
-            path=node, size_bytes=facts["size_bytes"] or 0, facts=facts,
+            path=node,
+            size_bytes=facts["size_bytes"] or 0,
+            facts=facts,
             discard=all(device.discard for device in devices),
-        )  # fmt: skip
+        )
 
     def facts(self, node: Path) -> Mapping[str, Any]:  # noqa: ARG002
         """Return further facts of the joined device."""
@@ -137,8 +139,9 @@ def _wait_released(parts: Iterable[Path], again: Callable[[], object] = list) ->
         if time.monotonic() > deadline:
             raise MountError(
                 f"is still held by {', '.join(sorted({name for names in held.values() for name in names}))}",
-                where=", ".join(held), hint="stop what uses it, then run: fslab clean",
-            )  # fmt: skip
+                where=", ".join(held),
+                hint="stop what uses it, then run: fslab clean",
+            )
         time.sleep(0.05)
 
 
@@ -177,16 +180,18 @@ def _wait_for(node: Path, parts: Sequence[Path]) -> Path:
     while not node.is_block_device():
         if time.monotonic() > deadline:
             raise MountError(
-                "the volume was created, but its block device did not appear", where=str(node),
+                "the volume was created, but its block device did not appear",
+                where=str(node),
                 hint="create missing device nodes: dmsetup mknodes",
-            )  # fmt: skip
+            )
         time.sleep(0.02)
     block = sysfs.block_directory(node)
     ours = {sysfs.block_directory(part).name for part in parts}
     if (below := disks_of(block, ours)) != ours:
         raise UnsafeError(
-            f"lies on {', '.join(sorted(below)) or 'nothing'}, not on {', '.join(sorted(ours))}", where=str(node),
+            f"lies on {', '.join(sorted(below)) or 'nothing'}, not on {', '.join(sorted(ours))}",
+            where=str(node),
             hint="run: fslab clean",
-        )  # fmt: skip
+        )
     real = Path("/dev") / block.name
     return real if real.is_block_device() and sysfs.device_number(real) == sysfs.device_number(node) else node

@@ -29,10 +29,14 @@ class SeveralLayout(Layout[O]):
             workspace.run("attach", argv)
         first = devices[0]
         facts = {
-            **first.facts, "layout": self.name, **options.model_dump(),
+            **first.facts,
+            "layout": self.name,
+            **options.model_dump(),
             "parts": [dict(device.facts) for device in devices],
-        }  # fmt: skip
+        }
         return StackDevice(
-            path=first.path, size_bytes=self.usable_bytes(options, min(each.size_bytes for each in devices)),
-            discard=all(device.discard for device in devices), facts=facts,
-        )  # fmt: skip
+            path=first.path,
+            size_bytes=self.usable_bytes(options, min(each.size_bytes for each in devices)),
+            discard=all(device.discard for device in devices),
+            facts=facts,
+        )

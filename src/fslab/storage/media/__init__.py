@@ -119,9 +119,10 @@ class Medium(ABC, Generic[O]):
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise an error if ``drive`` cannot succeed now. Needs no root. Changes nothing."""
         raise UnsupportedError(
-            f"a '{self.name}' medium works on the host only", where="on",
+            f"a '{self.name}' medium works on the host only",
+            where="on",
             hint="use a 'ram' or 'loop' medium in a guest, or remove --on",
-        )  # fmt: skip
+        )
 
     def drive(self, options: O, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's image as a disk for a guest. It exists until the end of the campaign."""

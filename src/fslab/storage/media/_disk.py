@@ -209,9 +209,10 @@ def request_log(server: disk.Server | None, options: VirtualOptions) -> Path | N
     if not server.ask("statistics")["logging"]:
         raise NoSpaceError(
             f"no room for the log of requests: it has at most {format_size(REQUEST_LOG_BYTES)}, and leaves some of "
-            "its file system free", where=str(server.directory.parent),
+            "its file system free",
+            where=str(server.directory.parent),
             hint="shorten the run, or leave out 'log' of the medium",
-        )  # fmt: skip
+        )
     server.ask("sync")
     return disk.log_of(server.directory)
 

@@ -93,9 +93,10 @@ def refuse_sectors(sector_size: int | None) -> None:
     """Raise UnsupportedError if a sector size is given: disks of guests have their own."""
     if sector_size is not None:
         raise UnsupportedError(
-            "'sector_size' of a medium works on the host only", where="medium",
+            "'sector_size' of a medium works on the host only",
+            where="medium",
             hint="run it with --on host, or remove it",
-        )  # fmt: skip
+        )
 
 
 class ImageMedium(media.Medium[P]):
@@ -155,6 +156,7 @@ class ImageMedium(media.Medium[P]):
         """Raise UnsupportedError if there are limits: on the host, they would also affect other users."""
         if self.limit(options) is not None:
             raise UnsupportedError(
-                "'model', 'iops' and 'bandwidth' of a medium work in a guest only", where="medium",
+                "'model', 'iops' and 'bandwidth' of a medium work in a guest only",
+                where="medium",
                 hint="run it with --on uml or --on qemu, or remove them",
-            )  # fmt: skip
+            )

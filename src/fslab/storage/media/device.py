@@ -63,9 +63,10 @@ class Device(media.Medium[DeviceOptions]):
         """Return the options of each disk, with one device each. UsageError if too few devices are named."""
         if disks > len(options.paths):
             raise UsageError(
-                f"the layout needs {disks} disks, but 'path' names {len(options.paths)}", where=options.path,
+                f"the layout needs {disks} disks, but 'path' names {len(options.paths)}",
+                where=options.path,
                 hint="add devices to 'path', separated by spaces",
-            )  # fmt: skip
+            )
         return [DeviceOptions(path=path) for path in options.paths[:disks]]
 
     def check(self, options: DeviceOptions, workspace: Workspace, *, disks: int) -> None:

@@ -67,9 +67,10 @@ class Loop(_model.ImageMedium[LoopOptions]):
         _model.refuse_sectors(options.sector_size)
         if not options.direct_io:
             raise UnsupportedError(
-                "'direct_io: false' of a medium works on the host only", where="medium",
+                "'direct_io: false' of a medium works on the host only",
+                where="medium",
                 hint="run it with --on host, or remove it",
-            )  # fmt: skip
+            )
         images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
 
     def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:

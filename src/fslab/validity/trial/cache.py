@@ -53,8 +53,9 @@ def cache_not_warm(facts: TrialFacts) -> Issues:
         yield Issue(
             f"{format_size(device_bytes)} of {format_size(work.read_bytes)} read with a warm cache came from the "
             "device",
-            read_bytes=work.read_bytes, device_read_bytes=device_bytes,
-        )  # fmt: skip
+            read_bytes=work.read_bytes,
+            device_read_bytes=device_bytes,
+        )
 
 
 _HONEST_SHARE = 0.5
@@ -93,8 +94,9 @@ def cache_served(facts: TrialFacts) -> Issues:
             f"only {format_size(device_bytes)} of {format_size(work.read_bytes)} of "
             f"{'direct' if work.direct else 'cold'} reads came from the device: the rest came from a cache, from "
             "holes or from compressed data",
-            read_bytes=work.read_bytes, device_read_bytes=device_bytes,
-        )  # fmt: skip
+            read_bytes=work.read_bytes,
+            device_read_bytes=device_bytes,
+        )
 
 
 _DIRTIED_SHARE = 0.5
@@ -125,22 +127,25 @@ def direct_not_honoured(facts: TrialFacts) -> Issues:
         yield Issue(
             f"direct writes of {format_size(written)} dirtied {format_size(dirtied)} of page cache: the file "
             "system wrote through the cache",
-            written_bytes=written, dirtied_bytes=dirtied,
-        )  # fmt: skip
+            written_bytes=written,
+            dirtied_bytes=dirtied,
+        )
     of_machine = facts.figure("page_cache_dirtied_bytes") if dirtied is None else None
     if of_machine is not None and of_machine >= written * _DIRTIED_SHARE_OF_MACHINE:
         yield Issue(
             f"the machine dirtied {format_size(of_machine)} of page cache during direct writes of "
             f"{format_size(written)}: the file system probably wrote through the cache",
-            written_bytes=written, dirtied_bytes=of_machine,
-        )  # fmt: skip
+            written_bytes=written,
+            dirtied_bytes=of_machine,
+        )
     received = facts.figure("device_written_bytes")
     if received is not None and received < written * _HONEST_SHARE:
         yield Issue(
             f"the device had received only {format_size(received)} of {format_size(written)} of direct writes when "
             "the tool ended: the rest was cached or compressed",
-            written_bytes=written, device_written_bytes=received,
-        )  # fmt: skip
+            written_bytes=written,
+            device_written_bytes=received,
+        )
 
 
 _ONE_PASS = 1.05
@@ -170,8 +175,10 @@ def fits_in_memory(facts: TrialFacts) -> Issues:
         yield Issue(
             f"{format_size(work.written_bytes)} were written and not flushed in the measured time; they fit in "
             f"memory ({format_size(memory)})",
-            severity=Severity.WARNING, working_set_bytes=size, memory_bytes=memory,
-        )  # fmt: skip
+            severity=Severity.WARNING,
+            working_set_bytes=size,
+            memory_bytes=memory,
+        )
     elif _moved(work) > _ONE_PASS * size * work.rounds:
         share = _share_of_device(facts)
         if share is None or share < _ALL:

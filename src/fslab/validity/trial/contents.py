@@ -24,8 +24,9 @@ def zeros_only(facts: TrialFacts) -> Issues:
         yield Issue(
             f"the tool wrote hardly anything but zeros, and the device received {format_size(received)} of "
             f"{format_size(written)}: zeros were compressed, deduplicated or stored as holes, and other data is not",
-            received_bytes=received, written_bytes=written,
-        )  # fmt: skip
+            received_bytes=received,
+            written_bytes=written,
+        )
 
 
 @rule(
@@ -46,8 +47,9 @@ def repeated_data(facts: TrialFacts) -> Issues:
         yield Issue(
             f"the tool wrote the same buffer again and again, and the device received {format_size(received)} of "
             f"{format_size(written)}: other data is compressed or deduplicated less",
-            received_bytes=received, written_bytes=written,
-        )  # fmt: skip
+            received_bytes=received,
+            written_bytes=written,
+        )
 
 
 _COMPRESSES = frozenset({"compress", "compress-force"})  # btrfs(5)

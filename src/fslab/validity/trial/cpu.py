@@ -46,8 +46,9 @@ def cpu_saturated(facts: TrialFacts) -> Issues:
         count = f"{facts.cpus} CPUs" if facts.cpus else "CPUs"
         yield Issue(
             f"all {count} were busy ({busy:.0f} %): CPU-bound, this compares CPU cost, not storage",
-            busy_percent=busy, cpus=facts.cpus,
-        )  # fmt: skip
+            busy_percent=busy,
+            cpus=facts.cpus,
+        )
 
 
 @rule(
@@ -68,8 +69,10 @@ def foreign_load(facts: TrialFacts) -> Issues:
     named = f", most of all {', '.join(programs)}" if programs else ""
     yield Issue(
         f"other programs used {share:.0f} % of the CPUs{named}",
-        foreign_percent=share, waited_percent=waited, programs=list(programs),
-    )  # fmt: skip
+        foreign_percent=share,
+        waited_percent=waited,
+        programs=list(programs),
+    )
 
 
 STOLEN_PERCENT = 5.0
@@ -113,8 +116,9 @@ def cpu_stood_still(facts: TrialFacts) -> Issues:
         yield Issue(
             f"the guest's CPU stood still for {lost:.0f} % of the run, by a loop beside it: other guests of the "
             "host use it",
-            lost_percent=lost, limit_percent=STANDING_PERCENT,
-        )  # fmt: skip
+            lost_percent=lost,
+            limit_percent=STANDING_PERCENT,
+        )
 
 
 @rule(
@@ -156,5 +160,6 @@ def noisy_neighbour(facts: TrialFacts) -> Issues:
         yield Issue(
             f"the speed of a fixed loop before and after the run differed by {moved:.0f} %: something else uses "
             "cache, memory bandwidth or CPU time",
-            moved_percent=moved, limit_percent=MOVED_PERCENT,
-        )  # fmt: skip
+            moved_percent=moved,
+            limit_percent=MOVED_PERCENT,
+        )

@@ -26,8 +26,9 @@ def disk_late(facts: TrialFacts) -> Issues:
         yield Issue(
             f"the virtual disk's answers were {format_value(late, Unit.NANOSECONDS)} late on average; its model's "
             f"mean service time is {format_value(service, Unit.NANOSECONDS)}",
-            late_ns=late, service_ns=service,
-        )  # fmt: skip
+            late_ns=late,
+            service_ns=service,
+        )
 
 
 @rule(
@@ -63,8 +64,9 @@ def disk_too_fast(facts: TrialFacts) -> Issues:
             yield Issue(
                 f"the round trip to the virtual disk takes {format_value(trip, Unit.NANOSECONDS)}, but the fastest "
                 f"request of its model only {format_value(fastest, Unit.NANOSECONDS)}",
-                round_trip_ns=trip, fastest_request_ns=fastest,
-            )  # fmt: skip
+                round_trip_ns=trip,
+                fastest_request_ns=fastest,
+            )
             return
 
 

@@ -67,5 +67,6 @@ def volume_small(facts: TrialFacts) -> Issues:
         yield Issue(
             f"the volume has {format_size(size)}; {facts.filesystem} is slower below {format_size(fair)} than on a "
             "large volume, most of all with metadata",
-            size_bytes=size, fair_size_bytes=fair,
-        )  # fmt: skip
+            size_bytes=size,
+            fair_size_bytes=fair,
+        )

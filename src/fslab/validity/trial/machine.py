@@ -33,14 +33,17 @@ def guest_figures(facts: TrialFacts) -> Issues:
             yield Issue(
                 "measured in QEMU without KVM: every instruction is emulated; this shows whether something "
                 "works, not how fast it is",
-                severity=Severity.WARNING, hint="use a machine with KVM; without it, do not compare figures",
-                machine=facts.machine, accelerator=facts.accelerator,
-            )  # fmt: skip
+                severity=Severity.WARNING,
+                hint="use a machine with KVM; without it, do not compare figures",
+                machine=facts.machine,
+                accelerator=facts.accelerator,
+            )
         case "qemu":
             yield Issue(
                 "measured in QEMU: the disk and the memory are those of a virtual machine",
-                machine=facts.machine, accelerator=facts.accelerator,
-            )  # fmt: skip
+                machine=facts.machine,
+                accelerator=facts.accelerator,
+            )
 
 
 SERIOUS = re.compile(
@@ -83,8 +86,10 @@ def kernel_error(facts: TrialFacts) -> Issues:
             more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
             yield Issue(
                 f"the kernel logged: {found[0]}{more}",
-                severity=severity, lines=found[:_LINES_SHOWN], count=len(found),
-            )  # fmt: skip
+                severity=severity,
+                lines=found[:_LINES_SHOWN],
+                count=len(found),
+            )
 
 
 def _names(line: str, devices: tuple[str, ...]) -> bool:
@@ -125,8 +130,9 @@ def probe_failed(facts: TrialFacts) -> Issues:
     for failure in facts.probe_failures:
         yield Issue(
             f"the probe '{failure.probe}' could not read its source: {failure.error}",
-            probe=failure.probe, moment=failure.moment,
-        )  # fmt: skip
+            probe=failure.probe,
+            moment=failure.moment,
+        )
 
 
 # No suspend is shorter, because it freezes tasks and stops and restarts devices. A smaller difference is a delay

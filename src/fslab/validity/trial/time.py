@@ -44,8 +44,9 @@ def clocksource_changed(facts: TrialFacts) -> Issues:
     if len(set(names)) > 1:
         yield Issue(
             f"the kernel changed its clock source from {names[0]} to {names[-1]}",
-            before=names[0], after=names[-1],
-        )  # fmt: skip
+            before=names[0],
+            after=names[-1],
+        )
 
 
 LARGEST_SHIFT = 0.2  # SNIA's Performance Test Specification allows 20 % of the mean between rounds
@@ -74,8 +75,10 @@ def not_steady(facts: TrialFacts) -> Issues:
     yield Issue(
         f"the {rate.what} was not steady: over {span_s:.0f} s its level changed by {100 * abs(shift):.0f} %",
         severity=Severity.WARNING if facts.work.asked_s is not None else Severity.NOTE,
-        shift=shift, interval_s=rate.interval_s, values=list(rate.values),
-    )  # fmt: skip
+        shift=shift,
+        interval_s=rate.interval_s,
+        values=list(rate.values),
+    )
 
 
 def _shift(rate: Rate) -> float:
@@ -209,19 +212,25 @@ def too_short(facts: TrialFacts) -> Issues:
     if asked is not None and measured is not None and measured < whole * asked:
         yield Issue(
             f"the tool measured for only {measured:.3g} s; it was asked for {asked:g} s",
-            measured_s=measured, asked_s=asked, shortest_s=max(shortest_s, whole * asked),
-        )  # fmt: skip
+            measured_s=measured,
+            asked_s=asked,
+            shortest_s=max(shortest_s, whole * asked),
+        )
     elif short:
         yield Issue(
             f"{_took(short)}: below {shortest_s:g} s the start and the end of the run affect the figure",
-            severity=Severity.WARNING if asked is None else Severity.INVALID, seconds=short, shortest_s=shortest_s,
-        )  # fmt: skip
+            severity=Severity.WARNING if asked is None else Severity.INVALID,
+            seconds=short,
+            shortest_s=shortest_s,
+        )
     elif long := {name: seconds for name, seconds in parts.items() if seconds < LONG_S}:
         yield Issue(
             f"measured for {_listed(long)}: periodic work, such as commits and writeback every few seconds, may be "
             "missing",
-            severity=Severity.NOTE, seconds=long, long_s=LONG_S,
-        )  # fmt: skip
+            severity=Severity.NOTE,
+            seconds=long,
+            long_s=LONG_S,
+        )
 
 
 def _took(parts: dict[str, float]) -> str:

@@ -26,8 +26,10 @@ def depth_not_reached(facts: TrialFacts) -> Issues:
     yield Issue(
         f"{depth.asked} requests in flight were asked for, {depth.at_most:.1f} were reached at most",
         severity=Severity.INVALID if depth.at_most < _HALF * depth.asked else Severity.NOTE,
-        asked=depth.asked, at_least=depth.at_least, at_most=depth.at_most,
-    )  # fmt: skip
+        asked=depth.asked,
+        at_least=depth.at_least,
+        at_most=depth.at_most,
+    )
 
 
 @rule(
