@@ -144,14 +144,20 @@ def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, 
         ("redis", FEW_KEYS, "_process\0drive", "signal 9"),
         ("rocksdb", {}, "db_bench\0--db", "db_bench was ended by signal 9"),
         ("rocksdb", {}, "_process\0drive", "signal 9"),
+        ("packages", {"files": 1000}, "_process\0drive", "signal 9"),
     ],
 )
 def test_nothing_is_left_of_what_is_killed(
     tool: str, parameters: dict[str, Any], word: str, told: str, workspace: Workspace
 ) -> None:
-    """Either the server or the process that drives it is killed: the trial fails, and the file system is unmounted."""
+    """Either the program or the process that drives it is killed: the trial fails, and the file system is unmounted."""
     killed: list[int] = []
-    running = {"postgresql": "--builtin", "redis": "everysec", "rocksdb": "--benchmarks"}[tool]
+    running = {
+        "postgresql": "--builtin",
+        "redis": "everysec",
+        "rocksdb": "--benchmarks",
+        "packages": "--unpack",
+    }[tool]
 
     def kill() -> None:
         until = time.monotonic() + 60
@@ -164,7 +170,8 @@ def test_nothing_is_left_of_what_is_killed(
 
     killer = threading.Thread(target=kill)
     killer.start()
-    record = run(workspace, tool, {"runtime": "60s", **parameters})
+    runtime = {} if tool == "packages" else {"runtime": "60s"}
+    record = run(workspace, tool, {**runtime, **parameters})
     killer.join()
     assert killed
     assert record.status is Status.FAILED
