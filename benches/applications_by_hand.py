@@ -1,9 +1,10 @@
 """Compares applications measured by fslab with the same work by hand, on the same mount, in pairs.
 
 Builds one stack. In each pair, one run is that of a trial (``Workspace.run`` with probes around it), the other one is a
-script of SQLite statements without fslab, PostgreSQL started by pg_ctl with the same settings and pgbench, or the
-commands of each step in a shell; their order is random, and each begins with the same prepared files. Prints the median
-ratio of the rates, or of the times of each step, with its 90 % interval. Goal: 0.98–1.02. Needs root.
+script of SQLite statements without fslab, a loop of appends to a preallocated file, PostgreSQL started by pg_ctl with
+the same settings and pgbench, db_bench, or the commands of each step in a shell; their order is random, and each begins
+with the same prepared files. Prints the median ratio of the rates, or of the times of each step, with its 90 %
+interval. Goal: 0.98–1.02. Needs root. Redis is not there: redis-benchmark is another client, with another rate.
 
     python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium ram] [--runtime 2s] [--only untar]
 """
@@ -33,6 +34,8 @@ SMALL_SERVER = {"scale": 2, "clients": 2, "shared_buffers": "32m", "max_wal_size
 LOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "insert": ("sqlite", {}),
     "insert-wal": ("sqlite", {"journal_mode": "wal"}),
+    "etcd-log": ("log-file", {"sync": "fdatasync", "segment": "64m", "size": "2k"}),
+    "overwrite": ("rocksdb", {"operation": "overwrite", "keys": 20_000, "sync": "yes"}),
     "tpcb": ("postgresql", SMALL_SERVER),
     "select-only": ("postgresql", {"test": "select-only", **SMALL_SERVER}),
     "untar": ("untar", {"files": 5000}),
@@ -55,6 +58,18 @@ STEPS = {
         "clean": "make clean >/dev/null",
     },
 }
+APPENDS = """
+import os, sys, time
+size, seconds = int(sys.argv[2]), float(sys.argv[3])
+file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+os.posix_fallocate(file, 0, 64 << 20)
+record, number, began = os.urandom(size), 0, time.monotonic()
+while time.monotonic() < began + seconds and (number + 1) * size < 64 << 20:
+    os.write(file, record)
+    os.fdatasync(file)
+    number += 1
+print("rate", number / (time.monotonic() - began))
+"""
 SQL = """
 import os, sqlite3, sys, time
 path, mode, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
@@ -109,9 +124,7 @@ def runner(
         if way == "hand" and tool in STEPS:
             found = by_steps(tool, directory, parameters, 1000 + pair)
         elif way == "hand":
-            found = {
-                "transaction_rate": {"sqlite": sqlite, "postgresql": postgresql}[tool](directory, parameters)
-            }
+            found = {"transaction_rate": BY_HAND[tool](directory, parameters)}
         else:
             done = pairs.probed(workspace, up, commands.run)
             output = ToolOutput(stdout=done.stdout, stderr=done.stderr, duration_s=done.duration_s)
@@ -176,6 +189,31 @@ def postgresql(directory: Path, parameters: Any) -> float:
     finally:
         subprocess.run([*control, "-m", "fast", "stop"], check=True, stdout=subprocess.DEVNULL, cwd="/")
     return float(re.findall(r"tps = ([0-9.]+)", said)[-1])
+
+
+def log_file(directory: Path, parameters: Any) -> float:
+    """Return the rate of a loop of appends and fdatasync(2)."""
+    words = (str(directory / "log"), str(parameters.size_bytes), str(parameters.run_s))
+    return float(printed(sys.executable, "-c", APPENDS, *words).split()[-1])
+
+
+def rocksdb(directory: Path, parameters: Any) -> float:
+    """Return what db_bench prints."""
+    words = (
+        "--benchmarks=overwrite", "--use_existing_db=1", "--sync=1", "--histogram=1", "--progress_reports=0",
+        f"--db={directory / 'database'}", f"--num={parameters.keys}", f"--value_size={parameters.size_bytes}",
+        f"--duration={round(parameters.run_s)}",
+    )  # fmt: skip
+    seconds, count = re.findall(r"([0-9.]+) seconds (\d+) operations", printed("db_bench", *words))[-1]
+    return float(count) / float(seconds)
+
+
+BY_HAND: dict[str, Callable[[Path, Any], float]] = {
+    "sqlite": sqlite,
+    "postgresql": postgresql,
+    "log-file": log_file,
+    "rocksdb": rocksdb,
+}
 
 
 def printed(*argv: str, cwd: Path | None = None) -> str:

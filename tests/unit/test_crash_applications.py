@@ -120,8 +120,11 @@ def test_of_a_log_file_each_record_is_there_or_not(tmp_path: Path) -> None:
     assert source.look(file.parent) == RecoveredData()
 
 
-def test_the_segments_of_a_log_are_preallocated_and_cut(tmp_path: Path) -> None:
-    """Records of a segment are read, whatever is lost of the one before."""
+def test_the_segments_of_a_log_are_preallocated_and_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records of a segment are read, whatever is lost of the one before. There is no pause of none: it takes time."""
+    monkeypatch.setattr("fslab.applications.log_file.time.sleep", None)
     source = runs("log-file", "sync=fdatasync,segment=16k", transactions=40)
     source.lay_out(tmp_path)
     source.perform(tmp_path, 0, lambda _: None)
