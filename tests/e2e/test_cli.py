@@ -87,7 +87,7 @@ def test_plan_prints_exact_commands(fslab: Fslab) -> None:
         "mkfs.xfs -f -q -K /dev/loopN",
         "mount -t btrfs -o",
         "--rw=randwrite",
-        "90 trials",
+        "108 trials",
         "in memory",
     ):
         assert words in said
@@ -246,7 +246,7 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
     larger = ("--set", "media.memory.size=300000g", "--set", "media.memory.room=200000g")
     said = fslab("plan", "quick", *larger).stdout
     assert len(said.splitlines()) <= 12
-    assert "90 trials" in said
+    assert "108 trials" in said
     assert "cannot run here" in said
     assert "of memory, but only" in said
     assert "mkfs" not in said

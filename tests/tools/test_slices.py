@@ -27,7 +27,10 @@ from fslab.system import proc
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 FOREVER = "while True: pass"
-READS = "file = open('/dev/zero', 'rb')\nfor _ in range(3000): file.read(1 << 20)"
+READS = (
+    "import time; file = open('/dev/zero', 'rb'); end = time.process_time() + 1\n"
+    "while time.process_time() < end: file.read(1 << 20)"
+)
 _numbers = itertools.count()
 
 
