@@ -93,7 +93,7 @@ def test_plan_prints_exact_commands(fslab: Fslab) -> None:
         assert words in said
     made = fslab.json("plan", "quick", "--json")
     assert len(made["cells"]) == 18
-    assert len(made["order"]) == 90
+    assert len(made["order"]) == 108
 
 
 def test_an_unknown_study_suggests(fslab: Fslab) -> None:
