@@ -101,16 +101,10 @@ class FioJob(Workload[FioParameters]):
         return tuple(sorted(declared, key=lambda metric: metric.name not in first))
 
     def headline(self, parameters: FioParameters) -> tuple[str, ...]:
-        """Return IOPS for random jobs, bandwidth for sequential jobs.
-
-        Also the latency of fsync, unless each write has one: the rate says the same then, as for all requests that
-        are sent one at a time.
-        """
-        directions = _directions(parameters)
+        """Return IOPS for random jobs, bandwidth for sequential jobs. Both contain the time of fsync; with slices, its
+        latency is often unknown."""
         rate = "iops" if parameters.random else "bandwidth"
-        names = tuple(f"{direction}_{rate}" for direction in directions)
-        each = 1 in (parameters.fsync, parameters.fdatasync)
-        return (*names, "fsync_mean") if parameters.syncs and not each else names
+        return tuple(f"{direction}_{rate}" for direction in _directions(parameters))
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""
