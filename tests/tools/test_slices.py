@@ -74,16 +74,24 @@ def test_all_run_to_their_ends_and_never_two_at_once(
 
 
 def test_a_tool_that_works_is_frozen_at_once_while_others_start(
-    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """What it does before it is frozen is in no slice, but in its figures. Nothing waits, and nothing is flushed."""
-    monkeypatch.setattr(slices, "START_S", 30.0)
+    monkeypatch.setattr(slices, "START_S", 60.0)
+    frozen, note = tmp_path / "frozen", SlicedRun._note
+
+    def noted(run: SlicedRun, began_s: float) -> None:
+        note(run, began_s)
+        frozen.touch()
+
+    monkeypatch.setattr(SlicedRun, "_note", noted)
     seen: list[float] = []
     quick = turn(READS, drain=lambda: seen.append(time.monotonic()))
-    slow = turn("import time; time.sleep(3)\n" + READS)
+    waits = f"import os, time\nwhile not os.path.exists({str(frozen)!r}): time.sleep(0.01)\n"
+    slow = turn(waits + READS)
     take_turns([quick, slow], slice_s=0.05, seed=1)
     assert all(each.worked_s is not None for each in (quick, slow))
-    assert quick.ran[0][1] < slow.ran[0][1], "frozen while the other still sleeps"
+    assert quick.ran[0][1] < slow.ran[0][1], "frozen while the other still waits"
     assert not any(drained < slow.ran[0][1] for drained in seen)
     assert quick.ran[1][0] >= slow.ran[0][1], "no slice begins before all have started"
 
