@@ -10,6 +10,8 @@ use fslab_disk_model::PAGE;
 use fslab_disk_model::log::Log;
 use fslab_disk_model::states::{Crash, Fate, Pages, State};
 use fslab_engine::input;
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -97,7 +99,7 @@ fn write(file: &File, size: u64, crash: &Crash, state: &State) -> io::Result<()>
     file.set_len(size)?;
     let durable = crash.pages().iter().filter(|(page, _)| !state.changed.contains_key(page));
     for (page, bytes) in durable.chain(&state.changed) {
-        if bytes.iter().any(|byte| *byte != 0) {
+        if !is_zero(bytes) {
             file.write_all_at(bytes, page * PAGE as u64)?;
         }
     }
@@ -116,29 +118,69 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Return the pages of an image that are not zero.
+/// Return the pages of an image that are not zero. Holes are not read: they are most of a large disk.
 fn pages(image: &Path, size: u64) -> anyhow::Result<Pages> {
-    let mut file = input::open(image)?;
-    if file.metadata()?.len() > size {
+    let file = input::open(image)?;
+    let end = file.metadata()?.len();
+    if end > size {
         bail!("{} is larger than the disk of the log", image.display());
     }
-    let (mut pages, mut chunk, mut number) = (Pages::new(), vec![0; 256 * PAGE], 0);
-    loop {
-        let mut filled = 0;
-        while filled < chunk.len() {
-            match file.read(&mut chunk[filled..])? {
-                0 => break,
-                count => filled += count,
+    let (mut pages, mut chunk, mut from) = (Pages::new(), vec![0; 256 * PAGE], 0);
+    while let Some((start, stop)) = data_region(&file, from)? {
+        let mut at = start - start % PAGE as u64; // the file's system may have smaller blocks
+        while at < stop {
+            let wanted = usize::try_from(stop.next_multiple_of(PAGE as u64).min(end) - at)?.min(chunk.len());
+            file.read_exact_at(&mut chunk[..wanted], at)?;
+            for (number, page) in (at / PAGE as u64..).zip(chunk[..wanted].chunks(PAGE)) {
+                if !is_zero(page) {
+                    pages.insert(number, page.into());
+                }
             }
+            at += wanted as u64;
         }
-        for page in chunk[..filled].chunks(PAGE) {
-            if page.iter().any(|byte| *byte != 0) {
-                pages.insert(number, page.into());
-            }
-            number += 1;
+        from = stop;
+    }
+    Ok(pages)
+}
+
+/// Return where the next data of a file begins and ends, at this offset or behind it.
+fn data_region(file: &File, from: u64) -> io::Result<Option<(u64, u64)>> {
+    match rustix::fs::seek(file, SeekFrom::Data(from)) {
+        Ok(start) => Ok(Some((start, rustix::fs::seek(file, SeekFrom::Hole(start))?))),
+        Err(Errno::NXIO) => Ok(None), // only a hole is left, or nothing
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn is_zero(page: &[u8]) -> bool {
+    const ZEROS: [u8; PAGE] = [0; PAGE];
+    page == &ZEROS[..page.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pages_of_an_image_are_its_data_wherever_its_holes_are() {
+        let path = std::env::temp_dir().join(format!("fslab-states-{}", std::process::id()));
+        let file = File::create(&path).expect("a file");
+        let size = 64 << 30; // a terabyte takes no longer
+        file.set_len(size).expect("a size");
+        for (page, byte) in [(0, 1), (300, 0), (301, 2), (size / PAGE as u64 - 1, 3)] {
+            file.write_all_at(&[byte; PAGE], page * PAGE as u64).expect("a page");
         }
-        if filled < chunk.len() {
-            return Ok(pages);
-        }
+        let found = pages(&path, size);
+        let too_large = pages(&path, size - 1);
+        file.set_len(PAGE as u64 + 10).expect("a size");
+        file.write_all_at(&[4], PAGE as u64 + 9).expect("a byte");
+        let short = pages(&path, size);
+        fs::remove_file(&path).expect("the file");
+        let mut bytes: Vec<_> =
+            found.expect("pages").into_iter().map(|(page, data)| (page, data[0])).collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, [(0, 1), (301, 2), (size / PAGE as u64 - 1, 3)]);
+        assert!(too_large.is_err());
+        assert_eq!(short.expect("pages")[&1].len(), 10);
     }
 }
