@@ -42,7 +42,7 @@ def test_what_scatters_more_than_chance_is_taken_as_it_scatters() -> None:
 def test_none_in_three_trials_does_not_mean_none_ever() -> None:
     found = compared([0, 0, 0], [0, 0, 0])
     assert found.more_interval is not None
-    assert found.more_interval.high == pytest.approx(4.3027 / 3**0.5, abs=1e-3)
+    assert found.more_interval.high == pytest.approx(3.6889 / 3, abs=1e-3)  # exp(-3.6889) = 0.025
     assert (found.differs, found.is_larger) == (False, None)
     assert found.p_value == pytest.approx(1)
     assert compared([1, 1, 1], [0, 0, 0]).differs is False
@@ -64,7 +64,10 @@ def test_counts_that_stay_equal_are_alike_and_the_number_of_trials_for_it_is_kno
     assert not is_equivalent(found, 0.1)
     further = expected_needed(found, precision=0.1, goal=Goal.DECIDED)
     assert further is not None
-    assert 3 + further == 7, "t(6; 0.975) ÷ √7 is the first below 1"
+    assert 3 + further == 4, "3.69 ÷ 4 is the first below 1"
+    four = dict.fromkeys(range(4), 0.0)
+    assert is_equivalent(compare_counts(four, four), 0.1)
+    assert not is_equivalent(compare_counts({**four, 3: 1.0}, four), 0.1), "one event is not none"
     assert is_equivalent(compare_counts(enough, enough), 0.1)
     two_more = dict.fromkeys(enough, 2.0)
     assert not is_equivalent(compare_counts(two_more, enough), 0.1)
