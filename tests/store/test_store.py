@@ -247,6 +247,12 @@ def test_traced_trials_stand_apart_and_are_never_sound(store: Store) -> None:
         store.add_traced(trial(in_campaign="other"))
 
 
+def test_a_campaign_that_was_deleted_has_no_empty_answer(store: Store) -> None:
+    for read in (store.trials, store.count, store.finished, store.traced, store.count_traced):
+        with pytest.raises(StoreError, match="no campaign 'gone'"):
+            read("gone")
+
+
 def test_status_can_change_and_nothing_else_does(store: Store) -> None:
     store.create_campaign(campaign())
     store.set_campaign_status("c1", CampaignStatus.BUDGET_SPENT)

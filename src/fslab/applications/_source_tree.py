@@ -11,6 +11,12 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from random import Random
+from typing import ClassVar
+
+from pydantic import Field
+
+from fslab import scaling
+from fslab.applications import StepLoad
 
 # Share of the files → size: the 78,579 files of Debian's linux-source-6.1 (6.1.192); mean 16.5 kB, and 15.0 kB here,
 # because the largest files are left out, of which a smaller tree would have one or none.
@@ -27,6 +33,7 @@ _PER_DIRECTORY = 16  # 78,579 files in 5,096 directories
 _AROUND_BYTES = 4608  # of a file, on average: half a block, an inode, names and its share of a directory
 _TEXT_BYTES = 4 << 20
 _WORDS = 1000
+_LEAST_FILES = 100
 _MARKED = 10  # each tenth file has the word that ``marked`` counts
 MARK = "fslab-marked"
 CHANGED_SHARE = 100
@@ -39,6 +46,31 @@ def space_bytes(files: int) -> int:
 def marked(files: int) -> int:
     """Return how many of the files contain ``MARK``, at their ends."""
     return -(-files // _MARKED)
+
+
+class TreeLoad(StepLoad):
+    """The keys of an application whose steps work on a tree. ``files_per_s``: a guess for any medium, for the plan."""
+
+    laid_out = frozenset({"files", "steps"})
+    files_per_s: ClassVar[float]
+
+    files: int = Field(
+        20_000,
+        ge=10,
+        le=10_000_000,
+        description="files in the tree, 15 kB on average: text, sized as Linux' sources, which are 78,579 files in 6.1",
+    )
+
+    @property
+    def prepare_s(self) -> float:
+        return 1 + self.files / self.files_per_s * (1 + len(self.done_before))
+
+    @property
+    def work_s(self) -> float:
+        return len(self.chosen) * self.files / self.files_per_s
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        return {"files": scaling.count(self.files, factor, least=_LEAST_FILES)}
 
 
 @dataclass(frozen=True, kw_only=True)

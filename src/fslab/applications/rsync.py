@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import Field
-
-from fslab import scaling
-from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
+from fslab.applications import Amount, DriveRequest, SteppedApplication, run_program
 from fslab.applications import _source_tree as trees
 from fslab.system.tools import Tool
 
 _RSYNC = Tool(program="rsync", package="rsync")
 _SOURCE, _COPY = "source", "copy"
-_FILES_PER_S = 5000.0
-_LEAST_FILES = 100
 
 
-class RsyncLoad(StepLoad):
+class RsyncLoad(trees.TreeLoad):
     """`rsync --archive --delete` of a tree to another directory of the same file system: so everything that is read and
     written is on the stack under test, and no other disk of the machine has a part in it. first: there is no copy
     yet; unchanged: rsync only compares names, sizes and times; changed: 1 % of the files have other contents, which
@@ -28,22 +23,7 @@ class RsyncLoad(StepLoad):
     known = ("first", "unchanged", "changed")
     writing = frozenset({"first", "changed"})
     reading = frozenset({"first", "unchanged", "changed"})
-    laid_out = frozenset({"files", "steps"})
-
-    files: int = Field(
-        20_000,
-        ge=10,
-        le=10_000_000,
-        description="files in the tree, 15 kB on average: text, sized as Linux' sources",
-    )
-
-    @property
-    def prepare_s(self) -> float:
-        return 1 + self.files / _FILES_PER_S * (1 + len(self.done_before))
-
-    @property
-    def work_s(self) -> float:
-        return len(self.chosen) * self.files / _FILES_PER_S
+    files_per_s = 5000.0
 
     @property
     def at_once(self) -> int:
@@ -54,9 +34,6 @@ class RsyncLoad(StepLoad):
     def space_bytes(self) -> int:
         """The tree and its copy; a changed file is there twice for a moment."""
         return 2 * trees.space_bytes(self.files) + (16 << 20)
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        return {"files": scaling.count(self.files, factor, least=_LEAST_FILES)}
 
 
 class Rsync(SteppedApplication):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from pydantic import Field
-
-from fslab import scaling
-from fslab.applications import Amount, DriveRequest, StepLoad, SteppedApplication, run_program
+from fslab.applications import Amount, DriveRequest, SteppedApplication, run_program
 from fslab.applications import _source_tree as trees
 from fslab.errors import ToolFailedError, ToolOutputError
 from fslab.system.tools import Tool
@@ -17,11 +14,9 @@ _TAR = Tool(program="tar", package="tar")
 _GREP = Tool(program="grep", package="grep")
 _RM = Tool(program="rm", package="coreutils")
 _ARCHIVE, _TREE = "archive.tar", "tree"
-_FILES_PER_S = 8000.0
-_LEAST_FILES = 100
 
 
-class UntarLoad(StepLoad):
+class UntarLoad(trees.TreeLoad):
     """unpack: `tar --extract` of an archive that is not compressed, on the same file system; walk: `grep -r`, which
     opens and reads every file; remove: `rm -r`. The files have the sizes and the number for each directory of Linux'
     sources, and are text. unpack and remove include a sync of the file system. After unpack, walk reads from the page
@@ -31,30 +26,12 @@ class UntarLoad(StepLoad):
     known = ("unpack", "walk", "remove")
     writing = frozenset({"unpack", "remove"})
     reading = frozenset({"unpack", "walk"})
-    laid_out = frozenset({"files", "steps"})
-
-    files: int = Field(
-        20_000,
-        ge=10,
-        le=10_000_000,
-        description="files in the archive, 15 kB on average; Linux 6.1 has 78,579",
-    )
-
-    @property
-    def prepare_s(self) -> float:
-        return 1 + self.files / _FILES_PER_S * (1 + len(self.done_before))
-
-    @property
-    def work_s(self) -> float:
-        return len(self.chosen) * self.files / _FILES_PER_S
+    files_per_s = 8000.0
 
     @property
     def space_bytes(self) -> int:
         """The archive and the tree."""
         return 2 * trees.space_bytes(self.files)
-
-    def scaled(self, factor: float) -> scaling.Changes:
-        return {"files": scaling.count(self.files, factor, least=_LEAST_FILES)}
 
 
 class Untar(SteppedApplication):

@@ -220,17 +220,17 @@ class Store:
         only: Collection[str] | None = None,
         known: Collection[Cell] = (),
     ) -> list[TrialRecord]:
-        """Return all trials of a campaign, in the order in which they were stored.
+        """Return all trials of a campaign, in the order in which they were stored. StoreError if it is not there.
 
         The tools' output is left out unless ``raw``. ``only``, for campaigns of very many trials: return only the
         figures with these names, and the provenance only of the first block. ``known``: cells of the campaign that the
         caller has already; they are not read again.
         """
-        with self._reading() as connection:
+        with self._reading_of(campaign_id) as connection:
             return queries.select_trials(connection, campaign_id, raw=raw, only=only, known=known)
 
     def count(self, campaign_id: str) -> int:
-        with self._reading() as connection:
+        with self._reading_of(campaign_id) as connection:
             return queries.count_trials(connection, campaign_id)
 
     def counts(self) -> dict[str, int]:
@@ -241,14 +241,17 @@ class Store:
     def status(self, campaign_id: str) -> CampaignStatus:
         """Return the stored status of the campaign with exactly this id. StoreError if there is none."""
         with self._reading() as connection:
-            found = queries.status_of(connection, campaign_id)
-            if found is not None:
-                return CampaignStatus(found)
-        raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+            return self._status(connection, campaign_id)
+
+    def _status(self, connection: Connection, campaign_id: str) -> CampaignStatus:
+        found = queries.status_of(connection, campaign_id)
+        if found is None:
+            raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+        return CampaignStatus(found)
 
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
         """Return cell id and block of every stored trial, however it ended: a resumed campaign skips these."""
-        with self._reading() as connection:
+        with self._reading_of(campaign_id) as connection:
             return set(queries.trial_numbers(connection, campaign_id))
 
     def add_traced(self, record: TrialRecord) -> None:
@@ -269,11 +272,11 @@ class Store:
 
     def traced(self, campaign_id: str) -> list[TrialRecord]:
         """Return the traced trials of a campaign, oldest first."""
-        with self._reading() as connection:
+        with self._reading_of(campaign_id) as connection:
             return queries.select_traced(connection, campaign_id)
 
     def count_traced(self, campaign_id: str) -> int:
-        with self._reading() as connection:
+        with self._reading_of(campaign_id) as connection:
             return queries.count_traced(connection, campaign_id)
 
     @contextmanager
@@ -294,6 +297,14 @@ class Store:
     @contextmanager
     def _reading(self) -> Iterator[Connection]:
         with translated(self.path), checked_contents(self.path), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def _reading_of(self, campaign_id: str) -> Iterator[Connection]:
+        """Read what belongs to a campaign. StoreError if it is not there, such as deleted after the caller read it:
+        no trials would be a wrong answer."""
+        with self._reading() as connection:
+            self._status(connection, campaign_id)
             yield connection
 
     @contextmanager
