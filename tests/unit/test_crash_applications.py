@@ -82,6 +82,34 @@ def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path
     assert Runs.loaded(source.stored()) == source
 
 
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.EIO, "Input/output error"), "cannot read its files: Input/output error"),
+        (OSError(errno.ENOENT, "No such file", "data"), None),
+        (OSError(errno.ENOTDIR, "Not a directory", "0/data"), "cannot read its files 'data': Not a directory"),
+        (OSError(errno.ENOSPC, "No space left on device", "scratch"), None),
+    ],
+)
+def test_what_cannot_be_read_is_damage_and_an_error_elsewhere_is_not(
+    error: OSError, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = tmp_path / "0"
+    if error.filename is not None:
+        error.filename = str(tmp_path / error.filename)
+
+    def look(*_: object) -> RecoveredData:
+        raise error
+
+    source = runs("maildir")
+    monkeypatch.setattr(type(source.application), "look", look)
+    if told is None:
+        with pytest.raises(OSError, match=error.strerror):
+            source.look(directory)
+    else:
+        assert source.look(directory).problem == told
+
+
 @pytest.mark.parametrize("name", [name for name in DURABLE if name != "log-file"])
 def test_damage_is_found(name: str, tmp_path: Path) -> None:
     source = runs(name)

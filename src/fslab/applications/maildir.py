@@ -77,7 +77,7 @@ class Maildir(DurableApplication):
                 if text != _message(number, contents(number)):
                     return RecoveredData(problem=f"message {number} has other contents than were delivered")
                 found.add(number)
-        except (OSError, ValueError) as error:
+        except ValueError as error:
             return RecoveredData(problem=f"cannot read a message: {error}")
         return RecoveredData(transactions=frozenset(found))
 

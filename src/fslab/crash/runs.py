@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +15,8 @@ from fslab.crash.findings import Finding, Kind
 from fslab.crash.sources import Mark, Progress, RunVerdict, Source, directory_of
 from fslab.storage.promises import Promise, Promises
 
+# What a file system says of damaged data; EUCLEAN and EBADMSG are its EFSCORRUPTED and EFSBADCRC.
+_UNREADABLE = frozenset({errno.EIO, errno.EUCLEAN, errno.EBADMSG})
 SMALLEST_BYTES, LARGEST_BYTES = 200, 12_000
 MOST = 10_000
 
@@ -47,11 +51,22 @@ class Runs(Source[RecoveredData]):
         """Return the contents of a transaction: 200 bytes, or 200 to 12,000 bytes."""
         random = Random(self.seed << 20 | transaction)  # noqa: S311 - to be repeated
         return random.randbytes(
-            random.choice((SMALLEST_BYTES, random.randint(SMALLEST_BYTES, LARGEST_BYTES)))
+            random.choice((SMALLEST_BYTES, random.randint(# What a file system says of damaged data; EUCLEAN and EBADMSG are its EFSCORRUPTED and EFSBADCRC.
+_UNREADABLE = frozenset({errno.EIO, errno.EUCLEAN, errno.EBADMSG})
+SMALLEST_BYTES, LARGEST_BYTES)))
         )
 
     def look(self, directory: Path) -> RecoveredData:
-        return self.application.look(directory, self.contents)
+        """Look at what is left. That its files cannot be read is a finding; other errors, such as a full scratch
+        directory, are raised."""
+        try:
+            return self.application.look(directory, self.contents)
+        except OSError as error:
+            place = Path(os.fsdecode(error.filename or ""))
+            if error.errno not in _UNREADABLE and not place.is_relative_to(directory):
+                raise
+            where = f" '{place.relative_to(directory)}'" if place.is_relative_to(directory) else ""
+            return RecoveredData(problem=f"cannot read its files{where}: {error.strerror}")
 
     def judge(self, progress: Progress, seen: RecoveredData, promises: Promises) -> RunVerdict:
         contract = self._contract(promises)
