@@ -87,7 +87,10 @@ def test_what_was_committed_is_read_back(name: str, setting: str, tmp_path: Path
     [
         (OSError(errno.EIO, "Input/output error"), "cannot read its files: Input/output error"),
         (OSError(errno.ENOENT, "No such file", "data"), None),
-        (OSError(errno.ENOTDIR, "Not a directory", "0/data"), "cannot read its files 'data': Not a directory"),
+        (
+            OSError(errno.ENOTDIR, "Not a directory", "0/data"),
+            "cannot read its files 'data': Not a directory",
+        ),
         (OSError(errno.ENOSPC, "No space left on device", "scratch"), None),
     ],
 )

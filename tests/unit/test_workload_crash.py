@@ -94,7 +94,15 @@ def test_an_application_has_runs_settings_and_its_program() -> None:
     assert (request.runs, request.application, request.settings) == (3, "git", "core.fsync=all")
     assert request.transactions == 7
     assert [tool.program for tool in CRASH.tools_of(parameters)] == ["fslab", "fslab-disk", "git"]
-    assert CRASH.headline(parameters)[-1] == "loss_window_p95"
+
+
+def test_what_is_lost_is_compared_where_it_is_not_promised() -> None:
+    def headline(settings: str) -> tuple[str, ...]:
+        return CRASH.headline(CRASH.parse_parameters({"application": "sqlite", "settings": settings}))
+
+    assert headline("journal_mode=wal") == ("promises_broken",)
+    lost = ("promises_broken", "lost_operations", "loss_window_p95")
+    assert headline("journal_mode=wal,synchronous=normal") == lost
 
 
 @pytest.mark.parametrize(

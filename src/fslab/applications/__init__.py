@@ -29,7 +29,7 @@ from fslab.applications._steps import Stepped as Stepped
 from fslab.applications._steps import run_program as run_program
 from fslab.errors import UsageError, nearest
 from fslab.registry import Registry
-from fslab.storage.promises import Promise, Promises
+from fslab.storage.promises import EVERY_PROMISE, Promise, Promises
 from fslab.system import mounts
 from fslab.system.tools import Tool
 
@@ -97,6 +97,10 @@ class DurableApplication(Application):
     @abstractmethod
     def contract(self, settings: Settings, promises: Promises) -> Contract:
         """Return what the application promises on a file system with these promises. Pure."""
+
+    def keeps_all(self, settings: Settings) -> bool:
+        """Return whether each acknowledged transaction is promised, on a file system with every promise."""
+        return self.contract(settings, EVERY_PROMISE).durable.given
 
     @abstractmethod
     def lay_out(self, directory: Path, settings: Settings) -> None:

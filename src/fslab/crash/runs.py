@@ -51,9 +51,7 @@ class Runs(Source[RecoveredData]):
         """Return the contents of a transaction: 200 bytes, or 200 to 12,000 bytes."""
         random = Random(self.seed << 20 | transaction)  # noqa: S311 - to be repeated
         return random.randbytes(
-            random.choice((SMALLEST_BYTES, random.randint(# What a file system says of damaged data; EUCLEAN and EBADMSG are its EFSCORRUPTED and EFSBADCRC.
-_UNREADABLE = frozenset({errno.EIO, errno.EUCLEAN, errno.EBADMSG})
-SMALLEST_BYTES, LARGEST_BYTES)))
+            random.choice((SMALLEST_BYTES, random.randint(SMALLEST_BYTES, LARGEST_BYTES)))
         )
 
     def look(self, directory: Path) -> RecoveredData:

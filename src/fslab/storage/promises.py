@@ -40,3 +40,10 @@ class Promises:
     replace: Promise
     unexposed: Promise
     caution: str | None = None
+
+
+_GIVEN = Promise(given=True, source="")
+EVERY_PROMISE = Promises(
+    consistent=_GIVEN, names=_GIVEN, attributes=_GIVEN, directories=_GIVEN, removal=_GIVEN, rename=_GIVEN,
+    replace=_GIVEN, unexposed=_GIVEN,
+)  # fmt: skip

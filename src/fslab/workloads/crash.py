@@ -61,8 +61,13 @@ class Crash(Workload[CrashParameters]):
         return (*counts, *times)
 
     def headline(self, parameters: CrashParameters) -> tuple[str, ...]:
-        times = ("recovery_p50", "recovery_p95") if parameters.application is None else ("loss_window_p95",)
-        return ("promises_broken", "promises_kept", "states", "lost_operations", *times)
+        """Return what tells stacks apart. Where every transaction is promised, what is lost is a broken promise."""
+        if parameters.application is None:
+            return ("promises_broken", "lost_operations", "recovery_p50", "recovery_p95")
+        application = applications.durable(parameters.application)
+        settings = applications.parse_settings(application, parameters.settings)
+        lost = () if application.keeps_all(settings) else ("lost_operations", "loss_window_p95")
+        return ("promises_broken", *lost)
 
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
         """Return ``fslab crash test`` on the trial's directory, and its request."""
