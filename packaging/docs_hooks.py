@@ -1,4 +1,4 @@
-"""Pages of the site that are made when it is built: every command's help, and files that lie outside ``docs``."""
+"""What the site gets when it is built: every command's help, files that lie outside ``docs``, the list of tools."""
 
 from __future__ import annotations
 
@@ -11,6 +11,14 @@ import typer
 ROOT = Path(__file__).parents[1]
 # A link from docs/ to a text of the source tree: it becomes a page of the site.
 OUTSIDE = re.compile(r"\]\(\.\./([\w./-]+\.md)")
+
+
+def on_config(config: Any) -> None:
+    """List the page of each tool in the navigation."""
+    (reference,) = (part["Reference"] for part in config.nav if "Reference" in part)
+    (entry,) = (entry for entry in reference if "Tools" in entry)
+    pages = sorted((ROOT / "docs/tools").glob("*.md"))
+    entry["Tools"] = [{page.stem: f"tools/{page.name}"} for page in pages]
 
 
 def on_files(files: Any, *, config: Any) -> Any:

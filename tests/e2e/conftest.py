@@ -20,6 +20,12 @@ from tests.limits import LIMIT_S
 from tests.starter import Starter
 
 FSLAB = Path(sys.executable).parent / "fslab"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def example(page: str, language: str) -> str:
+    """Return the first block of code in that language on a page of the documentation."""
+    return (DOCS / page).read_text().partition(f"```{language}\n")[2].partition("```")[0]
 
 
 class Fslab:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import Fslab
+from tests.e2e.conftest import Fslab, example
 from tests.limits import LIMIT_S
 
 import fslab as api
@@ -16,7 +16,6 @@ from fslab.campaign.observer import Observer
 from fslab.errors import FslabError, UsageError
 from fslab.record import TrialRecord
 
-EXAMPLE = Path(__file__).parents[2] / "docs/examples/first.py"
 SMALL = (
     "trials=3", "media.memory.size=320m", "workloads.synced.runtime=200ms", "workloads.files.files=200",
     "stacks.fs.mount_options=defaults",
@@ -40,8 +39,10 @@ def test_import_loads_nothing_and_every_public_name_is_there() -> None:
 
 @pytest.mark.root
 def test_the_example_runs_and_its_results_can_be_read(fslab: Fslab) -> None:
+    (fslab.cwd / "first.yaml").write_text(example("tutorial.md", "yaml"))
+    (fslab.cwd / "first.py").write_text(example("tutorial-python.md", "python"))
     done = subprocess.run(
-        [sys.executable, str(EXAMPLE), "results.sqlite", *SMALL],
+        [sys.executable, "first.py", "results.sqlite", *SMALL],
         capture_output=True, text=True, cwd=fslab.cwd, timeout=LIMIT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

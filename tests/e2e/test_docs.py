@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 import typer
-from tests.e2e.conftest import Fslab
+from tests.e2e.conftest import Fslab, example
 
 from fslab.cli import app
 
@@ -75,11 +75,6 @@ def test_a_text_is_whole_without_the_site(path: Path) -> None:
     assert not MADE & set(LINK.findall(text))
 
 
-def test_tutorials_have_their_examples() -> None:
-    for page, example in (("tutorial.md", "first.yaml"), ("tutorial-python.md", "first.py")):
-        assert (ROOT / "docs/examples" / example).read_text() in (ROOT / "docs" / page).read_text()
-
-
 def test_the_site_fetches_nothing_from_elsewhere(site: Path) -> None:
     pages = list(site.rglob("*.html"))
     assert len(pages) > 15
@@ -118,7 +113,7 @@ def test_options_of_commands_exist(path: Path) -> None:
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(fslab: Fslab) -> None:
     """Its commands run as they are, with less work."""
-    study = (ROOT / "docs/examples/first.yaml").read_text()
+    study = example("tutorial.md", "yaml")
     for full, small in (("trials: 5", "trials: 1"), ("runtime: 2s", "runtime: 1100ms"), ("512m", "320m")):
         assert full in study
         study = study.replace(full, small)

@@ -51,9 +51,8 @@ value unit_{unit}_{function}(value a, value b) {{
 
 class CompileLoad(StepLoad):
     """build: `make --jobs`, which runs gcc for each source and links a program; rebuild: the same after 1 % of the
-    sources have changed; clean: `make clean`. Each includes a sync of the file system. A build keeps the CPUs busy:
-    where the file system hardly matters, the result says so. Afterwards the program must contain each source in its
-    last version: otherwise the trial is invalid."""
+    sources have changed; clean: `make clean`. Each includes a sync of the file system. Afterwards the program must
+    contain each source in its last version."""
 
     known = ("build", "rebuild", "clean")
     writing = frozenset({"build", "rebuild", "clean"})
@@ -86,7 +85,7 @@ class CompileLoad(StepLoad):
 
 
 class Compile(SteppedApplication):
-    summary = "make and gcc: build a program from many sources, build it again after a change, clean up"
+    summary = "make and gcc: build a program from many sources, rebuild it after a change, clean up"
     tools = (_MAKE, _GCC)
     Load = CompileLoad
     removes = frozenset({"clean"})

@@ -41,8 +41,7 @@ _OWN = {
 class GitLoad(Records):
     """A transaction is `git add` and `git commit` of one changed file; `git status`; `git checkout` of the other one of
     two branches, which differ in every tenth file; or `git clone` of the repository, without links, and the removal of
-    the clone. Each is one or more processes. Afterwards `git fsck`, `git status` and the commits of the branch decide
-    whether the trial is valid."""
+    the clone. Afterwards `git fsck`, `git status` and the commits of the branch decide whether the trial is valid."""
 
     laid_out = frozenset({"operation", "files", "size"})
 
@@ -93,9 +92,7 @@ class GitLoad(Records):
 class Git(DurableApplication):
     """A repository with one branch."""
 
-    summary = (
-        "git: commit, status, checkout and clone; are the repository and its commits there after a power cut"
-    )
+    summary = "git: commit, status, checkout and clone"
     tools = (_TOOL,)
     Load = GitLoad
 

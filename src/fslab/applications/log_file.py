@@ -53,7 +53,7 @@ class LogFileLoad(Records):
 class LogFile(DurableApplication):
     """A record that was not synced may go; one that was may not."""
 
-    summary = "log of a database or of etcd: appended records, with or without fdatasync; which ones a power cut takes"
+    summary = "log of a database or of etcd: appended records, with or without fdatasync"
     Load = LogFileLoad
     continues = "the pauses of a log file go by the clock"
 

@@ -40,7 +40,7 @@ class MaildirLoad(Records):
 class Maildir(DurableApplication):
     """A transaction is one delivered message."""
 
-    summary = "maildir: delivery of messages; is an accepted message there after a power cut"
+    summary = "maildir: delivery of messages"
     Load = MaildirLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:

@@ -37,7 +37,7 @@ _FIGURE = re.compile(r'^\t +\d+: (number|md5|last|indexed) = "(\w+)"\t', re.MULT
 class Postgresql(DurableApplication):
     """The defaults of the settings are those of PostgreSQL. Its data has checksums."""
 
-    summary = "PostgreSQL: pgbench, by synchronous_commit and others; are commits there after a power cut"
+    summary = "PostgreSQL: pgbench, by synchronous_commit and others"
     tools = (server.TOOL,)
     laid_out_bytes = 40 << 20
     continues = "PostgreSQL's background processes go by the clock"

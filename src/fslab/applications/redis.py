@@ -89,7 +89,7 @@ class RedisLoad(Records):
 class Redis(DurableApplication):
     """The default of ``appendfsync`` is that of Redis. Without an append-only file it promises nothing."""
 
-    summary = "Redis: sets of keys, by appendfsync; are they in the append-only file after a power cut"
+    summary = "Redis: sets of keys, by appendfsync"
     tools = (server.TOOL, server.CHECK)
     laid_out_bytes = 1 << 20
     continues = "Redis syncs its log by the clock"

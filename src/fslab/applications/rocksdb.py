@@ -42,11 +42,10 @@ _SIGMAS = 6
 
 class RocksdbLoad(Records):
     """`db_bench`, with its default options. A transaction is one operation of a thread, on a random key; those of the
-    thread that writes in `readwhilewriting` are not counted. The percentiles are interpolated in db_bench's histogram,
-    as it does itself. Afterwards all keys and the sizes of their values are read, and decide with the keys that were
-    found whether the trial is valid. Debian's db_bench is built with assertions: its figures compare file systems, not
-    RocksDB with other databases. There is no `tool: crash`: no program of RocksDB's tells when a write that is synced
-    is acknowledged."""
+    thread that writes in `readwhilewriting` are not counted. The percentiles are those of db_bench's histogram.
+    Afterwards all keys and the sizes of their values are read: the trial is valid if they are right. Debian's db_bench
+    is built with assertions: do not compare its figures with other databases. `tool: crash` does not run it, because no
+    program of RocksDB's tells when a synced write is acknowledged."""
 
     laid_out = frozenset({"operation", "keys", "size"})
 

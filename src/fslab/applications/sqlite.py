@@ -106,9 +106,7 @@ class SqliteLoad(Records):
 class Sqlite(DurableApplication):
     """The defaults of the settings are those of SQLite."""
 
-    summary = (
-        "SQLite: inserts and reads, by journal_mode and synchronous; are commits there after a power cut"
-    )
+    summary = "SQLite: inserts and reads, by journal_mode and synchronous"
     Load = SqliteLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002

@@ -44,19 +44,19 @@ class CrashExtent(EntryOptions):
         1,
         ge=1,
         le=3,
-        description="operations of the longest sequences, 1 to 3; as many sequences of each length are tried",
+        description="operations of the longest sequences; as many sequences of each length are tried",
     )
     sequences: int | None = Field(
         None,
         ge=1,
         le=5000,
-        description="number of sequences of operations, each in its own directory (default: 100), or of runs of the "
-        "application (default: 3)",
+        description="sequences of operations, each in its own directory (default: 100), or runs of the application "
+        "(default: 3)",
     )
     application: str | None = Field(
         None,
-        description="run transactions of this application instead of sequences, one of those for which 'fslab list "
-        "applications' shows settings",
+        description="run transactions of this application instead of sequences; 'fslab list applications' shows them "
+        "with their settings",
     )
     settings: str = Field(
         "",
@@ -71,36 +71,34 @@ class CrashExtent(EntryOptions):
     )
     cuts: Cuts = Field(
         Cuts.ANYWHERE,
-        description="where the power is cut: anywhere, or only at the ends of the sequences, directly after the sync "
-        "that ends each, with all unflushed writes lost",
+        description="where the power is cut: anywhere, or only after the sync that ends each sequence, with all "
+        "unflushed writes lost",
     )
     operations: Alphabet = Field(
         Alphabet.ALL,
         description="what the sequences are made of: all; metadata: operations that write no contents of files, and "
-        "fsync of files and of the directory; published: the sequences of published bugs, of any length",
+        "fsync; published: the sequences of published bugs, of any length",
     )
     skip: int | None = Field(
         None,
         ge=0,
-        description="skip the first N sequences and test the following ones in order, instead of a random choice",
+        description="skip the first N sequences and test the next ones in order, instead of a random choice",
     )
     recoveries: int = Field(
         5,
         ge=0,
         le=100_000,
-        description="number of crash states in which power is cut again during recovery (the mount), three times each",
+        description="crash states in which power is cut again during recovery (the mount), three times each",
     )
     repairs: int = Field(
         2,
         ge=0,
         le=100_000,
-        description="number of crash states in which power is cut during a full repair (e2fsck, xfs_repair), three "
-        "times each",
+        description="crash states in which power is cut during a full repair (e2fsck, xfs_repair), three times each",
     )
     sector: SomeSize = Field(
         "4k",
-        description="size that the disk writes atomically, a multiple of 512: a write that the power cut interrupts is "
-        "torn at multiples of it",
+        description="size that the disk writes atomically, a multiple of 512: where an interrupted write is torn",
     )
 
     @field_validator("sector")

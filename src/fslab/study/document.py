@@ -8,6 +8,7 @@ Run as ``python -m fslab.study.document docs``; a test checks that the pages are
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from pathlib import Path
@@ -28,13 +29,14 @@ from fslab.validity.campaign import REGISTRY as CAMPAIGN_RULES
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
 
-MADE = "<!-- Made by: python -m fslab.study.document docs -->"
+MADE = "<!-- Made by fslab.study.document -->"
+SHARED = 3  # tools that have a key, and alike, from which on it is described in the study file only
 SYNTAX = f"""\
 # Study file
 
 {MADE}
 
-Every key of a study file, with its type, unit, default and meaning. The [tutorial](tutorial.md) shows how to write one.
+Every key of a study file. The [tutorial](tutorial.md) shows how to write one.
 
 ## Syntax
 
@@ -43,13 +45,13 @@ Every key of a study file, with its type, unit, default and meaning. The [tutori
 - **`extends`** copies another workload's keys; keys written in the workload itself replace them. YAML anchors and `<<`
   work everywhere.
 - **Names** of media, stacks and workloads are letters, digits, `_`, `+` and `-`.
-- **Sizes** are a number of bytes, with `k`, `m`, `g` or `t` in powers of 1024 (`4096`, `4k`, `1.5g`); `4K`, `4kb`,
-  `4KB` and `4KiB` mean the same as `4k`. mkfs and mount options are passed on as they are written. **Durations**
-  are `700ms`, `30s`, `10m`, `1h30m`.
+- **Sizes** are a number of bytes, with `k`, `m`, `g` or `t` in powers of 1024 (`4096`, `4k`, `1.5g`; `4K`, `4kb`,
+  `4KB` and `4KiB` are `4k`). **Durations** are `700ms`, `30s`, `10m`, `1h30m`.
 - **`--set KEY=VALUE`** changes a key for one run: `--set trials=10`, `--set media.memory.size=2g`,
-  `--set workloads.random-write.bs=[4k,64k]`. The value is read as YAML; the name of an entry must exist.
+  `--set workloads.random-write.bs=[4k,64k]`. The value is YAML; the name of an entry must exist.
 - **Files** that a study names (job files, scripts, published figures) are text files of at most 1 MiB in the study's
-  own directory or below; `--allow-path DIRECTORY` allows others. Their text is stored with the results.
+  own directory or below; `--allow-path DIRECTORY` allows others. Their text is stored with the results; a resumed
+  campaign uses it, even if the file has changed.
 - `fslab schema` prints a JSON Schema for completion in an editor.
 """
 WARNINGS = f"""\
@@ -57,34 +59,35 @@ WARNINGS = f"""\
 
 {MADE}
 
-Every trial is stored, with the reasons to distrust it. Each reason is a warning of one kind, with its data and what to
-do, the same in tables, store and export. One rule in `src/fslab/validity` makes it.
+Every trial is stored, with its warnings: each has a kind, its data and what to do, and is made by one rule in
+`src/fslab/validity`.
 
 - **invalid**: the trial is not compared.
 - **warning**: the trial is compared, with a mark.
 - **note**: for information.
 
-The table has the usual severity; "when" says where it differs. A rule gives no warning if a fact that it needs is
-unknown. `known_limits` of a study names kinds that are inherent in what it measures: such a warning becomes a note.
-
-Not detectable: I/O of other programs on the disk below an image.
+"when" says where the severity differs. A rule gives no warning if a fact that it needs is unknown. Kinds that are
+inherent in what a study measures (`known_limits`) become notes. Not detectable: I/O of other programs on the disk below
+an image.
 """
 
 
 def pages() -> dict[str, str]:
     """Return the text of each page that is made as a whole, by its path in ``docs``."""
-    tools = {f"tools/{name}.md": _tool(name, entry) for name, entry in WORKLOADS}
+    shared = _shared()
+    tools = {f"tools/{name}.md": _tool(name, entry, shared) for name, entry in WORKLOADS}
     return {"study-file.md": study_file(), "warnings.md": warnings(), **tools}
 
 
 def markdown() -> str:
     """Return all keys of a study as one text: the study file, the tools, and the options of the file systems."""
-    tools = (_tool(name, entry) for name, entry in WORKLOADS)
+    shared = _shared()
+    tools = (_tool(name, entry, shared) for name, entry in WORKLOADS)
     return "\n".join([study_file(), *tools, "# File systems\n", filesystem_options()])
 
 
 def study_file() -> str:
-    tools = (f"| [`{name}`](tools/{name}.md) | {_cell(entry.summary)} |" for name, entry in WORKLOADS)
+    tools = ", ".join(f"[`{name}`](tools/{name}.md)" for name, _ in WORKLOADS)
     parts = [
         SYNTAX,
         "## Top level\n",
@@ -96,13 +99,12 @@ def study_file() -> str:
         "The options of each file system: `fslab list filesystems`.\n",
         _table(keys_of(StudyStack, described=True)),
         "## `layout` of a stack: how devices become one\n",
-        "`layout: NAME`, or a mapping of `type: NAME` and the keys of that layout.\n",
         *_entries("layout", LAYOUTS),
         "\n## `workloads`: what is run\n",
         _table(keys_of(StudyWorkload, described=True)),
-        "Each tool has keys of its own:\n",
-        "| tool | what it is |\n|---|---|",
-        *tools,
+        f"Each tool has keys of its own (`fslab list workloads` says what it is): {tools}.",
+        "\n### Keys of several tools\n",
+        _lines(_shared().values()),
         "\n## `claims`: statements about the figures\n",
         "A list; the language of `that` is in [claims.md](claims.md).\n",
         _table(keys_of(Claim)),
@@ -152,8 +154,17 @@ def _rule(rule: Rule) -> str:
     return f"| `{rule.kind}` | {rule.severity.value} | {_cell(when)} |"
 
 
-def _tool(name: str, entry: Any) -> str:
-    return f"# `tool: {name}`\n\n{MADE}\n\n{entry.summary}. {_about(entry.Parameters)}\n\n{_keys(entry.Parameters)}"
+def _tool(name: str, entry: Any, shared: Mapping[str, str]) -> str:
+    about = f"{entry.summary}. {_about(entry.Parameters)}"
+    return f"# `tool: {name}`\n\n<!-- generated -->\n\n{about}\n\n{_keys(entry.Parameters, shared)}"
+
+
+def _shared() -> dict[str, str]:
+    """Return the rows that many tools have alike, by their keys."""
+    rows = Counter(
+        row for _, entry in WORKLOADS for row in _rows(keys_of(entry.Parameters, described=True)).items()
+    )
+    return {key: row for (key, row), number in rows.items() if number >= SHARED}
 
 
 def _entries(heading: str, entries: Iterable[tuple[str, Any]]) -> list[str]:
@@ -161,19 +172,20 @@ def _entries(heading: str, entries: Iterable[tuple[str, Any]]) -> list[str]:
     found = [f"| {heading} | key | value | default | meaning |", "|---|---|---|---|---|"]
     known: dict[str, str] = {}
     for name, entry in entries:
-        further = " ".join(_about(entry.Options).split()).partition(". ")[
-            2
-        ]  # the first sentence says what the keys say
-        about = f"{entry.summary}. {further}".strip()
-        found.append(f"| **`{name}`** | | | | {_cell(about)} |")
+        rows = _rows(keys_of(entry.Options, described=True))
         alike: dict[str, list[str]] = {}
-        for key, row in _rows(keys_of(entry.Options, described=True)).items():
+        for key, row in rows.items():
             if row in known:
                 alike.setdefault(known[row], []).append(f"`{key}`")
-            else:
-                known[row] = name
-                found.append(f"| {row}")
-        found += [f"| | {', '.join(keys)} | | | as `{first}` |" for first, keys in alike.items()]
+        # The first sentence of the options' description says what the keys say.
+        further = " ".join(_about(entry.Options).split()).partition(". ")[2]
+        others = ", ".join(f"{', '.join(keys)} as `{first}`" for first, keys in alike.items())
+        about = " ".join(
+            part for part in (f"{entry.summary}.", further, f"{others}." if others else "") if part
+        )
+        found.append(f"| **`{name}`** | | | | {_cell(about)} |")
+        found += [f"| {row}" for row in rows.values() if row not in known]
+        known = {**dict.fromkeys(rows.values(), name), **known}
     return found
 
 
@@ -181,14 +193,27 @@ def _about(model: type[BaseModel]) -> str:
     return inspect.cleandoc(model.__doc__ or "").replace("``", "`")
 
 
-def _keys(model: type[BaseModel]) -> str:
-    return _table(keys_of(model, described=True)) if model.model_fields else "No keys of its own.\n"
+def _keys(model: type[BaseModel], shared: Mapping[str, str]) -> str:
+    if not model.model_fields:
+        return "No keys of its own.\n"
+    rows = _rows(keys_of(model, described=True))
+    own = [row for key, row in rows.items() if shared.get(key) != row]
+    if others := ", ".join(f"`{key}`" for key, row in rows.items() if shared.get(key) == row):
+        own.append(f"| {others} | | | [keys of several tools](../study-file.md#keys-of-several-tools) |")
+    return _lines(own)
 
 
 def _table(keys: Mapping[str, FieldInfo]) -> str:
-    return (
-        "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *_rows(keys).values()]) + "\n"
-    )
+    """Return a table of keys. Those that override a key of the study share a row."""
+    overriding = [key for key, info in keys.items() if info.description == f"overrides the study's `{key}`"]
+    rows = list(_rows({key: info for key, info in keys.items() if key not in overriding}).values())
+    if overriding:
+        rows.append(f"| {', '.join(f'`{key}`' for key in overriding)} | | | override those of the study |")
+    return _lines(rows)
+
+
+def _lines(rows: Iterable[str]) -> str:
+    return "\n".join(["| key | value | default | meaning |", "|---|---|---|---|", *rows]) + "\n"
 
 
 def _rows(keys: Mapping[str, FieldInfo]) -> dict[str, str]:

@@ -135,18 +135,18 @@ class StudyStack(Written):
     """
 
     medium: tuple[str, ...] = Field(
-        title=_REFERENCES, description="a medium's name, or a medium written here, or a list"
+        title=_REFERENCES, description="a medium's name, or a medium written here"
     )
     layout: tuple[StudyLayout, ...] = Field(
         (StudyLayout(type="single"),),
         title=_REFERENCES,
-        description="a layout's name, or a mapping, or a list",
+        description="a layout's name, or `{type: NAME, …}` with the keys of that layout",
     )
     filesystem: Several = Field(
-        (), description="a file system or a list of them; not on a medium that is not formatted (`directory`)"
+        (), description="a file system; not on a medium that is not formatted (`directory`)"
     )
-    mkfs_options: Several = Field(("",), description="as on mkfs's command line; a list holds variants")
-    mount_options: Several = Field(("defaults",), description="as for `mount -o`; a list holds variants")
+    mkfs_options: Several = Field(("",), description="as on mkfs's command line")
+    mount_options: Several = Field(("defaults",), description="as for `mount -o`")
     geometry: Geometries = Field(
         (Geometry.DEFAULT,),
         title="`default`, `aligned`, `none` or list",
@@ -155,25 +155,24 @@ class StudyStack(Written):
     )
     attributes: Several = Field(
         ("",),
-        description="attributes of the work directory, which its files inherit, as for `chattr +`: such as `C`; a list "
-        'holds variants (`["", C]`)',
+        description="attributes of the work directory, which its files inherit, as for `chattr +`, such as `C` or "
+        '`["", C]`',
     )
     fill: Several = Field(
         ("",),
         description="how full the file system is before the workload, such as `80%`: files of many sizes, of which "
-        "some were deleted again; a list holds variants (`[0%, 80%]`)",
+        "some were deleted again",
     )
     after_mount: Several = Field(
         ("",),
-        description="a command of your own, run after each mount in the work directory, which `{directory}` stands "
-        "for: such as `'btrfs property set {directory} compression zstd'`; a list holds variants. It needs the same "
-        "consent as `tool: command`",
+        description="a command of your own, run after each mount in the work directory (`{directory}`), such as "
+        "`'btrfs property set {directory} compression zstd'`. It needs the consent of `tool: command`",
     )
     tuning: StackTuning = Field(
         {},
         title="mapping",
-        description="settings of the machine during the trials of this stack, as for the study's `tuning`; a list in "
-        "a key is a matrix axis (`{io_scheduler: [none, mq-deadline]}`)",
+        description="the study's `tuning`, for this stack; a list in a key is a matrix axis (`{io_scheduler: [none, "
+        "mq-deadline]}`)",
     )
     workloads: Several | None = Field(None, description="names of the workloads that run on it; default: all")
     on: Several = Field((), description="overrides the study's `on`")
@@ -233,10 +232,10 @@ class StudyFile(Written):
     )
     until: Until = Field(
         Until.DECIDED,
-        description="when to stop: `decided` (with `precision`): it is known which of two stacks is better, or that "
-        "they differ by less than `precision`; `precise` (with `precision`): each ratio is known to within "
-        "`precision`; `claims` (the default of a study with claims): each claim is decided; without claims: it is "
-        "known which stack is best for each workload, or that they differ by less than `margin`",
+        description="when to stop: with `precision`, `decided`: it is known which of two stacks is better, or that "
+        "they differ by less, or `precise`: each ratio is known to within it; `claims` (the default with claims): each "
+        "claim is decided, or without claims: for each workload it is known which stack is best, or that they differ "
+        "by less than `margin`",
     )
     max_trials: int = Field(
         40,
@@ -250,8 +249,8 @@ class StudyFile(Written):
     )
     fresh: Fresh = Field(
         Fresh.TRIAL,
-        description="how long a file system is used before a new one is made; `block`: for one trial, but trials of a "
-        "block that begin with the same files, or the same empty file system, share them, as copies",
+        description="how long a file system is used before a new one is made; `block`: for one trial, as copies of one "
+        "that the trials of a block share (docs/measuring.md)",
     )
     slices: Slices = Field(
         "off",
@@ -295,13 +294,13 @@ class StudyFile(Written):
 
     margin: Share = Field(
         MARGIN,
-        description="smallest difference of interest, such as 10%: two stacks that are shown to differ by less than "
-        "this are alike, in tables and in the verdicts on `claims`",
+        description="smallest difference of interest: two stacks that are shown to differ by less are alike, in tables "
+        "and in the verdicts on `claims`",
     )
     known_limits: Names = Field(
         {},
         description="kinds of warnings that are inherent in what the study measures, such as `fits_in_memory`, with "
-        "the reasons; they are notes in its trials, and are listed once with the claims",
+        "the reasons; they are notes, and are listed once with the claims",
     )
     claims: tuple[Claim, ...] = Field(
         (),

@@ -15,9 +15,8 @@ _MOST_FILES = 28_339 * FILES_UNIT  # bonnie++ stores 37 bytes per file, in at mo
 class BonnieParameters(Parameters):
     """``size`` for the tests of one large file, ``files`` for those of many small files, or both.
 
-    The chunk of small files (fifth part of -n) is not offered: with it bonnie++ 2.00a uses a buffer
-    that it has freed. ``ram`` is always given (-r), 0 unless the study says otherwise: without it bonnie++ refuses
-    a ``size`` below twice the machine's memory.
+    The chunk of small files (fifth part of -n) is not offered: with it bonnie++ 2.00a uses a buffer that it has
+    freed. Without ``ram`` (-r) bonnie++ would refuse a ``size`` below twice the machine's memory.
     """
 
     size: Size = Field("0", description="-s: size of the large file, in whole MiB; 0: no large file")

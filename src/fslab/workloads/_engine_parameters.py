@@ -79,7 +79,7 @@ class EngineParameters(Parameters):
     threads: int = Field(default=1, ge=1, le=MOST_AT_ONCE, description="threads that work at once")
     latency: Literal["off", "operation", "syscalls"] = Field(
         default="operation",
-        description="latency to record: none (off), of each operation, or also of each class of system call",
+        description="latency to record: none, of each operation, or also of each class of system call",
     )
     operations: str = Field(
         default="",
@@ -90,8 +90,7 @@ class EngineParameters(Parameters):
     max_size: Size | None = Field(
         default=None,
         alias="max-size",
-        description="small-files: size of the largest file; sizes are uniform between `size` and this; "
-        "default: every file has `size`",
+        description="small-files: size of the largest file; sizes are uniform between `size` and this; default: `size`",
     )
     dirs: int = Field(
         default=1, ge=1, description="small-files, meta: directories that the files are spread over"
@@ -99,8 +98,8 @@ class EngineParameters(Parameters):
     fsync: bool = Field(default=False, description="small-files: fsync each file before it is closed")
     syncfs: bool = Field(
         default=True,
-        description="small-files, meta, delete: after each step that changes the file system, call syncfs(2); its time "
-        "is measured too",
+        description="small-files, meta, delete: each step that changes the file system ends with syncfs(2), "
+        "measured too",
     )
     order: Text | None = Field(
         default=None,
@@ -115,14 +114,13 @@ class EngineParameters(Parameters):
     classes: str | None = Field(
         default=None,
         description="trees: size classes, comma-separated, each name:files:mean size[:distribution]; distributions: "
-        "lognormal (default), uniform, fixed; default: 450000 files of 32k, 50000 of 4m and 1000 of 100m, as in the "
-        "file-management study",
+        "lognormal (default), uniform, fixed; default: 450000 files of 32k, 50000 of 4m and 1000 of 100m",
     )
     compressibility: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="trees: share of the contents that repeats, 0 to 1; default: 0.5",
+        description="trees: share of the contents that repeats; default: 0.5",
     )
     duplicate_share: float = Field(
         default=0.1,
@@ -157,8 +155,8 @@ class EngineParameters(Parameters):
     )
     sync: Literal["none", "file", "directory", "syncfs"] = Field(
         default="syncfs",
-        description="sync-write: how the copy is made durable, in the measured time: not at all, fsync of each file, "
-        "fsync of each file and directory, or one syncfs",
+        description="sync-write: how the copy is synced, in the measured time: not at all, fsync of each file, of each "
+        "file and directory, or one syncfs",
     )
 
     @property

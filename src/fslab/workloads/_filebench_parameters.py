@@ -52,7 +52,7 @@ class FilebenchParameters(Parameters):
     script: str | None = Field(None, description="the text of a workload in Filebench's language")
     file: str | None = Field(
         None,
-        description="a .f file, relative to the study; fslab stores its text with the results and runs that text",
+        description="a .f file, relative to the study",
     )
     file_text: str | None = None
     digest: str | None = Field(

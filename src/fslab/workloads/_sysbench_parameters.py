@@ -23,13 +23,13 @@ class SysbenchParameters(Parameters):
     """
 
     file_test_mode: Literal["seqwr", "seqrewr", "seqrd", "rndrd", "rndwr", "rndrw"] = Field(
-        alias="file-test-mode", description="seqwr, seqrewr, seqrd, rndrd, rndwr or rndrw"
+        alias="file-test-mode", description="the test"
     )
     file_total_size: SomeSize = Field("2G", alias="file-total-size", description="size of all files together")
     file_num: int = Field(128, alias="file-num", ge=1, description="number of files")
     file_block_size: SomeSize = Field("16K", alias="file-block-size", description="size of a request")
     file_io_mode: Literal["sync", "async", "mmap"] = Field(
-        "sync", alias="file-io-mode", description="sync, async or mmap"
+        "sync", alias="file-io-mode", description="how requests are made"
     )
     file_extra_flags: str = Field(
         "", alias="file-extra-flags", description="comma-separated: sync, dsync, direct"
@@ -44,7 +44,7 @@ class SysbenchParameters(Parameters):
         "on", alias="file-fsync-end", description="fsync at the end, inside the measured time"
     )
     file_fsync_mode: Literal["fsync", "fdatasync"] = Field(
-        "fsync", alias="file-fsync-mode", description="fsync or fdatasync"
+        "fsync", alias="file-fsync-mode", description="the call that syncs"
     )
     file_rw_ratio: float = Field(1.5, alias="file-rw-ratio", gt=0, description="reads per write in rndrw")
     rand_type: Literal["uniform", "gaussian", "special", "pareto"] = Field(

@@ -42,7 +42,7 @@ class CrashParameters(CrashExtent, Parameters):
 class Crash(Workload[CrashParameters]):
     """Does not measure speed: the duration is that of the test program."""
 
-    summary = "crash states: promises broken and data lost after a power cut, and the time to mount again"
+    summary = "power cuts: promises broken, data lost, and the time to mount again"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(program="fslab", package=None),
         Tool(program="fslab-disk", package=None),

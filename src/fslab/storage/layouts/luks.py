@@ -35,7 +35,7 @@ class LuksOptions(LayoutOptions):
     )
     workqueues: bool = Field(
         True,
-        description="let kernel threads encrypt and decrypt; `false` does it where the request is made or ends "
+        description="let kernel threads encrypt and decrypt; `false`: where the request is made or ends "
         "(`--perf-no_read_workqueue --perf-no_write_workqueue`, Linux 5.9)",
     )
 

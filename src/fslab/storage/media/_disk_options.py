@@ -46,8 +46,8 @@ class VirtualOptions(media.MediumOptions):
     )
     cache: WriteCache | None = Field(
         None,
-        description="write cache: volatile, none, or protected (survives power cuts); default: the profile's; without "
-        "a profile volatile if the log has the data, else none",
+        description="write cache; protected: survives power cuts; default: the profile's; without a profile volatile "
+        "if the log has the data, else none",
     )
     cache_size: SomeSize | None = Field(
         None,
@@ -66,7 +66,7 @@ class VirtualOptions(media.MediumOptions):
         description="random seed: start position of the platters, requests that faults hit",
     )
     steady: bool = Field(
-        False, description="steady state: start with an SSD that was filled, then overwritten twice at random"
+        False, description="start with an SSD that was filled, then overwritten twice at random"
     )
     slow: float = Field(
         1.0, ge=1, le=1000, description="factor by which requests to the first disk take longer"

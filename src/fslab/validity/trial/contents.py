@@ -31,8 +31,8 @@ def zeros_only(facts: TrialFacts) -> Issues:
 
 @rule(
     "repeated data that was compressed or deduplicated",
-    when=f"fio without `refill_buffers`: the device received less than {_STORED_SHARE:.0%} of the data, because fio "
-    "writes one buffer again and again, with small changes",
+    when=f"fio without `refill_buffers`: the device received less than {_STORED_SHARE:.0%} of the data: fio "
+    "writes one buffer again and again",
     needs=("device_written_bytes_flushed",),
     hint="set refill_buffers: true, or buffer_compress_percentage to that of your data",
 )

@@ -167,7 +167,7 @@ TOGETHER_MOST = 0.1
 @rule(
     "the tools of all stacks ran at the same time",
     when=f"more than {TOGETHER_MOST:.0%} of what a tool measured in slices was before it was first frozen: all start "
-    "at the same time, and a tool that only computes, or that soon ends, is not seen to work",
+    "at the same time, and it only computed, or soon ended",
     hint="give the tool more to do, or measure without slices: slices: off",
 )
 def ran_together(facts: TrialFacts) -> Issues:
