@@ -47,18 +47,26 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("rsync", {"files": 300}),
     ("compile", {"files": 20}),
     ("packages", {"files": 100, "packages": 4}),
+    ("containers", {"files": 100, "layers": 2, "appends": 9}),
+    ("containers", {"files": 100, "layers": 2, "appends": 9, "steps": "start"}),
 ]
 
 
 def run(
-    workspace: Workspace, tool: str, parameters: dict[str, Any], *, size: str = "400m", limit_s: float = 120
+    workspace: Workspace,
+    tool: str,
+    parameters: dict[str, Any],
+    *,
+    size: str = "400m",
+    limit_s: float = 120,
+    mkfs_options: str = "",
 ) -> TrialRecord:
     for program in REGISTRY.get(tool).tools:
         if tools.find(program.program) is None:
             pytest.skip(f"needs {program.program}: {program.remedy}")
     medium = MediumSpec(name="m", type="ram", options={"size": size, "room": size})
     cell = Cell(
-        stack=StackSpec(name="ext4", medium=medium, filesystem="ext4"),
+        stack=StackSpec(name="ext4", medium=medium, filesystem="ext4", mkfs_options=mkfs_options),
         workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
         time_limit_s=limit_s,
         cache=Cache.COLD,
@@ -127,6 +135,7 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("redis", {"transactions": 9000, "size": "16k", **FEW_KEYS}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", "appendfsync": "always", **FEW_KEYS}, "64m"),
         ("rsync", {"files": 3000}, "64m"),
+        ("containers", {"files": 3000}, "96m"),
     ],
 )
 def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import sqlite3
@@ -17,6 +18,7 @@ import pytest
 from pydantic import ValidationError
 
 from fslab import workloads
+from fslab.abilities import Ability
 from fslab.applications import (
     REGISTRY,
     Driven,
@@ -34,7 +36,7 @@ from fslab.applications.untar import Untar
 from fslab.cell import WorkloadSpec
 from fslab.errors import ToolFailedError, ToolMissingError, ToolOutputError, UsageError
 from fslab.registry import Registry
-from fslab.system import tools
+from fslab.system import mounts, overlay, tools
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
 
 JOB = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5)
@@ -152,7 +154,17 @@ STEPPED = {
     "rsync": {"files": 40},
     "compile": {"files": 20, "jobs": 2},
     "packages": {"files": 40, "packages": 3},
+    "containers": {"files": 100, "layers": 3, "appends": 7},
 }
+
+
+def needs_overlay(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root: another user's process would enter a namespace")
+    try:
+        overlay.attempt(tmp_path / "attempt")
+    except OSError as error:
+        pytest.skip(f"needs an overlayfs: {error}")
 
 
 def stepped(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication, DriveRequest]:
@@ -161,6 +173,8 @@ def stepped(tmp_path: Path, name: str, **load: Any) -> tuple[SteppedApplication,
     for tool in application.tools:
         if tools.find(tool.program) is None:
             pytest.skip(f"needs {tool.program}")
+    if Ability.OVERLAY in application.abilities:
+        needs_overlay(tmp_path)
     return application, request(tmp_path, name, **STEPPED[name], **load)
 
 
@@ -247,6 +261,35 @@ def test_a_program_without_one_of_its_sources_is_found(tmp_path: Path) -> None:
     program = tmp_path / "program"
     program.write_bytes(program.read_bytes().replace(b"fslab-unit-000007-0", b"fslab-unit-000008-0"))
     assert application.problem(drive, "build") == "unit_000007.c is not in the program as it was compiled"
+
+
+def test_damage_of_an_image_is_found(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "containers", steps="load")
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    whiteout = next(path for path in (tmp_path / "layers/02").rglob("*.c") if path.is_char_device())
+    whiteout.unlink()
+    assert application.problem(drive, "load") == "101 of 100 files are there"
+    overlay.white_out(whiteout)
+    assert application.problem(drive, "load") is None
+    replaced = next(path for path in (tmp_path / "layers/03").rglob("*.c") if path.is_file())
+    replaced.write_bytes(replaced.read_bytes()[:-1])
+    assert "has other contents" in (application.problem(drive, "load") or "")
+    assert application.problem(drive, "prune") == "layers is still there"
+
+
+def test_a_container_changes_only_its_own_copies(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "containers", steps="write")
+    application.prepare(drive)
+    layers = {path: path.read_bytes() for path in (tmp_path / "layers").rglob("*.c") if path.is_file()}
+    before = set(mounts.mounted())
+    assert application.drive(drive).problem is None
+    copies = [path for path in (tmp_path / "container/upper").rglob("*.c") if path.is_file()]
+    assert len(copies) == drive.load.appends
+    assert {path: path.read_bytes() for path in layers} == layers
+    assert set(mounts.mounted()) == before
+    copies[0].write_bytes(copies[0].read_bytes()[:-1])
+    assert "has other contents" in (application.problem(drive, "write") or "")
 
 
 class Damaging(Untar):
@@ -390,6 +433,7 @@ def test_a_bare_on_is_the_word() -> None:
         ("untar", {"steps": "remove,unpack"}, "must be in this order, each once: unpack,walk,remove"),
         ("untar", {"runtime": "1s"}, "runtime"),
         ("redis", {"keys": 49}, "'keys' must be at least 50"),
+        ("containers", {"files": 100, "appends": 101}, "'appends' must not be more than 'files'"),
     ],
 )
 def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -> None:

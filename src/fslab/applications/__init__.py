@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from fslab.abilities import Ability
 from fslab.applications._driven import Driven as Driven
 from fslab.applications._driven import DriveRequest as DriveRequest
 from fslab.applications._driven import repeated as repeated
@@ -60,8 +61,8 @@ class RecoveredData:
 
 
 class Application(ABC):
-    """One application. ``tools``: the programs that it needs. ``laid_out_bytes``: what ``prepare`` writes, besides what
-    ``Load.space_bytes`` says.
+    """One application. ``tools``: the programs that it needs; ``abilities``: what it needs of the file system.
+    ``laid_out_bytes``: what ``prepare`` writes, besides what ``Load.space_bytes`` says.
 
     ``Load``: what is measured: the keys of the tool in a study. ``continues``: why a run of it cannot be frozen and
     continued (``Workload.why_whole``); None if it can.
@@ -70,6 +71,7 @@ class Application(ABC):
     name: str
     summary: ClassVar[str]
     tools: ClassVar[tuple[Tool, ...]] = ()
+    abilities: ClassVar[frozenset[Ability]] = frozenset()
     laid_out_bytes: ClassVar[int] = 0
     continues: ClassVar[str | None] = None
     Load: type[AnyLoad]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
@@ -43,8 +43,13 @@ def space_bytes(files: int) -> int:
     return round(files * (MEAN_BYTES + _AROUND_BYTES))
 
 
+def is_marked(number: int) -> bool:
+    """Return whether a file contains ``MARK``, at its end."""
+    return number % _MARKED == 0
+
+
 def marked(files: int) -> int:
-    """Return how many of the files contain ``MARK``, at their ends."""
+    """Return how many of the files contain ``MARK``."""
     return -(-files // _MARKED)
 
 
@@ -109,33 +114,42 @@ class SourceTree:
         every = _text(self.seed)
         begin = number * 7919 % (len(every) - size)
         text = every[begin : begin + size]
-        tail = f"\n{number} {version}{f' {MARK}' if number % _MARKED == 0 else ''}\n".encode()
+        tail = f"\n{number} {version}{f' {MARK}' if is_marked(number) else ''}\n".encode()
         return text[: max(0, size - len(tail))] + tail + b"+" * version
 
     def make(self) -> None:
         """Write all files."""
+        self.write(dict.fromkeys(range(self.files), 0))
+
+    def write(self, versions: Mapping[int, int]) -> None:
+        """Write these files, each in its version."""
         made: Path | None = None
-        for number in range(self.files):
+        for number, version in versions.items():
             path = self.path(number)
             if path.parent != made:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 made = path.parent
-            path.write_bytes(self.contents(number))
+            path.write_bytes(self.contents(number, version))
 
     def change(self) -> None:
         """Write another version of 1 % of the files."""
-        for number in self.changed:
-            self.path(number).write_bytes(self.contents(number, 1))
+        self.write(dict.fromkeys(self.changed, 1))
 
     def problem(self, changed: range = range(0)) -> str | None:
         """Compare all files with the seed, ``changed`` ones with their other version. Return the first difference."""
+        return self.difference({number: int(number in changed) for number in range(self.files)})
+
+    def difference(
+        self, versions: Mapping[int, int], extended: Collection[int] = frozenset(), by: bytes = b""
+    ) -> str | None:
+        """Return the first difference from a tree of these files, of which the ``extended`` ones end with ``by``."""
         found = sum(1 for _ in _files(self.root))
-        if found != self.files:
-            return f"{found} of {self.files} files are there"
-        for number in range(self.files):
+        if found != len(versions):
+            return f"{found} of {len(versions)} files are there"
+        for number, version in versions.items():
             path = self.path(number)
             try:
-                same = path.read_bytes() == self.contents(number, int(number in changed))
+                same = path.read_bytes() == self.contents(number, version) + by * (number in extended)
             except FileNotFoundError:
                 return f"{path.relative_to(self.root)} is missing"
             if not same:

@@ -114,9 +114,7 @@ def _pack(drive: DriveRequest, number: int, version: int) -> None:
     staging, load = drive.directory / "staging", drive.load
     tree = _tree(drive, staging)
     first, last = (load.files * each // load.packages for each in (number, number + 1))
-    for file in range(first, last):
-        tree.path(file).parent.mkdir(parents=True, exist_ok=True)
-        tree.path(file).write_bytes(tree.contents(file, version))
+    tree.write(dict.fromkeys(range(first, last), version))
     (staging / "DEBIAN").mkdir(mode=0o755)
     (staging / "DEBIAN/control").write_text(_CONTROL.format(name=_name(number), version=1 + version))
     owner = ("--root-owner-group",) if os.geteuid() == 0 else ()

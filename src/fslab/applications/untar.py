@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 from pathlib import Path
 
-from fslab.applications import Amount, DriveRequest, SteppedApplication, run_program
+from fslab.applications import Amount, DriveRequest, SteppedApplication
 from fslab.applications import _source_tree as trees
-from fslab.errors import ToolFailedError, ToolOutputError
-from fslab.system.tools import Tool
+from fslab.applications import _tree_programs as programs
 
-_TAR = Tool(program="tar", package="tar")
-_GREP = Tool(program="grep", package="grep")
-_RM = Tool(program="rm", package="coreutils")
 _ARCHIVE, _TREE = "archive.tar", "tree"
 
 
@@ -35,29 +30,23 @@ class UntarLoad(trees.TreeLoad):
 
 class Untar(SteppedApplication):
     summary = "unpack an archive with tar, read all files with grep, remove them with rm"
-    tools = (_TAR, _GREP, _RM)
+    tools = programs.TOOLS
     Load = UntarLoad
     removes = frozenset({"remove"})
 
     def lay_out(self, drive: DriveRequest) -> None:
         """Make the tree, and the archive of it; remove the tree."""
-        tree = _tree(drive)
-        tree.make()
-        owner = ("--owner=0", "--group=0", "--sort=name")
-        _tar(drive.directory, "--create", *owner, _TREE)
-        run_program(_RM, "-r", "--", _TREE, cwd=drive.directory)
+        _tree(drive).make()
+        programs.pack(_ARCHIVE, _TREE, cwd=drive.directory)
 
     def perform(self, drive: DriveRequest, step: str) -> None:
         match step:
             case "unpack":
-                _tar(drive.directory, "--extract")
+                programs.unpack(_ARCHIVE, cwd=drive.directory)
             case "walk":
-                words = ("-r", "-l", "-F", "-e", trees.MARK, "--", _TREE)
-                found = run_program(_GREP, *words, cwd=drive.directory).stdout.count("\n")
-                if found != trees.marked(drive.load.files):
-                    raise ToolOutputError(f"grep found {found} of {trees.marked(drive.load.files)} files")
+                programs.read(_TREE, trees.marked(drive.load.files), cwd=drive.directory)
             case _:
-                run_program(_RM, "-r", "--", _TREE, cwd=drive.directory)
+                programs.remove(_TREE, cwd=drive.directory)
 
     def amount(self, drive: DriveRequest, step: str) -> Amount:
         tree = _tree(drive)
@@ -75,13 +64,3 @@ class Untar(SteppedApplication):
 
 def _tree(drive: DriveRequest) -> trees.SourceTree:
     return trees.SourceTree(root=Path(drive.directory, _TREE), files=drive.load.files, seed=drive.seed)
-
-
-def _tar(directory: Path, what: str, *words: str) -> None:
-    """Run tar. If only a part of a record fits on the disk, it does not say why."""
-    try:
-        run_program(_TAR, what, "--file", _ARCHIVE, *words, cwd=directory)
-    except ToolFailedError as error:
-        if "Wrote only" in str(error):
-            raise OSError(errno.ENOSPC, "No space left on device", str(directory)) from error
-        raise

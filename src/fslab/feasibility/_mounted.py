@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fslab.abilities import Ability, Needs
 from fslab.errors import UnsupportedError
+from fslab.system import overlay
 
 TRY_NAME = ".fslab-try"
 
@@ -47,9 +48,15 @@ def _symlink(path: Path) -> None:
     path.symlink_to(TRY_NAME)
 
 
+def _overlay(path: Path) -> None:
+    if os.geteuid() == 0:  # another user needs a process of its own for it (overlay.mounted)
+        overlay.attempt(path)
+
+
 TRIES = {
     Ability.DIRECT_READS: _direct,
     Ability.DIRECT_WRITES: _direct,
     Ability.HARD_LINKS: _hard_link,
     Ability.SYMLINKS: _symlink,
+    Ability.OVERLAY: _overlay,
 }

@@ -1,15 +1,17 @@
 """System calls and ioctls that Python does not offer: thin, typed functions that raise OSError. Decides nothing.
 
 Numbers are those of the generic ABI (x86-64, arm64, riscv): include/uapi/linux/{fs,fiemap,fscrypt,fsverity,btrfs,
-nilfs2_api,stat,falloc}.h.
+nilfs2_api,stat,falloc,mount,sched}.h.
 """
 
+import contextlib
 import ctypes
 import fcntl
 import mmap
 import os
 import stat
 import struct
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntFlag
 from pathlib import Path
@@ -41,6 +43,10 @@ _KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
 _STATX_BYTES = 256
 _NAME_BYTES = 4088
 _PR_SET_PDEATHSIG = 1
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+_FSOPEN, _FSCONFIG, _FSMOUNT, _FS_CLOEXEC = 430, 431, 432, 1
+_SET_FLAG, _SET_STRING, _CREATE = 0, 1, 6
+_MESSAGE_BYTES, _MESSAGES = 1024, 8
 
 
 class Fallocate(IntFlag):
@@ -62,6 +68,15 @@ class Rename(IntFlag):
     NOREPLACE = 0x1
     EXCHANGE = 0x2
     WHITEOUT = 0x4
+
+
+class MountAttribute(IntFlag):
+    """Attributes of fsmount(2)."""
+
+    RDONLY = 0x1
+    NOSUID = 0x2
+    NODEV = 0x4
+    NOEXEC = 0x8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -237,3 +252,41 @@ def die_with(parent: int, signum: int) -> None:
     checked(_libc.prctl(_PR_SET_PDEATHSIG, signum, 0, 0, 0), "prctl")
     if os.getppid() != parent:
         os.kill(os.getpid(), signum)
+
+
+def unshare(flags: int) -> None:
+    """Call unshare(2). A new user namespace needs a process of one thread."""
+    checked(_libc.unshare(flags), "unshare")
+
+
+def detached_mount(
+    filesystem: str, options: Mapping[str, str | None], attributes: MountAttribute
+) -> int:
+    """Mount a file system at no place, and return a descriptor of its root: fsopen(2), fsconfig(2), fsmount(2).
+
+    It is unmounted when nothing uses it any more, at the latest when the processes end that do. ``options``: None for
+    an option without a value; a value has at most 255 bytes. OSError, with what the kernel says about it.
+    """
+    context = checked(_libc.syscall(_FSOPEN, os.fsencode(filesystem), _FS_CLOEXEC), "fsopen")
+    try:
+        for key, value in options.items():
+            command = _SET_FLAG if value is None else _SET_STRING
+            _configure(context, command, key, value)
+        _configure(context, _CREATE, None, None)
+        return checked(_libc.syscall(_FSMOUNT, context, _FS_CLOEXEC, int(attributes)))
+    except OSError as error:
+        raise OSError(error.errno, ": ".join((str(error.strerror), *_told(context)))) from error
+    finally:
+        os.close(context)
+
+
+def _configure(context: int, command: int, key: str | None, value: str | None) -> None:
+    texts = (None if text is None else os.fsencode(text) for text in (key, value))
+    checked(_libc.syscall(_FSCONFIG, context, command, *texts, 0))
+
+
+def _told(context: int) -> Iterator[str]:
+    """Yield what the kernel says about a mount that failed: lines such as ``e overlay: No changes allowed``."""
+    with contextlib.suppress(OSError):  # ENODATA: there are no more
+        for _ in range(_MESSAGES):
+            yield os.read(context, _MESSAGE_BYTES).decode("utf-8", "replace").strip()[2:]

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from pydantic import create_model
 
 from fslab import scaling, texts
+from fslab.abilities import Needs
 from fslab.applications import AnyLoad, Application, Load, StepLoad
 from fslab.record import Metric
 from fslab.units import Direction, Unit
@@ -48,6 +49,9 @@ class ApplicationTool(Workload[Any]):
             cleanup=(("rm", "-r", "-f", directory),),
             prepared=(),
         )
+
+    def needs(self, parameters: AnyLoad) -> Needs:  # noqa: ARG002
+        return Needs(abilities=self.application.abilities)
 
     def why_whole(self, parameters: AnyLoad) -> str | None:  # noqa: ARG002
         return self.application.continues

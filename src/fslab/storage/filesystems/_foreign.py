@@ -17,4 +17,5 @@ FAT_LACKS: Mapping[Ability, str] = {
     Ability.SPARSE: "all bytes of a file are allocated",
     Ability.REFLINK: "no two files share clusters",
     Ability.CASE: "names ignore case",
+    Ability.OVERLAY: "names ignore case",
 }
