@@ -42,7 +42,12 @@ LOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "walk": ("untar", {"files": 5000, "steps": "walk"}),
     "rsync": ("rsync", {"files": 5000}),
     "compile": ("compile", {"files": 100, "jobs": 2}),
+    "containers": ("containers", {"files": 5000, "layers": 3, "steps": "load,start,prune"}),
 }
+OVERLAY = """
+mount -t overlay -o lowerdir=layers/03:layers/02:layers/01:layers/00,upperdir=container/upper,workdir=container/work,\
+index=off,metacopy=off overlay merged && grep -rlF fslab-marked merged | cat >/dev/null
+"""
 # The commands of each step, as one would type them.
 STEPS = {
     "untar": {
@@ -56,6 +61,11 @@ STEPS = {
         "build": "make -j2 >/dev/null",
         "rebuild": "make -j2 >/dev/null",
         "clean": "make clean >/dev/null",
+    },
+    "containers": {
+        "load": "for i in 00 01 02 03; do mkdir -p layers/$i; tar xf archives/$i.tar -C layers/$i || exit; done",
+        "start": f"mkdir -p container/upper container/work merged; unshare --mount sh -c '{OVERLAY}'",
+        "prune": "rm -r container layers",
     },
 }
 APPENDS = """

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import sys
+import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +24,7 @@ from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpe
 from fslab.errors import FailureClass, ToolFailedError
 from fslab.record import Severity, Status, TrialRecord
 from fslab.storage import Workspace
-from fslab.system import tools
+from fslab.system import mounts, proc, tools, users
 
 SMALL_SERVER = {"scale": 1, "clients": 2, "max_wal_size": "32m", "shared_buffers": "16m"}
 FEW_KEYS = {"clients": 4, "keys": 400}
@@ -144,6 +149,26 @@ def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, 
     assert processes(workspace) == []
 
 
+@contextmanager
+def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]]) -> Iterator[list[int]]:
+    """Kill processes as soon as something happens in the block. Yield those that were killed."""
+    killed: list[int] = []
+
+    def kill() -> None:
+        until = time.monotonic() + 60
+        while not killed and time.monotonic() < until:
+            time.sleep(0.002)
+            if happens():
+                killed.extend(victims())
+                for pid in killed:
+                    os.kill(pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    yield killed
+    killer.join()
+
+
 @pytest.mark.parametrize(
     ("tool", "parameters", "word", "told"),
     [
@@ -160,32 +185,56 @@ def test_nothing_is_left_of_what_is_killed(
     tool: str, parameters: dict[str, Any], word: str, told: str, workspace: Workspace
 ) -> None:
     """Either the program or the process that drives it is killed: the trial fails, and the file system is unmounted."""
-    killed: list[int] = []
     running = {
         "postgresql": "--builtin",
         "redis": "everysec",
         "rocksdb": "--benchmarks",
         "packages": "--unpack",
     }[tool]
-
-    def kill() -> None:
-        until = time.monotonic() + 60
-        while not killed and time.monotonic() < until:
-            time.sleep(0.05)
-            if processes(workspace, running):
-                killed.extend(processes(workspace, word))
-                for pid in killed:
-                    os.kill(pid, signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
     runtime = {} if tool == "packages" else {"runtime": "60s"}
-    record = run(workspace, tool, {**runtime, **parameters})
-    killer.join()
+    with killed_when(lambda: processes(workspace, running), lambda: processes(workspace, word)) as killed:
+        record = run(workspace, tool, {**runtime, **parameters})
     assert killed
     assert record.status is Status.FAILED
     assert told in str(record.error)
     assert processes(workspace) == []
+
+
+def test_a_container_that_is_killed_does_not_stay_mounted(workspace: Workspace) -> None:
+    """The stack below it could not be unmounted: the trial would say so, and the fixtures would find the mount."""
+    parameters = {"files": 3000, "layers": 1, "appends": 3000, "steps": "write"}
+
+    def copies_up() -> bool:
+        return any(workspace.runtime.glob("mnt/*/application/container/upper/tree/*"))
+
+    with killed_when(copies_up, lambda: processes(workspace, "_process\0drive")) as killed:
+        record = run(workspace, "containers", parameters)
+    assert killed
+    assert record.status is Status.FAILED
+    assert "signal 9" in str(record.error)
+    assert [mount for mount in mounts.mounted() if mount.target.is_relative_to(workspace.runtime)] == []
+
+
+def test_a_file_system_that_cannot_be_below_an_overlayfs_is_named(workspace: Workspace) -> None:
+    record = run(workspace, "containers", {"files": 100}, mkfs_options="-O ^filetype")
+    assert record.failure == FailureClass.UNSUPPORTED, record.error
+    assert "it needs overlayfs on top, which fails on ext4 here" in str(record.error)
+    assert "d_type" in str(record.error)
+
+
+def test_another_user_mounts_an_overlayfs_in_a_namespace_of_the_process() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        os.chown(place, users.NOBODY, users.NOBODY)
+        request = {
+            "application": "containers", "directory": f"{place}/application", "scratch": place, "seed": 1,
+            "load": {"files": 100, "layers": 2, "appends": 9}, "run_s": None,
+        }  # fmt: skip
+        for what in ("prepare", "drive"):
+            argv = [sys.executable, "-P", "-B", "-m", "fslab.applications._process", what, json.dumps(request)]
+            done = proc.run(users.unprivileged(argv), cwd=Path("/"))
+    document = json.loads(done.stdout)
+    assert document["problem"] is None
+    assert [step["name"] for step in document["steps"]] == ["load", "start", "write", "prune"]
 
 
 def test_a_run_that_takes_too_long_is_ended_with_its_server(workspace: Workspace) -> None:

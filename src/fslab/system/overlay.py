@@ -6,6 +6,7 @@ A mount namespace would do the same, but would keep the devices of all other mou
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -67,7 +68,7 @@ def attempt(directory: Path) -> None:
         white_out(directory / "1/deleted")
         with mounted(directory, ("1", "0"), container="container") as merged:
             (merged / "kept").write_text("1")
-            listed = os.listdir(merged)
+            listed = [path.name for path in merged.iterdir()]
         if listed != ["kept"]:
             reason = "deleted files are still listed: the file system stores no types of files in directories (d_type)"
             raise OSError(errno.EOPNOTSUPP, reason)
@@ -79,7 +80,7 @@ def attempt(directory: Path) -> None:
 
 def white_out(path: Path) -> None:
     """Make what hides the file of this name in the layers below: a character device 0:0 (overlayfs.rst)."""
-    os.mknod(path, 0o20000, os.makedev(0, 0))
+    os.mknod(path, stat.S_IFCHR, os.makedev(0, 0))
 
 
 @contextmanager
