@@ -47,7 +47,16 @@ class ContainersLoad(StepLoad):
         10_000, ge=_LEAST_FILES, le=1_000_000, description="files in the base image, 15 kB on average"
     )
     layers: int = Field(8, ge=1, le=64, description="layers above the base image")
-    appends: int = Field(500, ge=1, le=1_000_000, description="files to which the container appends a line")
+    appends: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="files to which the container appends a line; default: 5 % of `files`",
+    )
+
+    @property
+    def appended(self) -> int:
+        return self.appends or self.files // _CHANGED
 
     @property
     def unpacked(self) -> int:
@@ -65,24 +74,26 @@ class ContainersLoad(StepLoad):
     @property
     def space_bytes(self) -> int:
         """The archives, the layers, and the container's copies."""
-        return 2 * trees.space_bytes(self.unpacked) + trees.space_bytes(self.appends)
+        return 2 * trees.space_bytes(self.unpacked) + trees.space_bytes(self.appended)
 
     def scaled(self, factor: float) -> scaling.Changes:
         files = scaling.count(self.files, factor, least=_LEAST_FILES)
+        if self.appends is None:
+            return {"files": files}
         return {"files": files, "appends": scaling.count(self.appends, files.share)}
 
     def _seconds(self, step: str) -> float:
-        return self.appends / _APPENDS_PER_S if step == "write" else self.unpacked / _FILES_PER_S
+        return self.appended / _APPENDS_PER_S if step == "write" else self.unpacked / _FILES_PER_S
 
     @model_validator(mode="after")
     def _appends_to_what_is_there(self) -> Self:
-        if self.appends > self.files:
+        if self.appended > self.files:
             raise ValueError("'appends' must not be more than 'files'")
         return self
 
 
 class Containers(SteppedApplication):
-    summary = "containers: unpack the layers of an image, read and change files through an overlayfs, remove all"
+    summary = "containers: unpack layers of an image, read and change files through an overlayfs"
     tools = programs.TOOLS
     abilities = frozenset({Ability.OVERLAY})
     Load = ContainersLoad
@@ -168,7 +179,7 @@ class _Image:
 
 
 def _image(drive: DriveRequest) -> _Image:
-    return _image_of(drive.load.files, drive.load.layers, drive.load.appends, drive.seed)
+    return _image_of(drive.load.files, drive.load.layers, drive.load.appended, drive.seed)
 
 
 @lru_cache(maxsize=1)

@@ -50,7 +50,9 @@ def mounted(directory: Path, lower: Sequence[str], *, container: str | None = No
             root = syscalls.detached_mount("overlay", options, _ATTRIBUTES)
     except OSError as error:
         why = _WHY.get(error.errno or 0)
-        raise OSError(error.errno, f"{error.strerror}: {why}" if why else error.strerror, "overlayfs") from error
+        raise OSError(
+            error.errno, f"{error.strerror}: {why}" if why else error.strerror, "overlayfs"
+        ) from error
     try:
         yield Path(f"/proc/self/fd/{root}")
     finally:

@@ -259,9 +259,7 @@ def unshare(flags: int) -> None:
     checked(_libc.unshare(flags), "unshare")
 
 
-def detached_mount(
-    filesystem: str, options: Mapping[str, str | None], attributes: MountAttribute
-) -> int:
+def detached_mount(filesystem: str, options: Mapping[str, str | None], attributes: MountAttribute) -> int:
     """Mount a file system at no place, and return a descriptor of its root: fsopen(2), fsconfig(2), fsmount(2).
 
     It is unmounted when nothing uses it any more, at the latest when the processes end that do. ``options``: None for
