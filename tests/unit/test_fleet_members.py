@@ -101,6 +101,19 @@ def test_two_agents_of_one_machine_are_two(tmp_path: Path) -> None:
     )
 
 
+def test_the_certificate_of_another_machine_is_not_used(
+    fleet: Path, server: tuple[str, int], tmp_path: Path
+) -> None:
+    """As on a copy of a machine's disk: two machines would have one private key."""
+    enrolment.join(server, invitations.invite(fleet, valid_s=60, machines=1), "lab1", tmp_path / "w")
+    copied = agent.Agent(
+        settings=WorkerSettings(name="lab2"), credentials=certificates.Credentials(directory=tmp_path / "w"),
+        scheduler="", store="", own="", tell=print,
+    )  # fmt: skip
+    with pytest.raises(UsageError, match="certificate of 'lab1', and this machine's name is 'lab2'"):
+        copied.run()
+
+
 def test_an_invitation_is_for_so_many_machines_and_for_a_time(
     fleet: Path, server: tuple[str, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,12 +371,14 @@ def test_machines_are_chosen_by_name_and_label() -> None:
         machine("b", labels={"rack": "2"}),
         machine("c", unseen_s=1000.0),
         machine("d", version="0.0"),
+        machine("e", facts={"certificate_until": "2020-02-03T00:00:00+00:00"}),
     ]
     ready, left_out = starting.chosen(there, [])
     assert [each.name for each in ready] == ["a", "b"]
     assert left_out == {
         "c": "not seen for 90 s",
         "d": f"runs fslab 0.0, and this is {fslab.__version__}",
+        "e": "its certificate expired on 2020-02-03: it must join again",
     }
     assert [each.name for each in starting.chosen(there, ["rack=2"])[0]] == ["b"]
     with pytest.raises(UnsupportedError, match="no machine fits"):

@@ -11,6 +11,8 @@ from fslab.errors import UsageError
 from fslab.units import counted
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 
 
@@ -108,7 +110,7 @@ def _show_machines(machines: list[MemberMachine]) -> None:
         table.add_column(title, overflow="fold")
     for each in machines:
         seen = "online" if each.is_online else f"not seen for {format_duration(each.unseen_s)}"
-        seen += _clock(each.facts.get("clock_ahead_s")) + _certificate(each.facts.get("certificate_until"))
+        seen += _clock(each.facts.get("clock_ahead_s")) + _certificate(each.certificate_until)
         cpu = f"{each.facts.get('cpus') or '?'} × {each.facts.get('cpu') or 'unknown'}"
         labels = " ".join(f"{key}={value}" for key, value in each.labels.items())
         cells = (each.name, seen, each.running or "–", each.facts.get("kernel") or "–", cpu, labels)
@@ -125,17 +127,13 @@ def _clock(ahead_s: object) -> str:
     return f", clock {format_duration(abs(ahead_s))} {'ahead' if ahead_s > 0 else 'behind'}"
 
 
-def _certificate(until: object) -> str:
+def _certificate(until: datetime | None) -> str:
     """Return when a machine's certificate expires, if it has to be renewed."""
     from datetime import UTC, datetime, timedelta
 
-    try:
-        expires = datetime.fromisoformat(str(until))
-    except ValueError:  # what a machine says of itself is not trusted
+    if until is None or until - datetime.now(UTC) > timedelta(days=60):
         return ""
-    if expires.tzinfo is None or expires - datetime.now(UTC) > timedelta(days=60):
-        return ""
-    return f", certificate until {expires:%Y-%m-%d}"
+    return f", certificate until {until:%Y-%m-%d}"
 
 
 def show_schedules(schedules: list[FleetSchedule]) -> None:

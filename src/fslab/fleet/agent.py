@@ -25,6 +25,7 @@ from fslab.fleet.link_keeper import LinkKeeper
 from fslab.fleet.patience import patiently
 from fslab.fleet.worker_settings import WorkerSettings
 from fslab.machine import facts
+from fslab.names import shown
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentStatus, MemberMachine
 from fslab.system import paths, signals
@@ -89,14 +90,13 @@ class Agent:
     clock: int | None = None
 
     def run(self) -> None:
-        """Serve until this process is interrupted. The next agent resumes an interrupted assignment."""
+        """Serve until this process is interrupted. The next agent resumes an interrupted assignment.
+
+        Raises UsageError if the certificate is another machine's, as on a copy of its disk.
+        """
+        until = self._checked_certificate()
         user = confined.ids_of(self.settings.link_user)
         confined.check(user)
-        until = certificates.expires(self.credentials.certificate)
-        if until - datetime.now(UTC) < certificates.RENEWED:
-            self.tell(
-                f"this machine's certificate expires on {until:%Y-%m-%d}: join again with a new invitation"
-            )
         machine = this_machine(self.settings, self.credentials.certificate)
         machine = machine.model_copy(
             update={"facts": {**machine.facts, "certificate_until": until.isoformat()}}
@@ -120,6 +120,21 @@ class Agent:
         finally:
             link.end()
             _leave(fleet, machine, self.tell)
+
+    def _checked_certificate(self) -> datetime:
+        """Return when this machine's certificate expires; tell it if it has to be renewed."""
+        mine, join = self.credentials.certificate, "join again with a new invitation"
+        if (named := certificates.name_in(mine)) != self.settings.name:
+            raise UsageError(
+                f"is the certificate of '{shown(named)}', and this machine's name is '{self.settings.name}'",
+                where=str(mine),
+                hint=f"{join} (fslab fleet invite), or set 'name' in worker.toml if it is the same machine",
+            )
+        until, now = certificates.expires(mine), datetime.now(UTC)
+        if until - now < certificates.RENEWED:
+            ends = "expires" if until > now else "expired"
+            self.tell(f"this machine's certificate {ends} on {until:%Y-%m-%d}: {join}")
+        return until
 
     def request(self, assignment: str) -> None:
         """Queue an assignment. It runs only if it is assigned to this machine. Thread-safe."""

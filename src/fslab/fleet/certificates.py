@@ -161,6 +161,12 @@ def fingerprint(certificate: Path) -> bytes:
     return x509.load_pem_x509_certificate(certificate.read_bytes()).fingerprint(hashes.SHA256())
 
 
+def name_in(certificate: Path) -> str:
+    """Return the name of the member that a certificate was issued to."""
+    subject = x509.load_pem_x509_certificate(certificate.read_bytes()).subject
+    return "".join(str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME))
+
+
 def expires(certificate: Path) -> datetime:
     """Return the time at which a certificate expires (UTC)."""
     return x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, FiniteFloat
 
 from fslab.cell import Frozen
 from fslab.names import Shown, Word
@@ -103,12 +103,13 @@ class FleetSchedule(Frozen):
 
 class MemberMachine(Frozen):
     """A machine as it announced itself. ``id``: a digest of its machine id and of this start. ``running``: the
-    assignment that it runs. ``unseen_s``: seconds since it was last seen."""
+    assignment that it runs. ``unseen_s``: seconds since it was last seen. ``facts``: flat, because anything deeper was
+    made up."""
 
     name: Word
     id: str
     labels: dict[str, str] = {}
-    facts: dict[str, Any] = {}
+    facts: dict[str, str | int | FiniteFloat | bool | None] = {}
     version: Shown
     running: str | None = None
     unseen_s: float = 0.0
@@ -117,3 +118,11 @@ class MemberMachine(Frozen):
     def is_online(self) -> bool:
         """Whether it was seen within the last 90 seconds."""
         return self.unseen_s < ONLINE_S
+
+    @property
+    def certificate_until(self) -> datetime | None:
+        """When its certificate expires (UTC); None if it does not say so."""
+        try:
+            return datetime.fromisoformat(str(self.facts.get("certificate_until"))).astimezone(UTC)
+        except (ValueError, OverflowError):
+            return None
