@@ -86,18 +86,18 @@ def status(lab: fleet_lab.Lab) -> dict[str, Any]:
     return {each["name"]: each for each in lab.json("fleet", "status")["machines"]}
 
 
-def test_clocks_that_are_an_hour_off(two: fleet_lab.Lab, study: Path, shift: Path) -> None:
-    """Two machines whose clocks differ by two hours are online, keep their leases, and finish a run.
+def test_clocks_that_are_a_day_off(two: fleet_lab.Lab, study: Path, shift: Path) -> None:
+    """Two machines whose clocks differ by two days are online, keep their leases, and finish a run.
 
     How far each clock is off is shown. An agent that is killed meanwhile takes its own assignment again.
     """
     ahead, behind = two.members
-    restart(ahead, LD_PRELOAD=str(shift), TEST_CLOCK_SHIFT="3600")
-    restart(behind, LD_PRELOAD=str(shift), TEST_CLOCK_SHIFT="-3600")
+    restart(ahead, LD_PRELOAD=str(shift), TEST_CLOCK_SHIFT="86400")
+    restart(behind, LD_PRELOAD=str(shift), TEST_CLOCK_SHIFT="-86400")
     wait_for(two.has_joined)
-    assert re.search("clock of this machine is (1 h|1 h 00 min|60 min) ahead of the database's", ahead.log)
+    assert re.search("clock of this machine is (24 h 00|23 h 59) min ahead of the database's", ahead.log)
     shown = status(two)
-    assert [round(shown[each]["facts"]["clock_ahead_s"] / 60) for each in ("lab1", "lab2")] == [60, -60]
+    assert [round(shown[each]["facts"]["clock_ahead_s"] / 3600) for each in ("lab1", "lab2")] == [24, -24]
     said = two.fslab("fleet", "status").stdout
     assert "ahead" in said
     assert "behind" in said

@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 from tests import postgresql
 from tests.store.test_store import campaign, trial
+from typer.testing import CliRunner
 
+from fslab import cli
 from fslab.errors import StoreError, UnsupportedError
+from fslab.fleet import scheduler
 from fslab.serve import app
-from fslab.store import fleet_moves
+from fslab.store import fleet_moves, queries
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
 from fslab.store.roles import grant
@@ -76,14 +79,100 @@ def test_a_row_that_fslab_did_not_write_hides_no_other(
     fleet.assign([assignment("a"), assignment("b")])
     _execute(fleet.store, "UPDATE fleet_machines SET name = E'\\x1b[2J' WHERE name = 'lab2'")
     _execute(fleet.store, "UPDATE fleet_assignments SET status = 'lost' WHERE id = 'b'")
-    odd = '{"kernel": {"x": 1}, "cpu": ["a"], "certificate_until": 1e9, "clock_ahead_s": "tomorrow"}'
-    _execute(fleet.store, f"UPDATE fleet_machines SET facts = '{odd}'")
     assert [each.name for each in fleet.machines()] == ["lab1"]
     assert [each.campaign for each in fleet.summaries(1)] == ["a"]
     assert "lab1" in app.fleet_page(fleet)
     assert "status" in caplog.text
     assert "not a valid name" in caplog.text
     assert "\x1b" not in caplog.text
+
+
+# What a role that measures can write, and what the fleet's store does not check.
+MADE_UP = {
+    "endless": "UPDATE fleet_machines SET last_seen = 'infinity' WHERE name = 'lab2'",
+    "later": "UPDATE fleet_machines SET last_seen = '200000-01-01' WHERE name = 'lab2'",
+    "deep": "UPDATE fleet_machines SET facts = ('{\"a\": ' || repeat('[', 3000) || repeat(']', 3000) || '}')::json "
+    "WHERE name = 'lab2'",
+    "nested": "UPDATE fleet_machines SET facts = '{\"cpu\": [[1]]}' WHERE name = 'lab2'",
+    "odd": 'UPDATE fleet_machines SET facts = \'{"certificate_until": 1e9, "clock_ahead_s": "now"}\' '
+    "WHERE name = 'lab2'",
+    "digits": f"UPDATE fleet_machines SET facts = '{{\"cpus\": 1{'0' * 30}}}' WHERE name = 'lab2'",
+    "infinite": "UPDATE fleet_machines SET facts = '{\"clock_ahead_s\": 1e999}' WHERE name = 'lab2'",
+    "long": "UPDATE fleet_machines SET labels = ('{\"a\": \"' || repeat('x', 9000000) || '\"}')::json "
+    "WHERE name = 'lab2'",
+    "assignment": "UPDATE fleet_assignments SET ended = 'infinity', lease_until = '-infinity', epoch = 2147483647, "
+    "message = repeat('x', 9000000) WHERE id = 'b'",
+    "campaign's time": "UPDATE campaigns SET created = 'infinity' WHERE id = 'c2'",
+    "campaign's size": f"UPDATE campaigns SET settings = ('{{\"a\": \"' || repeat('x', {queries.CAMPAIGN_LIMIT}) || "
+    "'\"}')::json WHERE id = 'c2'",
+}
+
+
+@pytest.mark.parametrize("statement", MADE_UP.values(), ids=MADE_UP)
+def test_what_one_machine_makes_up_stops_no_other(fleet: FleetStore, statement: str) -> None:
+    for each in (machine(), machine("lab2", "two")):
+        fleet.announce(each)
+    fleet.assign([assignment("a"), assignment("b", on="lab2")])
+    for name in ("c1", "c2"):
+        fleet.store.create_campaign(campaign(name))
+    _execute(fleet.store, statement)
+    said: list[str] = []
+    assert pending(fleet, said).now() == {"a": "lab1", "b": "lab2"}
+    assert said == []
+    shown = CliRunner().invoke(cli.app, ["fleet", "status", "--store", fleet.store.path])
+    assert shown.exit_code == 0, shown.exception
+    assert "lab1" in shown.stdout
+    assert "lab1" in app.fleet_page(fleet)
+    assert "a" in [each.campaign for each in fleet.summaries(1)]
+    assert "c1" in [each.id for each in fleet.store.campaigns()]
+    assert all(len(str(each)) < 200_000 for each in (*fleet.machines(), *fleet.assignments()))
+    gone = "UPDATE fleet_machines SET last_seen = now() - interval '2 h' WHERE name = 'lab2' AND isfinite(last_seen)"
+    _execute(fleet.store, gone)
+    assert len(fleet_moves.give_up(fleet, 3600)) == 1
+    assert fleet.open_assignments() == {"a": "lab1"}
+    assert fleet.forget("lab2")
+
+
+def pending(fleet: FleetStore, said: list[str]) -> scheduler.Pending:
+    return scheduler.Pending(url="", give_up_s=3600, tell=said.append, store=fleet.store)
+
+
+def test_a_clock_that_was_a_day_ahead_leaves_no_machine_and_no_lease(fleet: FleetStore) -> None:
+    """The database's clock is set back: the times that it wrote before are in the future."""
+    fleet.announce(machine())
+    fleet.assign([assignment("a")])
+    assert fleet.take("a", machine()) is not None
+    _execute(fleet.store, "UPDATE fleet_machines SET last_seen = last_seen + interval '1 day'")
+    _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = lease_until + interval '1 day'")
+    assert not fleet.machines()[0].is_online
+    restarted = machine(identity="two")
+    fleet.announce(restarted)
+    again = fleet.take("a", restarted)
+    assert again is not None
+    assert again.epoch == 2
+
+
+@pytest.mark.parametrize(("days", "way"), [(1, "forward"), (-1, "back")])
+def test_no_machine_is_lost_by_a_step_of_the_database_s_clock(
+    fleet: FleetStore, monkeypatch: pytest.MonkeyPatch, days: int, way: str
+) -> None:
+    """All machines seem to be away for a day, until each has reported again."""
+    now, step_s = [1000.0], [0.0]
+    monkeypatch.setattr("fslab.fleet.scheduler.time.monotonic", lambda: now[0])
+    monkeypatch.setattr(FleetStore, "now", lambda _: datetime.fromtimestamp(now[0] + step_s[0], UTC))
+    said: list[str] = []
+    looking = pending(fleet, said)
+    fleet.announce(machine())
+    fleet.assign([assignment("a")])
+    assert looking.now() == {"a": "lab1"}
+    now[0] += scheduler.GRACE_S + 60
+    assert looking.now() == {"a": "lab1"}
+    step_s[0] = days * 86400
+    _execute(fleet.store, f"UPDATE fleet_machines SET last_seen = last_seen - interval '{days} day'")
+    assert looking.now() == {"a": "lab1"}
+    assert said == [f"the database's clock was set {way} by 24 h 00 min"]
+    now[0] += scheduler.GRACE_S + 60  # it does not report: it is lost
+    assert looking.now() == {}
 
 
 def test_who_takes_an_assignment_has_it_until_the_lease_is_over(fleet: FleetStore) -> None:

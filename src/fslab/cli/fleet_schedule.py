@@ -75,12 +75,14 @@ def schedule(
     loaded = changes.load(named, *run_options.Repeats(trials=trials).settings())
     chosen = option_value(word, name or loaded.id, "--name")
     value = starting.assigned(loaded, named, budget_s=run_options.seconds(budget))
-    made = FleetSchedule(
-        name=chosen, study=value, machines=tuple(machines or ()), spread=spread, every_s=_every(every),
-        next_run=_next(at, datetime.now(UTC)),
-    )  # fmt: skip
+    every_s = _every(every)
     with Store.open(store, create=False) as opened:
-        FleetStore(opened).schedule(made)
+        fleet = FleetStore(opened)
+        made = FleetSchedule(
+            name=chosen, study=value, machines=tuple(machines or ()), spread=spread, every_s=every_s,
+            next_run=_next(at, fleet.now()),
+        )  # fmt: skip
+        fleet.schedule(made)
     say(f"schedule {chosen}: {value.file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
 
 

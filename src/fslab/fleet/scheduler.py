@@ -22,6 +22,7 @@ from fslab.fleet.enrolment import EnrolmentServer
 from fslab.store import fleet_moves
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.store import Store
+from fslab.units import format_duration
 
 PORT = 8786
 
@@ -30,6 +31,8 @@ LONGEST_WAIT_S = 30.0
 LOOK_S = 2.0
 
 GRACE_S = 300.0
+
+STEP_S = 60.0  # a smaller step of the database's clock changes no decision
 
 
 @dataclass(kw_only=True, slots=True)
@@ -43,6 +46,7 @@ class Pending:
     store: Store | None = None
     said: str = ""
     reachable_since: float | None = None
+    clock_ahead_s: float | None = None
 
     def now(self) -> dict[str, str] | None:
         """Return the machine of each open assignment, by the assignment's id; None while the store is unavailable."""
@@ -50,6 +54,7 @@ class Pending:
             if self.store is None:
                 self.store = open_store(self.url)
             fleet = FleetStore(self.store)
+            self._look_at_clock(fleet)
             while fleet.start_due(partial(starting.started, fleet)):
                 pass
             self._give_up(fleet)
@@ -63,9 +68,18 @@ class Pending:
         self.said = ""
         return found
 
+    def _look_at_clock(self, fleet: FleetStore) -> None:
+        """Notice that the database's clock was set: all machines then seem to be away for as long."""
+        ahead_s, known_s = fleet.now().timestamp() - time.monotonic(), self.clock_ahead_s
+        self.clock_ahead_s = ahead_s
+        if known_s is not None and abs(ahead_s - known_s) > STEP_S:
+            way = "forward" if ahead_s > known_s else "back"
+            self.tell(f"the database's clock was set {way} by {format_duration(abs(ahead_s - known_s))}")
+            self.reachable_since = None
+
     def _give_up(self, fleet: FleetStore) -> None:
         """Give up assignments of lost machines, but first give all machines ``GRACE_S`` seconds to report after the
-        store became available. Those of machines that were removed are given up at once."""
+        store became available or its clock was set. Those of machines that were removed are given up at once."""
         now = time.monotonic()
         if self.reachable_since is None:
             self.reachable_since = now

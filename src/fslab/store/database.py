@@ -271,6 +271,9 @@ def _configure_postgresql(connection: Any, _record: object) -> None:
     ``synchronous_commit = off`` could lose a confirmed trial; a stored trial must be on disk. Other settings make the
     server return dates that the driver cannot read, or numbers with too few digits.
     """
+    from fslab.store import instants  # noqa: PLC0415 - the driver is optional
+
+    instants.register(connection)
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT set_config('DateStyle', 'ISO', false), set_config('extra_float_digits', '1', false)"

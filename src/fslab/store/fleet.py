@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, func, or_, select, update
@@ -21,7 +21,16 @@ from fslab.errors import FslabError, StoreError
 from fslab.names import shown
 from fslab.store import queries, rows
 from fslab.store.database import checked_contents, open_engine, place_of, store_url
-from fslab.store.fleet_sql import age, insert_assignments, is_held, is_open, lease, to_assignment
+from fslab.store.fleet_sql import (
+    ASSIGNMENT,
+    age,
+    cut,
+    insert_assignments,
+    is_held,
+    is_open,
+    lease,
+    to_assignment,
+)
 from fslab.store.fleet_values import (
     ONLINE_S,
     Assignment,
@@ -103,22 +112,33 @@ class FleetStore:
                 .values(last_seen=gone, running=None)
             )
 
+    def now(self) -> datetime:
+        """Return the time of the database's clock (UTC)."""
+        with self.store._reading() as connection:
+            found: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+        return found.astimezone(UTC)
+
     def machines(self) -> list[MemberMachine]:
         """Return all machines ever announced and not removed, sorted by name."""
-        wanted = select(machines, age(machines.c.last_seen).label("unseen_s")).order_by(machines.c.name)
+        own = machines.c
+        texts = map(cut, (own.labels, own.facts, own.running))
+        wanted = select(own.name, own.id, own.version, *texts, age(own.last_seen).label("unseen_s"))
         with self.store._reading() as connection:
-            found = connection.execute(wanted).mappings().all()
-        return self._valid(MemberMachine, found)
+            found = connection.execute(wanted.order_by(own.name)).mappings().all()
+        return self._valid(MemberMachine, found, documents=("labels", "facts"))
 
-    def _valid(self, kind: type[Row], found: Sequence[RowMapping]) -> list[Row]:
+    def _valid(
+        self, kind: type[Row], found: Sequence[RowMapping], *, documents: Collection[str] = ()
+    ) -> list[Row]:
         """Return what these rows say. One that fslab did not write is left out with a warning: any machine can write
-        rows of its own, and one must not keep the others from being used."""
+        rows of its own, and one must not keep the others from being used. ``documents``: columns with JSON texts."""
         valid: list[Row] = []
         for row in found:
             what = shown(str(row.get("name") or row.get("campaign")))[:SHOWN_CHARACTERS]
             try:
                 with checked_contents(f"{self.store.path}: {what}"):
-                    valid.append(kind(**{key: row[key] for key in kind.model_fields}))
+                    parsed = {key: rows.from_json(row[key]) for key in documents}
+                    valid.append(kind(**{key: row[key] for key in kind.model_fields} | parsed))
             except StoreError as error:
                 log.warning("left out: %s: %s", error.where, error.what)
         return valid
@@ -187,7 +207,7 @@ class FleetStore:
         statuses: Collection[AssignmentStatus] = tuple(AssignmentStatus),
     ) -> list[Assignment]:
         """Return the assignments, oldest first, filtered by run, machine and statuses."""
-        wanted = select(assignments).where(assignments.c.status.in_([each.value for each in statuses]))
+        wanted = select(*ASSIGNMENT).where(assignments.c.status.in_([each.value for each in statuses]))
         if run is not None:
             wanted = wanted.where(assignments.c.run == run)
         if machine is not None:
@@ -208,7 +228,7 @@ class FleetStore:
             newest = newest.where(is_open())
         else:
             newest = newest.order_by(func.max(assignments.c.number).desc()).limit(runs)
-        own = [column for column in assignments.c if column.name in AssignmentSummary.model_fields]
+        own = [column for column in ASSIGNMENT if column.key in AssignmentSummary.model_fields]
         wanted = select(
             *own,
             assignments.c.study["file"].as_string().label("file"),
@@ -232,12 +252,13 @@ class FleetStore:
         """Take an assignment of this machine. This increments its epoch, so a previous holder can no longer write.
 
         The current holder can take it again. Returns None if the assignment is final, belongs to another machine, or
-        is held by another process with a valid lease.
+        is held by another process with a valid lease: none ends later than one that begins now, unless the database's
+        clock was set back.
         """
         mine = or_(
             assignments.c.holder.is_(None),
             assignments.c.holder == holder.id,
-            assignments.c.lease_until < func.now(),
+            ~assignments.c.lease_until.between(func.now(), lease()),
         )
         taken = (
             update(assignments)
@@ -248,7 +269,7 @@ class FleetStore:
                 status=AssignmentStatus.RUNNING.value,
                 lease_until=lease(),
             )
-            .returning(assignments)
+            .returning(*ASSIGNMENT)
         )
         with self.store._writing() as connection:
             row = connection.execute(taken).mappings().first()

@@ -14,7 +14,7 @@ from sqlalchemy import Connection, func, select, update
 
 from fslab.store import rows
 from fslab.store.fleet import FleetStore
-from fslab.store.fleet_sql import age, insert_assignments, is_open, to_assignment
+from fslab.store.fleet_sql import ASSIGNMENT, age, insert_assignments, is_open, to_assignment
 from fslab.store.fleet_values import ONLINE_S, Assignment, AssignmentStatus
 from fslab.store.schema import fleet_assignments as assignments
 from fslab.store.schema import fleet_machines as machines
@@ -32,7 +32,7 @@ def give_up(fleet: FleetStore, after_s: float | None) -> list[str]:
     if after_s is not None:
         there = there.where(age(machines.c.last_seen) <= after_s)
     lost = (
-        select(assignments)
+        select(*ASSIGNMENT)
         .where(is_open(), assignments.c.machine.not_in(there))
         .order_by(assignments.c.number)
     )
@@ -60,15 +60,7 @@ def _move(connection: Connection, old: Assignment, reason: str) -> str:
     elif old.study.workloads:
         message = f"{reason}, and no other machine of the run is online"
     over = update(assignments).where(assignments.c.id == old.id)
-    connection.execute(
-        over.values(
-            status=status.value,
-            message=message,
-            epoch=assignments.c.epoch + 1,
-            lease_until=None,
-            ended=func.now(),
-        )
-    )
+    connection.execute(over.values(status=status.value, message=message, lease_until=None, ended=func.now()))
     return f"{old.id}: {message}"
 
 

@@ -6,13 +6,28 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, insert
+from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, insert
 
 from fslab.store import rows
 from fslab.store.fleet_values import OPEN, Assignment
 from fslab.store.schema import fleet_assignments as assignments
 
 LEASE_S = 120.0
+LONGEST_TEXT = 64 << 10  # characters that are read of a text
+
+
+def cut(column: ColumnElement[Any]) -> ColumnElement[str]:
+    """Return the beginning of a text that any machine can write, or of a JSON document as its text: it can have a
+    gigabyte, and a document that cannot be parsed would make its whole table unreadable."""
+    return func.left(cast(column, Text), LONGEST_TEXT).label(column.key)
+
+
+# The columns of an assignment that are read.
+ASSIGNMENT = tuple(
+    cut(each) if each is assignments.c.message else each
+    for each in assignments.c
+    if each.name in Assignment.model_fields
+)
 
 
 def insert_assignments(connection: Connection, new: Sequence[Assignment]) -> None:
@@ -38,8 +53,14 @@ def is_held(held: Assignment) -> ColumnElement[bool]:
 
 
 def age(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Return how many seconds ago a time was."""
-    return func.extract("epoch", func.clock_timestamp() - column)
+    """Return how many seconds ago a time was.
+
+    A time in the future is as old as it is far away: the database's clock was set back, and nobody knows when it was.
+    A time that no clock shows, such as ``infinity``, was made up: it is as old as 1970.
+    """
+    now = func.clock_timestamp()
+    apart = func.abs(func.extract("epoch", now - column))
+    return case((func.isfinite(column), apart), else_=func.extract("epoch", now))
 
 
 def lease() -> ColumnElement[Any]:
