@@ -180,6 +180,21 @@ def test_a_live_page_survives_a_database_that_is_away(live: Live, hold: Hold) ->
     assert live.process.wait(timeout=LIMIT_S) == 0
 
 
+def test_the_page_of_a_campaign_that_is_deleted_says_so_and_asks_no_more(live: Live, tmp_path: Path) -> None:
+    page = live.page
+    with (
+        Store.open(str(tmp_path / "store.sqlite")) as store,
+        page.expect_response(lambda each: each.status == 404),
+    ):
+        store.delete_campaign(store.campaign().id)
+    page.locator("#live", has_text="not in the store any more").wait_for()
+    assert page.locator("#main h1").count() == 1, "what was seen stays"
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(4000)  # longer than the pause before a page asks again
+    assert asked == []
+
+
 def test_what_is_refused(serve: Callable[..., Server]) -> None:
     server = serve()
     assert server.ask("/")[0] == 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 from collections.abc import Callable, Coroutine, MutableMapping
@@ -20,6 +21,8 @@ from tests.limits import LIMIT_S
 from tests.store.sql import sql
 
 from fslab.campaign import liveness
+from fslab.errors import StoreLostError
+from fslab.serve import app as serving
 from fslab.serve.app import Pages, application
 from fslab.serve.guard import Access
 from fslab.store.campaign import CampaignSettings, CampaignStatus
@@ -103,6 +106,53 @@ def test_a_campaign_that_ends_between_two_looks_was_not_killed(
 
     monkeypatch.setattr(liveness, "is_running", ends)
     assert "<td>finished</td>" in body(pages.listing(asked()))
+
+
+def test_the_events_of_a_campaign_that_is_deleted_end_with_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the database is away, the stream says so and goes on."""
+    pages = stored(tmp_path, **ELSEWHERE["another machine"])
+    monkeypatch.setattr(serving, "EVERY_S", 0.0)
+    state, away = pages._state, [False, True, True, False]
+
+    def look(name: str) -> Any:
+        if not away:
+            with Store.open(pages.url) as another:
+                another.delete_campaign("c1")
+        elif away.pop(0):
+            raise StoreLostError("no connection")
+        return state(name)
+
+    async def read() -> list[str]:
+        return [each async for each in serving.events(lambda: look("c1"))]
+
+    said = [json.loads(each.removeprefix("data: ")) for each in ended(read())]
+    assert said == [
+        {"text": "running, 3 trials stored", "over": False},
+        {"text": "the store is unavailable; this page goes on when it is back", "over": False},
+        {"text": "running, 3 trials stored", "over": False},
+        {"text": "the campaign is not in the store any more", "over": True},
+    ]
+
+
+def test_the_list_leaves_out_what_is_deleted_while_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages = stored(tmp_path)
+    with Store.open(pages.url) as store:
+        store.create_campaign(CAMPAIGN.model_copy(update={"id": "c2"}))
+
+    def goes(_: str) -> bool:
+        with Store.open(pages.url) as another:
+            another.delete_campaign("c1")
+        return False
+
+    monkeypatch.setattr(liveness, "is_running", goes)
+    page = body(pages.listing(asked()))
+    assert "/campaign/c2" in page
+    assert "/campaign/c1" not in page
+    assert status_of(pages, "/campaign/c1")[0] == 404
 
 
 def test_a_page_is_made_again_when_the_campaign_gets_a_note(tmp_path: Path) -> None:

@@ -135,8 +135,9 @@ def prune(
     age_s = option_value(parse_duration, older_than, "--older-than")
     with Store.open(store, create=False) as opened:
         found = retention.outdated(opened, older_than_s=age_s, keep=keep, studies=study or ())
+        counts = opened.counts()
         for campaign in found:
-            trials = counted(opened.count(campaign.id), "trial")
+            trials = counted(counts.get(campaign.id, 0), "trial")
             say(f"{campaign.id}: {campaign.study_title}, {trials}", err=True)
         if (
             found

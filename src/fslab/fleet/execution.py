@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fslab.campaign import cleanup, journal
-from fslab.errors import BusyError, FslabError, StoreError, UnsupportedError
+from fslab.errors import BusyError, FslabError, NotStoredError, StoreError, UnsupportedError
 from fslab.fleet.confined import TAIL_BYTES, last_line, place
 from fslab.fleet.measuring import MeasuringRequest
 from fslab.fleet.patience import patiently
@@ -119,7 +119,7 @@ class Execution:
             self.meanwhile()
             if time.monotonic() - looked < SEND_S:
                 continue
-            looked, now = time.monotonic(), own.count(self.held.campaign)
+            looked, now = time.monotonic(), self._measured(own)
             if now != trials:
                 self._send_new(own)
                 trials, changed = now, looked
@@ -127,6 +127,13 @@ class Execution:
                 self.tell(f"{self.held.id}: no trial for {self.settings.stall:.0f} s, ended")
                 return None
         return code
+
+    def _measured(self, own: Store) -> int:
+        """Return the number of trials in the machine's own store, which has no campaign before the first."""
+        try:
+            return own.count(self.held.campaign)
+        except NotStoredError:
+            return 0
 
     def _send(self, own: Store, *, compare: bool) -> CampaignStatus | None:
         """Send the trials that the fleet's store does not have. Returns the campaign's status, None if not started.

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from threading import Lock
@@ -74,15 +75,16 @@ class Pages:
     def listing(self, _request: Request) -> Response:
         """Return the list of all campaigns, newest first."""
         with Store.open(self.url, create=False) as store:
-            rows = []
+            rows, counts = [], store.counts()
             for campaign in reversed(store.campaigns()):
-                state = state_of(as_it_is(campaign, store), store)
-                rows.append(
-                    render.Listed(
-                        id=campaign.id, title=campaign.study_title, begun=campaign.created,
-                        cells=len(campaign.cells), trials=state.trials, status=state.status,
-                    )
-                )  # fmt: skip
+                with suppress(NotStoredError):  # deleted since the line above
+                    rows.append(
+                        render.Listed(
+                            id=campaign.id, title=campaign.study_title, begun=campaign.created,
+                            cells=len(campaign.cells), trials=counts.get(campaign.id, 0),
+                            status=_words(as_it_is(campaign, store).status),
+                        )
+                    )  # fmt: skip
             return HTMLResponse(render.listing(rows, str(store.path), fleet=store.is_shared))
 
     def fleet(self, _request: Request) -> Response:
@@ -195,25 +197,42 @@ def state_of(campaign: Campaign, store: Store) -> CampaignProgress:
     """Return the progress of a campaign, whose status is the actual one (``as_it_is``)."""
     return CampaignProgress(
         trials=store.count(campaign.id),
-        status=campaign.status.value.replace("_", " "),
+        status=_words(campaign.status),
         running=campaign.status is CampaignStatus.RUNNING,
     )
 
 
+def _words(status: CampaignStatus) -> str:
+    return status.value.replace("_", " ")
+
+
 async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
-    """Yield a message at once, then one for every change, until the campaign has ended."""
-    known = await anyio.to_thread.run_sync(read)
-    yield _message(known)
-    while known.running:
+    """Yield a message at once, then one for every change, until the campaign has ended or is not there any more.
+
+    While the database is away, the message says so. The stream has begun: an error could not be answered any more.
+    """
+    known = ""
+    while True:
+        text, over = await anyio.to_thread.run_sync(_news, read)
+        if text != known:
+            yield f"data: {json.dumps({'text': text, 'over': over})}\n\n"
+        if over:
+            return
+        known = text
         await anyio.sleep(EVERY_S)
-        state = await anyio.to_thread.run_sync(read)
-        if state != known:
-            known = state
-            yield _message(state)
 
 
-def _message(state: CampaignProgress) -> str:
-    return f"data: {json.dumps({'text': state.text, 'over': not state.running})}\n\n"
+def _news(read: Callable[[], CampaignProgress]) -> tuple[str, bool]:
+    """Return what to say about a campaign, and whether there is nothing more to say."""
+    try:
+        state = read()
+    except StoreLostError:
+        return "the store is unavailable; this page goes on when it is back", False
+    except NotStoredError:
+        return "the campaign is not in the store any more", True
+    except StoreError as error:
+        return shown(error.what), True
+    return state.text, not state.running
 
 
 def fleet_page(fleet: FleetStore) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, Table, exists, select
 
-from fslab.errors import StoreError
+from fslab.errors import NoSpaceError, NotStoredError, StoreError
 from fslab.store import queries, rows
 from fslab.store.schema import BELONGING, campaigns, cells, raw_output, trials
 from fslab.store.store import Store
@@ -54,7 +54,9 @@ def check_campaigns(store: Store) -> Iterator[CheckedCampaign]:
         try:
             count = store.count(campaign_id)
             _read(store, campaign_id)
-        except StoreError as error:
+        except NotStoredError:  # deleted since its id was read
+            continue
+        except (StoreError, NoSpaceError) as error:
             fault = error.what
         yield CheckedCampaign(id=campaign_id, trials=count, fault=fault)
 

@@ -14,7 +14,7 @@ from typing import Self
 from sqlalchemy import Connection, Engine
 
 from fslab.cell import Cell
-from fslab.errors import StoreError
+from fslab.errors import NotStoredError, StoreError
 from fslab.names import study_id
 from fslab.record import TrialRecord
 from fslab.store import queries, rows
@@ -91,13 +91,13 @@ class Store:
     def _set_status(self, campaign_id: str, status: CampaignStatus) -> None:
         with self._writing() as connection:
             if not queries.update_campaign(connection, campaign_id, status=status.value):
-                raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+                raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
 
     def extend_campaign(self, campaign: Campaign) -> None:
         """Store how often a campaign repeats its cells from now on. StoreError if there is no such campaign."""
         with self._writing() as connection:
             if not queries.update_plan(connection, campaign):
-                raise StoreError(f"no campaign '{campaign.id}'", where=self.path)
+                raise NotStoredError(f"no campaign '{campaign.id}'", where=self.path)
 
     def check_cells(self, campaign: Campaign) -> None:
         """Raise StoreError for a cell whose stored id does not match its content: no trial of it could be stored."""
@@ -133,7 +133,7 @@ class Store:
         """Remove a campaign with its trials, completely or not at all. StoreError if there is no such campaign."""
         with self._writing() as connection:
             if campaign_id not in queries.campaign_ids(connection):
-                raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+                raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
             queries.delete_campaign(connection, campaign_id)
 
     def campaigns(self, study: str | None = None) -> list[Campaign]:
@@ -161,9 +161,13 @@ class Store:
         return found
 
     def _read(self, connection: Connection, campaign_id: str) -> Campaign:
-        hint = f"delete it: fslab delete {shlex.quote(campaign_id)}; or give another store with --store"
-        with checked_contents(f"{self.path}: campaign {campaign_id}", hint):
+        with checked_contents(*self._place_of(campaign_id)):
             return queries.select_campaigns(connection, campaign_id)[0]
+
+    def _place_of(self, campaign_id: str) -> tuple[str, str]:
+        """Return where a campaign is, and what to do if it cannot be read."""
+        hint = f"delete it: fslab delete {shlex.quote(campaign_id)}; or give another store with --store"
+        return f"{self.path}: campaign {campaign_id}", hint
 
     def last_of(self, wanted: str) -> Campaign:
         """Return the last campaign of the study ``wanted`` (id or file), or the campaign ``wanted``.
@@ -220,7 +224,8 @@ class Store:
         only: Collection[str] | None = None,
         known: Collection[Cell] = (),
     ) -> list[TrialRecord]:
-        """Return all trials of a campaign, in the order in which they were stored. StoreError if it is not there.
+        """Return all trials of a campaign, in the order in which they were stored. NotStoredError if it is not there,
+        NoSpaceError if they need more memory than there is.
 
         The tools' output is left out unless ``raw``. ``only``, for campaigns of very many trials: return only the
         figures with these names, and the provenance only of the first block. ``known``: cells of the campaign that the
@@ -246,7 +251,7 @@ class Store:
     def _status(self, connection: Connection, campaign_id: str) -> CampaignStatus:
         found = queries.status_of(connection, campaign_id)
         if found is None:
-            raise StoreError(f"no campaign '{campaign_id}'", where=self.path)
+            raise NotStoredError(f"no campaign '{campaign_id}'", where=self.path)
         return CampaignStatus(found)
 
     def finished(self, campaign_id: str) -> set[tuple[str, int]]:
@@ -268,7 +273,7 @@ class Store:
             ):  # the commit succeeded, but its confirmation was lost
                 return
             if not queries.insert_traced(connection, record):
-                raise StoreError(f"no campaign '{record.key.campaign}'", where=self.path)
+                raise NotStoredError(f"no campaign '{record.key.campaign}'", where=self.path)
 
     def traced(self, campaign_id: str) -> list[TrialRecord]:
         """Return the traced trials of a campaign, oldest first."""
@@ -301,9 +306,9 @@ class Store:
 
     @contextmanager
     def _reading_of(self, campaign_id: str) -> Iterator[Connection]:
-        """Read what belongs to a campaign. StoreError if it is not there, such as deleted after the caller read it:
+        """Read what belongs to a campaign. NotStoredError if it is not there, such as deleted after the caller read it:
         no trials would be a wrong answer."""
-        with self._reading() as connection:
+        with self._reading() as connection, checked_contents(*self._place_of(campaign_id)):
             self._status(connection, campaign_id)
             yield connection
 

@@ -191,12 +191,19 @@
         known = said.text;
         await renew();
       };
-      // A browser gives up where it is refused, as by a server that has too much to do.
-      source.onerror = () => { if (source.readyState === EventSource.CLOSED) setTimeout(listen, 3000); };
+      // A browser gives up where it is refused: by a server that has too much to do, or because the campaign is gone.
+      source.onerror = async () => {
+        if (source.readyState !== EventSource.CLOSED) return;
+        const answer = await asked();
+        if (answer?.status === 404) live.textContent = "the campaign is not in the store any more";
+        else setTimeout(listen, 3000);
+      };
     };
     let again;  // the timer of the next attempt
     const renew = async () => {
-      const main = await fetched();
+      const answer = await asked();
+      if (answer?.status === 404) return;  // the campaign was deleted: the page stays as it is
+      const main = answer?.ok ? new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main") : null;
       if (!main) {  // the server or its database is away: the page stays as it is
         clearTimeout(again);
         again = setTimeout(renew, 3000);
@@ -207,14 +214,7 @@
       for (const each of document.querySelectorAll("details")) if (opened.includes(each.querySelector("summary").textContent)) each.open = true;
       ready(document.getElementById("main"));
     };
-    const fetched = async () => {
-      try {
-        const answer = await fetch(location.href);
-        return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("main") : null;
-      } catch {
-        return null;
-      }
-    };
+    const asked = () => fetch(location.href).catch(() => null);
     listen();
   }
   window.fslab = { drawAll, errors, state };
