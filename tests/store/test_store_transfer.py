@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +17,7 @@ from tests.store.test_store import CELLS, campaign, trial
 from typer.testing import CliRunner
 
 from fslab.cli import app
-from fslab.errors import StoreError, StoreLostError, UsageError
+from fslab.errors import NotStoredError, StoreError, StoreLostError, UsageError
 from fslab.store import bulk, transfer
 from fslab.store.campaign import CampaignStatus
 from fslab.store.integrity import check_campaigns, database_faults
@@ -86,6 +87,33 @@ def test_an_interrupted_copy_is_finished(file: Store, store: Store, monkeypatch:
     copied = copy_campaign(file, store, file.campaign("c1"))
     assert (copied.new, copied.present) == (2, 4)
     assert everything(store) == everything(file)
+
+
+def test_large_outputs_are_copied_in_small_pieces(
+    file: Store, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A piece is in memory several times, on the machine that is measuring."""
+    file.add_trial(
+        trial(BLOCKS, CELLS[0], raw={"stdout": "x", "report": random.Random(1).randbytes(9000).hex()})
+    )
+    monkeypatch.setattr(transfer, "PIECE_BYTES", 4000)
+    steps: list[int] = []
+    copy_campaign(file, store, file.campaign("c1"), lambda done, _of: steps.append(done))
+    assert steps == [6, 7]
+    assert everything(store) == everything(file)
+
+
+def test_a_campaign_that_is_deleted_while_it_is_copied_is_named(file: Store, store: Store) -> None:
+    found = file.campaign("c1")
+    file.delete_campaign("c1")
+    with pytest.raises(NotStoredError, match="no campaign 'c1'"):
+        copy_campaign(file, store, found)
+    for name in ("c2", "c3"):
+        file.create_campaign(campaign(name))
+    reading = check_campaigns(file)
+    assert next(reading).id == "c2"
+    file.delete_campaign("c3")
+    assert list(reading) == []
 
 
 def test_a_trial_that_differs_is_not_passed_over(file: Store, store: Store) -> None:

@@ -19,11 +19,12 @@ from fslab.analysis.fleet_model import Fleet, FleetVerdict
 from fslab.api import comparisons
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.cli import app
-from fslab.errors import StoreError, UsageError
+from fslab.errors import NoSpaceError, StoreError, UsageError
 from fslab.record import Metric, Provenance, Status, TrialRecord, Value
 from fslab.report import fleet_terminal
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
+from fslab.system import memory
 from fslab.units import Direction, Unit
 
 BEGUN = datetime(2026, 11, 1, tzinfo=UTC)
@@ -319,3 +320,21 @@ def test_the_command_reads_a_store_and_says_what_it_does_not_know(tmp_path: Path
                 comparisons.fleet_of(store, **wrong)
         with pytest.raises(StoreError, match="no campaign of study 'other'"):
             comparisons.fleet_of(store, "other")
+
+
+def test_a_machine_that_sends_more_than_fits_into_memory_is_left_out_and_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    measured = six()
+    made, (first, *others) = measured[2]
+    figures = {f"figure_{number}": Value(value=-0.0, unit=Unit.COUNT) for number in range(2000)}
+    measured[2] = made, [first.model_copy(update={"metrics": {**first.metrics, **figures}}), *others]
+    place = stored(tmp_path / "all.sqlite", measured)
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1 << 20)
+    with Store.open(place, create=False) as store:
+        found = comparisons.fleet_of(store, metrics=["write_iops"])
+        assert [machine.name for machine in found.machines] == [name for name in SIX if name != "lab3"]
+        assert len(comparisons.histories_of_machines(store, "nightly")) == 5
+        with pytest.raises(NoSpaceError, match="the trials of campaign 'lab3-0' need about"):
+            store.trials("lab3-0")
+    assert "left out: campaign lab3-0 of machine lab3" in caplog.text

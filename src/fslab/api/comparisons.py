@@ -1,6 +1,7 @@
 """Compares two sets of results (campaigns, exported files, kernels or stacks), a study over time, and over machines."""
 
-from collections.abc import Collection, Sequence
+import logging
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
 from fslab.analysis import campaign_comparison, fleet
@@ -11,14 +12,18 @@ from fslab.analysis.fleet_model import Fleet
 from fslab.analysis.history_model import History
 from fslab.analysis.matching import MatchedBy, chosen
 from fslab.api.study_campaigns import campaigns_of, check_choice, check_metrics, check_names
-from fslab.errors import StoreError, UsageError
+from fslab.errors import NoSpaceError, StoreError, StoreLostError, UsageError
 from fslab.machine import facts
 from fslab.machine.differences import ALL
+from fslab.names import shown
+from fslab.record import TrialRecord
 from fslab.stopping import MARGIN
 from fslab.store import export
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.units import first_of
+
+log = logging.getLogger("fslab.api")
 
 
 def compare(
@@ -160,7 +165,11 @@ def history_of(
         by_host = _by_host(chosen)
         check_names("--machine", [machine], set(by_host))
         chosen = by_host[machine]
-    past = [(campaign, store.trials(campaign.id, known=campaign.cells)) for campaign in chosen]
+    past = _measured(store, chosen)
+    if not past:
+        raise StoreError(
+            "no campaign of this study can be read", where=store.path, hint="fslab results --list"
+        )
     check_choice(
         chosen[-1], (each for _, trials in past for each in trials), stacks=("--stack", stacks),
         workloads=workloads, metrics=metrics,
@@ -170,10 +179,24 @@ def history_of(
 
 def histories_of_machines(store: Store, study: str | None) -> list[History]:
     """Return the history of a study on each machine that has campaigns of it, sorted by host name."""
-    return [
-        histories.history([(each, store.trials(each.id, known=each.cells)) for each in campaigns])
-        for _, campaigns in sorted(_by_host(campaigns_of(store, study)).items())
-    ]
+    by_host = sorted(_by_host(campaigns_of(store, study)).items())
+    found = (_measured(store, campaigns) for _, campaigns in by_host)
+    return [histories.history(each) for each in found if each]
+
+
+def _measured(store: Store, chosen: Iterable[Campaign]) -> list[tuple[Campaign, list[TrialRecord]]]:
+    """Return campaigns with their trials. One that cannot be read, or was deleted meanwhile, is left out with a
+    warning: one machine must not keep the others from being compared."""
+    found = []
+    for campaign in chosen:
+        try:
+            found.append((campaign, store.trials(campaign.id, known=campaign.cells)))
+        except StoreLostError:
+            raise
+        except (StoreError, NoSpaceError) as error:
+            machine = shown(str(campaign.machine.get("hostname", "?")))
+            log.warning("left out: campaign %s of machine %s: %s", campaign.id, machine, error.what)
+    return found
 
 
 def _by_host(campaigns: Sequence[Campaign]) -> dict[str, list[Campaign]]:
@@ -200,7 +223,7 @@ def fleet_of(
     """
     chosen = campaigns_of(store, study)
     wanted = chosen[-1].study_id
-    measured = [(campaign, store.trials(campaign.id)) for campaign in chosen]
+    measured = _measured(store, chosen)
     if not any(trials for _, trials in measured):
         raise StoreError(
             f"no trial of study '{wanted}'", where=store.path, hint=f"run it: fslab run {wanted}"
@@ -218,5 +241,5 @@ def fleet_of(
 def fleet_of_campaigns(store: Store, wanted: Collection[str]) -> Fleet | None:
     """Compare the stacks of these campaigns of one study with the first stack; None if there is nothing to compare."""
     chosen = [campaign for campaign in store.campaigns() if campaign.id in wanted]
-    found = fleet.fleet([(campaign, store.trials(campaign.id)) for campaign in chosen])
+    found = fleet.fleet(_measured(store, chosen))
     return found if found.rows or found.partial else None

@@ -7,7 +7,7 @@ any two databases; ``rows`` defines what they mean.
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -15,17 +15,20 @@ from datetime import datetime
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, insert, select, text
+from sqlalchemy import Connection, Table, func, insert, select, text
 
-from fslab.errors import StoreError
+from fslab.errors import NotStoredError, StoreError
 from fslab.store import bulk, queries
 from fslab.store.campaign import Campaign
 from fslab.store.later import later
 from fslab.store.rows import Row
-from fslab.store.schema import BELONGING, campaigns, cells, traced, trials
+from fslab.store.schema import BELONGING, campaigns, cells, raw_output, traced, trials
 from fslab.store.store import Store
 
-PIECE = 500  # trials in one transaction
+PIECE, PIECE_BYTES = (
+    500,
+    64 << 20,
+)  # in one transaction: trials, and output of their tools (one can have more)
 _Key = tuple[str, int]  # id of a cell, block
 
 
@@ -80,7 +83,11 @@ def copy_campaign(
     new = 0
     with source._reading() as reader:
         places = queries.trial_numbers(reader, campaign.id)
-        (original,) = queries.select_campaigns(reader, campaign.id)  # as it was when it had these trials
+        found = queries.select_campaigns(reader, campaign.id)  # as it was when it had these trials
+        if not found:
+            raise NotStoredError(
+                f"no campaign '{campaign.id}'", where=source.path, hint="it was deleted meanwhile"
+            )
         with target._reading() as connection:
             there = queries.trial_numbers(connection, campaign.id)
             cell_numbers = _cell_numbers(connection, campaign.id)
@@ -97,7 +104,7 @@ def copy_campaign(
         documents = _traced(reader, campaign.id)
     with target._writing() as writer:
         fence(writer)
-        _finish(writer, original, documents, len(places))
+        _finish(writer, found[0], documents, len(places))
     return CopiedCampaign(id=campaign.id, new=new, present=len(there), name_taken=name_taken)
 
 
@@ -214,7 +221,7 @@ def _lock(writer: Connection, campaign_id: str) -> int:
 
 def _loaded(connection: Connection, numbers: Sequence[int]) -> Generator[list[_Trial]]:
     """Yield the trials with these row numbers in pieces. While the caller writes one, a thread reads the next."""
-    pieces = [numbers[begin : begin + PIECE] for begin in range(0, len(numbers), PIECE)]
+    pieces = list(_pieces(connection, numbers))
     with ThreadPoolExecutor(1, "copy") as ahead:
         coming: Future[list[_Trial]] | None = None
         for piece in pieces:
@@ -223,6 +230,23 @@ def _loaded(connection: Connection, numbers: Sequence[int]) -> Generator[list[_T
                 yield here.result()
         if coming is not None:
             yield coming.result()
+
+
+def _pieces(connection: Connection, numbers: Sequence[int]) -> Iterator[list[int]]:
+    """Divide trials for transactions: what one of them writes is in memory several times."""
+    for begin in range(0, len(numbers), PIECE):
+        piece: list[int] = []
+        some, left = numbers[begin : begin + PIECE], PIECE_BYTES
+        sizes = select(raw_output.c.trial, func.sum(func.length(raw_output.c.zlib)))
+        wanted = sizes.where(raw_output.c.trial.in_(some)).group_by(raw_output.c.trial)
+        bytes_of = {number: int(size) for number, size in connection.execute(wanted)}
+        for number in some:
+            left -= bytes_of.get(number, 0)
+            if piece and left < 0:
+                yield piece
+                piece, left = [], PIECE_BYTES - bytes_of.get(number, 0)
+            piece.append(number)
+        yield piece
 
 
 def _load(connection: Connection, numbers: Sequence[int]) -> list[_Trial]:
