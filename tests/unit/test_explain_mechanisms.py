@@ -204,6 +204,16 @@ def test_traced_trials_are_evidence_and_no_trials() -> None:
     assert found.traced == traced
 
 
+def test_what_a_transaction_writes() -> None:
+    figures = {"device_written_per_transaction": 480.0 * 1024, "device_flushes_per_transaction": 7.74}
+    found = by_mechanism(seen(cell(), figures))
+    assert found["transaction-traffic"] == (
+        "Each transaction wrote 480 KiB to the disk and flushed its cache 7.7 times."
+    )
+    reads = {"device_written_per_transaction": 20.0, "device_flushes_per_transaction": 0.0}
+    assert "transaction-traffic" not in by_mechanism(seen(cell(), reads))
+
+
 def test_copies_and_flushes_of_several_disks_are_not_those_of_one() -> None:
     figures = {
         "device_written_bytes_flushed": 2.0 * 64 * MIB,

@@ -5,6 +5,7 @@ The latter were recorded around a dd of 64 MiB on ext4 on a loop device.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,18 @@ def warnings_of(found: ProbeFinding, meanwhile: Work) -> tuple[ValidityWarning, 
 
 def values(found: ProbeFinding) -> dict[str, float | None]:
     return {name: value.value for name, value in found.values.items()}
+
+
+def test_what_each_transaction_costs(tmp_path: Path) -> None:
+    meanwhile = replace(work(), transactions=1 << 14)
+    found = values(PROBE.derive(taken(tmp_path, "direct-write"), meanwhile))
+    assert found["device_written_per_transaction"] == pytest.approx(4096, rel=0.01)  # 64 MiB, and metadata
+    flushes = found["device_flushes"]
+    assert flushes is not None
+    assert found["device_flushes_per_transaction"] == flushes / (1 << 14)
+    assert "device_written_per_transaction" not in values(
+        PROBE.derive(taken(tmp_path, "direct-write"), work())
+    )
 
 
 def test_direct_writes_reach_the_device_at_once(tmp_path: Path) -> None:

@@ -136,4 +136,5 @@ def _work(wanted: Cache, done: proc.Completed, reading: Reading) -> Work:
         usage=done.usage,
         direct=reading.direct,
         cold=wanted is Cache.COLD,
+        transactions=reading.transactions,
     )

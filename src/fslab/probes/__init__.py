@@ -56,7 +56,7 @@ class Target:
 class Work:
     """What the workload did between the snapshots: application bytes (None: unknown), wall seconds of the tool and of
     the part that it measured (None: unknown), its own resource usage, whether it requested direct I/O, and whether the
-    cache was cold (else it was warm)."""
+    cache was cold (else it was warm). ``transactions``: how many an application committed or read."""
 
     read_bytes: int | None
     written_bytes: int | None
@@ -65,6 +65,7 @@ class Work:
     usage: Usage
     direct: bool
     cold: bool
+    transactions: int | None = None
 
 
 Snapshot = Mapping[str, Any]

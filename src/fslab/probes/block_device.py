@@ -30,7 +30,9 @@ class BlockDevice(Probe):
     reached the device. Only the latter is the full cost of the work.
     """
 
-    summary = "bytes, requests and flushes at the block device; write and read amplification"
+    summary = (
+        "bytes, requests and flushes at the block device, also per transaction; write and read amplification"
+    )
     moments: ClassVar[tuple[SnapshotMoment, ...]] = (
         SnapshotMoment.BEFORE,
         SnapshotMoment.END,
@@ -65,8 +67,19 @@ class BlockDevice(Probe):
                 "write_amplification": Value(
                     value=_ratio(flushed_bytes, work.written_bytes), unit=Unit.RATIO
                 ),
+                **_each(work.transactions, flushed_bytes, run["flush_requests"]),
             }
         )
+
+
+def _each(transactions: int | None, written_bytes: int | None, flushes: int | None) -> dict[str, Value]:
+    """Return what each transaction costs; nothing of a workload that has none."""
+    if transactions is None:
+        return {}
+    return {
+        "device_written_per_transaction": Value(value=_ratio(written_bytes, transactions), unit=Unit.BYTES),
+        "device_flushes_per_transaction": Value(value=_ratio(flushes, transactions), unit=Unit.RATIO),
+    }
 
 
 def _counters(device: Path) -> dict[str, int]:
@@ -100,5 +113,5 @@ def _seconds(milliseconds: int | None) -> float | None:
     return None if milliseconds is None else milliseconds / 1000
 
 
-def _ratio(device_bytes: int | None, application_bytes: int | None) -> float | None:
-    return device_bytes / application_bytes if device_bytes is not None and application_bytes else None
+def _ratio(of_device: int | None, of_application: int | None) -> float | None:
+    return of_device / of_application if of_device is not None and of_application else None

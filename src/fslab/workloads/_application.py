@@ -101,6 +101,7 @@ class TransactionTool(ApplicationTool):
             asked_s=parameters.run_s,
             windows=dict.fromkeys(figures, (began, ended)),
             wrong=_wrong(document),
+            transactions=document["transactions"],
         )
 
     def with_runtime(self, raw: Mapping[str, Any], runtime: str) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from fslab.explain.statement import Certainty, Explanation
 from fslab.explain.switch import Switch
 from fslab.units import format_size
 
+_LEAST_PER_TRANSACTION = 512  # below, transactions hardly write
+_PLAIN_TRANSACTION = 32 << 10  # some pages of a database, and those of its log
+
 
 class JournalWrites(Mechanism):
     """The journal itself: metadata is written twice, and a commit needs cache flushes. ext4(5), has_journal.
@@ -131,6 +134,32 @@ class Barriers(Mechanism):
                 evidence.figure("device_flushes"),
                 weight=each,
             )
+
+
+class TransactionTraffic(Mechanism):
+    """What a transaction of an application costs on the disk: its own log, and the file system's blocks and flushes.
+
+    With each fsync, ext4 and XFS write to their journals, and btrfs writes a log tree, with the nodes above each
+    changed item and both copies of metadata (``fs/btrfs/tree-log.c``).
+    """
+
+    summary = "bytes and flushes for each transaction"
+    cause = "what each transaction writes"
+
+    def state(self, evidence: Evidence) -> Iterator[Explanation]:
+        written = evidence.figure("device_written_per_transaction", "written for each transaction")
+        flushes = evidence.figure("device_flushes_per_transaction", "cache flushes for each transaction")
+        if written is None or flushes is None or written.value < _LEAST_PER_TRANSACTION:
+            return
+        yield self.explanation(
+            evidence,
+            f"Each transaction wrote {format_size(written.value)} to the disk and flushed its cache "
+            f"{flushes.value:.2g} times.",
+            written,
+            flushes,
+            weight=written.value / _PLAIN_TRANSACTION,
+            refuted_by="equally slow where a transaction writes and flushes less",
+        )
 
 
 class XfsLog(Mechanism):
