@@ -156,7 +156,7 @@ def _rule(rule: Rule) -> str:
 
 def _tool(name: str, entry: Any, shared: Mapping[str, str]) -> str:
     about = f"{entry.summary}. {_about(entry.Parameters)}"
-    return f"# `tool: {name}`\n\n<!-- generated -->\n\n{about}\n\n{_keys(entry.Parameters, shared)}"
+    return f"# `tool: {name}`\n\n{about}\n\n{_keys(entry.Parameters, shared)}"
 
 
 def _shared() -> dict[str, str]:
@@ -169,7 +169,7 @@ def _shared() -> dict[str, str]:
 
 def _entries(heading: str, entries: Iterable[tuple[str, Any]]) -> list[str]:
     """Return one table of all entries of a registry. Keys that another entry has too, and alike, are named only."""
-    found = [f"| {heading} | key | value | default | meaning |", "|---|---|---|---|---|"]
+    found = [f"| {heading}, key | value | default | meaning |", "|---|---|---|---|"]
     known: dict[str, str] = {}
     for name, entry in entries:
         rows = _rows(keys_of(entry.Options, described=True))
@@ -183,8 +183,8 @@ def _entries(heading: str, entries: Iterable[tuple[str, Any]]) -> list[str]:
         about = " ".join(
             part for part in (f"{entry.summary}.", further, f"{others}." if others else "") if part
         )
-        found.append(f"| **`{name}`** | | | | {_cell(about)} |")
-        found += [f"| {row}" for row in rows.values() if row not in known]
+        found.append(f"| **`{name}`** | | | {_cell(about)} |")
+        found += [row for row in rows.values() if row not in known]
         known = {**dict.fromkeys(rows.values(), name), **known}
     return found
 
@@ -261,7 +261,7 @@ def _limits(value: Mapping[str, Any]) -> str:
 
 def _default(info: FieldInfo) -> str:
     if info.is_required():
-        return "**required**"
+        return "required"
     default = info.get_default(call_default_factory=True)
     while isinstance(default, tuple) and len(default) == 1:
         default = default[0]
