@@ -36,6 +36,7 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("git", {"transactions": 3, "operation": "clone", "files": 50}),
     ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
     ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
+    ("recorder", {"transactions": 200, "size": "4k", "segment": 4, "keep": 3, "sync": "segment"}),
     ("redis", {"transactions": 2000, "appendfsync": "always", **FEW_KEYS}),
     ("redis", {"runtime": "1s", **FEW_KEYS}),
     ("rocksdb", {"transactions": 2000, "keys": 1000, "sync": "yes"}),
@@ -141,6 +142,7 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("redis", {"transactions": 9000, "size": "16k", "appendfsync": "always", **FEW_KEYS}, "64m"),
         ("rsync", {"files": 3000}, "64m"),
         ("containers", {"files": 3000}, "96m"),
+        ("recorder", {"transactions": 2000}, "64m"),
     ],
 )
 def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:

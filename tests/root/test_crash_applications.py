@@ -29,6 +29,7 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
     [
         ("sqlite", "journal_mode=wal"),
         ("log-file", "sync=fdatasync,segment=16k"),
+        ("recorder", "sync=each"),
         ("redis", "appendfsync=always"),
         pytest.param("maildir", "fsync_directory=yes", marks=pytest.mark.slow),
         pytest.param("postgresql", "", marks=pytest.mark.slow),
@@ -157,7 +158,12 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
 @pytest.mark.slow
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs"])
 @pytest.mark.parametrize(
-    ("name", "settings"), [("redis", "appendfsync=always"), ("log-file", "sync=fdatasync,segment=16k")]
+    ("name", "settings"),
+    [
+        ("redis", "appendfsync=always"),
+        ("log-file", "sync=fdatasync,segment=16k"),
+        ("recorder", "sync=segment"),
+    ],
 )
 @pytest.mark.parametrize("fault", [None, "ignore-flush"])
 def test_what_is_synced_is_kept_unless_the_disk_ignores_it(

@@ -115,6 +115,36 @@ def test_what_was_acknowledged_must_be_there(application: Maildir, told: str | N
     assert (found.count, len(found.latencies_ns), found.problem) == (5, 5, told)
 
 
+def test_a_recorder_keeps_the_newest_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    load = {"transactions": 31, "size": "600", "streams": 3, "segment": 2, "keep": 2, "sync": "interval"}
+    application, drive = durable("recorder"), request(tmp_path, "recorder", **load)
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    there = {str(path.relative_to(tmp_path)): path.read_bytes() for path in tmp_path.glob("*/*")}
+    numbers = {
+        "0/000004": (25, 28), "0/000005": (31,), "1/000003": (20, 23), "1/000004": (26, 29), "2/000003": (21, 24),
+        "2/000004": (27, 30),
+    }  # fmt: skip
+    assert there == {name: b"".join(map(drive.contents, held)) for name, held in numbers.items()}
+    (tmp_path / "0/000005").write_bytes(b"")
+    assert application.look(tmp_path, drive.contents).transactions == frozenset(range(1, 31))
+    shutil.rmtree(tmp_path)
+    tmp_path.mkdir()
+    application.prepare(drive)
+    monkeypatch.setattr(Path, "unlink", lambda _: None)
+    assert application.drive(drive).problem == "segment 0 of stream 0 was not deleted"
+
+
+def test_a_scaled_recorder_deletes_as_many_segments() -> None:
+    load = REGISTRY.get("recorder").Load.model_validate({"transactions": 6400})
+    assert {key: each.value for key, each in load.scaled(0.25).items()} == {
+        "transactions": 1600,
+        "segment": 16,
+    }
+    assert load.space_bytes == 6400 * (256 << 10)
+    assert load.model_copy(update={"transactions": None}).space_bytes == 8 * (16 + 1) * 64 * (256 << 10)
+
+
 @pytest.mark.parametrize("operation", ["commit", "status", "checkout", "clone"])
 def test_git_works_on_the_files_that_were_prepared(operation: str, tmp_path: Path) -> None:
     drive = request(tmp_path, "git", transactions=3, operation=operation, files=30, size="100")

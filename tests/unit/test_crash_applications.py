@@ -170,6 +170,42 @@ def test_the_segments_of_a_log_are_preallocated_and_cut(
     assert source.look(first.parent) == RecoveredData(transactions=frozenset({1, *range(begun, 41)}))
 
 
+@pytest.mark.parametrize(
+    ("sync", "missed"),
+    [("no", ()), ("segment", (23,)), ("interval", (23, 27)), ("each", (23, 27, 29))],
+)
+def test_of_a_recorder_what_was_synced_before_a_later_piece_is_there(
+    sync: str, missed: tuple[int, ...], tmp_path: Path
+) -> None:
+    """Of 30 pieces of two streams, the last two segments are kept: 17, 19, 21, 23, and 25, 27, 29 of the first one."""
+    source = runs("recorder", f"sync={sync}", transactions=30)
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, lambda _: None)
+    full, newest = (directory_of(tmp_path, 0) / "0" / name for name in ("000002", "000003"))
+    assert sorted(full.parent.iterdir()) == [full, newest], "the oldest were deleted"
+    sizes = {number: len(source.contents(number)) for number in range(1, 31)}
+    for path, lost in ((newest, [29]), (newest, [27, 29]), (full, [23])):
+        written = path.read_bytes()
+        kept = written[: -sum(sizes[number] for number in lost)]
+        for damaged in (kept, written[: len(kept) + 1], kept + bytes(len(written) - len(kept))):
+            path.write_bytes(damaged)
+            seen = source.look(directory_of(tmp_path, 0))
+            if lost[0] in missed:
+                assert seen.problem == f"piece {lost[0]} was synced before piece 30 began, and is missing"
+            else:
+                assert seen == RecoveredData(transactions=frozenset(sizes) - {*lost})
+        longer = path == full
+        path.write_bytes(written + b"x" if longer else kept + b"x" * sizes[lost[0]])
+        problem = str(source.look(directory_of(tmp_path, 0)).problem)
+        assert ("longer than a segment" if longer else "other contents") in problem
+        path.write_bytes(written)
+    newest.unlink()
+    seen = source.look(directory_of(tmp_path, 0))
+    assert seen.transactions == frozenset(sizes) - {25, 27, 29}, (
+        "its name is lost, not the deletion that it caused"
+    )
+
+
 def test_half_a_transaction_is_found(tmp_path: Path) -> None:
     source = runs("sqlite")
     source.lay_out(tmp_path)
