@@ -15,7 +15,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) ->
     grouped = [
         ["", *cells[1:]] if cells[0] == before[0] else cells for before, cells in pairwise([rule, *rows])
     ]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in (head, rule, *grouped))
+    head_line, *lines = (f"| {' | '.join(cells)} |" for cells in (head, *grouped))
+    return "\n".join([head_line, f"|{'|'.join(rule)}|", *lines])
 
 
 def main(about: str | None, name: str, amount: tuple[str, int], tables: Callable[[int], str]) -> int:

@@ -28,8 +28,9 @@ class StepLoad(AnyLoad):
 
     steps: str | None = Field(
         None,
-        description="the steps that are measured, such as `STEP,STEP`; default: all. Those before the first one of "
-        "them are done before, not measured: a step of its own begins with the study's `cache`, cold by default",
+        description="the steps that are measured, such as `STEP,STEP`; default: all. Each includes a sync of the file "
+        "system. Those before the first one of them are done before, not measured: a step of its own begins with the "
+        "study's `cache`, cold by default",
     )
 
     @property

@@ -34,8 +34,7 @@ class PackagesLoad(StepLoad):
     """unpack: `dpkg --unpack` of all packages; upgrade: the same with packages in which every file has other contents;
     remove: `dpkg --purge`. dpkg syncs each file before it renames it, and its database for each package; with
     `unsafe_io: yes` only the database (`--force-unsafe-io`). The packages are not compressed, have no scripts, and lie
-    on the same file system. Each step includes a sync of the file system. Afterwards each file is compared with the
-    packages' source."""
+    on the same file system. Afterwards each file is compared with the packages' source."""
 
     known = ("unpack", "upgrade", "remove")
     writing = frozenset(known)

@@ -14,8 +14,8 @@ _ARCHIVE, _TREE = "archive.tar", "tree"
 class UntarLoad(trees.TreeLoad):
     """unpack: `tar --extract` of an archive that is not compressed, on the same file system; walk: `grep -r`, which
     opens and reads every file; remove: `rm -r`. The files are text, sized and spread over directories as Linux'
-    sources. unpack and remove include a sync of the file system. After unpack, walk reads from the page cache if the
-    tree fits there; with `steps: walk` from the disk. Afterwards each file is compared with the archive's source."""
+    sources. After unpack, walk reads from the page cache if the tree fits there; with `steps: walk` from the disk.
+    Afterwards each file is compared with the archive's source."""
 
     known = ("unpack", "walk", "remove")
     writing = frozenset({"unpack", "remove"})
