@@ -253,6 +253,22 @@ def test_a_campaign_that_was_deleted_has_no_empty_answer(store: Store) -> None:
             read("gone")
 
 
+def test_what_is_too_long_or_too_deep_has_a_bound(store: Store) -> None:
+    """A text of 100 MB would make a page of 300 MB; a document can be nested too deeply for its conversion."""
+    deep: list[Any] = []
+    for _ in range(2000):
+        deep = [deep]
+    store.create_campaign(campaign())
+    with pytest.raises(StoreError, match="nested too deeply"):
+        store.add_trial(trial(1, provenance=Provenance(device={"a": deep})))
+    long = "x" * (rows.LONGEST_TEXT + 1)
+    warning = ValidityWarning(kind="too_long", severity=Severity.NOTE, message=long, hint=long)
+    store.add_trial(trial(status=Status.FAILED, failure="crashed", error=long, validity=(warning,)))
+    (found,) = store.trials("c1")
+    (warned,) = found.validity
+    assert {found.error, warned.message, warned.hint} == {"x" * rows.LONGEST_TEXT}
+
+
 def test_status_can_change_and_nothing_else_does(store: Store) -> None:
     store.create_campaign(campaign())
     store.set_campaign_status("c1", CampaignStatus.BUDGET_SPENT)

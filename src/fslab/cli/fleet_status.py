@@ -133,7 +133,7 @@ def _certificate(until: datetime | None) -> str:
 
     if until is None or until - datetime.now(UTC) > timedelta(days=60):
         return ""
-    return f", certificate until {until:%Y-%m-%d}"
+    return f", certificate {'until' if until > datetime.now(UTC) else 'expired on'} {until:%Y-%m-%d}"
 
 
 def show_schedules(schedules: list[FleetSchedule]) -> None:

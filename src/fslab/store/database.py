@@ -143,6 +143,8 @@ def translated(place: str) -> Iterator[None]:
         raise kind(_said(error), where=place, hint=_hint(str(error.orig))) from error
     except StatementError as error:
         raise StoreError(f"cannot store this value: {error.orig}", where=place) from error
+    except RecursionError as error:
+        raise StoreError("cannot store this value: it is nested too deeply", where=place) from error
     except SQLAlchemyError as error:
         raise StoreError(str(error), where=place) from error
 

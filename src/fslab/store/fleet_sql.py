@@ -13,13 +13,12 @@ from fslab.store.fleet_values import OPEN, Assignment
 from fslab.store.schema import fleet_assignments as assignments
 
 LEASE_S = 120.0
-LONGEST_TEXT = 64 << 10  # characters that are read of a text
 
 
 def cut(column: ColumnElement[Any]) -> ColumnElement[str]:
     """Return the beginning of a text that any machine can write, or of a JSON document as its text: it can have a
     gigabyte, and a document that cannot be parsed would make its whole table unreadable."""
-    return func.left(cast(column, Text), LONGEST_TEXT).label(column.key)
+    return func.left(cast(column, Text), rows.LONGEST_TEXT).label(column.key)
 
 
 # The columns of an assignment that are read.

@@ -21,6 +21,7 @@ Row = dict[str, Any]
 _NO_PROVENANCE = Provenance()
 # Of one output: a trial reads at most 64 MiB, and decoding turns each invalid byte into three.
 RAW_LIMIT_BYTES = 256 << 20
+LONGEST_TEXT = 64 << 10  # characters that are read of a text for people
 
 
 def plain(model: BaseModel) -> Row:
@@ -176,9 +177,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def to_warning(row: RowMapping) -> ValidityWarning:
-    return ValidityWarning.model_validate(
-        {name: row[name] for name in ("kind", "severity", "message", "hint", "data")}
-    )
+    texts = {name: row[name] and row[name][:LONGEST_TEXT] for name in ("message", "hint")}
+    return ValidityWarning.model_validate(texts | {name: row[name] for name in ("kind", "severity", "data")})
 
 
 def to_trial(
@@ -198,7 +198,7 @@ def to_trial(
         cell=cell,
         status=Status(row["status"]),
         failure=row["failure"],
-        error=row["error"],
+        error=row["error"] and row["error"][:LONGEST_TEXT],
         started=row["started"],
         duration_s=row["duration_s"],
         metrics=to_figures(metrics),
