@@ -27,14 +27,14 @@ _LEAST_FILES = 100
 
 
 class ContainersLoad(StepLoad):
-    """What `docker` and `podman` do with the driver `overlay2` or `overlay`, without the engine, its network and its
-    checksums. The image has a base layer of `files` files and `layers` layers above it, each of which adds, replaces
-    and deletes (whiteouts) 5 % as many: the container sees `files` files. load, as in `docker load`: `tar --extract` of
-    each layer into a directory of its own, from archives that are not compressed and lie on the same file system;
-    start: mount an overlayfs of all layers with an empty directory on top for the container, and read all files with
-    `grep -r`; write: mount it and append a line to each of `appends` files, of which the kernel first makes a copy in
-    the container's directory, as a reflink if the file system can, and syncs it; prune, as in `docker system prune
-    --all`: `rm -r` of the container and of all layers. start and write find in memory what the steps before them have
+    """What `docker` and `podman` do with their overlay drivers, without the engine, its network and its checksums. The
+    image has a base layer of `files` files and `layers` layers above it, each of which adds, replaces and deletes
+    (whiteouts) 5 % as many: the container sees `files` files. load, as in `docker load`: `tar --extract` of each layer
+    into a directory of its own, from archives that are not compressed and lie on the same file system; start: mount an
+    overlayfs of all layers with an empty directory on top for the container, and read all files with `grep -r`; write:
+    mount it and append a line to each of `appends` files, which the kernel first copies into the container's directory:
+    by a reflink if the file system can, otherwise it copies the data and syncs each copy; prune, as in `docker system
+    prune --all`: `rm -r` of the container and of all layers. start and write find in memory what earlier steps have
     read and written; as a step of its own (`steps: start`) they read it from the disk. Before prune, each file that the
     container sees is compared with what the layers say."""
 
