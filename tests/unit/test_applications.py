@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -306,6 +307,17 @@ def test_damage_of_an_image_is_found(tmp_path: Path) -> None:
     replaced.write_bytes(replaced.read_bytes()[:-1])
     assert "has other contents" in (application.problem(drive, "load") or "")
     assert application.problem(drive, "prune") == "layers is still there"
+
+
+def test_too_many_namespaces_are_no_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unshare(flags: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("fslab.system.syscalls.unshare", unshare)
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(PermissionError, match=r"needs Linux 5\.11 and user namespaces"):
+        overlay.attempt(tmp_path / "attempt")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_container_changes_only_its_own_copies(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ _ATTRIBUTES = MountAttribute.NOSUID | MountAttribute.NODEV | MountAttribute.NOEX
 _WHY = {
     errno.ENODEV: "this kernel has no overlayfs (modprobe overlay)",
     errno.ENOSYS: "this kernel is older than Linux 5.2",
-    errno.EPERM: "not allowed; as another user than root it needs Linux 5.11 and user namespaces",
+    errno.EPERM: "as another user than root it needs Linux 5.11 and user namespaces (sysctl user.max_user_namespaces)",
     errno.EINVAL: "the kernel accepts no layers on this file system (dmesg(1) says why)",
 }
 
@@ -98,12 +98,13 @@ def _inside(directory: Path) -> Iterator[None]:
 
 @cache
 def _enter_user_namespace() -> None:
-    """Get the right to mount, and keep the user and the group (user_namespaces(7))."""
+    """Get the right to mount, and keep the user and the group (user_namespaces(7)). PermissionError if that fails: the
+    kernel's own error for too many namespaces is that of a full disk."""
     user, group = os.geteuid(), os.getegid()
-    syscalls.unshare(CLONE_NEWUSER | CLONE_NEWNS)
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
-        Path("/proc/self", name).write_text(text, "ascii")
+    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
+    try:
+        syscalls.unshare(CLONE_NEWUSER | CLONE_NEWNS)
+        for name, text in maps.items():
+            Path("/proc/self", name).write_text(text, "ascii")
+    except OSError as error:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM)) from error
