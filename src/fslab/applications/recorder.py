@@ -74,7 +74,7 @@ class RecorderLoad(Records):
 class Recorder(DurableApplication):
     """What was synced before a later piece was written is there if that piece is."""
 
-    summary = "recorder of cameras: streams appended for ever, the oldest deleted; what a power cut takes"
+    summary = "recorder of cameras: streams appended for ever, the oldest deleted"
     Load = RecorderLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:

@@ -62,10 +62,7 @@ WARNINGS = f"""\
 Every trial is stored, with its warnings: each has a kind, its data and what to do, and is made by one rule in
 `src/fslab/validity`.
 
-- **invalid**: the trial is not compared.
-- **warning**: the trial is compared, with a mark.
-- **note**: for information.
-
+A trial that is **invalid** is not compared; one with a **warning** is compared, with a mark; a **note** is information.
 "when" says where the severity differs. A rule gives no warning if a fact that it needs is unknown. Kinds that are
 inherent in what a study measures (`known_limits`) become notes. Not detectable: I/O of other programs on the disk below
 an image.
@@ -103,7 +100,7 @@ def study_file() -> str:
         "\n## `workloads`: what is run\n",
         _table(keys_of(StudyWorkload, described=True)),
         f"Each tool has keys of its own (`fslab list workloads` says what it is): {tools}.",
-        "\n### Keys of several tools\n",
+        "\n### Shared keys\n",
         _lines(_shared().values()),
         "\n## `claims`: statements about the figures\n",
         "A list; the language of `that` is in [claims.md](claims.md).\n",
@@ -199,7 +196,7 @@ def _keys(model: type[BaseModel], shared: Mapping[str, str]) -> str:
     rows = _rows(keys_of(model, described=True))
     own = [row for key, row in rows.items() if shared.get(key) != row]
     if others := ", ".join(f"`{key}`" for key, row in rows.items() if shared.get(key) == row):
-        own.append(f"| {others} | | | [keys of several tools](../study-file.md#keys-of-several-tools) |")
+        own.append(f"| {others} | | | [shared keys](../study-file.md#shared-keys) |")
     return _lines(own)
 
 

@@ -61,8 +61,8 @@ class EngineParameters(Parameters):
     ``small-files`` and ``meta`` create the files that they work on. Only the steps in ``operations`` are measured;
     the files that the first step needs are created before the measurement. To read files with a cold cache, leave
     ``create`` out of ``operations``: files that the measured run created are still cached. The other operations work
-    on a tree that ``fslab-engine populate`` makes together with a ground-truth manifest. An answer that differs from
-    the manifest makes the trial invalid.
+    on a tree that ``fslab-engine populate`` makes together with a ground-truth manifest; an answer that differs from it
+    makes the trial invalid.
     """
 
     operation: Literal[

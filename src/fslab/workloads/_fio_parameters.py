@@ -64,7 +64,7 @@ class FioParameters(Parameters):
     `filename=/dev/sdb` becomes a file `dev_sdb` on the file system under test. Options that would run commands or reach
     outside the test directory are errors.
 
-    `runtime: 1.5s` becomes `1500ms`, because fio cuts fractions of a second; other times are passed on as written.
+    `runtime: 1.5s` becomes `1500ms`, because fio cuts fractions of a second.
     """
 
     model_config = ConfigDict(frozen=True, extra="allow")
