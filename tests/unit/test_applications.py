@@ -133,7 +133,7 @@ def test_a_recorder_keeps_the_newest_segments(tmp_path: Path, monkeypatch: pytes
     tmp_path.mkdir()
     application.prepare(drive)
     monkeypatch.setattr(Path, "unlink", lambda _: None)
-    assert application.drive(drive).problem == "segment 0 of stream 0 was not deleted"
+    assert application.drive(drive).problem == "stream 0 has other segments than 4 to 5"
 
 
 def test_a_scaled_recorder_deletes_as_many_segments() -> None:

@@ -113,6 +113,13 @@ def test_what_cannot_be_read_is_damage_and_an_error_elsewhere_is_not(
         assert source.look(directory).problem == told
 
 
+def test_a_recorder_s_store_from_another_machine_takes_no_time(tmp_path: Path) -> None:
+    source = runs("recorder")
+    source.lay_out(tmp_path)
+    (directory_of(tmp_path, 0) / "0/999999999999").touch()
+    assert source.look(directory_of(tmp_path, 0)).problem == "damaged: a segment with the number 999999999999"
+
+
 @pytest.mark.parametrize("name", [name for name in DURABLE if name != "log-file"])
 def test_damage_is_found(name: str, tmp_path: Path) -> None:
     source = runs(name)

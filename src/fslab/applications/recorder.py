@@ -27,13 +27,13 @@ from fslab.applications import (
     RecoveredData,
     Settings,
     setting,
-)
+)  # fmt: skip
 from fslab.storage.promises import Promise, Promises
 from fslab.units import SomeSize
 
 FILE = "store"  # the numbers of a store: nothing else tells ``look`` what is kept
 _DISK_BYTES_PER_S = 150e6  # a hard disk's, for the plan
-_LEAST_PIECES = 4
+_LEAST_PIECES, _MOST_PIECES = 4, 10_000_000
 
 
 class RecorderLoad(Records):
@@ -163,8 +163,7 @@ class _Store:
 
     def place(self, number: int) -> tuple[int, int, int]:
         """Return the stream of a piece, its segment, and its place in that."""
-        at, stream = divmod(number - 1, self.streams)
-        return stream, *divmod(at, self.segment)
+        return (number - 1) % self.streams, *divmod((number - 1) // self.streams, self.segment)
 
     def numbers(self, stream: int, segment: int) -> range:
         """Return the numbers of a segment's pieces."""
@@ -200,18 +199,19 @@ class _Store:
             yield from before[: full * self.segment + more // self.every * self.every]
 
     def other_segments(self, count: int) -> str | None:
-        """Return which segment should not be there, or should, after ``count`` pieces; None if all is right."""
+        """Return which stream has other segments than it should have after ``count`` pieces; None if none has."""
         for stream in range(self.streams):
             newest = (len(range(stream + 1, count + 1, self.streams)) - 1) // self.segment
-            found, kept = set(self.segments(stream)), set(self.kept(newest))
+            found, kept = self.segments(stream), set(self.kept(newest))
             if found != kept:
-                number = min(found ^ kept)
-                told = "was not deleted" if number in found else "is missing"
-                return f"segment {number} of stream {stream} {told}"
+                return f"stream {stream} has other segments than {min(kept)} to {max(kept)}"
         return None
 
-    def segments(self, stream: int) -> Iterator[int]:
-        return (int(path.name) for path in (self.directory / str(stream)).iterdir())
+    def segments(self, stream: int) -> set[int]:
+        found = {int(path.name) for path in (self.directory / str(stream)).iterdir()}
+        if found and max(found) * self.segment > _MOST_PIECES:  # of a store from another machine
+            raise ValueError(f"a segment with the number {max(found)}")
+        return found
 
     def _path(self, stream: int, segment: int) -> Path:
         return self.directory / str(stream) / f"{segment:06}"
