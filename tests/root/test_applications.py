@@ -51,6 +51,8 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
     ("untar", {"files": 300}),
     ("untar", {"files": 300, "steps": "walk"}),
     ("rsync", {"files": 300}),
+    ("restic", {"files": 100, "size": "4k"}),
+    ("restic", {"files": 100, "size": "4k", "steps": "unchanged,prune"}),
     ("compile", {"files": 20}),
     ("packages", {"files": 100, "packages": 4}),
     ("containers", {"files": 100, "layers": 2, "appends": 9}),

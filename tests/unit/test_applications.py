@@ -180,9 +180,10 @@ def test_sqlite_counts_the_rows_of_batches_and_of_before(
     assert lossy.problem == "13 of 16 rows are there"
 
 
-STEPPED = {
+STEPPED: dict[str, dict[str, Any]] = {
     "untar": {"files": 40},
     "rsync": {"files": 40},
+    "restic": {"files": 12, "size": "1k"},
     "compile": {"files": 20, "jobs": 2},
     "packages": {"files": 40, "packages": 3},
     "containers": {"files": 100, "layers": 3, "appends": 7},
@@ -245,6 +246,14 @@ def test_a_step_of_its_own_finds_what_those_before_it_have_made(name: str, step:
     found = application.drive(drive)
     assert [each.name for each in found.steps] == [step]
     assert found.problem is None
+
+
+def test_a_restored_file_with_other_contents_is_found(tmp_path: Path) -> None:
+    application, drive = stepped(tmp_path, "restic", steps="restore")
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    (tmp_path / "restored/tree/0/7").write_bytes(b"other")
+    assert application.problem(drive, "restore") == "the restored file 0/7 has other contents than the tree"
 
 
 def test_damage_of_a_tree_is_found(tmp_path: Path) -> None:
