@@ -84,6 +84,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "sliced",
             "left_share",
             "together_share",
+            "transactions",
         }  # each part has its own requested time and number of rounds
         assert found.working_set_bytes == 3 * 4 + 4
 

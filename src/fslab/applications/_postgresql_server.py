@@ -24,6 +24,7 @@ from fslab.errors import FslabError, ToolFailedError, ToolMissingError, ToolTime
 from fslab.system import proc, users
 from fslab.system.tools import Tool, require
 
+_CLOSED, _END_S = "server closed the connection", 5.0
 _PID_FILE, _STATUS_LINE = "postmaster.pid", 7  # miscadmin.h, LOCK_FILE_LINE_PM_STATUS
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
@@ -129,7 +130,10 @@ class Postmaster:
         try:
             return proc.run(argv, cwd=self.directory, timeout_s=timeout_s).stdout
         except FslabError as error:
-            ended, said = self.server.child.exit_code(), self.server.said()
+            # The client can see the connection close before the server's end can be waited for.
+            closed = _CLOSED in str(error)
+            ended = self.server.child.wait(_END_S) if closed else self.server.child.exit_code()
+            said = self.server.said()
             if ended is not None and ended < 0:
                 raise ToolFailedError(f"PostgreSQL was ended by signal {-ended}") from error
             if _TROUBLE.search(said) or ended is not None:
