@@ -220,6 +220,14 @@ def test_only_one_of_many_gets_an_assignment(fleet: FleetStore) -> None:
     assert len([each for each in taken if each]) == 1
 
 
+def test_a_transaction_that_waited_takes_nothing_that_was_taken_meanwhile(fleet: FleetStore) -> None:
+    """Its ``now()`` is older than the lease that it then finds."""
+    fleet.assign([assignment("a")])
+    assert fleet.take("a", machine()) is not None
+    _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = lease_until + interval '5 seconds'")
+    assert fleet.take("a", machine(identity="two")) is None
+
+
 def test_a_cancelled_run_is_nobody_s(fleet: FleetStore) -> None:
     fleet.assign([assignment("a"), assignment("b", on="lab2")])
     held = fleet.take("a", machine())
