@@ -5,11 +5,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, text
 from tests import postgresql
 from tests.store.test_store import campaign, trial
 from typer.testing import CliRunner
@@ -220,11 +222,22 @@ def test_only_one_of_many_gets_an_assignment(fleet: FleetStore) -> None:
     assert len([each for each in taken if each]) == 1
 
 
-def test_a_transaction_that_waited_takes_nothing_that_was_taken_meanwhile(fleet: FleetStore) -> None:
-    """Its ``now()`` is older than the lease that it then finds."""
+def test_a_transaction_that_waited_takes_nothing_that_was_taken_meanwhile(
+    fleet: FleetStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It began before the other one, whose lease so ends later than one from its own begin."""
     fleet.assign([assignment("a")])
-    assert fleet.take("a", machine()) is not None
-    _execute(fleet.store, "UPDATE fleet_assignments SET lease_until = lease_until + interval '5 seconds'")
+    writing = fleet.store._writing
+
+    @contextmanager
+    def late() -> Iterator[Connection]:
+        with writing() as connection:
+            connection.execute(text("SELECT now()"))
+            monkeypatch.setattr(fleet.store, "_writing", writing)
+            assert fleet.take("a", machine()) is not None
+            yield connection
+
+    monkeypatch.setattr(fleet.store, "_writing", late)
     assert fleet.take("a", machine(identity="two")) is None
 
 

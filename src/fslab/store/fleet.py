@@ -23,7 +23,6 @@ from fslab.store import queries, rows
 from fslab.store.database import checked_contents, open_engine, place_of, store_url
 from fslab.store.fleet_sql import (
     ASSIGNMENT,
-    LEASE_S,
     age,
     cut,
     insert_assignments,
@@ -253,15 +252,13 @@ class FleetStore:
         """Take an assignment of this machine. This increments its epoch, so a previous holder can no longer write.
 
         The current holder can take it again. Returns None if the assignment is final, belongs to another machine, or
-        is held by another process with a valid lease: none ends much later than one that begins now, unless the
-        database's clock was set back. A little later it can: ``now()`` is the begin of the transaction, which may have
-        waited for the one that took the assignment.
+        is held by another process with a valid lease: none ends later than one that begins now, unless the database's
+        clock was set back.
         """
-        latest = lease() + timedelta(seconds=LEASE_S)
         mine = or_(
             assignments.c.holder.is_(None),
             assignments.c.holder == holder.id,
-            ~assignments.c.lease_until.between(func.now(), latest),
+            ~assignments.c.lease_until.between(func.clock_timestamp(), lease()),
         )
         taken = (
             update(assignments)

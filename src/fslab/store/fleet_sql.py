@@ -54,8 +54,8 @@ def is_held(held: Assignment) -> ColumnElement[bool]:
 def age(column: ColumnElement[Any]) -> ColumnElement[Any]:
     """Return how many seconds ago a time was.
 
-    A time in the future is as old as it is far away: the database's clock was set back, and nobody knows when it was.
-    A time that no clock shows, such as ``infinity``, was made up: it is as old as 1970.
+    A time in the future, from before the database's clock was set back, counts as the same time ago. One that no clock
+    shows, such as ``infinity``, was made up: it counts as 1970.
     """
     now = func.clock_timestamp()
     apart = func.abs(func.extract("epoch", now - column))
@@ -63,5 +63,5 @@ def age(column: ColumnElement[Any]) -> ColumnElement[Any]:
 
 
 def lease() -> ColumnElement[Any]:
-    """Return when a lease ends that begins now."""
-    return func.now() + timedelta(seconds=LEASE_S)
+    """Return when a lease ends that begins now: not when the transaction began, which may have waited for another."""
+    return func.clock_timestamp() + timedelta(seconds=LEASE_S)
