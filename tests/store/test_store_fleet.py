@@ -20,7 +20,7 @@ from fslab import cli
 from fslab.errors import StoreError, UnsupportedError
 from fslab.fleet import scheduler
 from fslab.serve import app
-from fslab.store import fleet_moves, queries
+from fslab.store import fleet_moves, read_limits
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
 from fslab.store.roles import grant
@@ -105,7 +105,7 @@ MADE_UP = {
     "assignment": "UPDATE fleet_assignments SET ended = 'infinity', lease_until = '-infinity', epoch = 2147483647, "
     "message = repeat('x', 9000000) WHERE id = 'b'",
     "campaign's time": "UPDATE campaigns SET created = 'infinity' WHERE id = 'c2'",
-    "campaign's size": f"UPDATE campaigns SET study_source = repeat('x', {queries.CAMPAIGN_LIMIT}) WHERE id = 'c2'",
+    "campaign's size": f"UPDATE campaigns SET study_source = repeat('x', {read_limits.CAMPAIGN_LIMIT}) WHERE id = 'c2'",
 }
 
 

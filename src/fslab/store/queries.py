@@ -6,15 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import (
-    BigInteger,
     ColumnElement,
     Connection,
     RowMapping,
     Select,
     Table,
-    Text,
     case,
-    cast,
     delete,
     func,
     insert,
@@ -25,12 +22,13 @@ from sqlalchemy import (
 )
 
 from fslab.cell import Cell
-from fslab.errors import AmbiguousNameError, NoSpaceError, NotStoredError, StoreError, nearest
+from fslab.errors import AmbiguousNameError, NotStoredError, StoreError, nearest
 from fslab.record import TrialRecord
-from fslab.store import bulk, rows
+from fslab.store import bulk, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry
 from fslab.store.schema import (
     campaigns,
+    cell_numbers,
     cells,
     deletions,
     metrics,
@@ -40,15 +38,6 @@ from fslab.store.schema import (
     trials,
     warnings,
 )
-from fslab.system import memory
-from fslab.units import format_size
-
-RAW_SHARE = 4  # the outputs of all trials may take a quarter of the available memory
-
-# What reading trials takes in memory, rounded up from 890 and 14 (Python 3.11): a figure; a character of a document.
-FIGURE_BYTES, CHARACTER_BYTES = 1000, 16
-
-CAMPAIGN_LIMIT = 64 << 20  # characters of a campaign's study, settings and cells
 
 Grouped = dict[int, list[RowMapping]]
 
@@ -109,37 +98,19 @@ def delete_campaign(connection: Connection, campaign_id: str) -> None:
 def select_campaigns(connection: Connection, campaign_id: str | None = None) -> list[Campaign]:
     """Return all campaigns with their cells, oldest first; with ``campaign_id`` only this one.
 
-    ValueError if one of them is larger than ``CAMPAIGN_LIMIT``.
+    ValueError if one of them is larger than ``read_limits.CAMPAIGN_LIMIT``.
     """
-    _check_size(connection, campaign_id)
+    read_limits.check_campaigns(connection, campaign_id)
     wanted = select(campaigns).order_by(*_OLDEST_FIRST)
     planned = select(cells.c.campaign, cells.c.spec).order_by(cells.c.campaign, cells.c.position)
     if campaign_id is not None:
         wanted = wanted.where(campaigns.c.id == campaign_id)
-        planned = planned.where(cells.c.number.in_(_cell_numbers(campaign_id)))
+        planned = planned.where(cells.c.number.in_(cell_numbers(campaign_id)))
     by_campaign: dict[int, list[Cell]] = defaultdict(list)
     for number, spec in connection.execute(planned):
         by_campaign[number].append(rows.to_cell(spec))
     found = connection.execute(wanted).mappings()
     return [rows.to_campaign(row, by_campaign[row["number"]]) for row in found]
-
-
-def _check_size(connection: Connection, campaign_id: str | None) -> None:
-    """Raise ValueError before a campaign is read that no study has: any machine of a fleet can write one."""
-    own = campaigns.c
-    texts = _characters(own.study_id, own.study_title, own.study_source, own.settings, own.machine, own.note)
-    of_cells = select(func.sum(_characters(cells.c.spec))).join(campaigns).group_by(own.number)
-    for wanted in (select(texts), of_cells):
-        one = wanted if campaign_id is None else wanted.where(own.id == campaign_id)
-        largest = max(connection.execute(one).scalars(), default=0)
-        if largest > CAMPAIGN_LIMIT:
-            raise ValueError(f"a campaign of {format_size(int(largest))}")
-
-
-def _characters(*columns: ColumnElement[Any]) -> ColumnElement[int]:
-    """Return how many characters these texts and JSON documents of a row have."""
-    first, *others = (func.coalesce(cast(func.length(cast(each, Text)), BigInteger), 0) for each in columns)
-    return sum(others, start=first)
 
 
 def select_entry(connection: Connection, campaign_id: str) -> CampaignEntry:
@@ -179,15 +150,14 @@ def select_trials(
     known: Collection[Cell] = (),
 ) -> list[TrialRecord]:
     """Return all trials of a campaign as they were stored, or the parts selected by ``only`` (see ``Store.trials``)."""
-    _check_room(connection, campaign_id, only)
-    numbers = _cell_numbers(campaign_id)
+    read_limits.check_trials(connection, campaign_id, only)
+    numbers = cell_numbers(campaign_id)
     cell_of = _cells(connection, numbers, {cell.id: cell for cell in known})
     figures = _belonging(connection, metrics, campaign_id, only)
     observed = _belonging(connection, probes, campaign_id, only)
     warned = _belonging(connection, warnings, campaign_id)
     output = _belonging(connection, raw_output, campaign_id) if raw else {}
-    available = memory.available_bytes()
-    outputs = rows.Outputs(left_bytes=None if available is None else available // RAW_SHARE)
+    outputs = rows.Outputs(left_bytes=read_limits.raw_bytes())
     wanted = _trial_columns(lean=only is not None).where(trials.c.cell.in_(numbers)).order_by(trials.c.number)
     return [
         rows.to_trial(
@@ -203,38 +173,8 @@ def select_trials(
     ]
 
 
-def _check_room(connection: Connection, campaign_id: str, only: Collection[str] | None) -> None:
-    """Raise NoSpaceError before trials are read that need more memory than there is. A trial of a broken tool, or of a
-    machine that sends anything, can have millions of figures and texts of a gigabyte."""
-    own = select(trials.c.number).where(trials.c.cell.in_(_cell_numbers(campaign_id)))
-    needed = 0
-    for table in (metrics, probes):
-        counted = select(func.count()).select_from(table).where(table.c.trial.in_(own))
-        counted = counted if only is None else counted.where(table.c.name.in_(sorted(only)))
-        needed += FIGURE_BYTES * connection.execute(counted).scalar_one()
-    read = trials.c.provenance if only is None else case((trials.c.block == 0, trials.c.provenance))
-    for texts, of in (
-        (_characters(trials.c.error, read), trials.c.number),
-        (_characters(warnings.c.message, warnings.c.hint, warnings.c.data), warnings.c.trial),
-    ):
-        size = connection.execute(select(func.sum(texts)).where(of.in_(own))).scalar()
-        needed += CHARACTER_BYTES * int(size or 0)
-    _require_memory(campaign_id, needed)
-
-
-def _require_memory(campaign_id: str, needed: int) -> None:
-    available = memory.available_bytes()
-    if available is not None and needed > available:
-        raise NoSpaceError(
-            f"the trials of campaign '{campaign_id}' need about {format_size(needed)}, and {format_size(available)} "
-            "are available",
-            where="memory",
-            hint=f"if no tool can have measured so much, delete it: fslab delete {campaign_id}",
-        )
-
-
 def count_trials(connection: Connection, campaign_id: str) -> int:
-    wanted = select(func.count()).select_from(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id)))
+    wanted = select(func.count()).select_from(trials).where(trials.c.cell.in_(cell_numbers(campaign_id)))
     return connection.execute(wanted).scalar_one()
 
 
@@ -282,8 +222,7 @@ def has_traced(connection: Connection, record: TrialRecord) -> bool:
 
 def select_traced(connection: Connection, campaign_id: str) -> list[TrialRecord]:
     """Return the traced trials of a campaign, oldest first."""
-    size = select(func.sum(_characters(traced.c.record))).join(campaigns).where(campaigns.c.id == campaign_id)
-    _require_memory(campaign_id, CHARACTER_BYTES * int(connection.execute(size).scalar() or 0))
+    read_limits.check_traced(connection, campaign_id)
     wanted = select(traced.c.record).join(campaigns).where(campaigns.c.id == campaign_id)
     found = connection.execute(wanted.order_by(traced.c.number)).scalars()
     return [TrialRecord.model_validate(document) for document in found]
@@ -292,10 +231,6 @@ def select_traced(connection: Connection, campaign_id: str) -> list[TrialRecord]
 def count_traced(connection: Connection, campaign_id: str) -> int:
     wanted = select(func.count(traced.c.number)).join(campaigns).where(campaigns.c.id == campaign_id)
     return connection.execute(wanted).scalar_one()
-
-
-def _cell_numbers(campaign_id: str) -> Select[tuple[int]]:
-    return select(cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
 
 
 def _cells(connection: Connection, numbers: Select[tuple[int]], known: Mapping[str, Cell]) -> dict[int, Cell]:
@@ -323,7 +258,7 @@ def _belonging(
 ) -> Grouped:
     """Return the rows of a table that belong to trials, by trial, in their order. ``only``: rows with these names."""
     order = table.c.position if "position" in table.c else table.c.name
-    wanted = select(table).join(trials).where(trials.c.cell.in_(_cell_numbers(campaign_id))).order_by(order)
+    wanted = select(table).join(trials).where(trials.c.cell.in_(cell_numbers(campaign_id))).order_by(order)
     if only is not None:
         wanted = wanted.where(table.c.name.in_(sorted(only)))
     grouped: Grouped = defaultdict(list)

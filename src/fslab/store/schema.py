@@ -1,6 +1,6 @@
 """The tables, in portable SQL, and the number of the schema that this program reads and writes.
 
-Contains only definitions. ``database`` connects to a store, ``creation`` makes a new one.
+Contains only definitions, without a connection. ``database`` connects to a store, ``creation`` makes a new one.
 """
 
 from datetime import UTC, datetime
@@ -19,11 +19,13 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     String,
     Table,
     Text,
     TypeDecorator,
     UniqueConstraint,
+    select,
 )
 
 VERSION_TABLE = "fslab_version"
@@ -222,3 +224,8 @@ fleet_schedules = Table(
 deletions = Table("deletions", metadata, Column("campaign", ForeignKey("campaigns.number"), primary_key=True))
 
 IMMUTABLE = ("trials", "metrics", "probes", "warnings", "raw_output", "traced")
+
+
+def cell_numbers(campaign_id: str) -> Select[tuple[int]]:
+    """Return a selection of the row numbers of a campaign's cells, for other statements."""
+    return select(cells.c.number).join(campaigns).where(campaigns.c.id == campaign_id)
