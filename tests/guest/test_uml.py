@@ -239,25 +239,6 @@ def test_a_panic_between_trials_is_told_as_one(guests: Guests) -> None:
         guests.ask(cell().stack, "m", request, timeout_s=LIMIT_S)
 
 
-@pytest.mark.slow
-def test_a_disk_is_limited_to_what_the_medium_stands_for(guests: Guests) -> None:
-    free = cell()
-    options = {**free.stack.medium.options, "iops": 500}
-    medium = free.stack.medium.model_copy(update={"options": options})
-    slow = free.model_copy(update={"stack": free.stack.model_copy(update={"medium": medium})})
-    record = trial(guests, slow)
-    assert record.status in {Status.OK, Status.INVALID}, record.error
-    measured = record.metrics["write_iops"].value
-    assert measured is not None
-    # Wide bounds: the run takes only 1.2 s, and the kernel throttles in slices of time.
-    assert 400 < measured < 600
-    assert record.provenance.device["limits"] == {"iops": 500, "bytes_per_s": None}
-    assert [each.kind for each in record.validity if each.kind == "emulated_disk"]
-    unlimited = trial(guests, free, 1).metrics["write_iops"].value
-    assert unlimited is not None
-    assert unlimited > 1000
-
-
 def test_a_kernel_that_does_not_boot_is_not_tried_for_ever(guests: Guests) -> None:
     stack = cell().stack.model_copy(
         update={"machine": MachineSpec(type="uml", kernel="/bin/true", memory="64m")}

@@ -16,10 +16,7 @@ from fslab.machine import kinds, modules
 from fslab.machine.kinds import REGISTRY, Need, _initramfs, _qemu_command, _xstate
 from fslab.machine.modules import Kernel
 from fslab.plan.expand import expand
-from fslab.storage.media import REGISTRY as MEDIA
-from fslab.storage.media.ram import Ram
 from fslab.study.load import load_text
-from fslab.system.throttle import Limit
 
 
 @pytest.fixture
@@ -264,44 +261,6 @@ def test_mistakes_are_shown_where_they_were_written(keys: str, own: str, said: s
     with pytest.raises(StudyError) as refusal:
         names(keys, own)
     assert said in str(refusal.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        ({}, None),
-        ({"model": "none"}, None),
-        ({"model": "hdd-7200"}, Limit(iops=80, bytes_per_s=160_000_000)),
-        ({"model": "hdd-7200", "iops": 120}, Limit(iops=120, bytes_per_s=160_000_000)),
-        ({"bandwidth": "10m"}, Limit(bytes_per_s=10 * 1024 * 1024)),
-    ],
-)
-@pytest.mark.parametrize("name", ["loop", "ram"])
-def test_a_medium_stands_for_a_disk_by_limits(
-    name: str, options: dict[str, object], expected: Limit | None
-) -> None:
-    medium = MEDIA.get(name)
-    assert medium.limit(medium.parse_options(options)) == expected
-
-
-def test_limits_are_written_for_reads_and_writes() -> None:
-    assert Limit(iops=80, bytes_per_s=1000).files() == {
-        "blkio.throttle.read_iops_device": 80,
-        "blkio.throttle.write_iops_device": 80,
-        "blkio.throttle.read_bps_device": 1000,
-        "blkio.throttle.write_bps_device": 1000,
-    }
-    assert set(Limit(iops=5).files()) == {
-        "blkio.throttle.read_iops_device",
-        "blkio.throttle.write_iops_device",
-    }
-
-
-def test_the_host_refuses_a_model_with_the_reason() -> None:
-    medium = Ram()
-    with pytest.raises(UnsupportedError, match="work in a guest only"):
-        medium.refuse_limits(medium.parse_options({"iops": 10}))
-    medium.refuse_limits(medium.parse_options({}))
 
 
 def test_a_word_of_a_kernel_s_command_line_can_have_spaces_but_no_quotes() -> None:

@@ -410,14 +410,6 @@ def test_figures_of_a_guest_are_its_own(
     assert verdict(facts(machine=machine, accelerator=accelerator)) == expected
 
 
-def test_limits_of_an_emulated_disk_are_reported() -> None:
-    warning = only("emulated_disk", facts(disk_limits={"iops": 80, "bytes_per_s": 160 * MIB}))
-    assert warning.severity is NOTE
-    assert "80 requests/s and 160 MiB/s" in warning.message
-    assert "seeks are not modelled" in warning.message
-    assert warning.data == {"limits": {"iops": 80, "bytes_per_s": 160 * MIB}}
-
-
 def test_a_known_limit_is_noted_and_nothing_worse_is_hidden() -> None:
     given = read(64 * MIB, 640 * MIB, 64 * MIB)
     assert [one.severity for one in trial_warnings(given, ("fits_in_memory",))] == [NOTE]

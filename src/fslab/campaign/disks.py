@@ -10,7 +10,7 @@ from fslab.cell import Cell
 from fslab.record import Value
 from fslab.storage import Workspace
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import block_log, throttle
+from fslab.system import block_log
 from fslab.tracing import SECTOR_BYTES, ondisk_layout
 
 VIRTUAL = "virtual_disks"
@@ -81,27 +81,20 @@ def _journal(bare_disk: Path | None) -> request_map.Ranges:
 
 
 @contextmanager
-def running(cell: Cell, workspace: Workspace) -> Iterator[dict[str, Any]]:
-    """Activate the medium during the run: for example, limit it to the speed of the disk that it emulates.
+def running(cell: Cell, workspace: Workspace) -> Iterator[None]:
+    """Activate the medium during the run: the times of the disk that it models, and its faults.
 
-    Not active earlier, because making a file system would take minutes. Yields the facts for the record.
+    Not active earlier, because making a file system would take minutes.
     """
     parsed = parsed_stack(cell.stack)
-    medium, options = parsed.medium, parsed.medium_options
     with ExitStack() as undo:
         if workspace.attached is None:
-            for each, slot in _disks(cell) if medium.formatted else ():
-                undo.enter_context(medium.running(each, workspace, slot))
-            yield {}
-            return
-        workspace.tell_host(BEGINS)
-        undo.callback(workspace.tell_host, ENDS)
-        if (limit := medium.limit(options)) is None:
-            yield {}
-            return
-        paths = [disk.path for disk in workspace.attached.values()]
-        undo.enter_context(throttle.limited(paths, limit, workspace.runtime / "blkio"))
-        yield medium.emulation(options)
+            for each, slot in _disks(cell) if parsed.medium.formatted else ():
+                undo.enter_context(parsed.medium.running(each, workspace, slot))
+        else:
+            workspace.tell_host(BEGINS)
+            undo.callback(workspace.tell_host, ENDS)
+        yield
 
 
 def _disks(cell: Cell) -> list[tuple[Any, str]]:

@@ -120,7 +120,6 @@ class RunningTrial:
             accelerator=machine.get("accelerator"),
             disk_speed=parsed.medium.speed(parsed.medium_options),
             disk_fidelities=disks.fidelities(self.device),
-            disk_limits={name: value for name, value in self.device.get("limits", {}).items() if value},
         )
 
     def record(self) -> TrialRecord:

@@ -53,7 +53,7 @@ def run_trial(
 def watched(trial: RunningTrial, ready: Ready) -> Watch:
     """Activate the medium and take the first snapshots: from now on the run is watched."""
     workspace = trial.workspace
-    trial.device |= trial.undo.enter_context(disks.running(trial.cell, workspace))
+    trial.undo.enter_context(disks.running(trial.cell, workspace))
     watch = Watch(
         ready.up, traced=trial.traced, alone=trial.turns == 1, scratch=ready.reports,
         log=ready.commands.operations,

@@ -100,10 +100,8 @@ class TrialFacts:
     ``changed_options``: mount options that are not in effect as the study asks: what the kernel lists instead, or
     None if it lists nothing. ``volume_bytes``: size of the file system. ``fair_volume_bytes``: smallest size at which
     comparing this file system is fair. ``machine``: type of the machine that ran the trial. ``accelerator``: how a
-    guest's processor is provided; None if this does not apply. ``disk_limits``: limits ``iops`` and ``bytes_per_s``
-    that a guest's kernel applied to the disks. ``disk_speed``: how many times faster than its
-    model a virtual disk ran. ``disk_fidelities``: for each virtual disk, the measured time to
-    reach it.
+    guest's processor is provided; None if this does not apply. ``disk_speed``: how many times faster than its model a
+    virtual disk ran. ``disk_fidelities``: for each virtual disk, the measured time to reach it.
     """
 
     work: WorkFacts
@@ -123,7 +121,6 @@ class TrialFacts:
     probe_failures: tuple[ProbeFailure, ...] = ()
     machine: str = "host"
     accelerator: str | None = None
-    disk_limits: Mapping[str, int] = field(default_factory=dict)
     disk_speed: float = 1.0
     disk_fidelities: tuple[Mapping[str, Any], ...] = ()
 

@@ -16,7 +16,6 @@ from fslab.errors import UnsupportedError
 from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.storage import Drive, StackDevice, Workspace
-from fslab.system.throttle import Limit
 from fslab.system.tools import Tool
 
 
@@ -159,7 +158,7 @@ class Medium(ABC, Generic[O]):
         return False
 
     def running(self, options: O, workspace: Workspace, slot: str) -> AbstractContextManager[None]:  # noqa: ARG002
-        """Activate limits, the model's times and faults for the measured run, until all data has been flushed."""
+        """Activate the model's times and faults for the measured run, until all data has been flushed."""
         return nullcontext()
 
     def request_log(self, options: O, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
@@ -184,14 +183,6 @@ class Medium(ABC, Generic[O]):
     def discards(self, options: O) -> bool:  # noqa: ARG002
         """Return whether mkfs may discard. Not on a fully written image, which would get holes."""
         return False
-
-    def limit(self, options: O) -> Limit | None:  # noqa: ARG002
-        """Return the limit that a guest's kernel applies to the disk during the run; None: no limit."""
-        return None
-
-    def emulation(self, options: O) -> dict[str, Any]:  # noqa: ARG002
-        """Return the facts of this limit for the record."""
-        return {}
 
     def scaled(self, options: O, factor: float, *, least_bytes: int) -> Changes:  # noqa: ARG002
         """Return the keys that change for a medium ``factor`` times as large, at least ``least_bytes``. Pure."""

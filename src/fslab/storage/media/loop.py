@@ -9,12 +9,12 @@ from pydantic import Field
 from fslab.errors import UnsupportedError, UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
-from fslab.storage.media import MediumPlan, _loop, _model
+from fslab.storage.media import MediumPlan, _image, _loop
 from fslab.system import files, loops, path_owners
 from fslab.units import Size, parse_size
 
 
-class LoopOptions(_model.ImageOptions):
+class LoopOptions(_image.ImageOptions):
     """Directory and size of the image."""
 
     size: Size = Field(
@@ -29,7 +29,7 @@ class LoopOptions(_model.ImageOptions):
     path: LocalPath | None = Field(None, description="existing directory for the image; default: fslab's own")
 
 
-class Loop(_model.ImageMedium[LoopOptions]):
+class Loop(_image.ImageMedium[LoopOptions]):
     """A preallocated, fully written image (sparse with ``room``). Direct I/O to it is requested and checked, unless
     the study wants it otherwise."""
 
@@ -44,39 +44,38 @@ class Loop(_model.ImageMedium[LoopOptions]):
         return MediumPlan(
             device="/dev/loopN",
             size_bytes=size,
-            holds_bytes=_model.room_bytes(options),
+            holds_bytes=_image.room_bytes(options),
             commands=(("attach", tuple(self._attach_argv(image, options))),),
-            space={str(directory): _model.room_bytes(options)},
+            space={str(directory): _image.room_bytes(options)},
         )
 
     def check(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
-        self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
-        images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
+        images.check_room(self._directory(options, workspace), disks * _image.room_bytes(options))
 
     def provide(self, options: LoopOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         image = self._image(options, workspace, slot)
         direct = options.direct_io
         return _loop.attach(
             image, workspace, undo, expect_direct=direct, direct=direct, sector_bytes=options.sector_size,
-            grows=_model.growth(options, image),
+            grows=_image.growth(options, image),
         )  # fmt: skip
 
     def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
-        _model.refuse_sectors(options.sector_size)
+        _image.refuse_sectors(options.sector_size)
         if not options.direct_io:
             raise UnsupportedError(
                 "'direct_io: false' of a medium works on the host only",
                 where="medium",
                 hint="run it with --on host, or remove it",
             )
-        images.check_room(self._directory(options, workspace), disks * _model.room_bytes(options))
+        images.check_room(self._directory(options, workspace), disks * _image.room_bytes(options))
 
     def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's image. It lies in the same directory as for a loop device."""
         image = self._image(options, workspace, slot)
-        return Drive(image=image, grows=_model.growth(options, image))
+        return Drive(image=image, grows=_image.growth(options, image))
 
     def place(self, options: LoopOptions, workspace: Workspace, slot: str, *, in_guest: bool) -> Path:  # noqa: ARG002
         """Return the directory of the image: host and guests use the same one."""
@@ -88,7 +87,7 @@ class Loop(_model.ImageMedium[LoopOptions]):
 
     def _image(self, options: LoopOptions, workspace: Workspace, slot: str) -> Path:
         directory, size = self._directory(options, workspace), parse_size(options.size)
-        return _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
+        return _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
 
     @staticmethod
     def _attach_argv(image: Path, options: LoopOptions) -> list[str]:

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from fslab.errors import MountError
 from fslab.storage import Drive, StackDevice, Workspace, images
-from fslab.storage.media import MediumPlan, _loop, _model
+from fslab.storage.media import MediumPlan, _image, _loop
 from fslab.system import loops, memory
 from fslab.system.signals import Teardown
 from fslab.units import Size, parse_size
@@ -19,7 +19,7 @@ from fslab.units import Size, parse_size
 SLACK_BYTES = 4 << 20
 
 
-class RamOptions(_model.ImageOptions):
+class RamOptions(_image.ImageOptions):
     """Size of the image."""
 
     size: Size = Field(
@@ -27,7 +27,7 @@ class RamOptions(_model.ImageOptions):
     )
 
 
-class Ram(_model.ImageMedium[RamOptions]):
+class Ram(_image.ImageMedium[RamOptions]):
     """An image file in memory. Each image has its own tmpfs."""
 
     summary = "RAM disk: image file in memory, through a loop device"
@@ -35,7 +35,7 @@ class Ram(_model.ImageMedium[RamOptions]):
 
     def plan(self, options: RamOptions, site_images: Path) -> MediumPlan:  # noqa: ARG002
         """Return the plan: one tmpfs, one image, one losetup command."""
-        room = _model.room_bytes(options)
+        room = _image.room_bytes(options)
         target = Path("/run/fslab/CAMPAIGN/ram-SLOT")
         return MediumPlan(
             device="/dev/loopN",
@@ -50,26 +50,25 @@ class Ram(_model.ImageMedium[RamOptions]):
 
     def check(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check root, loop devices and the available memory."""
-        self.refuse_limits(options)
         _loop.check_root(os.geteuid(), self.name)
         loops.check_supported()
-        images.check_memory(disks * _model.room_bytes(options))
+        images.check_memory(disks * _image.room_bytes(options))
 
     def provide(self, options: RamOptions, workspace: Workspace, slot: str, undo: ExitStack) -> StackDevice:
         """Return a loop device on the slot's image, which lies in its own tmpfs."""
         size = parse_size(options.size)
         directory = _directory(workspace, slot)
         if str(directory) not in workspace.media:
-            _mount_tmpfs(directory, _model.room_bytes(options), workspace)
+            _mount_tmpfs(directory, _image.room_bytes(options), workspace)
             workspace.media[str(directory)] = size
-        image = _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
+        image = _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
         # Direct I/O on tmpfs (possible since Linux 6.6) only saves a copy, so its absence is not worth a warning.
         return _loop.attach(image, workspace, undo, expect_direct=False, sector_bytes=options.sector_size)
 
     def check_image(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check the available memory, and that a memory file system has enough space."""
-        _model.refuse_sectors(options.sector_size)
-        room = disks * _model.room_bytes(options)
+        _image.refuse_sectors(options.sector_size)
+        room = disks * _image.room_bytes(options)
         images.check_memory(room)
         memory.directory(room, executable=False)
 
@@ -84,12 +83,12 @@ class Ram(_model.ImageMedium[RamOptions]):
 
     def drive(self, options: RamOptions, workspace: Workspace, slot: str) -> Drive:
         """Return the slot's image, in a memory file system that the user can write to."""
-        room = _model.room_bytes(options)
+        room = _image.room_bytes(options)
         directory = workspace.media.get(_key(slot)) or memory.directory(room, executable=False)
         workspace.media[_key(slot)] = directory
         size = parse_size(options.size)
-        image = _loop.image_for(directory, workspace, slot, size, room_bytes=_model.sparse_bytes(options))
-        return Drive(image=image, grows=_model.growth(options, image))
+        image = _loop.image_for(directory, workspace, slot, size, room_bytes=_image.sparse_bytes(options))
+        return Drive(image=image, grows=_image.growth(options, image))
 
 
 def _attach_argv(image: Path, options: RamOptions) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from fslab import scaling
 from fslab.storage import Drive, StackDevice, Workspace, images, media
-from fslab.storage.media import Copies, MediumPlan, _disk, _loop, _model, _profiles
+from fslab.storage.media import Copies, MediumPlan, _disk, _image, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
 from fslab.system import disk, loops
 from fslab.units import parse_size
@@ -87,7 +87,7 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.in_real_time(_disk.running(workspace, slot), options)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        _model.refuse_sectors(options.sector_size)
+        _image.refuse_sectors(options.sector_size)
         _disk.check(options, disks, mounted=os.geteuid() == 0)
 
     def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:

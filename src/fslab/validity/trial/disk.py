@@ -1,7 +1,6 @@
 """Rules about virtual disks and disks with limits."""
 
-from fslab.record import Severity
-from fslab.units import Unit, format_size, format_value
+from fslab.units import Unit, format_value
 from fslab.validity import Issue, Issues
 from fslab.validity.facts import TrialFacts
 from fslab.validity.trial import rule
@@ -68,25 +67,3 @@ def disk_too_fast(facts: TrialFacts) -> Issues:
                 fastest_request_ns=fastest,
             )
             return
-
-
-@rule(
-    "the disk was an image with limits",
-    Severity.NOTE,
-    when="the disk of a guest is an image with limits of rate (`model`, `iops`, `bandwidth`): seeks are "
-    "not modelled",
-    hint="compare stacks on it; its figures are not those of a real disk, least of all for sequential work",
-)
-def emulated_disk(facts: TrialFacts) -> Issues:
-    """Rate limits do not model seeks: sequential I/O is not faster than random I/O, as it is on a hard disk."""
-    if not facts.disk_limits:
-        return
-    limits = [
-        f"{value} requests/s" if name == "iops" else f"{format_size(value)}/s"
-        for name, value in facts.disk_limits.items()
-    ]
-    yield Issue(
-        f"the disk is an image limited to {' and '.join(limits)}, for reads and for writes each: every request "
-        "costs the same, seeks are not modelled",
-        limits=dict(facts.disk_limits),
-    )
