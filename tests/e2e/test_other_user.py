@@ -129,7 +129,7 @@ def test_why_is_told_by_what_there_is(home: Path) -> None:
 def test_doctor_names_the_evidence_that_another_user_lacks(home: Path) -> None:
     found = json.loads(as_nobody(home, "doctor", "--json").stdout)["capabilities"]
     evidence = {each["name"]: each for each in found if each["kind"] == "evidence"}
-    for name in ("tracefs", "ebpf", "histogram", "ring", "debugfs"):
+    for name in ("tracefs", "ebpf", "ring", "debugfs"):
         assert not evidence[name]["available"]
         assert "not permitted; unavailable without it: " in evidence[name]["missing"][0], evidence[name]
     assert evidence["iostats"]["available"] is not bool(evidence["iostats"]["missing"])

@@ -1,4 +1,4 @@
-"""Tests of reading traces: lines as Linux 6.18 prints them, histograms as documented. Expected values by hand."""
+"""Tests of reading traces: lines as Linux 6.18 prints them. Expected values by hand."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from fslab.tracing import Sectors, Trace, TraceMethod, Traffic, figures, kind_of, ondisk_layout
-from fslab.tracing.hist import parse
 from fslab.tracing.ring import figures as of_ring
 
 LINES = """# tracer: nop
@@ -52,18 +51,6 @@ def test_a_ring_is_counted() -> None:
     assert ring.submitted == {"fio": 4096, "jbd2/loop0-8": 4096}
     assert ring.commits_s == ((100.000301, 100.010301),)
     assert ring.work_s == {"loop_workfn": pytest.approx(0.0015)}
-
-
-def test_a_histogram_is_read() -> None:
-    text = """# event histogram
-{ rwbs: WS                    } hitcount:         10  nr_sector:         80
-{ rwbs: FWFSM                 } hitcount:          2  nr_sector:         16
-{ rwbs: WM                    } hitcount:          1  nr_sector:          8
-
-Totals:
-    Hits: 13
-"""
-    assert parse(text) == {"W": Traffic(bytes=40960, requests=10), "WM": Traffic(bytes=12288, requests=3)}
 
 
 def trace(**changes: object) -> Trace:

@@ -12,10 +12,9 @@ from enum import StrEnum
 
 
 class TraceMethod(StrEnum):
-    """The method that splits the device's I/O into kinds, from the cheapest and most exact to the coarsest."""
+    """The method that splits the device's I/O into kinds: the exact one first."""
 
     EBPF = "built-in eBPF program at block_rq_complete"
-    HIST = "histogram trigger at block_rq_complete"
     RING = "trace ring, read afterwards"
 
 

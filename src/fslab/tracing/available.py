@@ -2,12 +2,11 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from fslab.system import detached, sysfs
 from fslab.tracing.ebpf import DeviceSplit
-from fslab.tracing.hist import Histogram
 from fslab.tracing.ring import Ring
 
 _NO_DEVICE = 0
@@ -27,16 +26,11 @@ def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
     """Return all sources, as available to this user on this machine."""
     return [
         _tried("tracefs", "the kernel's tracing", detached.tracefs, "everything that tracing measures"),
-        *_of_split([
-            _tried(
-                "ebpf", "split into data and metadata by a built-in eBPF program",
-                lambda: _opened(DeviceSplit, _NO_DEVICE), "",
-            ),
-            _tried(
-                "histogram", "the same split by histogram triggers of the kernel",
-                lambda: _opened(Histogram, [_NO_DEVICE]), "",
-            ),
-        ]),
+        _tried(
+            "ebpf", "split into data and metadata by a built-in eBPF program",
+            lambda: _opened(DeviceSplit, _NO_DEVICE),
+            "the exact split of device I/O into data and metadata; the trace ring gives a coarser one",
+        ),
         _tried(
             "ring", "order of requests, submitters, journal commits", lambda: _opened(Ring, [_NO_DEVICE], None),
             "share of sequential I/O, submitters, journal and superblock writes, commits during slow operations",
@@ -51,17 +45,6 @@ def sources(sys: Path = sysfs.SYS) -> list[TraceSource]:
         ),
         _iostats(sys),
     ]  # fmt: skip
-
-
-def _of_split(methods: list[TraceSource]) -> list[TraceSource]:
-    """Set the costs of the methods that split I/O. They are interchangeable; the trace ring gives a coarser split."""
-    told = next((method.name for method in methods if method.missing is None), None)
-    costs = (
-        f"nothing; {told} is used instead"
-        if told
-        else "the exact split of device I/O into data and metadata; the trace ring gives a coarser one"
-    )
-    return [replace(method, costs=costs) for method in methods]
 
 
 def _kernel_log() -> None:
@@ -81,7 +64,7 @@ def _tried(name: str, summary: str, attempt: Callable[[], object], costs: str) -
     return TraceSource(name=name, summary=summary, missing=missing, costs=costs)
 
 
-def _opened(kind: Callable[..., DeviceSplit | Histogram | Ring], *arguments: object) -> None:
+def _opened(kind: Callable[..., DeviceSplit | Ring], *arguments: object) -> None:
     kind(detached.tracefs(), *arguments).close()
 
 

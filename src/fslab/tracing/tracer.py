@@ -12,7 +12,6 @@ from pathlib import Path
 from fslab.system import detached, sysfs
 from fslab.tracing import RingFigures, Sectors, Split, Trace, TraceMethod, Traffic, ondisk_layout
 from fslab.tracing.ebpf import DeviceSplit
-from fslab.tracing.hist import Histogram
 from fslab.tracing.ring import Ring
 
 IDLE_S = 2.0
@@ -28,7 +27,6 @@ class Tracer:
     _exit: ExitStack = field(default_factory=ExitStack)
     _absent: list[str] = field(default_factory=list)
     _splits: list[DeviceSplit] = field(default_factory=list)
-    _histogram: Histogram | None = None
     _ring: Ring | None = None
     _sectors: Sectors = field(default_factory=Sectors)
     _before: dict[str, Traffic] = field(default_factory=dict)
@@ -91,18 +89,11 @@ class Tracer:
         except OSError as error:
             self._splits = []
             self._absent.append(f"{TraceMethod.EBPF}: {error.strerror or error}")
-            self._try_histogram(tracefs, numbers)
         try:
             volume = self._number(self.volume) if self.volume else None
             self._ring = self._exit.enter_context(closing(Ring(tracefs, numbers, volume)))
         except OSError as error:
             self._absent.append(f"{TraceMethod.RING}: {error.strerror or error}")
-
-    def _try_histogram(self, tracefs: Path, numbers: list[int]) -> None:
-        try:
-            self._histogram = self._exit.enter_context(closing(Histogram(tracefs, numbers)))
-        except OSError as error:
-            self._absent.append(f"{TraceMethod.HIST}: {error.strerror or error}")
 
     def _counted(self) -> tuple[TraceMethod | None, Split]:
         if self._splits:
@@ -111,8 +102,6 @@ class Tracer:
                 for kind, traffic in split.read().items():
                     total[kind] = total.get(kind, Traffic()) + traffic
             return TraceMethod.EBPF, total
-        if self._histogram is not None:
-            return TraceMethod.HIST, self._histogram.read()
         return None, {}
 
     def _number(self, name: str) -> int | None:
