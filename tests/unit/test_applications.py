@@ -492,18 +492,12 @@ def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -
         tool(name, **parameters)
 
 
-def documented(number: int, file: str, name: str) -> Any:
-    """Return the application of an example of the documentation."""
-    text = (Path(__file__).parents[2] / "docs/adding-an-application.md").read_text("utf-8")
-    code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert len(code) == 2
-    module: dict[str, Any] = {}
-    exec(compile(code[number], file, "exec", dont_inherit=True), module)
-    return module[name]()
-
-
 def test_the_application_of_the_documentation_works(tmp_path: Path) -> None:
-    application = documented(0, "replaced_file.py", "ReplacedFile")
+    text = (Path(__file__).parents[2] / "docs/adding-an-application.md").read_text("utf-8")
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    module: dict[str, Any] = {}
+    exec(compile(code, "replaced_file.py", "exec", dont_inherit=True), module)
+    application = module["ReplacedFile"]()
     assert application.settings == {"fsync_directory": ("no", "yes")}
     load = application.Load.model_validate({"transactions": 3, "fsync_directory": "yes"})
     drive = DriveRequest(directory=tmp_path, scratch=tmp_path, load=load, run_s=None, seed=1)
@@ -511,14 +505,3 @@ def test_the_application_of_the_documentation_works(tmp_path: Path) -> None:
     assert application.drive(drive).problem is None
     (tmp_path / "file").write_bytes(b"3\nother")
     assert "other contents" in application.look(tmp_path, drive.contents).problem
-
-
-def test_the_steps_of_the_documentation_work(tmp_path: Path) -> None:
-    application = documented(1, "packed_file.py", "PackedFile")
-    load = application.Load.model_validate({"size": "64k"})
-    drive = DriveRequest(directory=tmp_path, scratch=tmp_path, load=load, run_s=None, seed=1)
-    application.prepare(drive)
-    done = application.drive(drive)
-    assert ([step.name for step in done.steps], done.problem) == (["pack", "unpack"], None)
-    (tmp_path / "file").write_bytes(b"other")
-    assert "other contents" in application.problem(drive, "unpack")
