@@ -72,14 +72,6 @@ def test_iozone_reads_cold_what_was_written_before(program: str, workspace: Work
 
 
 @both_programs
-def test_iozone_sweeps_the_points_that_were_planned(program: str, workspace: Workspace) -> None:
-    given = {"smallest": "32m", "largest": "64m", "largest-record": "16k", "program": program}
-    record = run(workspace, "xfs", "iozone", given)
-    # 2 sizes, 3 record lengths from 4 KiB on (also for files of 32 MiB and more), 6 tests
-    assert len(known(record)) == 36
-
-
-@both_programs
 def test_iozone_with_processes_and_direct(program: str, workspace: Workspace) -> None:
     given = {"size": "8m", "record": "64k", "threads": 2, "direct": True, "program": program}
     record = run(workspace, "ext4", "iozone", given)

@@ -63,7 +63,6 @@ FULL: list[tuple[str, dict[str, Scalar], dict[str, Scalar]]] = [
     ),
     ("iozone", {"size": "1g", "record": "1m"}, {"size": "51m"}),
     ("iozone", {"size": "1m", "record": "4k"}, {"size": "1m"}),
-    ("iozone", {"largest": "2g"}, {"largest": "102m"}),
     ("bonnie", {"files": 102_400, "dirs": 1000}, {"files": 20_480, "dirs": 200}),
     ("bonnie", {"size": "2g", "ram": "1g"}, {"size": "256m", "seeks": 410, "ram": "128m"}),
     ("bonnie", {"size": "10380m", "ram": "5190m"}, {"size": "519m", "seeks": 410, "ram": "259m"}),

@@ -20,7 +20,6 @@ from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
 GOLDEN = Path(__file__).parents[1] / "golden/iozone-3.489"
 IOZONE = REGISTRY.get("iozone")
 JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=7)
-SWEEP = {"smallest": "16m", "largest": "64m", "smallest-record": "16k", "largest-record": "64k"}
 
 
 def reading(name: str, **raw: Any) -> Reading:
@@ -72,19 +71,6 @@ def test_what_is_not_tested_again_is_no_zero() -> None:
     assert (found.read_bytes, found.written_bytes) == (33554432, 16777216)
 
 
-def test_a_sweep_has_a_figure_of_each_point() -> None:
-    found = reading("sweep", **SWEEP)
-    assert len(found.metrics) == 3 * 3 * 6
-    assert found.metrics["write_bandwidth_16m_16k"] == 1004967 * 1024
-    assert found.metrics["reread_bandwidth_16m_32k"] == 1599995 * 1024
-    assert found.metrics["random_write_bandwidth_64m_64k"] == 807123 * 1024
-    # Three record lengths, three of the six tests, 16 + 32 + 64 MiB.
-    assert found.read_bytes == found.written_bytes == 3 * 3 * 112 * 1048576
-    assert set(found.parts_s) == {
-        f"{test}_64m_64k" for test in ("write", "rewrite", "read", "reread", "random_read", "random_write")
-    }
-
-
 def test_processes_are_summed_by_iozone() -> None:
     found = reading("threads2", size="16m", record="64k", threads=2)
     assert found.metrics["write_bandwidth"] == pytest.approx(664153.38 * 1024)
@@ -123,6 +109,9 @@ def test_commands_of_a_point() -> None:
     assert run_of(size="4m", record="64k") == (
         "iozone -e -c -i 0 -i 1 -i 2 -w -s 4096k -r 64k -f /mnt/x/fslab.iozone"
     )
+    assert run_of(size="4m", tests="0", purge=True, **{"cache-size": 1024, "cache-line": 64}) == (
+        "iozone -e -c -p -S 1024 -L 64 -i 0 -w -s 4096k -r 4k -f /mnt/x/fslab.iozone"
+    )
     assert run_of(size="1g", tests="2,0", flush=False, close=False, direct=True, sync=True) == (
         "iozone -I -o -i 0 -i 2 -w -s 1048576k -r 4k -f /mnt/x/fslab.iozone"
     )
@@ -143,34 +132,13 @@ def test_commands_of_processes() -> None:
     )
 
 
-def test_commands_of_a_sweep() -> None:
-    given = {"purge": True, "cache-size": 1024, "cache-line": 64}
-    assert run_of(**SWEEP, **given) == (
-        "iozone -e -c -p -S 1024 -L 64 -i 0 -i 1 -i 2 -a -n 16384k -g 65536k -y 16k -q 64k -f /mnt/x/fslab.iozone"
-    )
-    assert run_of(smallest="64k", record="64k", largest="1g").endswith(
-        "-a -n 64k -g 1048576k -r 64k -f /mnt/x/fslab.iozone"
-    )
-
-
-def test_points_are_those_that_iozone_visits() -> None:
-    # Recorded from `iozone -a -n 4k -g 32k -y 4k`, in KiB.
-    parameters = IOZONE.parse_parameters({"smallest": "4k", "largest": "32k"})
-    assert [(size // 1024, record // 1024) for size, record in parameters.points] == [
-        (4, 4), (8, 4), (8, 8), (16, 4), (16, 8), (16, 16), (32, 4), (32, 8), (32, 16), (32, 32),
-    ]  # fmt: skip
-
-
 @pytest.mark.parametrize(
     ("raw", "headline"),
     [
         ({"size": "1m"}, ("write_bandwidth", "read_bandwidth", "random_read_bandwidth")),
         ({"size": "1m", "tests": 1}, ("read_bandwidth", "reread_bandwidth")),
         ({"size": "1m", "tests": 0, "retest": False}, ("write_bandwidth",)),
-        (
-            {"smallest": "1m", "largest": "2m", "record": "64k", "tests": "0,1"},
-            ("write_bandwidth_2m_64k", "read_bandwidth_2m_64k"),
-        ),
+        ({"size": "1m", "record": "64k", "tests": "0,1"}, ("write_bandwidth", "read_bandwidth")),
     ],
 )
 def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
@@ -182,31 +150,11 @@ def test_headlines(raw: dict[str, Any], headline: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        ({}, "give 'size' for one point or 'largest'"),
-        ({"size": "1m", "largest": "2m"}, "give 'size' for one point or 'largest'"),
-        ({"size": "1m", "smallest": "64k"}, "'smallest' needs a sweep"),
-        ({"largest": "1m", "record": "64k", "largest-record": "1m"}, "only record length"),
-        ({"largest": "1m", "threads": 2}, "one process only"),
-        ({"largest": "1m", "tests": 1}, "must include 0"),
+        ({}, "size\n  Field required"),
         ({"size": "1000"}, "whole number of KiB"),
         ({"size": "100k", "record": "64k"}, "not a multiple of the record length"),
         ({"size": "64m", "record": "32m"}, "longest record"),
         ({"size": "2k", "record": "1k"}, "smallest file is 4k"),
-        ({"smallest": "2m", "largest": "1m"}, "'largest' must be at least 'smallest' .2m"),
-        ({"largest": "32k"}, "'largest' must be at least 'smallest' .64k"),
-        (
-            {"largest": "1m", "smallest-record": "64k", "largest-record": "4k"},
-            "'largest-record' must be at least",
-        ),
-        (
-            {"largest": "1m", "smallest-record": "2m"},
-            "every file size is smaller than the record length: raise 'largest'",
-        ),
-        (
-            {"largest": "1m", "record": "2m"},
-            "every file size is smaller than the record length: raise 'largest'",
-        ),
-        ({"smallest": "4k", "largest": "1024g"}, "at most 200"),
         ({"size": "1m", "tests": "3"}, "not a list of 0, 1 and 2"),
         ({"size": "1m", "tests": "1,1"}, "not a list of 0, 1 and 2"),
         ({"size": "1m", "file": "/dev/sda"}, "Extra inputs"),
@@ -223,8 +171,7 @@ def test_room_time_and_needs() -> None:
     # Written, read, read again: 3 × 128 MiB at 200 MB/s, with a pause of 3.4 s each.
     assert IOZONE.expected_s(parameters) == pytest.approx(2.01326592 + 10.2)
     assert IOZONE.needs(parameters).abilities == {Ability.DIRECT_READS, Ability.DIRECT_WRITES}
-    sweep = IOZONE.parse_parameters(SWEEP)
-    assert IOZONE.space_bytes(sweep) == IOZONE.needs(sweep).largest_file_bytes == 67108864
+    assert IOZONE.needs(parameters).largest_file_bytes == 67108864
 
 
 def test_the_engine_has_iozones_options() -> None:
@@ -232,12 +179,6 @@ def test_the_engine_has_iozones_options() -> None:
     assert run_of(**given, tests="2,0", retest=False, direct=True, sync=True, threads=2) == (
         "fslab-engine iozone /mnt/x --tests=0,2 --flush --close --direct --sync --no-retest --purge=31457280 "
         "--size=4194304 --record=65536 --threads=2 --latency=off --seed=7 --json --keep"
-    )
-    assert run_of(
-        program="engine", smallest="16m", largest="32m", record="64k", flush=False, close=False
-    ) == (
-        "fslab-engine iozone /mnt/x --tests=0,1,2 --size=16777216,33554432 --record=65536 --threads=1 "
-        "--latency=off --seed=7 --json"
     )
 
 
@@ -252,15 +193,14 @@ def test_the_engine_reads_what_it_wrote_before() -> None:
 
 def test_what_the_engine_tells() -> None:
     """Metrics are read from the golden document of the engine's tests: two threads, 256 KiB, records of 4 and 8 KiB."""
-    text = (Path(__file__).parents[2] / "engine/golden/iozone.json").read_text()
-    raw = {"program": "engine", "smallest": "256k", "largest": "256k"}
-    records = {"smallest-record": "4k", "largest-record": "8k"}
-    parameters = IOZONE.parse_parameters({**raw, **records})
+    golden = json.loads((Path(__file__).parents[2] / "engine/golden/iozone.json").read_text())
+    tests = [test for test in golden["answer"]["tests"] if test["record_bytes"] == 8192]
+    text = json.dumps({**golden, "answer": {"tests": tests}})
+    parameters = IOZONE.parse_parameters({"program": "engine", "size": "256k", "record": "8k"})
     found = read(IOZONE, parameters, ToolOutput(stdout=text, stderr="", duration_s=1.0))
-    tests = json.loads(text)["answer"]["tests"]
     assert set(found.metrics) == {metric.name for metric in IOZONE.metrics(parameters)}
-    assert found.metrics["random_write_bandwidth_256k_8k"] == tests[-1]["bandwidth_bytes_per_second"]
-    assert found.parts_s["write_256k_8k"] == pytest.approx(262144 / tests[6]["bandwidth_bytes_per_second"])
+    assert found.metrics["random_write_bandwidth"] == tests[-1]["bandwidth_bytes_per_second"]
+    assert found.parts_s["write"] == pytest.approx(262144 / tests[0]["bandwidth_bytes_per_second"])
     assert found.flushed
     other = IOZONE.parse_parameters({"program": "engine", "size": "1m"})
     with pytest.raises(ToolOutputError, match="which was not requested"):
@@ -306,9 +246,8 @@ def test_rounds_have_files_of_their_own_and_count_together() -> None:
         read(IOZONE, parameters, ToolOutput(stdout=json.dumps(more), stderr="", duration_s=3.0))
     large = IOZONE.parse_parameters({**raw, "size": "4g"})
     assert IOZONE.space_bytes(large) == 8 << 30
-    for refused in ({"program": "iozone"}, {"largest": "1m", "size": None, "tests": "0"}):
-        with pytest.raises(ValidationError, match="more than one of 'rounds' needs"):
-            IOZONE.parse_parameters({**raw, **refused})
+    with pytest.raises(ValidationError, match="more than one of 'rounds' needs"):
+        IOZONE.parse_parameters({**raw, "program": "iozone"})
 
 
 def test_each_program_is_needed_by_who_names_it() -> None:

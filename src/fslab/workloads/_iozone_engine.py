@@ -7,7 +7,7 @@ from typing import Any
 from fslab.errors import ToolOutputError
 from fslab.workloads import Commands, Job, Reading, ToolOutput
 from fslab.workloads import _engine_document as documents
-from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, IozoneParameters, Point, label
+from fslab.workloads._iozone_parameters import ENOUGH_S, KIB, IozoneParameters, label
 
 CACHE_BYTES = 1024 * KIB  # what IOzone purges without -S
 
@@ -19,7 +19,7 @@ class RoundsTotal:
     ``window``: when it ran, in seconds of CLOCK_MONOTONIC; None if there were several rounds.
     """
 
-    point: Point
+    size_bytes: int
     test: str
     rate: float | None
     rounds: int
@@ -28,7 +28,7 @@ class RoundsTotal:
     @property
     def seconds(self) -> float:
         """The time of all rounds, for a single thread."""
-        return self.rounds * self.point[0] / self.rate if self.rate else 0.0
+        return self.rounds * self.size_bytes / self.rate if self.rate else 0.0
 
 
 def commands(parameters: IozoneParameters, job: Job) -> Commands:
@@ -38,11 +38,9 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     """
     directory = str(job.directory)
     cleanup = (("rm", "-rf", f"{directory}/fslab-iozone"),)
-    sizes = _list("size", (size for size, _ in parameters.points))
-    records = _list("record", (record for _, record in parameters.points))
     made = (
-        sizes,
-        records,
+        f"--size={parameters.size_bytes}",
+        f"--record={parameters.record_bytes}",
         f"--threads={parameters.threads}",
         "--latency=off",
         f"--seed={job.seed}",
@@ -58,36 +56,31 @@ def commands(parameters: IozoneParameters, job: Job) -> Commands:
     return Commands(
         prepare=() if 0 in parameters.groups else (layout,),
         # Keep the files: removing one before its pages reach the device would hide the cost of writing it.
-        run=run if parameters.sweep else (*run, "--keep"),
+        run=(*run, "--keep"),
         cleanup=cleanup,
     )
 
 
 def reading_of(parameters: IozoneParameters, output: ToolOutput) -> tuple[RoundsTotal, ...]:
-    """Return each test of each point. ToolOutputError for other output, and for a point that was not requested."""
-    points = set(parameters.points)
+    """Return each test. ToolOutputError for other output, and for other sizes than were requested."""
     document = documents.document_of(output)
     tests, operations = document["answer"]["tests"], document["operations"]
     windows = map(documents.window, operations) if len(operations) == len(tests) else [None] * len(tests)
-    told = tuple(map(_total, tests, windows))
-    for each in told:
-        if not 1 <= each.rounds <= parameters.most_rounds:
+    for test in tests:
+        if not 1 <= test["rounds"] <= parameters.most_rounds:
             raise ToolOutputError(
-                f"fslab-engine reports {each.rounds} rounds, not up to {parameters.most_rounds}"
+                f"fslab-engine reports {test['rounds']} rounds, not up to {parameters.most_rounds}"
             )
-        if each.point not in points:
-            size, record = each.point
+        size, record = int(test["size_bytes"]), int(test["record_bytes"])
+        if (size, record) != (parameters.size_bytes, parameters.record_bytes):
             raise ToolOutputError(
                 f"fslab-engine reports {label(size)} in records of {label(record)}, which was not requested"
             )
-    return told
+    return tuple(map(_total, tests, windows))
 
 
-def with_rounds(parameters: IozoneParameters, reading: Reading, output: ToolOutput) -> Reading:
-    """Return the reading with the times and the CPU time of each test in each round. In a sweep, without: each test is
-    there once for each point."""
-    if parameters.sweep:
-        return reading
+def with_rounds(reading: Reading, output: ToolOutput) -> Reading:
+    """Return the reading with the times and the CPU time of each test in each round."""
     windows: dict[str, tuple[tuple[float, float], ...]] = {}
     cpu_s: dict[str, float] = {}
     for entry in documents.document_of(output)["operations"]:
@@ -100,7 +93,7 @@ def with_rounds(parameters: IozoneParameters, reading: Reading, output: ToolOutp
 def _total(test: Mapping[str, Any], window: tuple[float, float] | None) -> RoundsTotal:
     rate = test["bandwidth_bytes_per_second"]
     return RoundsTotal(
-        point=(int(test["size_bytes"]), int(test["record_bytes"])),
+        size_bytes=int(test["size_bytes"]),
         test=test["name"].replace("-", "_"),
         rate=None if rate is None else float(rate),
         rounds=int(test["rounds"]),
@@ -121,7 +114,3 @@ def _options(parameters: IozoneParameters) -> Iterator[str]:
     }  # fmt: skip
     yield from (switch for switch, is_on in switches.items() if is_on)
     yield from _purge(parameters)
-
-
-def _list(name: str, values: Iterator[int]) -> str:
-    return f"--{name}={','.join(str(value) for value in dict.fromkeys(values))}"

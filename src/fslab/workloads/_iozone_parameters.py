@@ -1,4 +1,4 @@
-"""Parameters of IOzone: one point (file size, record length), or a sweep over both. Runs nothing."""
+"""Parameters of IOzone: a file size and a record length. Runs nothing."""
 
 from typing import Annotated, Literal, Self
 
@@ -10,7 +10,6 @@ from fslab.workloads import Parameters
 KIB = 1024
 SMALLEST_FILE_BYTES = 4 * KIB  # iozone 3.489 silently starts at one page
 LARGEST_RECORD_BYTES = 16 * KIB * KIB  # iozone's own limit
-MOST_POINTS = 200
 # A test of 1 s or longer counts as long enough (validity rule too-short).
 ENOUGH_S = 1
 MOST_BYTES = (
@@ -19,13 +18,10 @@ MOST_BYTES = (
 TESTS = {0: ("write", "rewrite"), 1: ("read", "reread"), 2: ("random_read", "random_write")}
 
 Text = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
-Point = tuple[int, int]
-"""File size and record length in bytes."""
 
 
 class IozoneParameters(Parameters):
-    """Give ``size`` for one point, or ``largest`` for a sweep over file sizes and record lengths. Each description
-    names the option of IOzone.
+    """Each description names the option of IOzone. Lists of `size` and `record` make a sweep.
 
     By default, the measured time includes fsync (``flush``) and close (``close``).
     """
@@ -35,20 +31,8 @@ class IozoneParameters(Parameters):
         description="what runs the tests: IOzone, or fslab's engine, whose random order differs from block to block",
     )
     tests: Text = Field("0,1,2", description="-i: 0 write, rewrite; 1 read, reread; 2 random read, write")
-    size: Size | None = Field(None, description="-s: size of the file (one for each process) at one point")
-    record: Size | None = Field(
-        None, description="-r: record length, 4k by default; in a sweep: the only one"
-    )
-    smallest: Size | None = Field(
-        None, description="-n: first file size of a sweep, doubled up to 'largest'; default: 64k"
-    )
-    largest: Size | None = Field(None, description="-g: last file size of a sweep (-a)")
-    smallest_record: Size | None = Field(
-        None, alias="smallest-record", description="-y: first record length of a sweep; default: 4k"
-    )
-    largest_record: Size | None = Field(
-        None, alias="largest-record", description="-q: last record length of a sweep; default: 16m"
-    )
+    size: Size = Field(description="-s: size of the file (one for each process)")
+    record: Size = Field("4k", description="-r: record length")
     flush: bool = Field(True, description="-e: include fsync in the measured time")
     close: bool = Field(True, description="-c: include close in the measured time")
     retest: bool = Field(True, description="also run rewrite and reread; false: -+n")
@@ -84,30 +68,18 @@ class IozoneParameters(Parameters):
         return tuple(sorted(int(word) for word in self.tests.split(",")))
 
     @property
-    def sweep(self) -> bool:
-        return self.largest is not None
+    def size_bytes(self) -> int:
+        """Size of the file of one process."""
+        return parse_size(self.size)
 
     @property
-    def points(self) -> tuple[Point, ...]:
-        """All points, in IOzone's order."""
-        if self.largest is None:
-            return ((parse_size(self.size or "0"), parse_size(self.record or "4k")),)
-        if self.record:
-            first = last = parse_size(self.record)
-        else:
-            first, last = parse_size(self.smallest_record or "4k"), parse_size(self.largest_record or "16m")
-        sizes = _doubled(parse_size(self.smallest or "64k"), parse_size(self.largest))
-        return tuple((size, record) for size in sizes for record in _doubled(first, min(last, size)))
+    def record_bytes(self) -> int:
+        return parse_size(self.record)
 
     @property
     def most_rounds(self) -> int:
         """The number of files of each process: ``rounds``, but together no more than ``MOST_BYTES``."""
-        return min(self.rounds, max(1, MOST_BYTES // self.largest_bytes))
-
-    @property
-    def largest_bytes(self) -> int:
-        """Size of the largest file of one process."""
-        return max(size for size, _ in self.points)
+        return min(self.rounds, max(1, MOST_BYTES // self.size_bytes))
 
     @field_validator("tests")
     @classmethod
@@ -117,76 +89,33 @@ class IozoneParameters(Parameters):
             raise ValueError(f"'{value}' is not a list of 0, 1 and 2, such as 0,1")
         return value
 
-    @field_validator("size", "record", "smallest", "largest", "smallest_record", "largest_record")
+    @field_validator("size", "record")
     @classmethod
-    def _whole_kib(cls, value: str | None) -> str | None:
-        if value is not None and (parse_size(value) % KIB or not parse_size(value)):
+    def _whole_kib(cls, value: str) -> str:
+        if parse_size(value) % KIB or not parse_size(value):
             raise ValueError(f"'{value}' is not a whole number of KiB, such as 64k")
         return value
 
-    @field_validator("record", "smallest_record", "largest_record")
+    @field_validator("record")
     @classmethod
-    def _small_enough(cls, value: str | None) -> str | None:
-        if value is not None and parse_size(value) > LARGEST_RECORD_BYTES:
+    def _small_enough(cls, value: str) -> str:
+        if parse_size(value) > LARGEST_RECORD_BYTES:
             raise ValueError(f"'{value}' is more than IOzone's longest record, 16m")
         return value
-
-    @model_validator(mode="after")
-    def _one_form(self) -> Self:
-        """Reject keys that the chosen form, a point or a sweep, would ignore."""
-        if (self.size is None) == (self.largest is None):
-            raise ValueError("give 'size' for one point or 'largest' for a sweep")
-        given = {name for name in type(self).model_fields if getattr(self, name) is not None}
-        ranges = given & {"smallest", "smallest_record", "largest_record"}
-        if not self.sweep and ranges:
-            raise ValueError(f"{_spelled(ranges)} needs a sweep: give 'largest' instead of 'size'")
-        if self.record and ranges - {"smallest"}:
-            raise ValueError(
-                "'record' sets the only record length: remove it, or smallest-record and largest-record"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Self:
-        smallest, smallest_record = self.smallest or "64k", self.smallest_record or "4k"
-        if self.largest is not None and parse_size(self.largest) < parse_size(smallest):
-            raise ValueError(f"'largest' must be at least 'smallest' ({smallest})")
-        if parse_size(self.largest_record or "16m") < parse_size(smallest_record):
-            raise ValueError(f"'largest-record' must be at least 'smallest-record' ({smallest_record})")
-        return self
-
-    @model_validator(mode="after")
-    def _known_files(self) -> Self:
-        if self.rounds > 1 and (self.program != "engine" or self.sweep):
-            raise ValueError(
-                "more than one of 'rounds' needs 'program: engine', and 'size' instead of a sweep"
-            )
-        if self.sweep and 0 not in self.groups:
-            raise ValueError("a sweep reads the files that it wrote: 'tests' must include 0")
-        return self
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
         if self.program == "engine" and self.cache_line is not None:
             raise ValueError("'cache-line' is not supported by 'program: engine': remove it")
-        if self.sweep and self.threads > 1:
-            raise ValueError("a sweep runs with one process only: remove 'threads'")
-        if not self.points:
-            raise ValueError("every file size is smaller than the record length: raise 'largest'")
-        if len(self.points) > MOST_POINTS:
-            raise ValueError(
-                f"the sweep has {len(self.points)} points, at most {MOST_POINTS} are possible: narrow it"
-            )
-        least = min(size for size, _ in self.points)
-        if least < SMALLEST_FILE_BYTES:
+        if self.rounds > 1 and self.program != "engine":
+            raise ValueError("more than one of 'rounds' needs 'program: engine'")
+        if self.size_bytes < SMALLEST_FILE_BYTES:
             raise ValueError("IOzone's smallest file is 4k")
-        for size, record in self.points:
-            if size % record:
-                raise ValueError(
-                    f"the file size {label(size)} is not a multiple of the record length {label(record)}"
-                )
-        if self.record and least < parse_size(self.record):
-            raise ValueError("'smallest' must be at least 'record'")
+        if self.size_bytes % self.record_bytes:
+            raise ValueError(
+                f"the file size {label(self.size_bytes)} is not a multiple of the record length "
+                f"{label(self.record_bytes)}"
+            )
         return self
 
 
@@ -196,15 +125,3 @@ def label(size_bytes: int) -> str:
         if size_bytes % factor == 0:
             return f"{size_bytes // factor}{suffix}"
     return f"{size_bytes // KIB}k"
-
-
-def _doubled(first: int, last: int) -> tuple[int, ...]:
-    found = []
-    while first <= last:
-        found.append(first)
-        first *= 2
-    return tuple(found)
-
-
-def _spelled(names: set[str]) -> str:
-    return ", ".join(f"'{name.replace('_', '-')}'" for name in sorted(names))

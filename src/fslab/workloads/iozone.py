@@ -1,4 +1,4 @@
-"""IOzone: sequential and random reads and writes of one file, over file size and record length.
+"""IOzone: sequential and random reads and writes of one file.
 
 Builds the iozone commands and parses their report; starts no process. With ``program: engine``, fslab's engine runs the
 same tests. Properties of IOzone 3.489: random tests access each record once, always in the same order. The data are
@@ -18,8 +18,7 @@ from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
 from fslab.workloads import _iozone_engine as engine
-from fslab.workloads import _iozone_options as options
-from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, Point, label
+from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, label
 from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.iozone"
@@ -36,14 +35,14 @@ _CALLED = {
 
 
 class Iozone(Workload[IozoneParameters]):
-    """A point without test 0 is a cold read: IOzone writes the file before the caches are dropped.
+    """Without test 0 it is a cold read: IOzone writes the file before the caches are dropped.
 
-    All other tests follow each other in one run, so data that fits into memory is read from memory. A sweep starts each
-    point with a new file. Bandwidths of several processes are IOzone's "children see": the sum of what each process did
-    until the first one was done. If the disk is full, several processes wait until the time limit.
+    All other tests follow each other in one run, so data that fits into memory is read from memory. Bandwidths of
+    several processes are IOzone's "children see": the sum of what each process did until the first one was done. If the
+    disk is full, several processes wait until the time limit.
     """
 
-    summary = "IOzone: bandwidth by file size and record length, at one point or in a sweep"
+    summary = "IOzone: bandwidth of sequential and random reads and writes of a file"
     tools: ClassVar[tuple[Tool, ...]] = (
         Tool(
             program="iozone", package="iozone3", component="non-free",
@@ -59,37 +58,32 @@ class Iozone(Workload[IozoneParameters]):
         return (own,) if parameters.program == "engine" else (iozone,)
 
     def metrics(self, parameters: IozoneParameters) -> tuple[Metric, ...]:
-        """Return the bandwidth of each test; in a sweep at each point: ``read_bandwidth_64m_4k``."""
-        names = [_name(parameters, test, point) for point in parameters.points for test in _tests(parameters)]
+        names = [f"{test}_bandwidth" for test in _tests(parameters)]
         first = self.headline(parameters)
         ordered = sorted(names, key=lambda name: name not in first)
         return tuple(Metric(name=name, unit=Unit.BYTES_PER_SECOND) for name in ordered)
 
     def headline(self, parameters: IozoneParameters) -> tuple[str, ...]:
-        """Return the first test of each kind, or both tests of the only kind; in a sweep at its last point."""
+        """Return the first test of each kind, or both tests of the only kind."""
         tests = _tests(parameters)
         if len(parameters.groups) > 1:
             tests = tuple(test for test in tests if test in {kind[0] for kind in TESTS.values()})
-        return tuple(_name(parameters, test, parameters.points[-1]) for test in tests)
+        return tuple(f"{test}_bandwidth" for test in tests)
 
     def commands(self, parameters: IozoneParameters, job: Job) -> Commands:
         """Return one iozone command for all tests; before it, one that writes the files if the tests only read them."""
         if parameters.program == "engine":
             return engine.commands(parameters, job)
         files = tuple(str(job.directory / name) for name in _files(parameters))
-        cleanup = (("rm", "-f", *files),)
-        if parameters.sweep:
-            return Commands(
-                run=(*options.argv(parameters), *options.sweep(parameters), "-f", *files), cleanup=cleanup
-            )
-        size, record = parameters.points[0]
-        point = ("-s", f"{size // KIB}k", "-r", f"{record // KIB}k")
+        sizes = ("-s", f"{parameters.size_bytes // KIB}k", "-r", f"{parameters.record_bytes // KIB}k")
         where = ("-f", *files) if parameters.threads == 1 else ("-t", str(parameters.threads), "-F", *files)
         # -w keeps the files: removing one before its pages reach the device would hide the cost of writing it.
-        layout = ("iozone", "-e", "-c", "-i", "0", "-+n", "-w", *point, *where)
+        layout = ("iozone", "-e", "-c", "-i", "0", "-+n", "-w", *sizes, *where)
         prepare = () if 0 in parameters.groups else (layout,)
         return Commands(
-            prepare=prepare, run=(*options.argv(parameters), "-w", *point, *where), cleanup=cleanup
+            prepare=prepare,
+            run=(*_argv(parameters), "-w", *sizes, *where),
+            cleanup=(("rm", "-f", *files),),
         )
 
     def read(self, parameters: IozoneParameters, output: ToolOutput) -> Reading:
@@ -102,19 +96,16 @@ class Iozone(Workload[IozoneParameters]):
             )
         if parameters.threads > 1:
             return _reading(parameters, dict(_children(parameters, output.stdout)), {})
-        rates, seconds = dict[str, float | None](), dict[str, float]()
-        for point, test, rate in _table(parameters, output.stdout):
-            name = _name(parameters, test, point)
-            rates[name] = rate or None
-            seconds[name] = point[0] / rate if rate else 0.0
+        rates = dict(_table(parameters, output.stdout))
+        seconds = {name: parameters.size_bytes / rate if rate else 0.0 for name, rate in rates.items()}
         poor = tuple(re.findall(r"^Timer resolution is poor.*?$", output.stdout, re.MULTILINE))
         return _reading(parameters, rates, seconds, poor)
 
     def needs(self, parameters: IozoneParameters) -> Needs:
-        """Return the need for direct I/O, if requested, and for a file of the largest size."""
+        """Return the need for direct I/O, if requested, and for a file of this size."""
         both = frozenset({Ability.DIRECT_READS, Ability.DIRECT_WRITES})
         return Needs(
-            abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.largest_bytes
+            abilities=both if parameters.direct else frozenset(), largest_file_bytes=parameters.size_bytes
         )
 
     def why_whole(self, parameters: IozoneParameters) -> str | None:
@@ -126,14 +117,10 @@ class Iozone(Workload[IozoneParameters]):
         return None
 
     def scaled(self, parameters: IozoneParameters, factor: float) -> scaling.Changes:
-        """Scale the file, in whole records, to at least 1 MiB and one record; in a sweep the last size."""
-        record = max(record for _, record in parameters.points)
-        if parameters.largest is None:
-            least = max(record, _LEAST_BYTES)
-            size = scaling.size(parameters.size or "0", factor, least_bytes=least, unit_bytes=record)
-            return {"size": size}
-        least = max(min(size for size, _ in parameters.points), record, _LEAST_BYTES)
-        return {"largest": scaling.size(parameters.largest, factor, least_bytes=least, unit_bytes=KIB)}
+        """Scale the file, in whole records, to at least 1 MiB and one record."""
+        record = parameters.record_bytes
+        least = max(record, _LEAST_BYTES)
+        return {"size": scaling.size(parameters.size, factor, least_bytes=least, unit_bytes=record)}
 
     def traits(self, parameters: IozoneParameters) -> Traits:
         """Return the traits. Files that are read were written before; without test 0, outside the measured time."""
@@ -141,21 +128,20 @@ class Iozone(Workload[IozoneParameters]):
             reads=bool(set(parameters.groups) & {1, 2}),
             writes=bool(set(parameters.groups) & {0, 2}),
             direct=parameters.direct,
-            request_bytes=tuple(sorted({record for _, record in parameters.points})),
+            request_bytes=(parameters.record_bytes,),
             parallel=parameters.threads,
-            working_set_bytes=parameters.threads * parameters.largest_bytes,
+            working_set_bytes=parameters.threads * parameters.size_bytes,
             files=parameters.threads * parameters.most_rounds,
             switches={Switchable.DIRECT: {"direct": True}, Switchable.SERIAL: {"threads": 1}},
         )
 
     def space_bytes(self, parameters: IozoneParameters) -> int:
-        """Return the size of all files; in a sweep of the largest, since one exists at a time."""
-        return parameters.largest_bytes * parameters.threads * parameters.most_rounds
+        return parameters.size_bytes * parameters.threads * parameters.most_rounds
 
     def expected_s(self, parameters: IozoneParameters) -> float:
-        """Estimate the duration: each test of each point transfers its file once in each round, if all are needed."""
+        """Estimate the duration: each test transfers its file once in each round, if all are needed."""
         passes = len(_tests(parameters)) + (0 not in parameters.groups)
-        moved = sum(size for size, _ in parameters.points) * parameters.threads * passes
+        moved = parameters.size_bytes * parameters.threads * passes
         sleeps = parameters.threads > 1 and parameters.program == "iozone"
         once = moved / _GUESSED_BYTES_PER_S + (passes * _PROCESSES_S if sleeps else 0.0)
         return once * parameters.most_rounds
@@ -172,40 +158,52 @@ def _columns(parameters: IozoneParameters) -> tuple[str, ...]:
     return tuple(test for group in parameters.groups for test in TESTS[group])
 
 
-def _name(parameters: IozoneParameters, test: str, point: Point) -> str:
-    return f"{test}_bandwidth" + (f"_{label(point[0])}_{label(point[1])}" if parameters.sweep else "")
-
-
 def _files(parameters: IozoneParameters) -> tuple[str, ...]:
     if parameters.threads == 1:
         return (FILE,)
     return tuple(f"{FILE}.{number}" for number in range(parameters.threads))
 
 
-def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[Point, str, float]]:
-    """Yield point, test and bytes per second of each cell of the table. ToolOutputError if a cell is missing."""
+def _argv(parameters: IozoneParameters) -> tuple[str, ...]:
+    """Return the options of iozone(1) but sizes and files."""
+    switches = {
+        "-e": parameters.flush, "-c": parameters.close, "-I": parameters.direct, "-o": parameters.sync,
+        "-p": parameters.purge, "-+n": not parameters.retest,
+    }  # fmt: skip
+    values = {"-S": parameters.cache_size, "-L": parameters.cache_line}
+    return (
+        "iozone",
+        *(switch for switch, is_on in switches.items() if is_on),
+        *(word for key, value in values.items() if value is not None for word in (key, str(value))),
+        *(word for group in parameters.groups for word in ("-i", str(group))),
+    )
+
+
+def _table(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
+    """Yield metric and bytes per second of each cell of the table. ToolOutputError if a cell is missing."""
     rows = {(int(row[0]) * KIB, int(row[1]) * KIB): row[2].split() for row in _ROW.findall(text)}
     columns, told = _columns(parameters), set(_tests(parameters))
-    for point in parameters.points:
-        row = rows.get(point, [])
-        if len(row) != len(columns):
-            raise ToolOutputError(
-                f"iozone reports {len(row)} figures for {label(point[0])} in records of "
-                f"{label(point[1])}, not {len(columns)}"
-            )
-        yield from (
-            (point, test, float(kib) * KIB) for test, kib in zip(columns, row, strict=True) if test in told
+    row = rows.get((parameters.size_bytes, parameters.record_bytes), [])
+    if len(row) != len(columns):
+        raise ToolOutputError(
+            f"iozone reports {len(row)} figures for {label(parameters.size_bytes)} in records of "
+            f"{label(parameters.record_bytes)}, not {len(columns)}"
         )
+    yield from (
+        (f"{test}_bandwidth", float(kib) * KIB or None)
+        for test, kib in zip(columns, row, strict=True)
+        if test in told
+    )
 
 
 def _reading_of_engine(parameters: IozoneParameters, output: ToolOutput) -> Reading:
     told = engine.reading_of(parameters, output)
-    rates = {_name(parameters, each.test, each.point): each.rate for each in told}
-    seconds = {_name(parameters, each.test, each.point): each.seconds for each in told if each.rate}
-    windows = {_name(parameters, each.test, each.point): each.window for each in told if each.window}
+    rates = {f"{each.test}_bandwidth": each.rate for each in told}
+    seconds = {f"{each.test}_bandwidth": each.seconds for each in told if each.rate}
+    windows = {f"{each.test}_bandwidth": each.window for each in told if each.window}
     rounds = max((each.rounds for each in told), default=1)
     reading = _reading(parameters, rates, seconds, rounds=rounds, windows=windows)
-    return engine.with_rounds(parameters, reading, output)
+    return engine.with_rounds(reading, output)
 
 
 def _children(parameters: IozoneParameters, text: str) -> Iterator[tuple[str, float | None]]:
@@ -228,26 +226,20 @@ def _reading(
     windows: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> Reading:
     """Return the reading. Several processes stop counting when the first is done: bytes and time are unknown."""
-    tests, total = _tests(parameters), rounds * sum(size for size, _ in parameters.points)
+    tests, total = _tests(parameters), rounds * parameters.size_bytes
     writes = sum("write" in test for test in tests)
     alone = parameters.threads == 1
     timed = seconds if alone else {}
-    last = f"_{label(parameters.points[-1][0])}_{label(parameters.points[-1][1])}" if parameters.sweep else ""
     return Reading(
         metrics=rates,
         read_bytes=total * (len(tests) - writes) if alone else None,
         written_bytes=total * writes if alone else None,
         measured_s=sum(seconds.values()) if alone else None,
-        # In a sweep only the last point, which a table shows: tests of the small files are always short.
-        parts_s={
-            name.replace("_bandwidth", ""): taken for name, taken in timed.items() if name.endswith(last)
-        },
+        parts_s={name.replace("_bandwidth", ""): taken for name, taken in timed.items()},
         windows=windows,
-        part_windows={
-            name.replace("_bandwidth", ""): window for name, window in windows.items() if name.endswith(last)
-        },
+        part_windows={name.replace("_bandwidth", ""): window for name, window in windows.items()},
         direct=parameters.direct,
-        working_set_bytes=parameters.largest_bytes * parameters.threads,
+        working_set_bytes=parameters.size_bytes * parameters.threads,
         rounds=rounds,
         flushed=(parameters.flush or parameters.sync) if writes else None,
         zeros=True,
