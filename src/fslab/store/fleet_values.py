@@ -103,8 +103,8 @@ class FleetSchedule(Frozen):
 
 class MemberMachine(Frozen):
     """A machine as it announced itself. ``id``: a digest of its machine id and of this start. ``running``: the
-    assignment that it runs. ``unseen_s``: seconds since it was last seen. ``facts``: flat, because anything deeper was
-    made up."""
+    assignment that it runs. ``unseen_s``: seconds since it was last seen. ``facts``: finite, because infinity is no
+    duration that could be shown."""
 
     name: Word
     id: str
