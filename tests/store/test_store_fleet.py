@@ -273,6 +273,33 @@ def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -
             copy_campaign(own, fleet.store, made, fence=fleet.fence(second))
 
 
+def test_a_campaign_that_is_deleted_while_a_machine_measures_it_is_not_sent_again(
+    fleet: FleetStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(str(tmp_path / "own.sqlite")) as own:
+        made, delete = campaign("a"), ["delete", "a", "--yes", "--force", "--store", fleet.store.path]
+        own.create_campaign(made)
+        own.add_trial(trial(in_campaign="a"))
+        fleet.assign([assignment("a"), assignment("b", on="lab2")])
+        held = fleet.take("a", machine())
+        assert held is not None
+        copy_campaign(own, fleet.store, made, fence=fleet.fence(held))
+        has = fleet.store.has
+
+        def deleted_just_then(name: str) -> bool:
+            """The machine is about to send: it has read that the campaign is not there."""
+            assert CliRunner().invoke(cli.app, delete).exit_code == 0
+            return has(name)
+
+        monkeypatch.setattr(fleet.store, "has", deleted_just_then)
+        with pytest.raises(FencedError):
+            copy_campaign(own, fleet.store, made, fence=fleet.fence(held))
+    assert fleet.store.campaigns() == []
+    assert not fleet.renew(held)
+    assert fleet.open_assignments() == {"b": "lab2"}
+    assert fleet.assignments(machine="lab1")[0].message == "its campaign was deleted"
+
+
 def test_what_a_machine_that_is_gone_was_to_run_has_failed(fleet: FleetStore) -> None:
     fleet.announce(machine())
     fleet.announce(machine("lab2", "two"))

@@ -59,7 +59,7 @@ def delete(
     """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
 
     A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
-    says so until it ends. --force deletes it.
+    says so until it ends. --force deletes it; in a fleet it also ends the measurement.
     """
     from fslab.store.store import Store
 
@@ -91,7 +91,7 @@ def _check_idle(entry: CampaignEntry, store: Store, *, force: bool) -> None:
     if not force and _may_run(entry, store):
         raise BusyError(
             f"campaign {entry.id} is running on another machine, or another user runs it",
-            hint="if that is no longer so: --force",
+            hint="if that is no longer so: --force; in a fleet it also ends the measurement",
         )
 
 

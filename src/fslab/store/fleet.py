@@ -24,6 +24,7 @@ from fslab.store.database import checked_contents, open_engine, place_of, store_
 from fslab.store.fleet_sql import (
     ASSIGNMENT,
     age,
+    cancelled,
     cut,
     insert_assignments,
     is_held,
@@ -292,10 +293,8 @@ class FleetStore:
 
     def cancel(self, run: str) -> int:
         """Cancel the open assignments of a run. Returns their number."""
-        over = update(assignments).where(assignments.c.run == run, is_open())
-        over = over.values(status=AssignmentStatus.CANCELLED.value, lease_until=None, ended=func.now())
         with self.store._writing() as connection:
-            return connection.execute(over).rowcount
+            return connection.execute(cancelled(assignments.c.run == run)).rowcount
 
     def fence(self, held: Assignment) -> Callable[[Connection], None]:
         """Return a check for each transaction that writes results. It raises FencedError if the lease was lost."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, and_, case, cast, func, insert
+from sqlalchemy import ColumnElement, Connection, Text, Update, and_, case, cast, func, insert, update
 
 from fslab.store import rows
-from fslab.store.fleet_values import OPEN, Assignment
+from fslab.store.fleet_values import OPEN, Assignment, AssignmentStatus
 from fslab.store.schema import fleet_assignments as assignments
 
 LEASE_S = 120.0
@@ -49,6 +49,13 @@ def is_open() -> ColumnElement[bool]:
 def is_held(held: Assignment) -> ColumnElement[bool]:
     """Select the assignment if it still is open and has this epoch."""
     return and_(assignments.c.id == held.id, assignments.c.epoch == held.epoch, is_open())
+
+
+def cancelled(selected: ColumnElement[bool], message: str | None = None) -> Update:
+    """Cancel those of the selected assignments that are open: their machines can write nothing more."""
+    over = update(assignments).where(selected, is_open())
+    status = AssignmentStatus.CANCELLED.value
+    return over.values(status=status, message=message, lease_until=None, ended=func.now())
 
 
 def age(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -26,11 +26,13 @@ from fslab.errors import AmbiguousNameError, NotStoredError, StoreError, nearest
 from fslab.record import TrialRecord
 from fslab.store import bulk, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry
+from fslab.store.fleet_sql import cancelled
 from fslab.store.schema import (
     campaigns,
     cell_numbers,
     cells,
     deletions,
+    fleet_assignments,
     metrics,
     probes,
     raw_output,
@@ -81,7 +83,12 @@ def named(connection: Connection) -> dict[str, str]:
 
 
 def delete_campaign(connection: Connection, campaign_id: str) -> None:
-    """Delete a campaign and everything that belongs to it. The triggers allow this only with a row in ``deletions``."""
+    """Delete a campaign and everything that belongs to it. The triggers allow this only with a row in ``deletions``.
+
+    A machine of a fleet that measures it would send it again: its assignment is cancelled first, which also waits for a
+    machine that is just sending.
+    """
+    connection.execute(cancelled(fleet_assignments.c.campaign == campaign_id, "its campaign was deleted"))
     number = connection.execute(select(campaigns.c.number).where(campaigns.c.id == campaign_id)).scalar_one()
     connection.execute(insert(deletions).values(campaign=number))
     own_cells = select(cells.c.number).where(cells.c.campaign == number)

@@ -74,11 +74,17 @@ class Store:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def create_campaign(self, campaign: Campaign) -> None:
-        """Store a new campaign with its cells. StoreError if its id exists already, or if it has a cell twice."""
+    def create_campaign(
+        self, campaign: Campaign, *, fence: Callable[[Connection], object] = lambda _: None
+    ) -> None:
+        """Store a new campaign with its cells. StoreError if its id exists already, or if it has a cell twice.
+
+        ``fence`` is called first in the transaction, and raises if nothing may be written.
+        """
         if len({cell.id for cell in campaign.cells}) < len(campaign.cells):
             raise StoreError(f"campaign '{campaign.id}' has the same cell twice", where=self.path)
         with self._writing() as connection:
+            fence(connection)
             if campaign.id in queries.campaign_ids(connection):
                 raise StoreError(f"there is already a campaign '{campaign.id}'", where=self.path)
             self._check_name(connection, campaign.name, campaign.id)

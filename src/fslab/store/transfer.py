@@ -77,9 +77,7 @@ def copy_campaign(
 
     StoreError if ``target`` has another campaign with this id, or a trial that differs.
     """
-    with target._writing() as writer:
-        fence(writer)
-    name_taken = _begin(target, campaign)
+    name_taken = _begin(target, campaign, fence)
     new = 0
     with source._reading() as reader:
         places = queries.trial_numbers(reader, campaign.id)
@@ -108,13 +106,14 @@ def copy_campaign(
     return CopiedCampaign(id=campaign.id, new=new, present=len(there), name_taken=name_taken)
 
 
-def _begin(target: Store, campaign: Campaign) -> str | None:
+def _begin(target: Store, campaign: Campaign, fence: Callable[[Connection], object]) -> str | None:
     """Create the campaign if it does not exist. Returns its name if it was created without it, because another campaign
     of the target has that name: machines name their campaigns independently."""
     if not target.has(campaign.id):
         with target._reading() as connection:
             taken = campaign.name in queries.named(connection)
-        target.create_campaign(campaign.model_copy(update={"name": None}) if taken else campaign)
+        wanted = campaign.model_copy(update={"name": None}) if taken else campaign
+        target.create_campaign(wanted, fence=fence)
         return campaign.name if taken else None
     known = target.campaign(campaign.id)
     if (known.cells, known.seed, known.created) != (campaign.cells, campaign.seed, campaign.created):
