@@ -1,4 +1,4 @@
-"""Command line of the simulations: prints the tables of docs/simulations.md, or replaces them there."""
+"""Tables of pages: prints them, or replaces them in a page; the command line of the simulations."""
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
@@ -32,8 +32,13 @@ def main(about: str | None, name: str, amount: tuple[str, int], tables: Callable
     text = tables(arguments.amount)
     print(text)
     if arguments.write:
-        begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        before, rest = arguments.write.read_text().split(begin)
-        after = rest.split(end)[1]
-        arguments.write.write_text(f"{before}{begin}\n{text}\n{end}{after}")
+        replace_between(arguments.write, name, text)
     return 0
+
+
+def replace_between(page: Path, name: str, text: str) -> None:
+    """Replace the text between the markers ``name`` of a page."""
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    before, rest = page.read_text().split(begin)
+    after = rest.split(end)[1]
+    page.write_text(f"{before}{begin}\n{text}\n{end}{after}")

@@ -70,7 +70,7 @@ BOTH_SIDES: Mapping[str, tuple[Compared, Compared, str]] = {
     "cpus": (
         of(facts(threads=4, cpus=4), facts(XFS, threads=4, cpus=4)),
         of(facts(threads=4, cpus=3), facts(XFS, threads=4, cpus=3)),
-        "4 threads shared 3 CPUs",
+        "4 threads share 3 CPUs",
     ),
     "checksums": (
         two(checksum="crc32c (crc32c-generic)", written_bytes=0.5e9),

@@ -49,7 +49,8 @@ class MachineCapabilities:
     """The facts of a machine, what can be measured on it, and what is missing.
 
     ``reference_spread``: the variation of a fixed loop's speed (standard deviation of its logarithm), or None if it
-    could not be measured. ``matrix``: each file system and layout on each machine.
+    could not be measured. ``matrix``: each file system and layout on each machine. ``description``: what ``fslab plan
+    --machine`` reads.
     """
 
     machine: dict[str, Any]
@@ -59,6 +60,7 @@ class MachineCapabilities:
     matrix: Sequence[MatrixEntry]
     packages_missing: Sequence[str]
     remedies: Sequence[str]
+    description: dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -75,7 +77,7 @@ class StudyNeeds:
 
 def of_machine() -> MachineCapabilities:
     """Check everything on this machine. Measures the speed of a fixed loop for 1.5 s."""
-    found, needed = feasibility.everything()
+    found, needed = feasibility.everything(), feasibility.programs()
     machine = facts.gather()
     return MachineCapabilities(
         machine=machine,
@@ -85,6 +87,7 @@ def of_machine() -> MachineCapabilities:
         matrix=feasibility.matrix(),
         packages_missing=feasibility.packages_missing(needed),
         remedies=feasibility.remedies_for(needed),
+        description=feasibility.describe().model_dump(mode="json"),
     )
 
 
@@ -103,7 +106,7 @@ def of_study(study: str) -> StudyNeeds:
 
 def packages_missing(study: str | None = None) -> Sequence[str]:
     """Return the missing packages that this distribution has: those of one study, or all."""
-    needed = feasibility.everything()[1] if study is None else _programs(_cells(study))
+    needed = feasibility.programs() if study is None else _programs(_cells(study))
     return feasibility.packages_missing(needed)
 
 

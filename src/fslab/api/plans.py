@@ -1,22 +1,43 @@
 """Plans a study: cells, exact commands, space and time. Changes nothing."""
 
-import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from fslab import feasibility
 from fslab.api import machine_noise, situations
 from fslab.campaign import launch, schedule
+from fslab.cell import Cell
+from fslab.claims import prospects
+from fslab.errors import UsageError
+from fslab.machine.surroundings import here, planned_for
 from fslab.plan.model import Plan
 from fslab.plan.plan import make_plan
 from fslab.study.model import Study
 from fslab.system import paths
 
 
+@contextmanager
+def on_machine(path: Path | None) -> Iterator[None]:
+    """Plan for the machine that a file describes (``fslab doctor --json``) during the block. None: for this one."""
+    with planned_for(None if path is None else feasibility.described(path)):
+        yield
+
+
 def plan(study: Study) -> Plan:
-    """Return the plan of a study on this machine, with the cells that ``run`` would refuse and the reasons."""
+    """Return the plan of a study, with the cells that ``run`` would refuse and the reasons."""
+    if here().described and (study.kernel or study.modules):
+        raise UsageError(
+            "a guest's kernel is a file of this machine, and the plan is for another one",
+            where="kernel, modules",
+            hint="leave them out, or plan on that machine",
+        )
     made = make_plan(
         study, images=paths.images(), runtime=paths.runtime() / "CAMPAIGN", place=feasibility.all_resolved,
         fit=feasibility.fitting,
-        memory_bytes=memory_bytes(),
+        memory_bytes=here().memory_bytes(),
     )  # fmt: skip
     impossible, refused = feasibility.foresee(made.cells, paths.images())
     return made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
@@ -29,15 +50,23 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     Nothing if its trials are not run for claims, or none of them is possible here. Takes half a second.
     """
     possible = [cell for cell in made.cells if cell.id not in made.impossible]
-    about = launch.claimed_cells(study, possible, memory_bytes())
+    about = launch.claimed_cells(study, possible, here().memory_bytes())
+    foreseen = claims_foreseen(study, made)
+    can = [f"claims: {prospects.words(foreseen)}"] if foreseen else []
     if not about:
-        return []
+        return can
     told = schedule.budget_words(about, study.limit_s)
-    spread = machine_noise.now()
+    spread = None if here().described else machine_noise.now()
     known = [] if spread is None else [machine_noise.trials_sentence(spread, schedule.block_s(about))]
     near = situations.near_words(situations.planned(study, about))
-    return [*(line for line in (told, near) if line), *known]
+    return [*can, *(line for line in (told, near) if line), *known]
 
 
-def memory_bytes() -> int:
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+def claims_foreseen(study: Study, made: Plan) -> tuple[prospects.Foreseen, ...]:
+    """Return which of the study's claims the plan can test, and why not the others."""
+    facts = cache(here().facts)
+
+    def of(cell: Cell) -> dict[str, Any]:
+        return facts(cell.stack.machine)
+
+    return prospects.foresee(study.claims, made.cells, made.impossible, of)

@@ -8,14 +8,12 @@ from typing import Any
 from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.claims.nearness import Condition, Situation, conditions_of
-from fslab.machine import facts as machine_facts
-from fslab.machine.kinds import DEFAULT_MEMORY
-from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.machine.surroundings import here
 from fslab.record import TrialRecord
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
 from fslab.study.model import Study
-from fslab.units import format_size, parse_size
+from fslab.units import format_size
 
 
 def conditions(campaign: Campaign, records: Sequence[TrialRecord], study: Study) -> tuple[Condition, ...]:
@@ -32,15 +30,7 @@ def planned(study: Study, cells: Sequence[Cell]) -> tuple[Condition, ...]:
     """Return the conditions of the publication beside those in which these cells would be measured."""
     if study.published is None or not study.published.conditions or not cells:
         return ()
-    spec = cells[0].stack.machine
-    machine, facts = MACHINES.get(spec.type), machine_facts.gather()
-    if machine.guest:
-        kernel = machine.kernel(spec)
-        facts |= {
-            "cpus": machine.cpus(spec),
-            "kernel": kernel.release if kernel else None,
-            "memory_bytes": parse_size(spec.memory or DEFAULT_MEMORY),
-        }
+    facts = here().facts(cells[0].stack.machine)
     return _conditions(study, cells, facts, "scaled" if study.scaled else None)
 
 

@@ -5,8 +5,8 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING
 
@@ -56,27 +56,12 @@ class Regime:
         """
         if any(self.trials.why_none(figure) for figure in part.figures):
             return None
-        compared = self.compared(part, lever)
-        for one in demands:
-            found = REGISTRY.get(one.name).unmet(
-                compared, limit=one.limit, at_least=one.at_least, declared=True
-            )
-            if found is not None:
-                return found
-        named = {one.name for one in demands}
-        for name, rule in REGISTRY:
-            if name not in named and rule.implied(compared):
-                found = rule.unmet(compared, declared=False)
-                if found is not None:
-                    return found
-        return None
+        return next(unmet_of(self.compared(part, lever), demands), None)
 
     def compared(self, part: Part, lever: Lever | None = None) -> Compared:
         """Return the facts about the cells of a part."""
         figures = {figure.key: figure for figure in part.figures}
-        tie = not part.bounds.of_figure and part.bounds.low < 1 < part.bounds.high
-        sides = [self.side(figure) for figure in figures.values()]
-        return Compared(sides=sides, tie=tie, of_figure=part.bounds.of_figure, lever=lever)
+        return compared_of(part, [self.side(figure) for figure in figures.values()], lever)
 
     def side(self, figure: CellFigure) -> CellFacts:
         """Return the facts about one figure."""
@@ -87,14 +72,12 @@ class Regime:
     def _made(self, figure: CellFigure) -> CellFacts:
         cell = figure.cell
         records = [record for record in self.trials.by_cell.get(cell.id, []) if is_usable(record)]
-        traits = traits_of(cell.workload)
+        known = known_of(figure)
         found = [part for record in records if (part := _part(record, figure.metric.name))]
         machine = records[0].provenance.machine if records else {}
         observed = [record.provenance.observed for record in records]
-        kind = cell.stack.machine.type
-        return CellFacts(
-            cell=cell,
-            metric=figure.metric,
+        return replace(
+            known,
             value=_median(self.trials.values(figure).values()),
             printed=self.setting.printed.get(figure.key, ()),
             wait=_median(each.wait for each in found),
@@ -104,11 +87,7 @@ class Regime:
             flushes=_median(each.flushes for each in found),
             cpus=machine.get("cpus"),
             memory_bytes=machine.get("memory_bytes"),
-            guest=kind != _HOST,
-            emulated=kind == _UML or machine.get("accelerator") == _TCG,
-            threads=traits.parallel or 1,
-            working_set_bytes=traits.working_set_bytes,
-            request_bytes=max(traits.request_bytes, default=None),
+            emulated=known.emulated or machine.get("accelerator") == _TCG,
             options=next(
                 (each["options_in_effect"] for each in observed if "options_in_effect" in each), None
             ),
@@ -182,6 +161,41 @@ class Regime:
         verdict = ClaimVerdict.NO_LONGER if changed else ClaimVerdict.NOT_TESTED
         nothing = {"direction": None, "tendency": None, "further": None, "at_limit": False}
         return finding.model_copy(update={**nothing, "verdict": verdict, "unmet": unmet})
+
+
+def known_of(figure: CellFigure) -> CellFacts:
+    """Return the facts about a figure that are known before it is measured."""
+    kind, traits = figure.cell.stack.machine.type, traits_of(figure.cell.workload)
+    return CellFacts(
+        cell=figure.cell,
+        metric=figure.metric,
+        guest=kind != _HOST,
+        emulated=kind == _UML,
+        threads=traits.parallel or 1,
+        working_set_bytes=traits.working_set_bytes,
+        request_bytes=max(traits.request_bytes, default=None),
+    )
+
+
+def compared_of(part: Part, sides: Sequence[CellFacts], lever: Lever | None) -> Compared:
+    """Return the facts about the cells of a part."""
+    tie = not part.bounds.of_figure and part.bounds.low < 1 < part.bounds.high
+    return Compared(sides=sides, tie=tie, of_figure=part.bounds.of_figure, lever=lever)
+
+
+def unmet_of(compared: Compared, demands: Sequence[Demand], *, measured: bool = True) -> Iterator[Unmet]:
+    """Yield the requirements that are not met: those of the claim, then those that are implied.
+
+    ``measured``: what the claim requires is not met if it is unknown.
+    """
+    for one in demands:
+        rule = REGISTRY.get(one.name)
+        if found := rule.unmet(compared, limit=one.limit, at_least=one.at_least, declared=measured):
+            yield found
+    named = {one.name for one in demands}
+    for name, rule in REGISTRY:
+        if name not in named and rule.implied(compared) and (found := rule.unmet(compared, declared=False)):
+            yield found
 
 
 def _may_fail(parts: Sequence[Part], answer: ClaimAnswer, margin: float) -> bool:

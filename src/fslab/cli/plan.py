@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -35,6 +36,13 @@ def plan(
     commands: Annotated[
         bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
     ] = False,
+    machine: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Plan for another machine, by a file that 'fslab doctor --json' wrote there. Default: this machine.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a study would need: trials, time, space, the devices that it overwrites, and what cannot run here.
@@ -42,7 +50,10 @@ def plan(
     Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
     shown as placeholders: /dev/loopN, CAMPAIGN.
     """
-    show(study, changes, commands=commands, as_json=as_json)
+    from fslab.api import plans
+
+    with plans.on_machine(machine):
+        show(study, changes, commands=commands, as_json=as_json)
 
 
 def show(study: str, changes: StudyChanges, *more: str, commands: bool = False, as_json: bool) -> None:
@@ -53,7 +64,8 @@ def show(study: str, changes: StudyChanges, *more: str, commands: bool = False, 
     made = plans.plan(loaded)
     claims = plans.claims_lines(loaded, made)
     if as_json:
-        print_json({**made.model_dump(mode="json"), "claims": claims})
+        foreseen = [each.model_dump(mode="json") for each in plans.claims_foreseen(loaded, made)]
+        print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": foreseen})
     else:
         words = [
             "fslab",

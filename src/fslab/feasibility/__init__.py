@@ -7,9 +7,10 @@ Changes nothing; only ``check_mounted`` creates files, to try operations. ``chec
 
 from fslab.feasibility._campaign import RefusingJournal, check, check_named, fitting, foresee
 from fslab.feasibility._cells import Reasons, by_cause, check_cell, check_stack, why_not
+from fslab.feasibility._described import KEY, describe, described
 from fslab.feasibility._machines import all_resolved, lacking, missing_filesystem, missing_layout, resolved
 from fslab.feasibility._mounted import check_mounted
-from fslab.feasibility._overview import Capability, Lack, MatrixEntry, everything, matrix
+from fslab.feasibility._overview import Capability, Lack, MatrixEntry, everything, matrix, programs
 from fslab.feasibility._programs import (
     check_plugins,
     missing_programs,
@@ -24,6 +25,7 @@ from fslab.feasibility._programs import (
 from fslab.feasibility._room import check_room, media_of, medium_plan, space_of
 
 __all__ = [
+    "KEY",
     "Capability",
     "Lack",
     "MatrixEntry",
@@ -38,6 +40,8 @@ __all__ = [
     "check_plugins",
     "check_room",
     "check_stack",
+    "describe",
+    "described",
     "everything",
     "fitting",
     "foresee",
@@ -50,6 +54,7 @@ __all__ = [
     "missing_programs",
     "packages_missing",
     "plugins_of",
+    "programs",
     "programs_around",
     "programs_of",
     "remedies_for",

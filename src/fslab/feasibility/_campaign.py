@@ -3,7 +3,6 @@
 Creates and stores nothing: a problem found here is reported to the user, not stored as a trial.
 """
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from fslab.feasibility._cells import Reasons, by_cause, foreseen, reasons_of
 from fslab.feasibility._programs import check_plugins, programs_of
 from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
+from fslab.machine.surroundings import here
 from fslab.probes import REGISTRY as PROBES
 from fslab.storage import Workspace, guard, print_nothing
 from fslab.storage.media import REGISTRY as MEDIA
@@ -94,7 +94,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
         MEDIA.get(cell.stack.medium.type).needs_root and not REGISTRY.get(cell.stack.machine.type).guest
         for cell in measured
     )
-    if needs_root and os.geteuid() != 0:
+    if needs_root and not here().is_root():
         refused.append("this study needs root: run it with sudo")
     return {key: error.without_place for key, error in found.items()}, tuple(refused)
 

@@ -1,16 +1,15 @@
 """Whether a cell can be measured: its workload's needs, its file system's declared limits, and its stack here."""
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from fslab.cell import Cell, MachineSpec, StackSpec
 from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility import _machines
 from fslab.machine.kinds import Need
+from fslab.machine.surroundings import here
 from fslab.storage import Workspace, content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import users
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -51,10 +50,10 @@ def _user_missing(cell: Cell) -> UnsupportedError | None:
     if name is None:
         return None
     try:
-        users.account(name)
+        here().check_user(name)
     except UnsupportedError as error:
         return error
-    if cell.stack.machine.type == "host" and os.geteuid() != 0:
+    if cell.stack.machine.type == "host" and not here().is_root():
         return UnsupportedError(f"only root can run commands as user '{name}'", hint="run it with sudo")
     return None
 

@@ -3,12 +3,12 @@
 Reads the lists beside a kernel's modules, so it is fast enough for every file system on every machine.
 """
 
-import os
 from collections.abc import Collection, Sequence
 
 from fslab.cell import MachineSpec, StackSpec
 from fslab.errors import UnsupportedError, UsageError
 from fslab.machine.kinds import AUTO, BEST, REGISTRY, Machine, Need
+from fslab.machine.surroundings import here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -48,11 +48,11 @@ def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     machine, medium = REGISTRY.get(spec.type), MEDIA.get(stack.medium.type)
     if machine.guest and not medium.image:
         return (Need(what=f"a '{stack.medium.type}' medium is measured on the host only"),)
-    if not machine.guest and medium.needs_root and os.geteuid() != 0:
+    if not machine.guest and medium.needs_root and not here().is_root():
         return (
             Need(what=f"a '{stack.medium.type}' medium needs root on the host", remedy="run it with sudo"),
         )
-    return machine.missing(spec)
+    return here().missing(spec)
 
 
 def resolved(stack: StackSpec) -> StackSpec:
@@ -82,7 +82,7 @@ def all_resolved(stacks: Sequence[StackSpec]) -> list[StackSpec]:
     if not together:
         return [resolved(stack) for stack in stacks]
     specs = {name: [_spec(stack.machine, REGISTRY.get(name)) for stack in together] for name in PREFERRED}
-    native = [name for name in PREFERRED if REGISTRY.get(name).emulated(specs[name][0]) is False]
+    native = [name for name in PREFERRED if here().emulated(specs[name][0]) is False]
     order = sorted(PREFERRED, key=lambda name: _distance(name, native))
     usable = [name for name in order if not _unusable(together[0], specs[name][0])] or order[:1]
     best = max(usable, key=lambda name: sum(not each for each in map(lacking, together, specs[name])))
@@ -112,7 +112,7 @@ def check_machine(stack: StackSpec) -> None:
         return
     for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):
         raise UnsupportedError(need.what, where=f"{stack.name} on {stack.machine.type}", hint=need.remedy)
-    REGISTRY.get(stack.machine.type).check_room(stack.machine)
+    here().check_guest(stack.machine)
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
@@ -123,9 +123,8 @@ def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
 def _missing_in_kernel(
     spec: MachineSpec, *, filesystem: FileSystem | None = None, modules: tuple[str, ...] = ()
 ) -> tuple[Need, ...]:
-    machine = REGISTRY.get(spec.type)
-    needs = machine.missing(spec)
-    kernel = None if needs else machine.kernel(spec)
+    needs = here().missing(spec)
+    kernel = None if needs else here().kernel(spec)
     if kernel is None:
         return needs
     lacking = [f"Linux {kernel.release} has no {name}" for name in modules if not kernel.has_module(name)]

@@ -149,19 +149,23 @@ def of_entry(
     )  # fmt: skip
 
 
-def everything() -> tuple[list[Capability], list[Tool]]:
-    """Return what can be used here, and every program that anything needs."""
+def programs() -> list[Tool]:
+    """Return every program that anything needs."""
+    usable = [filesystem for _, filesystem in _real_filesystems() if not filesystem.refusal]
+    others = [each for registry in (LAYOUTS, WORKLOADS) for _, each in registry]
+    machines = [machine for _, machine in MACHINES]
+    return [tool for each in (*machines, *usable, *others) for tool in each.tools]
+
+
+def everything() -> list[Capability]:
+    """Return what can be used here."""
     found = [of_user(), of_loops()]
-    needed: list[Tool] = [tool for _, machine in MACHINES for tool in machine.tools]
     for name, filesystem in _real_filesystems():
-        needed += () if filesystem.refusal else filesystem.tools
         found.append(
             of_entry("file system", name, filesystem.summary, filesystem.tools, filesystem.mount_type)
         )
     for name, layout in LAYOUTS:
-        needed += layout.tools
         found.append(of_entry("layout", name, layout.summary, layout.tools))
     for name, workload in WORKLOADS:
-        needed += workload.tools
         found.append(of_entry("workload", name, workload.summary, workload.tools))
-    return found, needed
+    return found

@@ -6,12 +6,12 @@ from fslab import workloads
 from fslab.cell import Cell, StackSpec, WorkloadSpec
 from fslab.errors import PluginError
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.machine.surroundings import here
 from fslab.probes import REGISTRY as PROBES
 from fslab.storage import content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import distributions, tools
 from fslab.system.tools import Tool
 from fslab.validity.trial import REGISTRY as TRIAL_RULES
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -19,12 +19,12 @@ from fslab.workloads import REGISTRY as WORKLOADS
 
 def missing_programs(needed: Iterable[Tool]) -> list[Tool]:
     """Return the programs that are not installed, each once."""
-    return [tool for tool in dict.fromkeys(needed) if tools.find(tool.program) is None]
+    return [tool for tool in dict.fromkeys(needed) if not here().has_program(tool.program)]
 
 
 def packages_missing(needed: Iterable[Tool]) -> list[str]:
     """Return this distribution's packages of the missing programs that need no further preparation, sorted."""
-    family = distributions.here()
+    family = here().family()
     absent = [tool for tool in missing_programs(needed) if tool.installable]
     return family.packages([tool.package for tool in absent if tool.package]) if family else []
 
@@ -35,7 +35,7 @@ def remedies_for(needed: Iterable[Tool]) -> list[str]:
     A package manager installs nothing if it does not know one of the packages.
     """
     absent = missing_programs(needed)
-    family, packages = distributions.here(), packages_missing(absent)
+    family, packages = here().family(), packages_missing(absent)
     command = [f"{family.install} {' '.join(packages)}"] if family and packages else []
     return command + sorted({tool.remedy for tool in absent if not tool.installable})
 

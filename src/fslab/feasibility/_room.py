@@ -13,11 +13,11 @@ from fslab import workloads
 from fslab.cell import Cell
 from fslab.errors import NoSpaceError
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY
+from fslab.machine.surroundings import here
 from fslab.storage import Workspace, images
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import memory
 from fslab.units import format_size, parse_size
 
 
@@ -39,16 +39,16 @@ def check_room(cells: Sequence[Cell], workspace: Workspace) -> None:
     """Raise NoSpaceError if these cells together need more than is available."""
     in_memory = 0
     for need in _needs(cells, workspace).values():
-        images.check_room(need.place, need.size_bytes)
-        if memory.holds(need.place):
+        here().check_space(need.place, need.size_bytes)
+        if here().in_memory(need.place):
             in_memory += need.size_bytes
     guests_bytes, ram_bytes = _memory_of_guests(cells), _ram_bytes(cells, workspace)
     if total := in_memory + guests_bytes + ram_bytes + _buffers_bytes(cells):
-        images.check_memory(total)
+        here().check_memory(total)
     inside = [cell for cell in cells if REGISTRY.get(cell.stack.machine.type).guest]
     filed = [cell for cell in inside if REGISTRY.get(cell.stack.machine.type).memory_file]
     if files_bytes := _ram_bytes(inside, workspace) + _memory_of_guests(filed):
-        memory.check_room(files_bytes)
+        here().check_memory_files(files_bytes)
 
 
 def _buffers_bytes(cells: Sequence[Cell]) -> int:
@@ -73,9 +73,8 @@ def _needs(cells: Sequence[Cell], workspace: Workspace) -> dict[int, _Need]:
     found: dict[int, _Need] = {}
 
     def of(place: str) -> _Need:
-        path = Path(place).expanduser()
-        existing = next(each for each in (path, *path.parents) if each.exists())
-        return found.setdefault(existing.stat().st_dev, _Need(place=existing))
+        number, existing = here().filesystem_of(Path(place).expanduser())
+        return found.setdefault(number, _Need(place=existing))
 
     for place, size_bytes in _space(cells, workspace).items():
         if place != images.MEMORY:

@@ -6,6 +6,7 @@ from pathlib import Path
 from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
 from fslab.feasibility import media_of, space_of, why_not
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.machine.surroundings import here
 from fslab.plan import slicing
 from fslab.plan.commands import Paths, commands_of
 from fslab.plan.expand import expand, order, tool_seed
@@ -109,7 +110,7 @@ def _machines(cells: Sequence[Cell]) -> tuple[PlannedMachine, ...]:
     for cell in cells:
         stacks.setdefault(cell.stack.machine, {})[cell.stack.name] = None
     return tuple(
-        PlannedMachine(type=spec.type, stacks=tuple(names), emulated=MACHINES.get(spec.type).emulated(spec))
+        PlannedMachine(type=spec.type, stacks=tuple(names), emulated=here().emulated(spec))
         for spec, names in stacks.items()
     )
 
@@ -117,7 +118,7 @@ def _machines(cells: Sequence[Cell]) -> tuple[PlannedMachine, ...]:
 def trial_s(cell: Cell) -> float:
     """Return a rough duration of one trial of a cell."""
     machine = MACHINES.get(cell.stack.machine.type)
-    slowdown = machine.emulated_factor if machine.emulated(cell.stack.machine) else 1.0
+    slowdown = machine.emulated_factor if here().emulated(cell.stack.machine) else 1.0
     workload, stack = parsed(cell.workload), parsed_stack(cell.stack)
     work_s = max(workload.expected_s(), workload.waits() * stack.medium.seek_s(stack.medium_options))
     return slowdown * (work_s + OVERHEAD_S + machine.trial_s) + _made_s(cell)

@@ -103,7 +103,7 @@ class Cpus(Requirement):
     def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
         """Return both numbers."""
         side = min(compared.sides, key=lambda side: (side.cpus or side.threads) / side.threads)
-        return f"{side.threads} threads shared {side.cpus} CPU{'s' * (side.cpus != 1)}"
+        return f"{side.threads} threads share {side.cpus} CPU{'s' * (side.cpus != 1)}"
 
     def implied(self, compared: Compared) -> bool:
         """Return whether several threads worked at once."""

@@ -1,0 +1,76 @@
+"""Foresees which claims of the published studies machines can test, and prints the table of docs/studies.md.
+
+The machines are those that files describe (``fslab doctor --json``). Measures nothing.
+
+    python benches/tested_claims.py [--write docs/studies.md] [MACHINE.json …]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benches.simulations_page import replace_between, table
+
+from fslab.api import plans, replications
+from fslab.claims.prospects import Foreseen, Prospect, reasons
+from fslab.study import load
+
+NAME = "tested-claims"
+MACHINES = Path(__file__).resolve().parents[1] / "tests/golden/machines"
+TWO, EIGHT = MACHINES / "two-cores.json", MACHINES / "eight-cores.json"
+COMMAND = "python benches/tested_claims.py --write docs/studies.md"
+HEAD = ("claims", "can be tested", "if the disks bound them", "can only be contradicted", "cannot be tested")
+
+
+def foreseen(study: str, machine: Path) -> tuple[str, tuple[Foreseen, ...]]:
+    """Return the kinds of machine on which a study's stacks are measured, and the prospects of its claims."""
+    loaded = load.load(study)
+    with plans.on_machine(machine):
+        made = plans.plan(loaded)
+        return ", ".join(each.type for each in made.machines), plans.claims_foreseen(loaded, made)
+
+
+def rows(machines: Sequence[Path]) -> Iterator[list[str]]:
+    """Yield the rows of the table: each study on each machine, then all studies."""
+    every: dict[Path, list[Foreseen]] = {machine: [] for machine in machines}
+    for study in replications.studies_with_claims():
+        for machine in machines:
+            kinds, found = foreseen(study, machine)
+            every[machine] += found
+            why = [reasons(found, one) for one in (Prospect.ONLY_FAIL, Prospect.NOT)]
+            yield [study, machine.stem, kinds, "; ".join(filter(None, why)), *_numbers(found)]
+    yield from (["all", machine.stem, "", "", *_numbers(found)] for machine, found in every.items())
+
+
+def _numbers(found: Sequence[Foreseen]) -> list[str]:
+    of = [one.prospect for one in found]
+    return [str(len(found)), *(str(of.count(prospect)) for prospect in Prospect)]
+
+
+def text(machines: Sequence[Path] = (TWO, EIGHT)) -> str:
+    """Return what the page has between its markers."""
+    head = ["study", "machine", "measured on", "why not (number of claims)", *HEAD]
+    return f"Made by `{COMMAND}`.\n\n{table(head, rows(machines), words=4)}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("machines", type=Path, nargs="*", metavar="MACHINE.json")
+    parser.add_argument("--write", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    found = text(arguments.machines or (TWO, EIGHT))
+    print(found)
+    if arguments.write:
+        replace_between(arguments.write, NAME, found)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""Foresees which claims a plan can test: what stacks, CPUs, memory and sizes exclude before anything is measured. Pure.
+
+What only a run shows (how long the disks were waited for, what came from them) excludes nothing here.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from enum import StrEnum
+from typing import Any
+
+from fslab.cell import Cell, Frozen
+from fslab.claims.build import asked_of
+from fslab.claims.model import Unmet
+from fslab.claims.multiplicity import ClaimParts
+from fslab.claims.parts import CellFigure, Part
+from fslab.claims.regime import compared_of, known_of, unmet_of
+from fslab.claims.requirements import CellFacts
+from fslab.claims.schema import Claim
+from fslab.claims.scope import Scope
+
+Facts = Callable[
+    [Cell], Mapping[str, Any]
+]  # of the machine that a cell is measured on, as ``machine.facts`` names them
+_NATIVE = "native"
+
+
+class Prospect(StrEnum):
+    """Whether a claim can be tested.
+
+    ``if_waited``: in a guest whose CPU costs otherwise than natively, if the disks bound the figures.
+    ``only_fail``: some of its parts cannot be tested, so that it can be contradicted, and not replicated.
+    """
+
+    TESTABLE = "testable"
+    IF_WAITED = "if_waited"
+    ONLY_FAIL = "only_fail"
+    NOT = "not"
+
+
+class Foreseen(Frozen):
+    """The prospect of one claim. ``why``: the reasons against it, those of most parts first."""
+
+    claim: str
+    says: str
+    prospect: Prospect
+    why: tuple[str, ...] = ()
+
+
+def foresee(
+    claims: Sequence[Claim], cells: Sequence[Cell], impossible: Mapping[str, str], facts: Facts
+) -> tuple[Foreseen, ...]:
+    """Return the prospect of each claim. ``impossible``: why cells cannot be measured, by id."""
+    scope = Scope(cells=tuple(cells), memory_bytes=facts(cells[0]).get("memory_bytes") if cells else None)
+    return tuple(_foreseen(claim, asked_of(claim, scope), impossible, facts) for claim in claims)
+
+
+def words(found: Sequence[Foreseen]) -> str:
+    """Return the numbers of claims by prospect in one sentence, with the reasons against them."""
+    of = Counter(one.prospect for one in found)
+    told = [f"{of[Prospect.TESTABLE]} of {len(found)} can be tested"]
+    if of[Prospect.IF_WAITED]:
+        told.append(
+            f"{of[Prospect.IF_WAITED]} more if the disks bound them (in a guest, CPU time costs otherwise)"
+        )
+    if of[Prospect.ONLY_FAIL]:
+        told.append(
+            f"{of[Prospect.ONLY_FAIL]} can only be contradicted ({reasons(found, Prospect.ONLY_FAIL)})"
+        )
+    if of[Prospect.NOT]:
+        told.append(f"{of[Prospect.NOT]} cannot be tested ({reasons(found, Prospect.NOT)})")
+    return "; ".join(told)
+
+
+def reasons(found: Sequence[Foreseen], prospect: Prospect) -> str:
+    """Return the first reasons against claims with this prospect, each with the number of claims."""
+    counts = Counter(one.why[0] for one in found if one.prospect is prospect and one.why)
+    return "; ".join(f"{count}: {why}" for why, count in counts.most_common())
+
+
+def _foreseen(claim: Claim, asked: ClaimParts, impossible: Mapping[str, str], facts: Facts) -> Foreseen:
+    absent = [_absence(part, impossible) for part in asked.parts]
+    possible = [part for part, why in zip(asked.parts, absent, strict=True) if why is None]
+    unmet = [_unmet(part, asked, facts) for part in possible]
+    against = Counter(one.what for each in unmet for one in each if one.requirement != _NATIVE)
+    met = [each for each in unmet if all(one.requirement == _NATIVE for one in each)]
+    why = [what for what, _ in against.most_common()]
+    if not met:
+        prospect = Prospect.NOT
+        why += [*dict.fromkeys(filter(None, absent)), *asked.missing]
+    elif len(met) < len(possible):
+        prospect = Prospect.ONLY_FAIL
+    else:
+        prospect = Prospect.IF_WAITED if any(met) else Prospect.TESTABLE
+    return Foreseen(claim=claim.id or "", says=claim.says, prospect=prospect, why=tuple(why))
+
+
+def _absence(part: Part, impossible: Mapping[str, str]) -> str | None:
+    """Return why a part has no figures here."""
+    cells = [figure.cell for figure in part.figures]
+    why = next((impossible[cell.id] for cell in cells if cell.id in impossible), None)
+    if why is not None:
+        return why.splitlines()[0]
+    machines = sorted({cell.stack.machine.type for cell in cells})
+    return f"on different machines ({', '.join(machines)})" if len(machines) > 1 else None
+
+
+def _unmet(part: Part, asked: ClaimParts, facts: Facts) -> list[Unmet]:
+    sides = {figure.key: _side(figure, facts) for figure in part.figures}
+    return list(unmet_of(compared_of(part, [*sides.values()], asked.lever), asked.demands, measured=False))
+
+
+def _side(figure: CellFigure, facts: Facts) -> CellFacts:
+    found, known = facts(figure.cell), known_of(figure)
+    return replace(
+        known,
+        cpus=found.get("cpus"),
+        memory_bytes=found.get("memory_bytes"),
+        emulated=known.emulated or found.get("emulated") is True,
+    )

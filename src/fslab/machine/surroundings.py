@@ -1,0 +1,206 @@
+"""The machine that is planned for: this one, or another one that a description describes. Only reads.
+
+``here()`` is the only way in which the plan and its checks read a machine. Trials always run on this one.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fslab.cell import MachineSpec
+from fslab.errors import NoSpaceError
+from fslab.machine import facts
+from fslab.machine.description import DescribedKind, MachineDescription
+from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
+from fslab.machine.modules import Kernel
+from fslab.storage import images
+from fslab.system import distributions, memory, tools, users
+from fslab.units import format_size, parse_size
+
+
+class Surroundings:
+    """This machine."""
+
+    described = False
+
+    def is_root(self) -> bool:
+        """Return whether fslab runs as root."""
+        return os.geteuid() == 0
+
+    def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
+        """Return what is missing to use this kind of machine."""
+        return _kind(spec).missing(spec)
+
+    def kernel(self, spec: MachineSpec) -> Kernel | None:
+        """Return what the kernel of this kind of machine has; None if that is unknown."""
+        return _kind(spec).kernel(spec)
+
+    def emulated(self, spec: MachineSpec) -> bool | None:
+        """Return whether every instruction is emulated there; None: that is not known before it is booted."""
+        return _kind(spec).emulated(spec)
+
+    def facts(self, spec: MachineSpec) -> dict[str, Any]:
+        """Return the facts of the machine (``machine.facts``); for a guest, those that it will have."""
+        found = facts.gather()
+        if not _kind(spec).guest:
+            return found
+        kernel = self.kernel(spec)
+        return found | {
+            "cpus": _kind(spec).cpus(spec),
+            "kernel": kernel.release if kernel else None,
+            "memory_bytes": _guest_memory(spec),
+            "emulated": self.emulated(spec),
+        }
+
+    def memory_bytes(self) -> int | None:
+        """Return the memory of the host."""
+        return memory.total_bytes()
+
+    def has_program(self, name: str) -> bool:
+        """Return whether a program is installed."""
+        return tools.find(name) is not None
+
+    def family(self) -> distributions.Distribution | None:
+        """Return the distribution's package manager; None if it is unknown."""
+        return distributions.here()
+
+    def check_user(self, name: str) -> None:
+        """Raise UnsupportedError if the machine has no user of that name."""
+        users.account(name)
+
+    def check_guest(self, spec: MachineSpec) -> None:
+        """Raise NoSpaceError if a guest cannot be booted for lack of space."""
+        _kind(spec).check_room(spec)
+
+    def filesystem_of(self, place: Path) -> tuple[int, Path]:
+        """Return a number that places on one file system share, and the nearest existing directory."""
+        existing = next(each for each in (place, *place.parents) if each.exists())
+        return existing.stat().st_dev, existing
+
+    def in_memory(self, place: Path) -> bool:
+        """Return whether files in ``place`` take memory."""
+        return memory.holds(place)
+
+    def check_space(self, place: Path, size_bytes: int) -> None:
+        """Raise NoSpaceError if ``place`` does not have this much free space."""
+        images.check_room(place, size_bytes)
+
+    def check_memory(self, size_bytes: int) -> None:
+        """Raise NoSpaceError if that exceeds three quarters of the available memory."""
+        images.check_memory(size_bytes)
+
+    def check_memory_files(self, size_bytes: int) -> None:
+        """Raise NoSpaceError unless memory file systems have this much free space."""
+        memory.check_room(size_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Described(Surroundings):
+    """Another machine. Its users are not known, so that none is missing."""
+
+    machine: MachineDescription
+    described = True
+
+    def is_root(self) -> bool:
+        return self.machine.root
+
+    def missing(self, spec: MachineSpec) -> tuple[Need, ...]:
+        known = self.machine.kinds.get(spec.type)
+        if known is None:
+            return (Need(what=f"the machine's description has no '{spec.type}'"),)
+        return tuple(Need(what=what) for what in known.missing)
+
+    def kernel(self, spec: MachineSpec) -> Kernel | None:
+        known = self._of(spec)
+        if known is None or known.kernel is None:
+            return None
+        return Kernel(
+            release=known.kernel, filesystems=frozenset(known.filesystems), modules=frozenset(known.modules)
+        )
+
+    def emulated(self, spec: MachineSpec) -> bool | None:
+        known = self._of(spec)
+        return known is not None and known.emulated
+
+    def facts(self, spec: MachineSpec) -> dict[str, Any]:
+        known, guest = self._of(spec), _kind(spec).guest
+        return {
+            "cpus": known.cpus if known else None,
+            "kernel": known.kernel if known else None,
+            "memory_bytes": _guest_memory(spec) if guest else self.machine.memory_bytes,
+            "distribution": self.machine.distribution,
+            "emulated": self.emulated(spec),
+        }
+
+    def memory_bytes(self) -> int | None:
+        return self.machine.memory_bytes
+
+    def has_program(self, name: str) -> bool:
+        return name not in self.machine.programs_missing
+
+    def family(self) -> distributions.Distribution | None:
+        return None
+
+    def check_user(self, name: str) -> None:  # noqa: ARG002
+        return
+
+    def check_guest(self, spec: MachineSpec) -> None:
+        if _kind(spec).memory_file:
+            self.check_memory_files(_guest_memory(spec))
+
+    def filesystem_of(self, place: Path) -> tuple[int, Path]:
+        return 0, place
+
+    def in_memory(self, place: Path) -> bool:  # noqa: ARG002
+        return False
+
+    def check_space(self, place: Path, size_bytes: int) -> None:
+        self._check(size_bytes, self.machine.images_free_bytes, str(place))
+
+    def check_memory(self, size_bytes: int) -> None:
+        self._check(size_bytes, self.machine.memory_bytes * 3 // 4, "3/4 of its memory")
+
+    def check_memory_files(self, size_bytes: int) -> None:
+        self._check(size_bytes, self.machine.memory_files_free_bytes, "its memory file systems")
+
+    def _of(self, spec: MachineSpec) -> DescribedKind | None:
+        return self.machine.kinds.get(spec.type)
+
+    @staticmethod
+    def _check(size_bytes: int, free_bytes: int | None, where: str) -> None:
+        if free_bytes is not None and size_bytes > free_bytes:
+            raise NoSpaceError(
+                f"needs {format_size(size_bytes)}, and the described machine has {format_size(free_bytes)}",
+                where=where,
+                hint="choose smaller sizes",
+            )
+
+
+def _kind(spec: MachineSpec) -> Machine:
+    return REGISTRY.get(spec.type)
+
+
+def _guest_memory(spec: MachineSpec) -> int:
+    return parse_size(spec.memory or DEFAULT_MEMORY)
+
+
+_DESCRIBED: ContextVar[Described | None] = ContextVar("described", default=None)
+
+
+def here() -> Surroundings:
+    """Return the machine that is planned for."""
+    return _DESCRIBED.get() or Surroundings()
+
+
+@contextmanager
+def planned_for(machine: MachineDescription | None) -> Iterator[None]:
+    """Plan for a described machine during the block. None: for this one."""
+    token = _DESCRIBED.set(None if machine is None else Described(machine))
+    try:
+        yield
+    finally:
+        _DESCRIBED.reset(token)

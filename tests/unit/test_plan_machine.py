@@ -1,0 +1,171 @@
+"""Tests of plans for a machine that a file describes, and of the claims that they exclude."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from benches.tested_claims import EIGHT, TWO, text
+
+from fslab import feasibility
+from fslab.api import plans
+from fslab.claims.prospects import Foreseen, Prospect, words
+from fslab.errors import UsageError
+from fslab.machine import facts
+from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.study.load import load, load_text
+from fslab.system import distributions, kernel, memory, reference, tools
+
+PAGE = Path(__file__).parents[2] / "docs/studies.md"
+STUDY = """\
+title: t
+media: {m: {type: ram, size: 2g}}
+stacks: {fs: {medium: m, filesystem: [ext4, btrfs, f2fs]}}
+workloads:
+  w: {tool: engine, operation: search, classes: "small:1000:32k", threads: [1, 2, 4]}
+  f: {tool: fio, rw: read, bs: 1m, size: 64m}
+claims:
+  - {says: one thread, on: w, that: "ext4[threads=1] > btrfs[threads=1]"}
+  - {says: all, on: w, that: ext4 > btrfs}
+  - {says: four, on: w, that: "ext4[threads=4] > btrfs[threads=4]"}
+  - {says: needs it, on: f, that: f2fs > ext4}
+  - {says: large, on: f, that: ext4 > btrfs, requires: larger-than-memory}
+  - {says: waits, on: f, that: ext4 > btrfs, requires: wait >= 0.5}
+"""
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any reading of this machine fails."""
+
+    def read(*_: Any, **__: Any) -> Any:
+        raise AssertionError("this machine was read")
+
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)  # shown in bonnie++'s command
+    for place in (
+        (os, "statvfs"), (os, "cpu_count"), (os, "sysconf"), (os, "sched_getaffinity"), (tools, "find"),
+        (facts, "gather"), (kernel, "known_filesystems"), (memory, "told"), (distributions, "here"),
+        (reference, "spread"),
+    ):  # fmt: skip
+        monkeypatch.setattr(*place, read)
+    for _, machine in MACHINES:
+        for method in ("missing", "kernel", "cpus", "emulated", "check_room"):
+            monkeypatch.setattr(type(machine), method, read)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_the_page_has_the_claims_of_all_studies_on_both_machines() -> None:
+    assert text() in PAGE.read_text("utf-8")
+
+
+def changed(directory: Path, **kinds: dict[str, Any]) -> Path:
+    """Return a file with the description of the larger machine, with these changes of its kinds."""
+    machine = json.loads(EIGHT.read_text("utf-8"))
+    for name, changes in kinds.items():
+        machine["kinds"][name] |= changes
+    path = directory / "machine.json"
+    path.write_text(json.dumps(machine), "utf-8")
+    return path
+
+
+def prospects(machine: Path, *settings: str) -> tuple[Foreseen, ...]:
+    study = load_text(STUDY, "s.yaml", settings)
+    with plans.on_machine(machine):
+        return plans.claims_foreseen(study, plans.plan(study))
+
+
+def test_what_a_machine_excludes_and_why(tmp_path: Path) -> None:
+    """Threads by CPUs, a kernel without the file system, files by memory; what only a run shows excludes nothing."""
+    sizes = Prospect.NOT, ("files of 64 MiB fit in memory (32 GiB)",)
+    found = {one.says: (one.prospect, one.why) for one in prospects(EIGHT)}
+    assert {says: of for says, of in found.items() if of != (Prospect.TESTABLE, ())} == {"large": sizes}
+
+    small = changed(tmp_path, host={"cpus": 2, "filesystems": ["ext4", "btrfs"]})
+    found = {one.says: (one.prospect, one.why) for one in prospects(small)}
+    assert found == {
+        "one thread": (Prospect.TESTABLE, ()),
+        "all": (Prospect.ONLY_FAIL, ("4 threads share 2 CPUs",)),
+        "four": (Prospect.NOT, ("4 threads share 2 CPUs",)),
+        "needs it": (Prospect.NOT, ("Linux 6.12.48+deb13-amd64 has no f2fs",)),
+        "large": sizes,
+        "waits": (Prospect.TESTABLE, ()),
+    }
+    assert words(prospects(small)) == (
+        "2 of 6 can be tested; 1 can only be contradicted (1: 4 threads share 2 CPUs); 3 cannot be tested (1: 4 "
+        "threads share 2 CPUs; 1: Linux 6.12.48+deb13-amd64 has no f2fs; 1: files of 64 MiB fit in memory (32 GiB))"
+    )
+
+
+def test_emulated_cpus_make_it_depend_on_the_disks(tmp_path: Path) -> None:
+    for kind, changes, prospect in (
+        ("uml", {}, Prospect.IF_WAITED),
+        ("qemu", {}, Prospect.TESTABLE),
+        ("qemu", {"emulated": True}, Prospect.IF_WAITED),
+    ):
+        machine = changed(tmp_path, **{kind: changes})
+        assert prospects(machine, f"on={kind}", "guest_memory=512m")[0].prospect is prospect, (kind, changes)
+
+
+def test_best_is_the_best_of_the_machine_that_is_described() -> None:
+    study = load("nas-file-management")
+    for machine, kind in ((TWO, "uml"), (EIGHT, "host")):
+        with plans.on_machine(machine):
+            assert [each.type for each in plans.plan(study).machines] == [kind]
+
+
+def test_room_and_root_are_those_of_the_machine_that_is_described(tmp_path: Path) -> None:
+    machine = json.loads(EIGHT.read_text("utf-8")) | {
+        "root": False, "memory_bytes": 1 << 30, "programs_missing": ["mkfs.f2fs"],
+    }  # fmt: skip
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(machine), "utf-8")
+    with plans.on_machine(path):
+        refused = plans.plan(load_text(STUDY, "s.yaml")).refused
+    assert len(refused) == 3
+    for text_, said in zip(
+        refused, ("not installed: mkfs.f2fs", "described machine has 768 MiB", "needs root"), strict=True
+    ):
+        assert said in text_
+
+
+def test_this_machine_by_its_own_description(tmp_path: Path) -> None:
+    path = tmp_path / "doctor.json"
+    path.write_text(json.dumps({"description": feasibility.describe().model_dump(mode="json")}), "utf-8")
+    study = load_text(STUDY, "s.yaml", ["on=best"])
+    here = plans.plan(study)
+    with plans.on_machine(path):
+        there = plans.plan(study)
+    assert (there.machines, there.impossible.keys()) == (here.machines, here.impossible.keys())
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cpus": 8}, "cpus: is not a fact"),
+        ({"memory_bytes": "32g"}, "memory_bytes: Input should be a valid integer"),
+        ({"programs_missing": ["mkfs.ext5"]}, "programs_missing: no 'mkfs.ext5'"),
+        ({"kinds": {}}, "'kinds' has no 'host'"),
+        ({"kinds": {"host": {"kernel": "6.12"}}}, "kinds.host: has neither 'kernel' and 'cpus'"),
+        (
+            {"kinds": {"host": {"kernel": "6.12", "cpus": 2, "filesystems": ["ext5"]}}},
+            "host.filesystems: no 'ext5'",
+        ),
+        ({"kinds": {"host": {"kernel": "6.12", "cpus": 2}, "kvm": {"missing": ["x"]}}}, "kinds: no 'kvm'"),
+    ],
+)
+def test_what_is_wrong_with_a_description(tmp_path: Path, change: dict[str, Any], said: str) -> None:
+    path = tmp_path / "machine.json"
+    path.write_text(json.dumps(json.loads(EIGHT.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(UsageError) as caught, plans.on_machine(path):
+        pass
+    assert said in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "fslab doctor --json" in str(caught.value)
+
+
+def test_a_kernel_file_is_not_on_the_other_machine() -> None:
+    with plans.on_machine(EIGHT), pytest.raises(UsageError, match="file of this machine"):
+        plans.plan(load_text(STUDY, "s.yaml", ["on=uml", "kernel=/boot/vmlinuz"]))
