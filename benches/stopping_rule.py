@@ -30,7 +30,9 @@ from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, m
 from fslab.analysis.rows import Sample, row_answers
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.compare import INDEPENDENCE_LEAST
+from fslab.stats.counts import compare_counts
 from fslab.stats.differences import Located, locate
+from fslab.stats.goal import COUNTS_ALIKE, is_equivalent
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
 from fslab.stats.sequential import Looks
@@ -358,6 +360,48 @@ def _decided(own: list[list[Floats]], blocks: int, looks: Looks | None) -> int:
     return sum(bool(each.holds) and not each.fragile for each in row.answers)
 
 
+# Events per trial of the two cells. "In bursts": ten at once, in so few trials that the mean is the same.
+EVENTS = ((0.0, 0.0), (0.1, 0.1), (0.5, 0.5), (0.0, 0.5), (0.0, 1.0), (0.1, 1.1), (0.5, 1.5), (0.0, 2.0))
+BURST = 10
+COUNTED = (4, 10, 20)  # blocks
+
+
+def by_events(count: int) -> str:
+    """Return the table of counts of events of which most are 0."""
+    rng = np.random.default_rng(17)
+    rows = [
+        [
+            ("in bursts of 10" if burst > 1 else "single"),
+            f"{a:g}",
+            f"{b:g}",
+            *_counted(rng, (a, b), burst, count),
+        ]
+        for burst in (1, BURST)
+        for a, b in EVENTS
+        if burst == 1 or (a, b) != (0.0, 0.0)
+    ]
+    return table(["events", "true mean of a", "of b", *(f"{blocks} blocks" for blocks in COUNTED)], rows)
+
+
+def _counted(rng: np.random.Generator, means: tuple[float, float], burst: int, count: int) -> list[str]:
+    a, b = (burst * rng.poisson(mean / burst, (count, max(COUNTED))) for mean in means)
+    found = []
+    for blocks in COUNTED:
+        pairs = zip(a[:, :blocks].tolist(), b[:, :blocks].tolist(), strict=True)
+        hits = np.array([_verdict_of_counts(one, other, means[0] - means[1]) for one, other in pairs])
+        found.append(" / ".join(f"{share:.1f}" for share in 100 * hits.mean(axis=0)))
+    return found
+
+
+def _verdict_of_counts(a: list[float], b: list[float], true: float) -> tuple[bool, bool, bool]:
+    """Return whether the interval covers the true difference, and whether the counts are called alike or different."""
+    estimate = compare_counts(dict(enumerate(a)), dict(enumerate(b)))
+    interval = estimate.more_interval
+    if interval is None:
+        raise AssertionError("counts of 3 blocks have a difference")
+    return interval.low <= true <= interval.high, is_equivalent(estimate, PRECISION), estimate.differs is True
+
+
 def tables(repetitions: int) -> str:
     count = repetitions * len(SPREADS) * len(RATIOS)
     null_count = 5 * repetitions
@@ -386,6 +430,12 @@ def tables(repetitions: int) -> str:
             'correction, in %. With 10 blocks, those that are not marked "only if trials are independent":'
         ),
         by_family(repetitions // 2),
+        (
+            f"Counts of events of which most are 0, {repetitions:,} comparisons of each: intervals that cover the true "
+            f"difference / called alike (within ± {COUNTS_ALIKE:g} event a trial) / shown to differ, in %. *Alike* is "
+            f"wrong where the true means differ by {COUNTS_ALIKE:g} or more:"
+        ),
+        by_events(repetitions),
     ]
     return "\n\n".join(parts)
 
