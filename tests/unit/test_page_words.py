@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import io
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -275,8 +276,8 @@ def test_a_rate_without_a_course_has_no_panel(
 
 
 def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The page states how many tool outputs do not fit: here ten, with room for 10 bytes. If a campaign has more trials
-    or metrics than BRIEF_FROM, the page also states which parts are omitted, and why."""
+    """The page states how many tool outputs do not fit: here ten, with room for 10 bytes. Of a large campaign, or one
+    with more metrics than BRIEF_FROM, the page also states which parts are omitted, and why."""
     _, campaign, trials = made([(stack("ext4"), work("a"), 1000), (stack("xfs"), work("a"), 2000)])
     command = Command(stage="run", argv=("fio",))
     filled = [
@@ -293,8 +294,7 @@ def test_a_page_says_what_it_has_no_room_for(monkeypatch: pytest.MonkeyPatch) ->
     assert "no room" not in page()
     monkeypatch.setattr(packing, "ALL_BYTES", 10)
     assert page().count("5 more tool outputs are omitted on this page") == 2
-    monkeypatch.setattr(assemble, "BRIEF_FROM", 9)
-    brief = page()
+    brief = render.html(assemble.page([replace(source, large="10 trials")], known=lambda _: (IOPS,)))
     assert brief.count(sections.LEFT_OUT) == 1
     assert (
         f"Omitted, because the campaign has 10 trials. To see mechanisms: fslab explain {campaign.id}"

@@ -6,11 +6,11 @@ import asyncio
 import json
 import os
 import socket
-from collections.abc import Callable, Coroutine, MutableMapping
-from concurrent.futures import ThreadPoolExecutor, wait
+from collections.abc import Coroutine, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
-from threading import Lock
+from threading import Event
 from typing import Any, TypeVar
 
 import pytest
@@ -20,13 +20,18 @@ from tests.browser import campaigns
 from tests.limits import LIMIT_S
 from tests.store.sql import sql
 
+from fslab.api import pages as making
 from fslab.campaign import liveness
 from fslab.errors import StoreLostError
+from fslab.record import Value
+from fslab.report.page import assemble
+from fslab.report.page.model import Page
 from fslab.serve import app as serving
 from fslab.serve.app import Pages, application
 from fslab.serve.guard import Access
-from fslab.store.campaign import CampaignSettings, CampaignStatus
+from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus
 from fslab.store.store import Store
+from fslab.units import Unit
 
 T = TypeVar("T")
 CAMPAIGN, TRIALS = campaigns.small()
@@ -56,6 +61,10 @@ def body(response: Any) -> str:
     return bytes(response.body).decode()
 
 
+def page_at(pages: Pages, campaign: str) -> str:
+    return body(ended(pages.campaign(asked(campaign=campaign))))
+
+
 def ended(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine in a thread of its own: the browser of other tests has an event loop in this one."""
     with ThreadPoolExecutor(1) as pool:
@@ -80,14 +89,14 @@ def test_a_campaign_that_runs_elsewhere_is_running(tmp_path: Path, where: str) -
     listing = body(pages.listing(asked()))
     assert "<td>running</td>" in listing
     assert '"over": false' in first_event(pages)
-    assert "Running: 3 trials" in body(pages.campaign(asked(campaign="c1")))
+    assert "Running: 3 trials" in page_at(pages, "c1")
 
 
 def test_a_campaign_that_was_killed_is_interrupted_on_every_page(tmp_path: Path) -> None:
     pages = stored(tmp_path)
     assert "<td>interrupted</td>" in body(pages.listing(asked()))
     assert first_event(pages) == 'data: {"text": "interrupted, 3 trials stored", "over": true}\n\n'
-    page = body(pages.campaign(asked(campaign="c1")))
+    page = page_at(pages, "c1")
     assert "Interrupted: 3 trials" in page
     assert "Running: " not in page
     assert "data-events" not in page
@@ -158,11 +167,11 @@ def test_the_list_leaves_out_what_is_deleted_while_it_is_made(
 def test_a_page_is_made_again_when_the_campaign_gets_a_note(tmp_path: Path) -> None:
     pages = stored(tmp_path)
     note = "after the <b>new</b> firmware"
-    assert "firmware" not in body(pages.campaign(asked(campaign="c1")))
+    assert "firmware" not in page_at(pages, "c1")
     assert len(pages.made) == 1
     with Store.open(pages.url) as store:
         store.note_campaign("c1", note)
-    page = body(pages.campaign(asked(campaign="c1")))
+    page = page_at(pages, "c1")
     assert escape(note) in page
     assert note not in page
     assert len(pages.made) == 2
@@ -183,26 +192,52 @@ def test_the_list_opens_the_store_once(tmp_path: Path, monkeypatch: pytest.Monke
     assert len(opened) == 1
 
 
-def done_meanwhile(wait_for: Lock, make: Callable[[], Response]) -> Response:
-    """Return what ``make`` returns while another thread holds the lock."""
-    with ThreadPoolExecutor(1) as threads:
-        with wait_for:
-            making = threads.submit(make)
-            wait([making], timeout=LIMIT_S)
-            assert making.done(), "waits for the page of another request"
-        return making.result()
+def test_a_page_that_takes_long_keeps_no_other_waiting(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is made once for all who want it, and none of them keeps a thread: there are fewer threads than that."""
+    served, made, release = stored(tmp_path), [], Event()
+    with Store.open(served.url) as store:
+        store.create_campaign(CAMPAIGN.model_copy(update={"id": "c2"}))
+    page_of = making.page_of
+
+    def slowly(campaigns: Sequence[Campaign], store: Store) -> Page:
+        made.append(campaigns[0].id)
+        assert campaigns[0].id == "c2" or release.wait(LIMIT_S)
+        return page_of(campaigns, store)
+
+    monkeypatch.setattr(making, "page_of", slowly)
+
+    async def read() -> list[Response]:
+        waiting = [asyncio.ensure_future(served.campaign(asked(campaign="c1"))) for _ in range(50)]
+        try:
+            for _ in range(2):  # the second time it is cached
+                await asyncio.wait_for(served.campaign(asked(campaign="c2")), LIMIT_S)
+            await asyncio.wait_for(served.changes(asked()), LIMIT_S)
+            assert not any(each.done() for each in waiting)
+        finally:
+            release.set()
+        return list(await asyncio.gather(*waiting))
+
+    assert {body(each) for each in ended(read())} == {page_at(served, "c1")}
+    assert sorted(made) == ["c1", "c2"]
 
 
-def test_a_page_that_is_cached_waits_for_no_other_page(tmp_path: Path) -> None:
-    pages = stored(tmp_path)
-    page = body(pages.campaign(asked(campaign="c1")))
-    assert body(done_meanwhile(pages.making, lambda: pages.campaign(asked(campaign="c1")))) == page
-
-
-def test_the_changes_of_all_machines_keep_no_page_waiting(tmp_path: Path) -> None:
-    pages = stored(tmp_path, machine={"hostname": "lab"})
-    made = done_meanwhile(pages.making, lambda: pages.changes(asked()))
-    assert made.status_code == 200
+def test_a_page_of_too_many_figures_is_brief(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any machine of a fleet can store a trial with millions of them."""
+    monkeypatch.setattr(assemble, "BRIEF_FROM_FIGURES", 200)
+    served = stored(tmp_path)
+    assert "Omitted, because" not in page_at(served, "c1")
+    made_up = {f"made_up_{number}": Value(value=1.0, unit=Unit.COUNT) for number in range(200)}
+    key = TRIALS[3].key.model_copy(update={"campaign": "c1"})
+    with Store.open(served.url) as store:
+        store.add_trial(
+            TRIALS[3].model_copy(update={"key": key, "metrics": {**TRIALS[3].metrics, **made_up}})
+        )
+        figures = store.count_figures("c1")
+    page = page_at(served, "c1")
+    assert f"Omitted, because the campaign has {figures} figures" in page
+    assert "made_up_1" not in page
 
 
 def status_of(pages: Pages, path: str) -> tuple[int, dict[str, str]]:

@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.analysis.groups import headline_metrics
-from fslab.api import explanations
 from fslab.api.claims import of_campaign
 from fslab.claims.model import ClaimAnswer, PublishedTable
 from fslab.claims.verdict_words import verdict_words
 from fslab.errors import FslabError
-from fslab.explain.statements import all_statements
+from fslab.explain.statements import all_statements, evidence_of
+from fslab.record import TrialRecord
 from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.figures import files
@@ -35,20 +35,27 @@ def page_of(campaigns: Sequence[Campaign], store: Store) -> Page:
 
 
 def _source(campaign: Campaign, store: Store) -> CampaignSource:
-    """Return a campaign with its trials. Of very many trials, reads only what a brief page shows."""
+    """Return a campaign with its trials. Of a large one, reads only what a brief page shows."""
     claims, printed = publication(campaign, store)
-    if store.count(campaign.id) <= assemble.BRIEF_FROM:
+    large = _large(campaign, store)
+    if large is None:
+        trials = store.trials(campaign.id, raw=True, known=campaign.cells)
+        found = statements(campaign, trials, store.traced(campaign.id))
         return CampaignSource(
-            campaign=campaign,
-            trials=store.trials(campaign.id, raw=True, known=campaign.cells),
-            statements=statements(campaign, store),
-            claims=claims,
-            printed=printed,
+            campaign=campaign, trials=trials, statements=found, claims=claims, printed=printed
         )
     works = {cell.workload.name: cell.workload for cell in campaign.cells}.values()
     named = {metric.name for work in works for metric in headline_metrics(work)}
     trials = store.trials(campaign.id, only=named or None, known=campaign.cells)
-    return CampaignSource(campaign=campaign, trials=trials, claims=claims, printed=printed)
+    return CampaignSource(campaign=campaign, trials=trials, large=large, claims=claims, printed=printed)
+
+
+def _large(campaign: Campaign, store: Store) -> str | None:
+    """Return how many trials or figures a campaign has that is too large for the details of each trial."""
+    if (trials := store.count(campaign.id)) > assemble.BRIEF_FROM:
+        return f"{trials:,} trials"
+    figures = store.count_figures(campaign.id)
+    return f"{figures:,} figures" if figures > assemble.BRIEF_FROM_FIGURES else None
 
 
 def html_of(page: Page, live: LivePage | None = None) -> str:
@@ -126,13 +133,17 @@ def _printed(table: PublishedTable) -> PrintedTable:
     )  # fmt: skip
 
 
-def statements(campaign: Campaign, store: Store) -> tuple[PageStatement, ...]:
+def statements(
+    campaign: Campaign, trials: Sequence[TrialRecord], traced: Sequence[TrialRecord]
+) -> tuple[PageStatement, ...]:
     """Return the explanations for the cells, from the kernel's counters; those with the most weight first."""
-    return tuple(_statements(campaign, store))[:MOST]
+    return tuple(_statements(campaign, trials, traced))[:MOST]
 
 
-def _statements(campaign: Campaign, store: Store) -> Iterator[PageStatement]:
-    found = all_statements(explanations.evidence_of(campaign, store))
+def _statements(
+    campaign: Campaign, trials: Sequence[TrialRecord], traced: Sequence[TrialRecord]
+) -> Iterator[PageStatement]:
+    found = all_statements(evidence_of(campaign.cells, trials, traced))
     for each in sorted(found, key=lambda statement: -statement.weight):
         yield PageStatement(
             says=each.text,

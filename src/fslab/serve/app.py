@@ -1,14 +1,15 @@
 """Serves pages: the list of campaigns, each campaign, comparisons, and the fleet. Accepts GET and HEAD only."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
-from threading import Lock
 from typing import Any
 
-import anyio
+from anyio import CapacityLimiter, sleep
+from anyio.to_thread import run_sync
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -37,6 +38,8 @@ from fslab.units import counted
 
 KEPT = 8  # pages that are cached while their campaigns do not change
 
+MOST_MADE = 3  # pages that are made at once; each may take a quarter of the memory for output of tools
+
 MOST_COMPARED = 6
 
 RETRY_S = 5
@@ -64,13 +67,17 @@ class CampaignProgress:
 class Pages:
     """Makes pages from a store.
 
-    The store is opened again for each page, because another program writes to it.
+    The store is opened again for each page, because another program writes to it. Any machine of a fleet can store a
+    campaign whose page takes minutes: only those who want this page wait for it, and none of them keeps a thread.
+
+    ``made``: finished pages. ``making``: pages that are being made, by the ids of their campaigns.
     """
 
     url: str | None
     made: dict[tuple[Any, ...], str] = field(default_factory=dict)
-    making: Lock = field(default_factory=Lock)
-    summing: Lock = field(default_factory=Lock)
+    making: dict[tuple[str, ...], asyncio.Task[str]] = field(default_factory=dict)
+    at_once: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(MOST_MADE))
+    summing: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(1))
 
     def listing(self, _request: Request) -> Response:
         """Return the list of all campaigns, newest first."""
@@ -92,19 +99,22 @@ class Pages:
         with Store.open(self.url, create=False) as store:
             return HTMLResponse(fleet_page(FleetStore(store)))
 
-    def changes(self, request: Request) -> Response:
+    async def changes(self, request: Request) -> Response:
         """Return the page with the changes over time on all machines that ran a study."""
         study = request.query_params.get("study") or None
-        with Store.open(self.url, create=False) as store, self.summing:
+        return HTMLResponse(await run_sync(self._changes, study, limiter=self.summing))
+
+    def _changes(self, study: str | None) -> str:
+        with Store.open(self.url, create=False) as store:
             found = comparisons.histories_of_machines(store, study)
         name = found[0].study if found else str(study)
-        return HTMLResponse(render.changes(name, summary(found), changes(found)))
+        return render.changes(name, summary(found), changes(found))
 
-    def campaign(self, request: Request) -> Response:
+    async def campaign(self, request: Request) -> Response:
         """Return the page of one campaign. While the campaign runs, its page receives events."""
-        return HTMLResponse(self._page((request.path_params["campaign"],)))
+        return HTMLResponse(await self._page((request.path_params["campaign"],)))
 
-    def compare(self, request: Request) -> Response:
+    async def compare(self, request: Request) -> Response:
         """Return a page that compares the selected campaigns, oldest first. UsageError for too few or too many."""
         names = tuple(dict.fromkeys(request.query_params.getlist("campaign")))
         if not 2 <= len(names) <= MOST_COMPARED:
@@ -112,7 +122,7 @@ class Pages:
                 f"cannot compare {counted(len(names), 'campaign')}",
                 hint=f"select 2 to {MOST_COMPARED} and compare them again",
             )
-        return HTMLResponse(self._page(names))
+        return HTMLResponse(await self._page(names))
 
     def events(self, request: Request) -> Response:
         """Return the server-sent events of a campaign."""
@@ -124,33 +134,45 @@ class Pages:
         with Store.open(self.url, create=False) as store:
             return state_of(as_it_is(store.campaign(name), store), store)
 
-    def _page(self, names: tuple[str, ...]) -> str:
+    async def _page(self, names: tuple[str, ...]) -> str:
+        key, campaigns, states = await run_sync(self._wanted, names)
+        if (found := self.made.get(key)) is not None:
+            return found
+        ids = tuple(each.id for each in campaigns)
+        making = self.making.get(ids)
+        if making is None:
+            making = self.making[ids] = asyncio.ensure_future(self._made(key, campaigns, states))
+            making.add_done_callback(lambda _: self.making.pop(ids))
+        return await asyncio.shield(making)  # made to its end also if who asked first is gone
+
+    def _wanted(
+        self, names: tuple[str, ...]
+    ) -> tuple[tuple[Any, ...], list[Campaign], list[CampaignProgress]]:
+        """Return the key of a page in ``made``, its campaigns and their progress."""
         with Store.open(self.url, create=False) as store:
             campaigns = sorted(
                 (as_it_is(store.campaign(name), store) for name in names), key=lambda each: each.created
             )
             states = [state_of(each, store) for each in campaigns]
             traced = [store.count_traced(each.id) for each in campaigns]
-            key = (*map(_shown, campaigns), *states, *traced)
-            found = self.made.get(key)  # without waiting for another page that is being made
-            return self._made(key, campaigns, store, states) if found is None else found
+            return (*map(_shown, campaigns), *states, *traced), campaigns, states
 
-    def _made(
-        self, key: tuple[Any, ...], campaigns: list[Campaign], store: Store, states: list[CampaignProgress]
+    async def _made(
+        self, key: tuple[Any, ...], campaigns: list[Campaign], states: list[CampaignProgress]
     ) -> str:
-        with self.making:  # a page that several clients request at once is made once
-            found = self.made.get(key)
-            if found is None:
-                alone = len(campaigns) == 1 and states[0].running
-                live = render.LivePage(
-                    events=f"/campaign/{campaigns[0].id}/events" if alone else None,
-                    known=states[0].text,
-                )
-                found = pages.html_of(pages.page_of(campaigns, store), live)
-                while len(self.made) >= KEPT:
-                    self.made.pop(next(iter(self.made)))
-                self.made[key] = found
-        return found
+        alone = len(campaigns) == 1 and states[0].running
+        live = render.LivePage(
+            events=f"/campaign/{campaigns[0].id}/events" if alone else None, known=states[0].text
+        )
+        page = await run_sync(self._html, campaigns, live, limiter=self.at_once)
+        while len(self.made) >= KEPT:
+            self.made.pop(next(iter(self.made)))
+        self.made[key] = page
+        return page
+
+    def _html(self, campaigns: list[Campaign], live: render.LivePage) -> str:
+        with Store.open(self.url, create=False) as store:
+            return pages.html_of(pages.page_of(campaigns, store), live)
 
 
 def _shown(campaign: Campaign) -> str:
@@ -213,13 +235,13 @@ async def events(read: Callable[[], CampaignProgress]) -> AsyncIterator[str]:
     """
     known = ""
     while True:
-        text, over = await anyio.to_thread.run_sync(_news, read)
+        text, over = await run_sync(_news, read)
         if text != known:
             yield f"data: {json.dumps({'text': text, 'over': over})}\n\n"
         if over:
             return
         known = text
-        await anyio.sleep(EVERY_S)
+        await sleep(EVERY_S)
 
 
 def _news(read: Callable[[], CampaignProgress]) -> tuple[str, bool]:

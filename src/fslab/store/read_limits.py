@@ -37,11 +37,7 @@ def check_trials(connection: Connection, campaign_id: str, only: Collection[str]
     """Raise NoSpaceError before trials are read that need more memory than there is. A trial of a broken tool, or of a
     machine that sends anything, can have millions of figures and texts of a gigabyte."""
     own = select(trials.c.number).where(trials.c.cell.in_(cell_numbers(campaign_id)))
-    needed = 0
-    for table in (metrics, probes):
-        counted = select(func.count()).select_from(table).where(table.c.trial.in_(own))
-        counted = counted if only is None else counted.where(table.c.name.in_(sorted(only)))
-        needed += FIGURE_BYTES * connection.execute(counted).scalar_one()
+    needed = FIGURE_BYTES * count_figures(connection, campaign_id, only)
     read = trials.c.provenance if only is None else case((trials.c.block == 0, trials.c.provenance))
     for texts, of in (
         (_characters(trials.c.error, read), trials.c.number),
@@ -50,6 +46,17 @@ def check_trials(connection: Connection, campaign_id: str, only: Collection[str]
         size = connection.execute(select(func.sum(texts)).where(of.in_(own))).scalar()
         needed += CHARACTER_BYTES * int(size or 0)
     _require_memory(campaign_id, needed)
+
+
+def count_figures(connection: Connection, campaign_id: str, only: Collection[str] | None = None) -> int:
+    """Return how many figures the trials of a campaign have, with those of the kernel; with ``only`` those so named."""
+    own = select(trials.c.number).where(trials.c.cell.in_(cell_numbers(campaign_id)))
+    found = 0
+    for table in (metrics, probes):
+        counted = select(func.count()).select_from(table).where(table.c.trial.in_(own))
+        counted = counted if only is None else counted.where(table.c.name.in_(sorted(only)))
+        found += connection.execute(counted).scalar_one()
+    return found
 
 
 def check_traced(connection: Connection, campaign_id: str) -> None:

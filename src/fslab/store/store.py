@@ -17,7 +17,7 @@ from fslab.cell import Cell
 from fslab.errors import NotStoredError, StoreError
 from fslab.names import study_id
 from fslab.record import TrialRecord
-from fslab.store import queries, rows
+from fslab.store import queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
 from fslab.store.database import (
     WRITING,
@@ -243,6 +243,11 @@ class Store:
     def count(self, campaign_id: str) -> int:
         with self._reading_of(campaign_id) as connection:
             return queries.count_trials(connection, campaign_id)
+
+    def count_figures(self, campaign_id: str) -> int:
+        """Return the number of figures of all trials of a campaign, with those of the kernel."""
+        with self._reading_of(campaign_id) as connection:
+            return read_limits.count_figures(connection, campaign_id)
 
     def counts(self) -> dict[str, int]:
         """Return the number of trials of each campaign that has some, by its id."""

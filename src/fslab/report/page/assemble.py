@@ -27,17 +27,20 @@ from fslab.store.campaign import Campaign
 from fslab.units import counted, first_of, format_size, listed
 
 FEW = 3  # metrics that the first screen has room for in words
-BRIEF_FROM = 2_000  # trials; with more, a page omits details of each trial that few readers need
+BRIEF_FROM = 2_000  # trials, or metrics; with more, a page omits details of each trial that few readers need
+BRIEF_FROM_FIGURES = 100 * BRIEF_FROM  # a usual trial has fewer than 100 figures, with those of the kernel
 MOMENTS = 2_000  # approximate maximum number of points in the figure of all trials over time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CampaignSource:
     """One campaign with its trials (with raw output if the page shows it), its statements and claims, and the tables of
-    the publication that it repeats."""
+    the publication that it repeats. ``large``: how many trials or figures it has, if they are too many for the details
+    of each trial."""
 
     campaign: Campaign
     trials: Sequence[TrialRecord]
+    large: str | None = None
     statements: tuple[PageStatement, ...] = ()
     claims: tuple[PageClaim, ...] = ()
     printed: tuple[ratios.PrintedTable, ...] = ()
@@ -67,7 +70,7 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
     report = build(campaign, trials, known=known, together=together)
     concluded = conclude(report)
     anchors = _anchors([group.label for group in together], prefix)
-    maker = sections.SectionBuilder(report=report, packer=Packer(), brief=len(trials) > BRIEF_FROM)
+    maker = sections.SectionBuilder(report=report, packer=Packer(), brief=source.large is not None)
     made: tuple[Section, ...] = tuple(maker.section(group, anchors[group.label]) for group in together)
     return Part(
         report=report,
@@ -116,11 +119,11 @@ def _too_many(report: Report) -> bool:
 
 
 def _left_out(source: CampaignSource, report: Report) -> Iterator[tuple[str, str]]:
-    """Yield the heading of each omitted part of a page of very many trials, and the text in its place."""
-    trials, number = len(source.trials), len(report.rows)
-    if trials > BRIEF_FROM and not source.statements:
+    """Yield the heading of each omitted part of a large page, and the text in its place."""
+    number = len(report.rows)
+    if source.large is not None:
         told = f"fslab explain {report.campaign}"
-        yield "Why", f"Omitted, because the campaign has {trials:,} trials. To see mechanisms: {told}"
+        yield "Why", f"Omitted, because the campaign has {source.large}. To see mechanisms: {told}"
     if _too_many(report):
         told = f"Omitted, because there are {number:,} metrics; the tables below have them."
         yield "By threads, sizes and disks", told

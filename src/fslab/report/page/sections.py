@@ -33,7 +33,7 @@ COUNTED = {
 }
 LEFT_OUT = (
     "Latency percentiles, rates over time, CPU time, the other figures, commands and tool output are omitted, because "
-    "the campaign has so many trials. The store has them all."
+    "the campaign is so large. The store has them all."
 )
 
 
