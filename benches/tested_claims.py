@@ -18,6 +18,8 @@ from benches.simulations_page import replace_between, table
 
 from fslab.api import plans, replications
 from fslab.claims.prospects import Foreseen, Prospect, reasons
+from fslab.claims.scope import HOST
+from fslab.machine.kinds import BEST
 from fslab.study import load
 
 NAME = "tested-claims"
@@ -27,9 +29,9 @@ COMMAND = "python benches/tested_claims.py --write docs/studies.md"
 HEAD = ("claims", "can be tested", "if the disks bound them", "can only be contradicted", "cannot be tested")
 
 
-def foreseen(study: str, machine: Path) -> tuple[str, tuple[Foreseen, ...]]:
+def foreseen(study: str, machine: Path, *settings: str) -> tuple[str, tuple[Foreseen, ...]]:
     """Return the kinds of machine on which a study's stacks are measured, and the prospects of its claims."""
-    loaded = load.load(study)
+    loaded = load.load(study, settings)
     with plans.on_machine(machine):
         made = plans.plan(loaded)
         return ", ".join(each.type for each in made.machines), plans.claims_foreseen(loaded, made)
@@ -39,12 +41,19 @@ def rows(machines: Sequence[Path]) -> Iterator[list[str]]:
     """Yield the rows of the table: each study on each machine, then all studies."""
     every: dict[Path, list[Foreseen]] = {machine: [] for machine in machines}
     for study in replications.studies_with_claims():
+        elsewhere = not {*load.load(study).on} <= {HOST, BEST}
         for machine in machines:
             kinds, found = foreseen(study, machine)
             every[machine] += found
-            why = [reasons(found, one) for one in (Prospect.ONLY_FAIL, Prospect.NOT)]
-            yield [study, machine.stem, kinds, "; ".join(filter(None, why)), *_numbers(found)]
+            yield _row(study, machine, kinds, found)
+        for machine in machines if elsewhere else ():
+            yield _row(f"{study} --on {BEST}", machine, *foreseen(study, machine, f"on={BEST}"))
     yield from (["all", machine.stem, "", "", *_numbers(found)] for machine, found in every.items())
+
+
+def _row(name: str, machine: Path, kinds: str, found: Sequence[Foreseen]) -> list[str]:
+    why = [reasons(found, one) for one in (Prospect.ONLY_FAIL, Prospect.NOT)]
+    return [name, machine.stem, kinds, "; ".join(filter(None, why)), *_numbers(found)]
 
 
 def _numbers(found: Sequence[Foreseen]) -> list[str]:

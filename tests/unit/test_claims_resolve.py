@@ -205,6 +205,10 @@ def test_nothing_is_compared_with_itself() -> None:
 
 def test_what_is_not_there_is_reported() -> None:
     assert parts(claim("reiser4 > ext4"), THREE) == ([], ["there is no reiser4"])
+    made = [cell(name, "w[size=1g]", size="1g") for name in ("ext4", "xfs")]
+    for that in ("xfs > ext4", "xfs is first", "xfs varies less than 5% over size"):
+        found, missing = parts(claim(f"{that} for size > memory"), made, 8 << 30)
+        assert (found, missing[0]) == ([], "nothing is measured with size > memory"), that
 
 
 @pytest.mark.parametrize(

@@ -67,9 +67,17 @@ class Resolver:
         found = self.scope.on(self.claim.on, self._everywhere)
         return [cell for cell in found if figures.metric(cell.workload, self.claim.metric)]
 
+    @cached_property
+    def _nothing(self) -> str | None:
+        """That no cell of any stack is in the region of the statement, in words."""
+        region = self.statement.region
+        return f"nothing is measured with {', '.join(map(str, region))}" if region and not self._on else None
+
     def parts(self) -> list[Part]:
         """Return all parts. Afterwards, ``missing`` describes what the cells lack for further parts."""
         found = list(self._of_form())
+        if not found and not self.missing and self._nothing:
+            self.missing.append(self._nothing)
         if not self.statement.overall:
             return found
         alike: dict[tuple[str, str], list[Quotient]] = {}
@@ -202,7 +210,8 @@ class Resolver:
         found = self.scope.matching(term, self._everywhere if term.workload else self._on, more)
         if not found:
             conditions = ", ".join(map(str, (*more, *self.statement.region)))
-            self.missing.append(f"there is no {term}" + (f" with {conditions}" if conditions else ""))
+            none = f"there is no {term}" + (f" with {conditions}" if conditions else "")
+            self.missing.append(self._nothing or none)
         self.meant.update({id(cell): cell for cell in found})
         return found
 

@@ -109,7 +109,8 @@ class StudyChanges:
         typer.Option(
             metavar="MACHINE",
             help="Where trials run: 'host'; 'uml' or 'qemu' (guests with their own kernel, no root needed); or "
-            "'auto': the first of these that can build the stack. Default: 'on' of the study, or 'host'.",
+            "'auto': the first of these that can build the stack; or 'best': one for all stacks, the nearest to the "
+            "hardware that can build most of them. Default: 'on' of the study, or 'host'.",
         ),
     ] = None
     kernel: KernelOption = None
