@@ -8,6 +8,7 @@ The machines are those that files describe (``fslab doctor --json``). Measures n
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -53,7 +54,8 @@ def rows(machines: Sequence[Path]) -> Iterator[list[str]]:
 
 def _row(name: str, machine: Path, kinds: str, found: Sequence[Foreseen]) -> list[str]:
     why = [reasons(found, one) for one in (Prospect.ONLY_FAIL, Prospect.NOT)]
-    return [name, machine.stem, kinds, "; ".join(filter(None, why)), *_numbers(found)]
+    short = re.sub(r" \(.*?\)", "", "; ".join(filter(None, why)))
+    return [name, machine.stem, kinds, short, *_numbers(found)]
 
 
 def _numbers(found: Sequence[Foreseen]) -> list[str]:
