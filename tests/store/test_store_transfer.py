@@ -21,6 +21,7 @@ from fslab.errors import NotStoredError, StoreError, StoreLostError, UsageError
 from fslab.store import bulk, transfer
 from fslab.store.campaign import CampaignStatus
 from fslab.store.integrity import check_campaigns, database_faults
+from fslab.store.rows import Row
 from fslab.store.store import Store
 from fslab.store.transfer import CopiedCampaign, copy_campaign
 
@@ -282,7 +283,7 @@ def test_a_server_that_goes_while_rows_are_copied_is_a_lost_store(
     """Nothing of the piece is stored, and the next copy completes it."""
     copy_in = bulk.copy_in
 
-    def lose(connection: Connection, table: Table, rows: list[bulk.Values]) -> None:
+    def lose(connection: Connection, table: Table, rows: list[Row]) -> None:
         if table.name == "probes":
             pid = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
             sql(server, f"SELECT pg_terminate_backend({pid}, 10000)")

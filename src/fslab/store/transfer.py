@@ -12,10 +12,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
-from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, func, insert, select, text
+from sqlalchemy import Connection, func, insert, select
 
 from fslab.errors import NotStoredError, StoreError
 from fslab.store import bulk, queries
@@ -127,17 +126,7 @@ def _write(
     """Insert the trials that are not there yet, and compare all of them. Returns the number of those inserted."""
     there = _places_of(writer, campaign_id, [trial.key for trial in sent], cell_numbers)
     new = [trial for trial in sent if trial.key not in there]
-    if not bulk.has_copy(writer):
-        there |= _insert(writer, new, cell_numbers)
-    else:
-        there |= _numbered(writer, new)
-        content = _contents(sent, there, cell_numbers)
-        for table, rows in (
-            content if len(new) == len(sent) else _contents(new, there, cell_numbers)
-        ).items():
-            bulk.copy_in(writer, table, rows)
-        if _read_back(writer, sorted(there.values())) == content:
-            return len(new)
+    there |= _insert(writer, new, cell_numbers)
     _compare(writer, sent, there, place)
     return len(new)
 
@@ -148,31 +137,6 @@ def _compare(writer: Connection, sent: Sequence[_Trial], there: Mapping[_Key, in
         if arrived[trial.key] != trial.digest():
             cell, block = trial.key
             raise StoreError(f"trial {block} of cell {cell} differs from the one to copy", where=place)
-
-
-def _contents(
-    wanted: Sequence[_Trial], places: Mapping[_Key, int], cell_numbers: Mapping[str, int]
-) -> dict[Table, list[Any]]:
-    """Return the rows of trials with these row numbers, as PostgreSQL takes and returns them."""
-    numbered = sorted(((trial, places[trial.key]) for trial in wanted), key=itemgetter(1))
-    own = [(place, cell_numbers[trial.key[0]], *trial.row.values()) for trial, place in numbered]
-    content = {trials: bulk.as_sent(trials, own)}
-    for table in BELONGING:
-        rows = [(place, *row[1:]) for trial, place in numbered for row in trial.belonging.get(table.name, ())]
-        content[table] = bulk.as_sent(table, rows)
-    return content
-
-
-def _read_back(writer: Connection, numbers: Sequence[int]) -> dict[Table, list[Any]]:
-    content = {trials: bulk.read_back(writer, trials, trials.c.number, numbers)}
-    return content | {table: bulk.read_back(writer, table, table.c.trial, numbers) for table in BELONGING}
-
-
-def _numbered(writer: Connection, new: Sequence[_Trial]) -> dict[_Key, int]:
-    """Return a new row number of PostgreSQL's sequence for each trial."""
-    taken = text("SELECT nextval(pg_get_serial_sequence('trials', 'number')) FROM generate_series(1, :count)")
-    numbers = writer.execute(taken, {"count": len(new)}).scalars()
-    return dict(zip((trial.key for trial in new), sorted(numbers), strict=True))
 
 
 def _insert(writer: Connection, new: Sequence[_Trial], cell_numbers: Mapping[str, int]) -> dict[_Key, int]:
@@ -256,8 +220,8 @@ def _load(connection: Connection, numbers: Sequence[int]) -> list[_Trial]:
         own = {name: value for name, value in row.items() if name not in {"number", "cell"}}
         found[row["number"]] = _Trial(key=(cell, row["block"]), row=own)
     for table in BELONGING:
-        for each in bulk.read(connection, select(table).where(table.c.trial.in_(numbers)), table):
-            found[each[0]].belonging[table.name].append(each)
+        for each in connection.execute(select(table).where(table.c.trial.in_(numbers))):
+            found[each[0]].belonging[table.name].append(tuple(each))
     for trial in found.values():
         for rows in trial.belonging.values():
             rows.sort(key=_name)
