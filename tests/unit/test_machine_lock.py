@@ -26,8 +26,6 @@ from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.live import LiveView
 from fslab.cli.progress import Lines
 from fslab.record import Status, TrialRecord
-from fslab.report.matrix_terminal import Matrix
-from fslab.stopping import StoppingRule
 from fslab.storage import Workspace
 from fslab.store.campaign import CampaignStatus
 
@@ -226,7 +224,6 @@ def test_lines_tell_at_once_and_then_each_half_minute() -> None:
 def test_the_live_view_shows_whom_it_waits_for_and_counts_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
     view = LiveView(Console(file=out, width=200))
-    view.matrix = Matrix(cells=(), stopping=StoppingRule(trials=1))
     begun = view.begun
     view.waits("campaign x of root (process 7)", 12.0)
     view.console.print(view._view())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
@@ -21,10 +20,8 @@ class Observer:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def campaign_started(
-        self, campaign: Campaign, *, done: int, total: int, stored: Sequence[TrialRecord] = ()
-    ) -> None:
-        """Called before the first trial of this process; ``stored`` are the campaign's earlier trials."""
+    def campaign_started(self, campaign: Campaign, *, done: int, total: int) -> None:
+        """Called before the first trial of this process; ``done``: the campaign's earlier trials."""
 
     def trial_started(self, cell: Cell, block: int) -> None:
         """Called before each trial."""

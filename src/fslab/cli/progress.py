@@ -5,7 +5,7 @@ Only shows progress. The store contains the results.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fslab import Observer
@@ -96,14 +96,7 @@ class Lines(Observer):
         self.told_after_s = 0.0
         self.rates = LoopRates()
 
-    def campaign_started(
-        self,
-        campaign: Campaign,
-        *,
-        done: int,
-        total: int,
-        stored: Sequence[TrialRecord] = (),  # noqa: ARG002 - counted in ``done``
-    ) -> None:
+    def campaign_started(self, campaign: Campaign, *, done: int, total: int) -> None:
         self.done, self.total = done, total
         kept = f", {done} already done" if done else ""
         self.console.print(

@@ -1,0 +1,67 @@
+"""Tests of the view of a running campaign: the bar, the last result, and what is printed above them."""
+
+from __future__ import annotations
+
+import io
+from datetime import UTC, datetime
+
+from rich.console import Console
+
+from fslab.analysis.interim import InterimResult, RepeatedQuestion
+from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cli.live import LiveView
+from fslab.cli.progress import look_lines, replaced_words
+from fslab.record import Status, TrialRecord, Value
+from fslab.store.campaign import Campaign
+from fslab.units import Unit
+
+BEGUN = datetime(2026, 11, 20, tzinfo=UTC)
+CELL = Cell(
+    stack=StackSpec(name="xfs", medium=MediumSpec(name="memory", type="ram"), filesystem="xfs"),
+    workload=WorkloadSpec(
+        name="random", tool="fio", parameters={"rw": "randwrite", "bs": "4k", "size": "64m"}
+    ),
+)
+CAMPAIGN = Campaign(
+    id="c", study_id="s", study_title="", study_source="", seed=1, cells=(CELL,), trials=4, created=BEGUN
+)
+
+
+def trial(block: int, **changes: object) -> TrialRecord:
+    return TrialRecord(
+        key=TrialKey(campaign="c", block=block, seed=0), cell=CELL, status=Status.OK, started=BEGUN, duration_s=1.0,
+        metrics={"write_iops": Value(value=61_000.0, unit=Unit.IOPS)},
+    ).model_copy(update=changes)  # fmt: skip
+
+
+def test_it_shows_how_far_it_is_and_the_last_result() -> None:
+    out = io.StringIO()
+    view = LiveView(Console(width=80, color_system=None, file=out))
+    view.campaign_started(CAMPAIGN, done=1, total=4)
+    view.trial_started(CELL, 1)
+    view.trial_ended(trial(1))
+    view.trial_started(CELL, 2)
+    last, bar = view._view().plain.splitlines()
+    assert last == "random on xfs: 61k IOPS"
+    assert bar.startswith(f"{'█' * 10}▏{' ' * 9} 2/4 · ")
+    assert bar.endswith("left · random on xfs, trial 3")
+    failed = trial(
+        2, status=Status.FAILED, failure="crashed", error="fio: killed" + " by a signal" * 20, metrics={}
+    )
+    view.trial_ended(failed)
+    assert "random on xfs: fio: killed by a signal" in out.getvalue()
+    assert view._view().plain.startswith("random on xfs: failed:crashed\n")
+    assert max(map(len, view._view().plain.splitlines())) < 80
+
+
+def test_one_is_not_a_plural() -> None:
+    question = RepeatedQuestion(
+        workload="w", metric="m", a="ext4", b="xfs", cells=("1", "2"), ratio=None, interval=None, settled=False,
+        further=1,
+    )  # fmt: skip
+    said = [*look_lines(InterimResult(blocks=1, questions=(question,)))]
+    assert said == [
+        "after 1 trial each: 0 of 1 comparison settled",
+        "    open: w, ext4 no ratio yet xfs, about 1 more trial",
+    ]
+    assert replaced_words(1, 1).startswith("1 trial is invalid: running 1 more trial (")
