@@ -28,7 +28,7 @@ EVIL = "\x1b]0;evil\x07 \x9b31m \u202e [/evil] :bomb: [red]"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 KEPT = {"fresh", "cache", "geometry", "unit", "campaign", "status", "severity", "kind", "tool"}
 VERBS = [
-    ["results"], ["results", "--all", "--notes", "--why"], ["results", "--cost"], ["results", "--json"],
+    ["results"], ["results", "--all", "--notes"], ["results", "--cost"], ["results", "--json"],
     ["results", "--list"], ["results", "--list", "--json"],
     ["report", "-f", "md", "-o", "-"], ["report", "-f", "latex", "-o", "-"], ["export", "-f", "json"],
     ["export", "-f", "csv"],

@@ -1,4 +1,4 @@
-"""Prints explanations. Shared by ``fslab explain``, ``results`` and ``run``."""
+"""Prints explanations. Shared by ``fslab explain`` and ``run``."""
 
 from __future__ import annotations
 

@@ -33,9 +33,6 @@ def results(
             "--notes", help="Print each warning in full: its evidence, where it applies, what to do."
         ),
     ] = False,
-    why: Annotated[
-        bool, typer.Option("--why", help="Also show the mechanisms that fslab explain finds, cell by cell.")
-    ] = False,
     cost: Annotated[
         bool,
         typer.Option("--cost", help="Show only how much time each stage of the trials took."),
@@ -53,35 +50,16 @@ def results(
     with Store.open(store, create=False) as opened:
         if listing:
             _show_campaigns(opened, as_json=as_json)
-        elif cost:
-            _show_cost(opened.campaign(campaign), opened, as_json=as_json)
+            return
+        from fslab.api.results import CampaignResults
+
+        found = CampaignResults(opened.campaign(campaign), opened)
+        if cost:
+            _show_cost(found, as_json=as_json)
         elif as_json:
-            print_json(_document(opened.campaign(campaign), opened, baseline, everything=everything, why=why))
+            print_json(found.document(baseline=baseline, everything=everything))
         else:
-            from fslab.api.results import CampaignResults
-
-            found = CampaignResults(opened.campaign(campaign), opened)
             show(found, baseline, notes=notes, everything=everything)
-            if why:
-                _show_why(opened.campaign(campaign), opened)
-
-
-def _document(
-    campaign: Campaign, store: Store, baseline: str | None, *, everything: bool, why: bool
-) -> dict[str, Any]:
-    from fslab.api import explanations
-    from fslab.api.results import CampaignResults
-
-    document = CampaignResults(campaign, store).document(baseline=baseline, everything=everything)
-    said = explanations.as_document(explanations.evidence_of(campaign, store)) if why else None
-    return document if said is None else {**document, "why": said}
-
-
-def _show_why(campaign: Campaign, store: Store) -> None:
-    from fslab.api import explanations
-    from fslab.cli import causes
-
-    causes.show(explanations.evidence_of(campaign, store))
 
 
 def show(
@@ -97,14 +75,13 @@ def show(
         conclusion_terminal.show(report, found.conclusion(), console())
 
 
-def _show_cost(campaign: Campaign, store: Store, *, as_json: bool) -> None:
+def _show_cost(results_of: CampaignResults, *, as_json: bool) -> None:
     """Print the time of each stage. Only the stage ``run`` is measured; the others are overhead."""
     from rich.table import Table
 
-    from fslab.api.results import CampaignResults
     from fslab.units import format_duration
 
-    found = CampaignResults(campaign, store).cost()
+    found = results_of.cost()
     if as_json:
         print_json({**found.model_dump(mode="json"), "measured": found.measured})
         return
