@@ -151,19 +151,8 @@ def test_the_directory_medium_needs_no_root(fslab: Fslab, here: Path, tmp_path: 
 
 
 def test_the_plan_says_how_often_at_least_and_at_most(fslab: Fslab) -> None:
-    told = fslab(
-        "run",
-        "here",
-        "--dry-run",
-        "--precision",
-        "5%",
-        "--trials",
-        "4",
-        "--max-trials",
-        "9",
-        "--budget",
-        "1s",
-    )
+    settings = ("precision=5%", "trials=4", "max_trials=9", "budget=1s")
+    told = fslab("plan", "here", *(word for each in settings for word in ("--set", each)))
     assert "× 4 to 9 trials = " in told.stdout
     assert "differ by less than 5 %" in told.stdout
     assert "the budget of 1 s may end it earlier" in told.stdout
@@ -202,7 +191,6 @@ def test_reading_makes_no_store(fslab: Fslab, tmp_path: Path) -> None:
         (("run", "here", "--budget", "0"), "must be greater than zero"),
         (("run", "here", "--budget", "soon"), "not a duration"),
         (("run", "--resume", "--set", "trials=3"), "cannot be changed"),
-        (("run", "--resume", "--dry-run"), "--dry-run"),
         (("run", "--resume", "--scale", "0", "--on", "uml"), "--on, --scale: a resumed campaign"),
         (("run", "--resume", "--note", "x"), "--note: cannot be combined with --resume"),
         (("run", "here", "--spread"), "--spread: needs --fleet"),

@@ -53,25 +53,19 @@ def plan(
     from fslab.api import plans
 
     with plans.on_machine(machine):
-        show(study, changes, commands=commands, as_json=as_json)
-
-
-def show(study: str, changes: StudyChanges, *more: str, commands: bool = False, as_json: bool) -> None:
-    """Print the plan of a study with these changes and settings (``more``)."""
-    from fslab.api import plans
-
-    loaded = changes.load(study, *more)
-    made = plans.plan(loaded)
-    claims = plans.claims_lines(loaded, made)
+        loaded = changes.load(study)
+        made = plans.plan(loaded)
+        claims = plans.claims_lines(loaded, made)
+        foreseen = plans.claims_foreseen(loaded, made) if as_json else []
     if as_json:
-        foreseen = [each.model_dump(mode="json") for each in plans.claims_foreseen(loaded, made)]
-        print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": foreseen})
+        told = [each.model_dump(mode="json") for each in foreseen]
+        print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": told})
     else:
         words = [
             "fslab",
             "plan",
             study,
-            *(word for each in changes.settings(*more) for word in ("--set", each)),
+            *(word for each in changes.settings() for word in ("--set", each)),
             "--commands",
         ]
         _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)

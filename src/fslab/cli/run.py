@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from fslab.cli import consent, fleet_run, plan, run_options
+from fslab.cli import consent, fleet_run, run_options
 from fslab.cli import report as reports
 from fslab.cli.common import (
     JsonOption,
@@ -46,7 +46,6 @@ def run(
     resume: run_options.ResumeOption = False,
     *,
     allowed: consent.Allowed,
-    dry_run: run_options.DryRunOption = False,
     quiet: run_options.QuietOption = False,
     report: run_options.ReportOption = None,
     store: StoreOption = None,
@@ -74,14 +73,10 @@ def run(
     reports.check_name(report)
     limit_s, wall_s = run_options.seconds(budget), run_options.seconds(wall_limit)
     if resume:
-        run_options.check_resume(changes, repeats, labels, dry_run=dry_run)
+        run_options.check_resume(changes, repeats, labels)
     run_options.check_fleet(
         fleet, {"--resume": resume, **run_options.options_of(allowed), "--report": report}
     )
-    if dry_run:
-        limit = [f"budget={budget}"] if budget else []
-        plan.show(run_options.named(study), changes, *repeats.settings(), *limit, as_json=as_json)
-        return
     if fleet.fleet:
         path = run_options.named(study, "run --fleet")
         loaded = changes.load(path, *repeats.settings())

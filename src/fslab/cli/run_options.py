@@ -59,7 +59,6 @@ SpreadOption = Annotated[
         help="Divide the study's workloads among the machines of the fleet. Default: every machine runs all.",
     ),
 ]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Print the plan and change nothing.")]
 QuietOption = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live display.")
 ]
@@ -92,14 +91,6 @@ class Repeats:
             "SHARE, such as 5%. The study's own budget is then ignored; --budget is not.",
         ),
     ] = None
-    until: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GOAL",
-            help="With --precision: 'decided' (the default): repeat as described there; or 'precise': repeat "
-            "until each ratio is known to within ± SHARE.",
-        ),
-    ] = None
     max_trials: Annotated[
         int | None,
         typer.Option(
@@ -119,12 +110,8 @@ class Repeats:
     ] = False
 
     def settings(self) -> list[str]:
-        """Return them as settings of a study. UsageError for both --until and --until-decided."""
-        if self.until_decided and self.until is not None:
-            raise UsageError(
-                "cannot be combined with --until-decided", where="--until", hint="give only one of them"
-            )
-        names = ("trials", "precision", "until", "max_trials")
+        """Return them as settings of a study."""
+        names = ("trials", "precision", "max_trials")
         found = [f"{name}={value}" for name in names if (value := getattr(self, name)) is not None]
         return [*found, *(["until=claims"] if self.until_decided else [])]
 
@@ -224,19 +211,13 @@ def seconds(budget: str | None) -> float | None:
     return found
 
 
-def check_resume(changes: StudyChanges, repeats: Repeats, labels: Labels, *, dry_run: bool) -> None:
+def check_resume(changes: StudyChanges, repeats: Repeats, labels: Labels) -> None:
     """Raise UsageError for options that a resumed campaign would ignore."""
     if words := given(options_of(labels)):
         raise UsageError(
             "cannot be combined with --resume",
             where=", ".join(words),
             hint=f"use: {', '.join(f'fslab {word[2:]}' for word in words)}",
-        )
-    if dry_run:
-        raise UsageError(
-            "cannot be combined with --resume",
-            where="--dry-run",
-            hint="fslab results shows how many trials are left",
         )
     repeated = options_of(repeats, "trials", "max_trials")
     if wrong := given({**options_of(changes), **repeated}):
