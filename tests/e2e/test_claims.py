@@ -82,7 +82,7 @@ def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path:
     assert rises["margin"] == 0.1
     assert fslab("claims", "larger.yaml").stdout == fslab("claims").stdout
     fslab("replicate", "larger.yaml", "--write", "pages")
-    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "larger.md", "larger.html"}
+    assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "larger.md"}
     assert "| 2 | Larger writes move less |" in (tmp_path / "pages" / "larger.md").read_text()
     assert "measured: " in fslab("results", "--cost").stdout
 
@@ -102,7 +102,7 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     # A later campaign with another number of trials does not replace the finished one.
     fslab("run", "larger.yaml", "--trials", "1")
     assert fslab.json("replicate", "larger.yaml", "--write", "json", "--json")[0]["study"] == "larger"
-    assert (tmp_path / "json" / "larger.html").exists()
+    assert (tmp_path / "json" / "larger.md").exists()
     assert fslab.json("plan", "larger.yaml", "--json")["claims"][0].startswith("claims: the budget ")
     assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

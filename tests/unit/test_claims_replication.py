@@ -20,12 +20,11 @@ from fslab.claims.nearness import ROWS, Condition, Situation, conditions_of, sam
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
-from fslab.claims.verdict_words import SIGN, summary
+from fslab.claims.verdict_words import summary
 from fslab.explain.statement import Certainty, Explanation
 from fslab.machine import facts
 from fslab.plan.expand import expand
 from fslab.record import Command, Provenance, Status, TrialRecord
-from fslab.report.page import render
 from fslab.store.campaign import Campaign
 from fslab.study.load import load_text
 
@@ -120,9 +119,6 @@ def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
     assert "| | claim | printed | supported by their table | here | verdict |" in list(
         replication.lines(page())
     )
-    bare, full = (render.replication(one, SIGN, replication.NEAR) for one in (page(rows=rows), page()))
-    assert ("supported by their table" in bare, "supported by their table" in full) == (False, True)
-    assert full.count("<td") - bare.count("<td") == 2 * len(rows)
 
 
 def test_the_conditions_are_those_of_trials_that_ran() -> None:
@@ -173,15 +169,6 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
     assert situations.near_words(()) is None
     here = {one.name: one.here for one in situations.planned(host, expand(host))}
     assert here["processors"] == str(facts.gather()["cpus"])
-
-
-def test_the_page_keeps_text_as_text() -> None:
-    text = render.replication(page(title="<b>x</b>"), SIGN, replication.NEAR)
-    assert "<b>x</b>" not in text
-    assert "&lt;b&gt;x&lt;/b&gt;" in text
-    assert summary(made()) in text
-    assert text.count("<tr>") == 1 + 3 + 1 + 2  # header and rows of the two tables
-    assert "src=" not in text
 
 
 def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
@@ -279,5 +266,4 @@ def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(
     lines = list(replication.lines(page(reasons=(reason,))))
     assert "What the kernel counted where results differ:" in lines
     assert any(line.startswith("- 3, w on ext4 defaults: barriers of ext4") for line in lines)
-    assert "barriers of ext4" in render.replication(page(reasons=(reason,)), SIGN, replication.NEAR)
     assert "what the kernel counted" not in "\n".join(replication.lines(page()))

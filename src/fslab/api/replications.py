@@ -14,9 +14,8 @@ from fslab.claims import replication, replication_table
 from fslab.claims.model import Verdicts
 from fslab.claims.replication import ReplicationPage
 from fslab.claims.replication_table import StudyResult
-from fslab.claims.verdict_words import SIGN, level_words, summary
+from fslab.claims.verdict_words import level_words, summary
 from fslab.errors import StoreError, UsageError
-from fslab.report.page import render
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
 from fslab.study import load, shipped
@@ -67,7 +66,7 @@ def replication_of(campaign: Campaign, store: Store) -> Replication:
 
 
 def write(made: Sequence[Replication], directory: Path) -> None:
-    """Write STUDY.md and STUDY.html of each study, and README.md with the table of all; other studies keep their lines.
+    """Write STUDY.md of each study, and README.md with the table of all; other studies keep their lines.
 
     Raises UsageError if a file cannot be written.
     """
@@ -76,8 +75,6 @@ def write(made: Sequence[Replication], directory: Path) -> None:
         for _, page, _ in made:
             text = "\n".join(replication.lines(page))
             outputs.replace(directory / f"{page.study}.md", f"{text}\n")
-            html = render.replication(page, SIGN, replication.NEAR)
-            outputs.replace(directory / f"{page.study}.html", html)
         readme = directory / "README.md"
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
         index = "\n".join(replication_table.index([each.result for each in made], before))

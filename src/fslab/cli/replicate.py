@@ -57,7 +57,7 @@ def replicate(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Write STUDY.md and STUDY.html of each study to DIR, and README.md with a table of all. Existing "
+            help="Write STUDY.md of each study to DIR, and README.md with a table of all. Existing "
             "files are replaced; in the table, other studies keep their lines.",
         ),
     ] = None,
@@ -147,7 +147,7 @@ def _print(made: Sequence[Replication], write: Path | None, *, as_json: bool) ->
         print_json([each.page.model_dump(mode="json") for each in made])
     elif write is not None:
         for _, page, _ in made:
-            say(f"{write / page.study}.md, .html: {page.summary}")
+            say(f"{write / page.study}.md: {page.summary}")
     else:
         for each in made:
             _show(each)

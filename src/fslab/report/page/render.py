@@ -85,12 +85,6 @@ def changes(study: str, summary: str, found: Sequence[ShownChange]) -> str:
     return _template("changes").render(study=study, summary=summary, changes=found)
 
 
-def replication(page: object, signs: Mapping[Any, str], near: Mapping[bool | None, str]) -> str:
-    """Return the replication page of a study. ``page``: a ``ReplicationPage``. ``signs``: verdict → sign. ``near``:
-    whether conditions are alike → word."""
-    return _template("replication").render(page=page, signs=signs, near=near)
-
-
 def html(page: Page, live: LivePage | None = None, kept: Path | None = None) -> str:
     """Return the text of the file. ``kept``: see ``library``."""
     comparison = _template("comparison")
