@@ -56,19 +56,13 @@ def plan(
         loaded = changes.load(study)
         made = plans.plan(loaded)
         claims = plans.claims_lines(loaded, made)
-        foreseen = plans.claims_foreseen(loaded, made) if as_json else []
-    if as_json:
-        told = [each.model_dump(mode="json") for each in foreseen]
-        print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": told})
-    else:
-        words = [
-            "fslab",
-            "plan",
-            study,
-            *(word for each in changes.settings() for word in ("--set", each)),
-            "--commands",
-        ]
-        _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)
+        if as_json:
+            foreseen = [each.model_dump(mode="json") for each in plans.claims_foreseen(loaded, made)]
+            print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": foreseen})
+        else:
+            settings = (word for each in changes.settings() for word in ("--set", each))
+            words = ["fslab", "plan", study, *settings, "--commands"]
+            _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)
 
 
 def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str]) -> None:
