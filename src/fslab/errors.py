@@ -173,6 +173,10 @@ class AmbiguousNameError(StoreError):
     """The beginning of an id fits several campaigns of the store."""
 
 
+class StoreDeniedError(StoreError):
+    """The role that this process has in the database may not do this."""
+
+
 class StoreLostError(StoreError):
     """The store's database is unavailable, full or locked. It may be available again later."""
 

@@ -18,6 +18,8 @@ from tests import fleet_lab
 from tests.e2e.test_fleet import CELLS, STUDY, TRIALS, check_results, measured
 from tests.limits import LIMIT_S, wait_for
 
+from fslab.errors import StoreDeniedError
+
 pytestmark = [pytest.mark.root, pytest.mark.slow, pytest.mark.unaffected]
 
 # Shifts the clock of the time of day, as libfaketime does. A time namespace cannot (time_namespaces(7)).
@@ -84,6 +86,11 @@ def restart(member: fleet_lab.Member, **environment: str) -> None:
 
 def status(lab: fleet_lab.Lab) -> dict[str, Any]:
     return {each["name"]: each for each in lab.json("fleet", "status")["machines"]}
+
+
+def statuses(lab: fleet_lab.Lab, run: str) -> list[str]:
+    """Return the status of the run on each machine, sorted by the machines' names."""
+    return [each["status"] for each in lab.json("fleet", "status", run)["assignments"]]
 
 
 def test_clocks_that_are_a_day_off(two: fleet_lab.Lab, study: Path, shift: Path) -> None:
@@ -272,3 +279,32 @@ def test_the_share_of_a_lost_machine_moves(two: fleet_lab.Lab, study: Path) -> N
     (moved,) = (each for each in shown if each["status"] == "moved")
     assert moved["message"] == "the machine was removed: starts again on lab1"
     assert moved["trials"] == 0
+
+
+def test_a_machine_whose_rights_are_taken_away_ends_and_no_other(two: fleet_lab.Lab, study: Path) -> None:
+    """Each machine has a role of its own in the database, as docs/fleet.md advises."""
+    for number, member in enumerate(two.members):
+        two.cluster.execute(f"CREATE ROLE role{number} LOGIN")
+        two.fslab("store", "grant", "--measuring", f"role{number}")
+        member.end()
+        with (member.home / "worker.toml").open("a") as toml:
+            toml.write(f'\nstore = "{two.store.replace("fslab@", f"role{number}@")}"\n')
+        member.start()
+    wait_for(two.has_joined)
+    run = two.json("run", study, "--fleet", "--detach", "--trials", "500")["run"]
+    wait_for(lambda: all(map(measured, two.members)))
+    removed, other = two.members
+    two.fslab("store", "grant", "--reading", "role0")
+    assert removed.agent is not None
+    assert removed.agent.wait(LIMIT_S) == StoreDeniedError.exit_code, removed.log
+    assert (
+        "permission denied for table fleet_machines\n  → the owner of the database gives rights"
+        in removed.log
+    )
+    assert removed.processes("fslab.fleet.measuring") == []
+    before = measured(other)
+    wait_for(lambda: measured(other) > before)
+    wait_for(lambda: two.fslab("fleet", "forget", "lab1", check=False).returncode == 0)
+    wait_for(lambda: statuses(two, run) == ["failed", "running"])
+    two.fslab("fleet", "cancel", run)
+    wait_for(lambda: "cancelled or taken over" in other.log)

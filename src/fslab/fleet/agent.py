@@ -17,7 +17,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 import fslab
-from fslab.errors import BusyError, FslabError, StoreError, UsageError
+from fslab.errors import BusyError, FslabError, StoreDeniedError, StoreError, UsageError
 from fslab.fleet import certificates, confined
 from fslab.fleet.execution import Ending, Execution
 from fslab.fleet.link import LinkSettings
@@ -75,7 +75,7 @@ class Agent:
     """The agent. ``scheduler``: host:port; ``store``: URL of the fleet's store; ``own``: path of the machine's own
     store. ``tell`` gets a line for each event that the administrator should see. ``waiting``: the assignments that are
     queued or running. ``clock``: by how many seconds this machine's clock is ahead of the database's; None: by less
-    than CLOCK_S."""
+    than CLOCK_S. ``denied``: the database no longer lets this machine write."""
 
     settings: WorkerSettings
     credentials: certificates.Credentials
@@ -88,11 +88,13 @@ class Agent:
     lock: threading.Lock = field(default_factory=threading.Lock)
     current: Execution | None = None
     clock: int | None = None
+    denied: StoreDeniedError | None = None
 
     def run(self) -> None:
         """Serve until this process is interrupted. The next agent resumes an interrupted assignment.
 
-        Raises UsageError if the certificate is another machine's, as on a copy of its disk.
+        Raises UsageError if the certificate is another machine's, as on a copy of its disk, and StoreDeniedError if the
+        fleet's store refuses what this machine writes.
         """
         until = self._checked_certificate()
         user = confined.ids_of(self.settings.link_user)
@@ -165,7 +167,7 @@ class Agent:
         self.clock = round(ahead) if abs(ahead) > CLOCK_S else None
 
     def _serve(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
-        while True:
+        while self.denied is None:
             link.keep()
             try:
                 wanted = self.queue.get(timeout=LOOK_S)
@@ -179,6 +181,7 @@ class Agent:
             finally:
                 with self.lock:
                     self.waiting.discard(wanted)
+        raise self.denied
 
     def _execute(self, fleet: FleetStore, machine: MemberMachine, wanted: str, link: LinkKeeper) -> None:
         held = patiently(lambda: fleet.take(wanted, machine), self.tell, link.keep)
@@ -209,9 +212,9 @@ class Agent:
             return Ending(AssignmentStatus.FAILED, str(error))
 
     def _beat(self, fleet: FleetStore, machine: MemberMachine, link: LinkKeeper) -> None:
-        """Report this machine as online and renew the lease, every ``BEAT_S`` seconds."""
+        """Report this machine as online and renew the lease, every ``BEAT_S`` seconds, until the store refuses it."""
         said = ""
-        while True:
+        while self.denied is None:
             time.sleep(BEAT_S)
             running = self.current
             try:
@@ -221,6 +224,10 @@ class Agent:
                 if running is not None and not fleet.renew(running.held):
                     running.lost.set()
                 said = ""
+            except StoreDeniedError as error:
+                self.denied = error
+                if running is not None:
+                    running.lost.set()
             except StoreError as error:
                 if said != error.what:
                     self.tell(f"this machine cannot be announced: {error.what}")
@@ -230,5 +237,5 @@ class Agent:
 def _leave(fleet: FleetStore, machine: MemberMachine, tell: Callable[[str], object]) -> None:
     try:
         fleet.leave(machine)
-    except StoreError:
-        tell("the fleet's store is away: it shows this machine as gone after 90 s")
+    except StoreError as error:
+        tell(f"the fleet's store shows this machine as gone after 90 s: {error.what}")

@@ -28,7 +28,7 @@ from sqlalchemy.exc import (
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql import column
 
-from fslab.errors import NotStoredError, StoreError, StoreLostError, UnsafeError
+from fslab.errors import NotStoredError, StoreDeniedError, StoreError, StoreLostError, UnsafeError
 from fslab.store import readonly
 from fslab.store.creation import create as create_tables
 from fslab.store.rows import from_json
@@ -139,8 +139,7 @@ def translated(place: str) -> Iterator[None]:
         with signals.kept():
             yield
     except DBAPIError as error:
-        kind = StoreLostError if _passes(error) else StoreError
-        raise kind(_said(error), where=place, hint=_hint(str(error.orig))) from error
+        raise _kind(error)(_said(error), where=place, hint=_hint(str(error.orig))) from error
     except StatementError as error:
         raise StoreError(f"cannot store this value: {error.orig}", where=place) from error
     except RecursionError as error:
@@ -163,6 +162,12 @@ def checked_contents(place: str, hint: str = "give another store with --store") 
         raise StoreError(what, where=place, hint=hint) from error
 
 
+def _kind(error: DBAPIError) -> type[StoreError]:
+    if getattr(error.orig, "sqlstate", None) == _DENIED:
+        return StoreDeniedError
+    return StoreLostError if _passes(error) else StoreError
+
+
 def _passes(error: DBAPIError) -> bool:
     """Return whether the cause is a condition of the database (PEP 249, OperationalError), not the statement."""
     if not isinstance(error, OperationalError | InterfaceError | InternalError):
@@ -182,10 +187,13 @@ def _hint(said: str) -> str | None:
         "locked": "another process has locked the store for too long: end it, or try again later",
         "readonly": "this user cannot write the store or its directory: change permissions, or copy it elsewhere",
         "interrupted": f"reading ends after {STATEMENT_LIMIT_S:g} s: if others could write this store, do not use it",
+        "permission denied": "the owner of the database gives rights: fslab store grant",
         "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
     }
     return next((hint for words, hint in hints.items() if words in said), None)
 
+
+_DENIED = "42501"  # PostgreSQL's insufficient_privilege
 
 # Errors that a retry does not solve, but that SQLite also reports as OperationalError.
 _LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error", "interrupted")
