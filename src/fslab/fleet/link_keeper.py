@@ -56,9 +56,8 @@ class LinkKeeper:
         now = time.monotonic()
         if self.program is not None:
             self.failures += 1
-            self.tell(
-                f"no connection to the scheduler: {self.program.last_words() or 'it closed the connection'}"
-            )
+            said = self.program.last_words() or "it closed the connection"
+            self.tell(f"no connection to the scheduler: {said}; if the fleet was made anew, join it again")
             self.end()
             self.next_start = now + min(2.0 ** min(self.failures, 10) / 2, LONGEST_WAIT_S)
         if now >= self.next_start:
