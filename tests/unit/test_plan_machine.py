@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from benches.tested_claims import EIGHT, TWO, text
+from typer.testing import CliRunner
 
 from fslab import feasibility
 from fslab.api import plans
 from fslab.claims.prospects import Foreseen, Prospect, words
+from fslab.cli import app
 from fslab.errors import UsageError
 from fslab.machine import facts
 from fslab.machine.kinds import REGISTRY as MACHINES
@@ -111,8 +113,9 @@ def test_emulated_cpus_make_it_depend_on_the_disks(tmp_path: Path) -> None:
 
 def test_best_is_the_best_of_the_machine_that_is_described() -> None:
     study = load("nas-file-management")
-    for machine, kind in ((TWO, "uml"), (EIGHT, "host")):
-        with plans.on_machine(machine):
+    for machine, kind, said in ((TWO, "uml", "2 CPUs, 24 GiB"), (EIGHT, "host", "8 CPUs, 32 GiB")):
+        with plans.on_machine(machine) as where:
+            assert said in str(where)
             assert [each.type for each in plans.plan(study).machines] == [kind]
 
 
@@ -164,6 +167,20 @@ def test_what_is_wrong_with_a_description(tmp_path: Path, change: dict[str, Any]
     assert said in str(caught.value)
     assert str(path) in str(caught.value)
     assert "fslab doctor --json" in str(caught.value)
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_the_command(tmp_path: Path) -> None:
+    study = tmp_path / "s.yaml"
+    study.write_text(STUDY, "utf-8")
+    said = CliRunner().invoke(app, ["plan", str(study), "--machine", str(EIGHT)]).stdout
+    assert said.startswith(f"for the machine that {EIGHT} describes: 8 CPUs, 32 GiB, Linux 6.12.48")
+    assert (
+        "\nclaims: 5 of 6 can be tested; 1 cannot be tested (1: files of 64 MiB fit in memory (32 GiB))\n"
+        in said
+    )
+    told = json.loads(CliRunner().invoke(app, ["plan", str(study), "--machine", str(EIGHT), "--json"]).stdout)
+    assert [one["prospect"] for one in told["claims_foreseen"]].count("testable") == 5
 
 
 def test_a_kernel_file_is_not_on_the_other_machine() -> None:

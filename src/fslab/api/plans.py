@@ -20,10 +20,14 @@ from fslab.system import paths
 
 
 @contextmanager
-def on_machine(path: Path | None) -> Iterator[None]:
-    """Plan for the machine that a file describes (``fslab doctor --json``) during the block. None: for this one."""
-    with planned_for(None if path is None else feasibility.described(path)):
-        yield
+def on_machine(path: Path | None) -> Iterator[str | None]:
+    """Plan for the machine that a file describes (``fslab doctor --json``) during the block. None: for this one.
+
+    Yields the machine in words.
+    """
+    machine = None if path is None else feasibility.described(path)
+    with planned_for(machine):
+        yield None if machine is None else f"for the machine that {path} describes: {machine.words}"
 
 
 def plan(study: Study) -> Plan:

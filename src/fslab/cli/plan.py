@@ -52,7 +52,7 @@ def plan(
     """
     from fslab.api import plans
 
-    with plans.on_machine(machine):
+    with plans.on_machine(machine) as where:
         loaded = changes.load(study)
         made = plans.plan(loaded)
         claims = plans.claims_lines(loaded, made)
@@ -60,7 +60,10 @@ def plan(
             foreseen = [each.model_dump(mode="json") for each in plans.claims_foreseen(loaded, made)]
             print_json({**made.model_dump(mode="json"), "claims": claims, "claims_foreseen": foreseen})
         else:
-            settings = (word for each in changes.settings() for word in ("--set", each))
+            if where:
+                console().print(where, markup=False, soft_wrap=True)
+            settings = [word for each in changes.settings() for word in ("--set", each)]
+            settings += ["--machine", str(machine)] if machine else []
             words = ["fslab", "plan", study, *settings, "--commands"]
             _show(made, console(markup=True), more=None if commands else shlex.join(words), claims=claims)
 

@@ -3,6 +3,7 @@
 from pydantic import ConfigDict, Field, model_validator
 
 from fslab.cell import Frozen
+from fslab.units import counted, format_size
 
 
 class DescribedKind(Frozen):
@@ -41,6 +42,12 @@ class MachineDescription(Frozen):
     images_free_bytes: int | None = Field(None, ge=0)
     memory_files_free_bytes: int | None = Field(None, ge=0)
     kinds: dict[str, DescribedKind]
+
+    @property
+    def words(self) -> str:
+        """CPUs, memory and kernel in words."""
+        host = self.kinds["host"]
+        return f"{counted(host.cpus or 1, 'CPU')}, {format_size(self.memory_bytes)}, Linux {host.kernel}"
 
     @model_validator(mode="after")
     def _has_host(self) -> "MachineDescription":
