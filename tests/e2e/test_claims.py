@@ -34,12 +34,6 @@ def test_a_publication_is_judged_by_its_own_tables_without_a_run(fslab: Fslab) -
     assert (document["counts"]["measured"], document["counts"]["tested"]) == ({}, 0)
 
 
-def test_its_tables_are_shown_as_ratios(fslab: Fslab) -> None:
-    said = fslab("claims", "ext-generations", "--published", "--tables").stdout
-    assert "Table III, as multiples of ext2" in said
-    assert max(map(len, said.splitlines())) <= 80
-
-
 def test_without_a_campaign_it_says_what_to_do(fslab: Fslab) -> None:
     said = fslab("claims", "ext-generations", code=7).stderr
     assert "the store does not exist" in said

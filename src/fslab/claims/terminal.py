@@ -1,24 +1,18 @@
-"""Shows verdicts and tables in a terminal of any width, readable without colour. Computes nothing."""
+"""Shows verdicts in a terminal of any width, readable without colour. Computes nothing."""
 
 import textwrap
-from collections.abc import Collection, Iterator, Sequence
-from math import exp, log
+from collections.abc import Collection
 
-from rich import box
 from rich.console import Console
-from rich.table import Table as Grid
 from rich.text import Text
 
 from fslab.claims.model import (
     ClaimAnswer,
     ClaimVerdict,
     EvaluatedClaim,
-    PublishedTable,
-    TableCell,
     Verdicts,
 )
 from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, has_printed, level_words, summaries, verdict_words
-from fslab.claims.words import ratio_words
 
 WIDEST = 100
 STYLE = {
@@ -38,11 +32,9 @@ STYLE = {
     ClaimVerdict.UNKNOWN: "dim",
 }
 PRINTED, HERE = "printed", "here"
-BARE = "?"
-WIDE = 50.0  # %; wider intervals are shown as a factor, because ± would be misread
 
 
-def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> None:
+def show(verdicts: Verdicts, console: Console) -> None:
     """Print how many claims have which verdict, then the claims with both answers."""
     width = min(console.width, WIDEST)
     _print(console, Text(f"{verdicts.study}: {verdicts.title}", style="bold"))
@@ -63,55 +55,13 @@ def show(verdicts: Verdicts, console: Console, *, undecided: bool = False) -> No
     if verdicts.claims:
         for line in summaries(verdicts):
             _lines(console, line, width, "  ", "bold")
-    shown = [claim for claim in verdicts.claims if not undecided or is_open(claim)]
     told = {PRINTED, HERE} if has_printed(verdicts.claims) or verdicts.campaign is None else {HERE}
-    for claim in shown:
+    for claim in verdicts.claims:
         _claim(claim, told, console, width)
-    if not shown:
-        console.print("\nno claim is open" if verdicts.claims else "\nthis study has no claims")
     if verdicts.claims:
         _legend(verdicts, told, console, width)
-
-
-def show_tables(verdicts: Verdicts, console: Console) -> None:
-    """Print each table: printed multiples of the reference above, measured ones with their intervals below."""
-    measured = verdicts.campaign is not None
-    _print(console, Text(f"{verdicts.study}: {verdicts.title}", style="bold"))
-    for line in (verdicts.source, verdicts.conditions):
-        if line:
-            _lines(console, line, console.width, "  ", "dim")
-    if not verdicts.tables:
-        console.print("\nthis publication prints no figures")
-    for table in verdicts.tables:
-        below = f"{PRINTED} above, {HERE} below" if measured else PRINTED
-        console.print()
-        _lines(
-            console,
-            f"Table {table.name}, as multiples of {table.reference}; {below}",
-            console.width,
-            "  ",
-            "bold",
-        )
-        wide = list(_grids(table, measured=measured))
-        fits = all(
-            console.measure(grid, options=console.options.update(width=10_000)).maximum <= console.width
-            for grid in wide
-        )
-        for grid in wide if fits else _tall(table, measured=measured):
-            console.print(grid)
-    if measured and verdicts.tables:
-        console.print()
-        _lines(
-            console,
-            f"±, ×÷: half of the 95 % interval; {BARE}: too few trials for one",
-            console.width,
-            "  ",
-            "dim",
-        )
-
-
-def is_open(claim: EvaluatedClaim) -> bool:
-    return claim.measured is not None and claim.measured.verdict is ClaimVerdict.OPEN
+    else:
+        console.print("\nthis study has no claims")
 
 
 def _claim(claim: EvaluatedClaim, told: Collection[str], console: Console, width: int) -> None:
@@ -153,61 +103,6 @@ def _legend(verdicts: Verdicts, told: Collection[str], console: Console, width: 
     console.print()
     for line in lines:
         _lines(console, line, width, "  ", "dim")
-
-
-def _grids(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
-    """Yield the table with a column for each stack."""
-    yield _grid(
-        ["", *table.stacks],
-        [(f"{line.workload}\n  {line.metric}", line.cells) for line in table.lines],
-        measured=measured,
-    )
-
-
-def _tall(table: PublishedTable, *, measured: bool) -> Iterator[Grid]:
-    """Yield one table for each workload, with a row for each stack and a column for each metric."""
-    for workload in dict.fromkeys(line.workload for line in table.lines):
-        lines = [line for line in table.lines if line.workload == workload]
-        rows = [(stack, [line.cells[number] for line in lines]) for number, stack in enumerate(table.stacks)]
-        yield _grid([workload, *(line.metric for line in lines)], rows, measured=measured)
-        yield Grid(show_header=False, box=None)
-
-
-def _grid(titles: Sequence[str], rows: Sequence[tuple[str, Sequence[TableCell]]], *, measured: bool) -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1))
-    grid.add_column(Text(titles[0], style="bold"), overflow="fold")
-    for title in titles[1:]:
-        grid.add_column(title, justify="right", no_wrap=True)
-    for label, cells in rows:
-        grid.add_row(Text(label), *(_field(cell, measured=measured) for cell in cells))
-    return grid
-
-
-def _field(cell: TableCell, *, measured: bool) -> Text:
-    above = "–" if cell.printed is None else ratio_words(cell.printed)
-    if not measured:
-        return Text(above)
-    return Text("\n").join(
-        (Text(above, style="dim"), Text(_measured(cell), style="" if cell.measured else "dim"))
-    )
-
-
-def _measured(cell: TableCell) -> str:
-    """Return ``1.12 ±7%`` (half the interval's width on logarithms), ``1.12 ×÷2.3`` (wide), ``1.12 ?`` (none)."""
-    if cell.measured is None:
-        impossible = bool(cell.why and cell.why.startswith("not possible"))
-        return "not possible" if impossible else "–"
-    if cell.low is None or cell.high is None:
-        reference = cell.measured == 1 and cell.printed in {None, 1} and cell.why is None
-        return ratio_words(cell.measured) + ("" if reference else f" {BARE}")
-    share = log(cell.high / cell.low) / 2 * 100
-    if share > WIDE:
-        return f"{ratio_words(cell.measured)} ×÷{exp(share / 100):.1f}"
-    return (
-        f"{ratio_words(cell.measured)} ±{share:.1f}%"
-        if share < 0.995
-        else f"{ratio_words(cell.measured)} ±{share:.0f}%"
-    )
 
 
 def _lines(console: Console, line: str, width: int, indent: str, style: str = "") -> None:

@@ -5,14 +5,11 @@ from typing import Annotated
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
-from fslab.errors import UsageError
 
 EPILOG = """\b
 Examples:
   fslab claims                              the last campaign, claim by claim
   fslab claims ext-generations --published  what a publication's own tables say; needs no run
-  fslab claims loop-vm --tables             its tables, printed and measured side by side
-  fslab claims mine.yaml --undecided        what is open, and why
 
 \b
 Exit codes:
@@ -34,13 +31,6 @@ def claims(
     published: Annotated[
         bool, typer.Option("--published", help="Only against the published figures; needs no campaign.")
     ] = False,
-    undecided: Annotated[
-        bool, typer.Option("--undecided", help="Show only claims that are open here.")
-    ] = False,
-    tables: Annotated[
-        bool,
-        typer.Option("--tables", help="Show the publication's tables instead: printed and measured ratios."),
-    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -52,28 +42,15 @@ def claims(
     ended, `fslab run --resume CAMPAIGN --budget 1h` runs more trials where claims are open; `fslab run STUDY
     --until-decided` starts a new campaign without a budget. For the language of claims see docs/claims.md.
     """
-    if published and undecided:
-        raise UsageError(
-            "cannot be combined with --published", where="--undecided", hint="give only one of them"
-        )
     from fslab.api import claims as api
     from fslab.claims import terminal
 
     found = api.verdicts(target, store, published_only=published)
     if as_json:
         document = found.model_dump(mode="json")
-        if undecided:
-            document["claims"] = [
-                one
-                for one, claim in zip(document["claims"], found.claims, strict=True)
-                if terminal.is_open(claim)
-            ]
         for name, wanted in (("published", True), ("measured", False)):
             document.setdefault("counts", {})[name] = found.counts(published=wanted)
         document["counts"]["tested"] = found.tested
         print_json(document)
         return
-    if tables:
-        terminal.show_tables(found, console())
-    else:
-        terminal.show(found, console(), undecided=undecided)
+    terminal.show(found, console())
