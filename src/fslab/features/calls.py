@@ -13,9 +13,8 @@ from fslab.system.syscalls import Fallocate, Rename
 
 @feature("DAX", "files in persistent memory, mapped without the page cache", FeatureGroup.CALLS)
 def dax(place: TestPlace) -> FeatureFinding:
-    """DAX: files in persistent memory, mapped without a page cache: Documentation/filesystems/dax.rst.
-
-    Maps a file with MAP_SYNC, which works only with DAX. Unknown on a device that is not persistent memory.
+    """Maps a file with MAP_SYNC, which works only with DAX. Unknown on a device that is not persistent memory. See
+    Documentation/filesystems/dax.rst.
     """
     queue = sysfs.queue_directory(sysfs.block_directory(place.device))
     if sysfs.number(queue / "dax") != 1:
@@ -40,9 +39,7 @@ STEPS = (512, 1024, 2048, 4096, 8192, 16384, 65536)
     FeatureGroup.CALLS,
 )
 def direct_io(place: TestPlace) -> FeatureFinding:
-    """Direct I/O: tests whether it works, the smallest request, and whether it bypasses the page cache.
-
-    Reads and writes with each request size of ``STEPS``, and tests whether pages become dirty or cached. Return the
+    """Reads and writes with each request size of ``STEPS``, and tests whether pages become dirty or cached. Return the
     smallest request size that worked; the detail contains the values from statx(2).
     """
     file = place.directory / "file"
@@ -97,10 +94,7 @@ FALLOCATE_NOT = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL, errno.ENODEV}
 
 @feature("fallocate modes", f"modes of fallocate(2) that work: {', '.join(MODES)}", FeatureGroup.CALLS)
 def fallocate(place: TestPlace) -> FeatureFinding:
-    """fallocate(2): tests which of its modes work.
-
-    Calls fallocate with each mode, each on a new file. Return how many modes work; the detail lists them.
-    """
+    """Calls fallocate with each mode, each on a new file. Return how many modes work; the detail lists them."""
     able = [name for name, mode in MODES.items() if _works(place, name, mode)]
     if not able:
         return features.no()
@@ -128,10 +122,8 @@ NOT_SPARSE = "unwritten parts take space"
 
 @feature("holes, SEEK_HOLE", "sparse files, and SEEK_HOLE finds their holes", FeatureGroup.CALLS)
 def holes(place: TestPlace) -> FeatureFinding:
-    """Holes: ranges of a file that take no space, and SEEK_HOLE, which finds them: lseek(2).
-
-    Writes both ends of a file, and looks for a hole between them. Yes: the unwritten range takes no space, and
-    SEEK_HOLE finds it.
+    """Writes both ends of a file, and looks for a hole between them. Yes: the unwritten range takes no space, and
+    SEEK_HOLE finds it. See lseek(2).
     """
     with opened(place.directory / "file", os.O_RDWR | os.O_CREAT) as descriptor:
         os.pwrite(descriptor, b"x" * DATA, 0)
@@ -156,10 +148,7 @@ RENAME_NOT = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP}
     "atomic rename", "flags of renameat2(2) that work: exchange, noreplace, whiteout", FeatureGroup.CALLS
 )
 def rename(place: TestPlace) -> FeatureFinding:
-    """Atomic renames: renameat2(2) with its flags.
-
-    Renames files with each flag, and checks the contents of the files afterwards.
-    """
+    """Renames files with each flag, and checks the contents of the files afterwards. See renameat2(2)."""
     able = [name for name, works in TRIES.items() if works(place)]
     if len(able) == len(TRIES):
         return features.yes(", ".join(able))

@@ -23,9 +23,7 @@ NEEDLE_BYTES = 64
     Volume.OWN,
 )
 def checksums(place: TestPlace) -> FeatureFinding:
-    """Checksums of data: tests whether a read fails after a byte on the device was changed.
-
-    Writes random bytes, unmounts, finds them on the device, flips one in every copy, mounts and reads. Yes: the read
+    """Writes random bytes, unmounts, finds them on the device, flips one in every copy, mounts and reads. Yes: the read
     fails with an I/O error. No: it returns other bytes than those written.
     """
     file, content = place.directory / "file", os.urandom(CHECKSUM_BYTES)
@@ -67,10 +65,8 @@ BLOCK = b"the same line again and again, which any compressor can shorten\n" * 1
 
 @feature("compression", "transparent compression of files", FeatureGroup.DATA, Volume.OWN)
 def compression(place: TestPlace) -> FeatureFinding:
-    """Transparent compression, requested per file: chattr(1), +c.
-
-    Writes repetitive text to a file with the compression flag, and measures the space that it takes. Yes: the file has
-    compressed extents, or takes less than half of the space.
+    """Writes repetitive text to a file with the compression flag, and measures the space that it takes. Yes: the file
+    has compressed extents, or takes less than half of the space. See chattr(1), +c.
     """
     try:
         with opened(place.directory, os.O_DIRECTORY) as directory:
@@ -112,10 +108,8 @@ ENCRYPTION_BYTES = 1 << 20
 
 @feature("encryption", "encryption by directory (fscrypt)", FeatureGroup.DATA, Volume.OWN)
 def encryption(place: TestPlace) -> FeatureFinding:
-    """Encryption per directory: Documentation/filesystems/fscrypt.rst.
-
-    Sets a key for a directory, writes a file in it, and searches the device for the written data. Yes: the device does
-    not contain the plain data.
+    """Sets a key for a directory, writes a file in it, and searches the device for the written data. Yes: the device
+    does not contain the plain data. See Documentation/filesystems/fscrypt.rst.
     """
     directory = place.directory / "secret"
     directory.mkdir()
@@ -143,10 +137,8 @@ REFLINK_BYTES = 8 << 20
 
 @feature("reflink", "copies that share blocks until one is changed (FICLONE)", FeatureGroup.DATA, Volume.OWN)
 def reflink(place: TestPlace) -> FeatureFinding:
-    """Reflinks: a file that shares all blocks of another, ioctl_ficlone(2).
-
-    Clones a file. Checks that the clone takes no space, and that a change of the clone leaves the original as is. The
-    free space before and after distinguishes a clone from a copy.
+    """Clones a file. Checks that the clone takes no space, and that a change of the clone leaves the original as is.
+    The free space before and after distinguishes a clone from a copy. See ioctl_ficlone(2).
     """
     original, copy = place.directory / "original", place.directory / "copy"
     content = os.urandom(REFLINK_BYTES)
@@ -177,12 +169,9 @@ OLD, NEW = b"as it was", b"as it is now"
 
 @feature("snapshots", "an earlier state of all files, kept and readable", FeatureGroup.DATA, Volume.OWN)
 def snapshots(place: TestPlace) -> FeatureFinding:
-    """Snapshots: an earlier state that can be read while the file system is in use.
-
-    Tested with the two kernel interfaces that need no tool: subvolumes of btrfs and checkpoints of NILFS2.
-
-    Writes a file, takes a snapshot, changes the file, and reads it in both. Use the first interface that the kernel
-    supports on this file system.
+    """Tested with the two kernel interfaces that need no tool: subvolumes of btrfs and checkpoints of NILFS2. Writes a
+    file, takes a snapshot, changes the file, and reads it in both. Use the first interface that the kernel supports on
+    this file system.
     """
     with opened(place.directory, os.O_DIRECTORY) as descriptor:
         for mechanism in (_subvolume, _checkpoint):
@@ -224,9 +213,7 @@ def _checkpoint(place: TestPlace, directory: int) -> FeatureFinding:
     FeatureGroup.DATA,
 )
 def verity(place: TestPlace) -> FeatureFinding:
-    """fs-verity: read-only files that the kernel checks against a hash tree on every read.
-
-    Enables fs-verity for a file, which then must not open for writing. Yes: the file can no longer be opened for
+    """Enables fs-verity for a file, which then must not open for writing. Yes: the file can no longer be opened for
     writing, and can still be read.
     """
     file = place.directory / "file"

@@ -21,10 +21,8 @@ PER_DIRECTORY = 1000  # if directories are linear lists, a single one with all n
     Volume.OWN,
 )
 def hard_links(place: TestPlace) -> FeatureFinding:
-    """Hard links: the number of names that one file can have, link(2).
-
-    Links one file until link(2) fails or the file has ``LINKS_BOUND`` names. Return the number of names,
-    including the first one.
+    """Links one file until link(2) fails or the file has ``LINKS_BOUND`` names. Return the number of names, including
+    the first one.
     """
     file = place.directory / "file"
     file.touch()
@@ -56,9 +54,7 @@ ROOM_LEFT = 0.1
     Volume.SMALL,
 )
 def inodes(place: TestPlace) -> FeatureFinding:
-    """Inodes: tests whether the file system runs out of inodes before it runs out of space.
-
-    Creates empty files on the smallest volume until it is full, up to ``INODES_BOUND`` files or ``LIMIT_S`` seconds.
+    """Creates empty files on the smallest volume until it is full, up to ``INODES_BOUND`` files or ``LIMIT_S`` seconds.
     Return "fixed" if no file can be created although there is free space.
     """
     ends = time.monotonic() + LIMIT_S
@@ -102,9 +98,7 @@ LARGEST_FILE_NOT = {errno.EFBIG, errno.EINVAL, errno.EOVERFLOW}
 
 @feature("largest file", "size of the largest possible file", FeatureGroup.LIMITS, Volume.OWN)
 def largest_file(place: TestPlace) -> FeatureFinding:
-    """The largest file: the size that ftruncate(2) can give to a sparse file.
-
-    Finds the largest possible offset, which takes no space, then the largest size up to it. Return the largest size;
+    """Finds the largest possible offset, which takes no space, then the largest size up to it. Return the largest size;
     the largest offset if a file of that size does not fit on the volume.
     """
     with opened(place.directory / "file", os.O_RDWR | os.O_CREAT) as descriptor:
@@ -139,9 +133,7 @@ LONGEST_NAME_NOT = {errno.ENAMETOOLONG, errno.EINVAL, errno.ENOENT, errno.EILSEQ
 
 @feature("longest name", "bytes in the name of a file", FeatureGroup.LIMITS)
 def longest_name(place: TestPlace) -> FeatureFinding:
-    """The longest name of a file, and whether the limit counts bytes or characters.
-
-    Creates files with names of ASCII letters, and of letters that take two bytes in UTF-8. Return the length of the
+    """Creates files with names of ASCII letters, and of letters that take two bytes in UTF-8. Return the length of the
     longest name. A name works if the directory lists it afterwards.
     """
     plain, wide = _longest(place, "x"), _longest(place, "é")
@@ -178,10 +170,8 @@ LONGEST_PATH_NOT = {errno.ENAMETOOLONG, errno.EMLINK, errno.ELOOP, errno.EINVAL,
     "longest path", f"bytes of the longest path (tested up to {DEPTH * (len(NAME) + 1)})", FeatureGroup.LIMITS
 )
 def longest_path(place: TestPlace) -> FeatureFinding:
-    """How deep directories can be nested, in bytes of the path; beyond the 4096 bytes that one system call accepts.
-
-    Creates nested directories, each relative to its parent. Return the depth that was reached, times the length of a
-    path component.
+    """Creates nested directories, each relative to its parent, also beyond the 4096 bytes that one system call accepts.
+    Return the depth that was reached, times the length of a path component.
     """
     at = os.open(place.directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
@@ -218,9 +208,8 @@ BASE_NS = 1_600_000_000 * 1_000_000_000
 
 @feature("timestamp step", "smallest step of a modification time, after a remount", FeatureGroup.LIMITS)
 def timestamps(place: TestPlace) -> FeatureFinding:
-    """The smallest step of a modification time that is kept across a remount: utimensat(2).
-
-    Sets a modification time on one file per step, and finds the smallest step that is unchanged after a remount.
+    """Sets a modification time on one file per step, and finds the smallest step that is unchanged after a remount. See
+    utimensat(2).
     """
     for step in STEPS_NS:
         file = place.directory / str(step)

@@ -24,10 +24,7 @@ ENTRIES = (
 
 @feature("access control lists", "rights for further users and groups", FeatureGroup.NAMES)
 def acl(place: TestPlace) -> FeatureFinding:
-    """POSIX access control lists: acl(5).
-
-    Grants another user the right to read, and reads the list after a remount.
-    """
+    """Grants another user the right to read, and reads the list after a remount. See acl(5)."""
     file = place.directory / "file"
     file.touch(0o640)
     wanted = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in ENTRIES)
@@ -43,9 +40,8 @@ def acl(place: TestPlace) -> FeatureFinding:
 
 @feature("case folding", "names that differ only in case are the same name", FeatureGroup.NAMES)
 def case_folding(place: TestPlace) -> FeatureFinding:
-    """Names that ignore case: always, or per directory (chattr +F, Documentation/admin-guide/ext4.rst).
-
-    Creates "File" and looks it up as "fILE". Test a normal directory first, then one with the flag.
+    """Creates "File" and looks it up as "fILE". Test a normal directory first, then one with the flag. See chattr +F,
+    Documentation/admin-guide/ext4.rst.
     """
     (place.directory / "File").touch()
     if (place.directory / "fILE").exists():
@@ -71,10 +67,8 @@ TOO_LARGE = {errno.ENOSPC, errno.E2BIG, errno.ERANGE, errno.EINVAL, errno.EFBIG,
 
 @feature("extended attribute", "the largest value of one extended attribute", FeatureGroup.NAMES)
 def xattr(place: TestPlace) -> FeatureFinding:
-    """Extended attributes of users, and the size of the largest one: xattr(7).
-
-    Sets one attribute on new files, with values of different sizes. Return the size of the largest value that is read
-    back unchanged.
+    """Sets one attribute on new files, with values of different sizes. Return the size of the largest value that is
+    read back unchanged. See xattr(7).
     """
     attempt = 0
 

@@ -11,9 +11,7 @@ from fslab.system.files import opened
 
 @feature("grow online", "can be made larger while mounted", FeatureGroup.SPACE, Volume.OWN)
 def grow(place: TestPlace) -> FeatureFinding:
-    """Growing a mounted file system after its device became larger.
-
-    Enlarges the device, runs the file system's command, and compares the size. Yes: the file system grew by at least
+    """Enlarges the device, runs the file system's command, and compares the size. Yes: the file system grew by at least
     half of the device's growth.
     """
     if place.grow_argv is None:
@@ -35,10 +33,8 @@ NO = {errno.ESRCH, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTTY, errno.EINVAL, e
 
 @feature("quotas", "space accounted by user, or by subvolume", FeatureGroup.SPACE, Volume.OWN)
 def quotas(place: TestPlace) -> FeatureFinding:
-    """Quotas: tests whether the file system accounts the space of each user (or each subvolume), quotactl(2).
-
-    Gives a file to an otherwise unused user id, and queries the space that this user takes. Yes: space is accounted per
-    user, or by the quota groups of btrfs.
+    """Gives a file to an otherwise unused user id, and queries the space that this user takes. Yes: space is accounted
+    per user, or by the quota groups of btrfs. See quotactl(2).
     """
     file = place.directory / "file"
     file.write_bytes(os.urandom(BYTES))
@@ -74,9 +70,7 @@ LESS_BYTES = 64 << 20
 
 @feature("shrink online", "can be made smaller while mounted", FeatureGroup.SPACE, Volume.OWN)
 def shrink(place: TestPlace) -> FeatureFinding:
-    """Shrinking a mounted file system.
-
-    Runs the file system's command for a smaller size, and compares the size. Yes: the file system shrank by at least
+    """Runs the file system's command for a smaller size, and compares the size. Yes: the file system shrank by at least
     half of the requested amount.
     """
     argv = place.shrink_argv(place.size_bytes - LESS_BYTES)
@@ -91,9 +85,7 @@ def shrink(place: TestPlace) -> FeatureFinding:
 
 @feature("space for data", "share of a new file system that files can use", FeatureGroup.SPACE, Volume.OWN)
 def space(place: TestPlace) -> FeatureFinding:
-    """Space for data on an empty volume, as a share of the device: statvfs(3).
-
-    Reads the space that an unprivileged user can fill, right after mkfs. Return the share that statvfs(3) reports as
+    """Reads the space that an unprivileged user can fill, right after mkfs. Return the share that statvfs(3) reports as
     available, without the space reserved for root.
     """
     found = os.statvfs(place.directory)

@@ -92,7 +92,7 @@ class Probe(ABC):
     of_machine: ClassVar[bool] = False
     name: str
     summary: ClassVar[str]
-    moments: ClassVar[tuple[SnapshotMoment, ...]]
+    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     @abstractmethod
     def snapshot(self, target: Target) -> Snapshot:

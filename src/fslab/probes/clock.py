@@ -5,7 +5,6 @@ Reads clock_gettime(2) and ``/sys/devices/system/clocksource``; takes some 20 µ
 
 import time
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -22,7 +21,6 @@ class Clock(Probe):
     counts suspend. ``clock_step`` is the advance of CLOCK_REALTIME minus that of CLOCK_BOOTTIME."""
 
     summary = "steps of the wall clock, suspend, clock source"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return three clocks in nanoseconds, and the name of the clock source (None if unknown)."""

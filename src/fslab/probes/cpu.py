@@ -4,7 +4,6 @@ Reads the first line of ``/proc/stat`` (proc_stat(5)), in ticks of all CPUs toge
 """
 
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -24,7 +23,6 @@ class Cpu(Probe):
 
     of_machine = True
     summary = "CPU time of the whole machine: user, system, iowait, interrupts, steal"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the ticks by state since the machine started, and the number of CPUs."""

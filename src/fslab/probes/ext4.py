@@ -6,7 +6,6 @@ Reads ``/proc/fs/ext4/DEVICE/fc_info`` and ``/sys/fs/ext4/DEVICE`` (Documentatio
 import os
 import re
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
@@ -20,7 +19,6 @@ class Ext4Counters(Probe):
     """``session_write_kbytes`` is left out, because it repeats the block device's own count."""
 
     summary = "ext4: fast commits, delayed allocation"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the counters of this mount; nothing if it is not ext4."""

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._trial_processes import is_disk, own_processes
@@ -43,7 +43,6 @@ class ForeignCpu(Probe):
 
     of_machine = True
     summary = "CPU time of programs that are not part of the trial, and of kernel threads"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the stat lines of all processes except this one and the servers of its virtual disks.

@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._btrfs import sysfs_directory
@@ -25,7 +24,6 @@ class PageCacheCounters(Probe):
     system, but only root can read them; for other users there are no figures."""
 
     summary = "page cache bytes that this file system dirtied and wrote back"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return KiB since the mount; nothing without root or debugfs, or if the kernel counts only others' pages."""

@@ -5,7 +5,6 @@ Reads ``/proc/pressure`` (Documentation/accounting/psi.rst), in microseconds sin
 
 import time
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -21,7 +20,6 @@ class Pressure(Probe):
 
     of_machine = True
     summary = "share of the time in which tasks waited for CPU, I/O or memory (PSI)"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the totals by resource and kind; none if the files are missing or cannot be read. With

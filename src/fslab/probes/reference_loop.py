@@ -6,7 +6,6 @@ The loop takes 50 ms each time. This probe is the first before the run and the l
 
 from collections.abc import Mapping
 from math import sqrt
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -20,7 +19,6 @@ class ReferenceLoop(Probe):
 
     of_machine = True
     summary = "speed of a fixed loop of system calls, before and after the run"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
     outermost = True
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002

@@ -6,7 +6,6 @@ processors on bare metal have; elsewhere the figure is unknown.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
@@ -20,7 +19,6 @@ class Throttle(Probe):
     package events."""
 
     summary = "thermal throttling of the CPU"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the events by CPU since the machine started; nothing if the processor does not count them."""

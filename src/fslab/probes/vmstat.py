@@ -5,7 +5,6 @@ Reads ``/proc/vmstat`` (proc_vmstat(5), mm/vmstat.c). Only reads.
 
 import os
 from collections.abc import Mapping
-from typing import ClassVar
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.probes._figures import grown
@@ -23,7 +22,6 @@ class Vmstat(Probe):
 
     of_machine = True
     summary = "pages dirtied and written back, bytes of all block devices, major faults"
-    moments: ClassVar[tuple[SnapshotMoment, ...]] = (SnapshotMoment.BEFORE, SnapshotMoment.END)
 
     def snapshot(self, target: Target) -> Snapshot:
         """Return the counters that this kernel has, and its page size."""
