@@ -28,7 +28,7 @@ EVIL = "\x1b]0;evil\x07 \x9b31m \u202e [/evil] :bomb: [red]"
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 KEPT = {"fresh", "cache", "geometry", "unit", "campaign", "status", "severity", "kind", "tool"}
 VERBS = [
-    ["results"], ["results", "--all", "--notes"], ["results", "--cost"], ["results", "--json"],
+    ["results"], ["results", "--all", "--notes"], ["results", "--json"],
     ["results", "--list"], ["results", "--list", "--json"],
     ["report", "-f", "md", "-o", "-"], ["report", "-f", "latex", "-o", "-"], ["export", "-f", "json"],
     ["export", "-f", "csv"],
@@ -104,7 +104,7 @@ def test_no_verb_prints_what_a_terminal_obeys(
 
 
 def test_a_table_shows_what_is_like_markup_as_it_is(store: Path, starter: Starter, tmp_path: Path) -> None:
-    done = starter.run(["fslab", "results", "--cost", "--store", str(store)], cwd=tmp_path, timeout_s=LIMIT_S)
+    done = starter.run(["fslab", "results", "--all", "--store", str(store)], cwd=tmp_path, timeout_s=LIMIT_S)
     assert "[/evil] :bomb:" in done.stdout
 
 

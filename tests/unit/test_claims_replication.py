@@ -10,7 +10,7 @@ import pytest
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 from tests.unit.test_claims_terminal import EXT4, XFS, made
 
-from fslab.analysis.cost import BETWEEN, REST, cost_of
+from fslab.analysis.cost import measured_share, wall_s
 from fslab.api import explanations, situations
 from fslab.claims import replication, replication_table
 from fslab.claims.build import judged
@@ -173,7 +173,7 @@ def test_a_plan_tells_how_near_the_machine_is_to_the_publication() -> None:
 
 def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
-    found = replication_table.result_of(made(), records, cost_of(records))
+    found = replication_table.result_of(made(), records)
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
     assert (found.noise, found.at_limit, found.untestable, found.tested) == (0, 1, 1, 2)
     assert found.decided == 0.5
@@ -186,20 +186,18 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
 def test_trials_that_cannot_run_here_are_no_warnings() -> None:
     ran = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     one = trials(cell("btrfs"), [None])[0].model_copy(update={"status": Status.UNSUPPORTED})
-    found = replication_table.result_of(made(), [*ran, one], cost_of(ran))
+    found = replication_table.result_of(made(), [*ran, one])
     assert (found.trials, found.with_warnings, found.impossible) == (8, 1, 1)
     words = replication_table.effort_words(found)
     assert words.startswith("8 trials in ")
     assert ", 1 of them failed" in words
     assert words.endswith("; 1 trial cannot run here")
-    assert "cannot run" not in replication_table.effort_words(
-        replication_table.result_of(made(), ran, cost_of(ran))
-    )
+    assert "cannot run" not in replication_table.effort_words(replication_table.result_of(made(), ran))
 
 
 def test_studies_without_a_new_page_keep_their_lines() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
-    found = replication_table.result_of(made(), records, cost_of(records))
+    found = replication_table.result_of(made(), records)
     both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
     stale = both.replace("| [s](s.md) | 3 |", "| [s](s.md) | 99 |")
     assert "\n".join(replication_table.index([found], stale)) == both
@@ -209,7 +207,7 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
     assert old not in "\n".join(replication_table.index([found], f"{both}\n{old}"))
 
 
-def test_time_is_told_by_stage() -> None:
+def test_the_measured_share_is_that_of_the_run() -> None:
     """Two trials of 3 s with 1 s between them: 2 s of each are the run, and 0.5 s is mkfs."""
     commands = (
         Command(stage="mkfs", argv=("mkfs",), duration_s=0.5),
@@ -227,11 +225,9 @@ def test_time_is_told_by_stage() -> None:
         )
         for number, record in enumerate(trials(cell("ext4"), [1.0, 2.0]))
     ]
-    found = cost_of(records)
-    assert found.stages == {"run": 4.0, "mkfs": 1.0, REST: 1.0, BETWEEN: 1.0, "prepare": 0.0}
-    assert (found.trials_s, found.wall_s) == (6.0, 7.0)
-    assert found.measured == pytest.approx(2 / 3)
-    assert cost_of([]).measured is None
+    assert wall_s(records) == 7.0
+    assert measured_share(records) == pytest.approx(2 / 3)
+    assert measured_share([]) is None
 
 
 def test_where_it_differs_the_mechanism_of_the_deciding_part_is_named(

@@ -1,56 +1,23 @@
-"""The time that a campaign took: by stage of its trials, for measurement, and between trials. Pure."""
+"""The time that a campaign took: the measured share, and the time between trials. Pure."""
 
-from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
 
-from fslab.cell import Frozen
 from fslab.record import TrialRecord
 
 MEASURED = "run"
-BETWEEN = "between trials"
-REST = "rest of the trial"
 
 
-class Cost(Frozen):
-    """Seconds by stage, the longest first. The stage ``run`` is the measurement itself.
+def measured_share(records: Sequence[TrialRecord]) -> float | None:
+    """Return the share of the trials' time in which something was measured; None without trials.
 
-    ``REST``: steps of a trial without a command (mounting, dropping caches, probes, flushing). ``BETWEEN``: from the
-    end of one trial to the start of the next, including waiting for other campaigns and pauses before a resume.
+    The rest is mkfs, mount, preparation, dropping caches, probes and flushing.
     """
-
-    stages: dict[str, float]
-    trials_s: float
-    wall_s: float
-
-    @property
-    def measured(self) -> float | None:
-        """The share of the trials' time spent on measurement; None without trials."""
-        return self.share_of(MEASURED)
-
-    def share_of(self, stage: str) -> float | None:
-        """The share of the trials' time that a stage took; None without trials, and for the time between them."""
-        if stage == BETWEEN or not self.trials_s:
-            return None
-        return self.stages.get(stage, 0.0) / self.trials_s
-
-
-def cost_of(records: Sequence[TrialRecord]) -> Cost:
-    """Return the cost of all trials, including failed ones."""
-    stages: dict[str, float] = defaultdict(float)
-    for record in records:
-        known = 0.0
-        for command in record.provenance.commands:
-            stages[command.stage] += command.duration_s or 0.0
-            known += command.duration_s or 0.0
-        stages[REST] += max(0.0, record.duration_s - known)
     trials_s = sum(record.duration_s for record in records)
-    wall_s = _wall_s(records)
-    if wall_s > trials_s:
-        stages[BETWEEN] = wall_s - trials_s
-    ordered = sorted(stages.items(), key=lambda item: -item[1])
-    return Cost(stages=dict(ordered), trials_s=trials_s, wall_s=max(wall_s, trials_s))
+    commands = (command for record in records for command in record.provenance.commands)
+    run_s = sum(command.duration_s or 0.0 for command in commands if command.stage == MEASURED)
+    return run_s / trials_s if trials_s else None
 
 
 def spent_s(records: Sequence[TrialRecord]) -> float:
@@ -68,8 +35,10 @@ def spent_s(records: Sequence[TrialRecord]) -> float:
     return sum(record.duration_s for record in records) + len(records) * pause_s
 
 
-def _wall_s(records: Sequence[TrialRecord]) -> float:
+def wall_s(records: Sequence[TrialRecord]) -> float:
+    """Return the time from the start of the first trial to the end of the last one, at least that of all trials."""
     if not records:
         return 0.0
     first = min(record.started for record in records)
-    return max((record.started - first).total_seconds() + record.duration_s for record in records)
+    last_s = max((record.started - first).total_seconds() + record.duration_s for record in records)
+    return max(last_s, sum(record.duration_s for record in records))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from fslab import outputs
-from fslab.analysis.cost import cost_of
 from fslab.api import explanations
 from fslab.api.claims import judged_study
 from fslab.claims import replication, replication_table
@@ -54,7 +53,7 @@ def replication_of(campaign: Campaign, store: Store) -> Replication:
             f"the study '{study.id}' has no claims", where=campaign.id, hint="name a study with claims"
         )
     records = store.trials(campaign.id)
-    result = replication_table.result_of(verdicts, records, cost_of(records))
+    result = replication_table.result_of(verdicts, records)
     page = ReplicationPage(
         study=study.id, title=study.title, source=study.source, campaign=campaign.id,
         measured=verdicts.conditions or "", rows=replication.rows_of(verdicts),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Self
 from fslab import outputs
 from fslab.analysis import campaign_comparison
 from fslab.analysis.campaign_comparison_model import CampaignComparison
-from fslab.analysis.cost import Cost, cost_of
 from fslab.analysis.groups import all_metrics, headline_metrics
 from fslab.api import claims, comparisons, explanations, pages, replications
 from fslab.api.replications import Replication
@@ -93,10 +92,6 @@ class CampaignResults:
     def conclusion(self) -> Conclusion:
         """Return for each workload the best stack or the tie, the difference and the confidence; and the warnings."""
         return conclude(self._report)
-
-    def cost(self) -> Cost:
-        """Return the time that each stage of the trials took, and the time between trials."""
-        return cost_of(self.trials)
 
     def explanations(self) -> list[Explanation]:
         """Return explanations from the kernel's counters, those with the most weight first."""

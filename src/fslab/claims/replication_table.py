@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from fslab.analysis.cost import Cost
+from fslab.analysis.cost import measured_share, wall_s
 from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
 from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, OpenReason, Verdicts
@@ -37,7 +37,7 @@ class StudyResult(Frozen):
         return (self.replicated + self.contradicted + self.no_longer) / self.tested if self.tested else None
 
 
-def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) -> StudyResult:
+def result_of(verdicts: Verdicts, records: Sequence[TrialRecord]) -> StudyResult:
     """Return a campaign's numbers of claims by verdict, its trials and its time."""
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     of = [answer.verdict for answer in answers]
@@ -50,9 +50,9 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord], cost: Cost) ->
         contradicted=sum(verdict in FAILED for verdict in of),
         noise=sum(answer.reason in {OpenReason.NOISE, OpenReason.INDEPENDENCE} for answer in answers),
         at_limit=sum(answer.reason is OpenReason.AT_LIMIT for answer in answers),
-        untestable=of.count(ClaimVerdict.UNKNOWN), minutes=cost.wall_s / 60, trials=len(ran),
+        untestable=of.count(ClaimVerdict.UNKNOWN), minutes=wall_s(records) / 60, trials=len(ran),
         impossible=len(records) - len(ran), with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)),
-        measured=cost.measured,
+        measured=measured_share(records),
     )  # fmt: skip
 
 

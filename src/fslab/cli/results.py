@@ -33,10 +33,6 @@ def results(
             "--notes", help="Print each warning in full: its evidence, where it applies, what to do."
         ),
     ] = False,
-    cost: Annotated[
-        bool,
-        typer.Option("--cost", help="Show only how much time each stage of the trials took."),
-    ] = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -54,9 +50,7 @@ def results(
         from fslab.api.results import CampaignResults
 
         found = CampaignResults(opened.campaign(campaign), opened)
-        if cost:
-            _show_cost(found, as_json=as_json)
-        elif as_json:
+        if as_json:
             print_json(found.document(baseline=baseline, everything=everything))
         else:
             show(found, baseline, notes=notes, everything=everything)
@@ -73,30 +67,6 @@ def show(
         terminal.show(report, console(), notes=notes)
     else:
         conclusion_terminal.show(report, found.conclusion(), console())
-
-
-def _show_cost(results_of: CampaignResults, *, as_json: bool) -> None:
-    """Print the time of each stage. Only the stage ``run`` is measured; the others are overhead."""
-    from rich.table import Table
-
-    from fslab.units import format_duration
-
-    found = results_of.cost()
-    if as_json:
-        print_json({**found.model_dump(mode="json"), "measured": found.measured})
-        return
-    table = Table(box=None, pad_edge=False)
-    table.add_column("stage")
-    table.add_column("time", justify="right")
-    table.add_column("of the trials", justify="right")
-    for stage, seconds in found.stages.items():
-        share = found.share_of(stage)
-        table.add_row(stage, format_duration(seconds), "" if share is None else f"{share * 100:.1f} %")
-    console().print(table)
-    if found.measured is not None:
-        console().print(
-            f"measured: {found.measured * 100:.0f} % of the {format_duration(found.trials_s)} that the trials took"
-        )
 
 
 def _state(campaign: Campaign, store: Store) -> str:
