@@ -7,6 +7,8 @@ import json
 import os
 import struct
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +227,30 @@ def test_a_drive_does_not_tidy_up_while_the_host_computes(serve: Any) -> None:
             server.ask("statistics")
     model = server.ask("statistics")["model"]
     assert model["slc_bytes"] >= 16 * 4096, "written to flash, and still there"
+
+
+def test_a_halted_disk_answers_nothing_and_its_time_stands_still(serve: Any) -> None:
+    server = serve("--profile", "hdd-7200")
+    halted_s = 0.5
+    with server.disk.open("r+b", buffering=0) as disk, ThreadPoolExecutor() as others:
+        assert server.ask("halt", halted=True)["ok"]
+        stood = server.ask("statistics")["time_ns"]
+        reading = others.submit(os.pread, disk.fileno(), 4096, SIZE // 2)
+        while "in flight" not in server.ask("reset").get("error", ""):
+            time.sleep(0.01)
+        time.sleep(halted_s)
+        halted = server.ask("statistics")
+        assert (halted["time_ns"], halted["halted"], reading.done()) == (stood, True, False)
+        assert halted["operations"]["read"]["requests"] == 0
+        server.ask("halt", halted=False)
+        assert reading.result(60) == bytes(4096)
+    read = server.ask("statistics")["operations"]["read"]
+    assert read["requests"] == 1
+    assert 0 < read["service_ns"]["max"] < halted_s * 1e9, "the time in which it stood still is not in it"
+
+
+def test_a_disk_without_deadlines_has_no_time_to_halt(serve: Any) -> None:
+    assert "--timed" in serve().ask("halt", halted=True)["error"]
 
 
 def test_a_read_across_the_end_is_short(serve: Any) -> None:

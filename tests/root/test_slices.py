@@ -24,10 +24,15 @@ FILES: dict[str, Any] = {
 MEDIUM = MediumSpec(name="m", type="ram", options={"size": "320m"})
 
 
-def cells(tool: str, parameters: dict[str, Any], *names: str) -> list[Cell]:
+VIRTUAL = MediumSpec(
+    name="v", type="virtual", options={"profile": "ssd-sata", "size": "512m", "memory": "256m"}
+)
+
+
+def cells(tool: str, parameters: dict[str, Any], *names: str, medium: MediumSpec = MEDIUM) -> list[Cell]:
     return [
         Cell(
-            stack=StackSpec(name=name, medium=MEDIUM, filesystem=name.partition(" ")[0]),
+            stack=StackSpec(name=name, medium=medium, filesystem=name.partition(" ")[0]),
             workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
             cache=Cache.WARM,
             slice_s=0.02,
@@ -139,6 +144,34 @@ def test_figures_of_every_tool_are_of_the_time_in_which_it_ran(workspace: Worksp
             0.99 if tool in whole else 0.02
         )  # the others start and end, which takes long beside other load
         assert told_s >= least * worked
+
+
+@pytest.mark.parametrize(
+    ("tool", "parameters"),
+    [
+        ("sqlite", {"transactions": 300}),
+        (
+            "postgresql",
+            {"transactions": 400, "scale": 1, "clients": 2, "max_wal_size": "32m", "shared_buffers": "16m"},
+        ),
+    ],
+)
+def test_transactions_on_virtual_disks_have_their_latencies(
+    workspace: Workspace, tool: str, parameters: dict[str, Any]
+) -> None:
+    """The disks stand still while others have their turns: nothing is left to them, and no latency has that time."""
+    for record in run(workspace, cells(tool, parameters, "ext4", "xfs", medium=VIRTUAL)):
+        assert record.error is None, record.raw
+        rate, median, p99 = (figure(record, f"transaction_{name}") for name in ("rate", "p50", "p99"))
+        count = parameters["transactions"]
+        assert count / rate <= ran_s(record)
+        assert median <= p99 <= ran_s(record) * 1e9
+        assert median * count / parameters.get("clients", 1) < 2e9 * count / rate, (
+            "half take as long as the median"
+        )
+        assert record.provenance.device["slices"]["left_share"] == 0
+        (disk,) = record.provenance.device["virtual_disks"]
+        assert disk["statistics"]["operations"]["flush"]["requests"]
 
 
 @pytest.mark.parametrize("broken", ["mkfs", "tool"])

@@ -117,6 +117,26 @@ def test_a_tool_that_only_makes_entries_works(turn: Callable[..., SlicedRun], tm
     assert one.worked_s is not None
 
 
+def test_a_disk_with_its_own_time_stands_still_while_its_tool_does(
+    turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It goes on before the tool does, stands still after the tool, and goes on at the end: the trial unmounts it."""
+    monkeypatch.setattr(slices, "START_S", 0.0)
+    told: list[tuple[SlicedRun, bool, float]] = []
+    turns = [turn(WORK), turn(FOREVER, limit_s=0.05)]
+    for each in turns:
+        each.halt = lambda halted, each=each: told.append((each, halted, time.monotonic()))
+    take_turns(turns, slice_s=0.02, seed=1)
+    for each in turns:
+        own = [(halted, at_s) for who, halted, at_s in told if who is each]
+        stood, *slices_told, last = own
+        assert (stood[0], last[0]) == (True, False)
+        assert [halted for halted, _ in slices_told] == [False, True] * (len(each.ran) - 1)
+        times_s = [at_s for _, at_s in slices_told]
+        for (began_s, ended_s), on_s, off_s in zip(each.ran[1:], times_s[::2], times_s[1::2], strict=True):
+            assert on_s <= began_s <= ended_s <= off_s
+
+
 def test_one_that_fails_ends_and_the_other_goes_on(turn: Callable[..., SlicedRun]) -> None:
     def full() -> None:
         raise NoSpaceError("full")

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sqlite3
+import time
 from array import array
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -38,6 +39,7 @@ from fslab.cell import WorkloadSpec
 from fslab.errors import ToolFailedError, ToolMissingError, ToolOutputError, UsageError
 from fslab.registry import Registry
 from fslab.system import mounts, overlay, tools
+from fslab.tracing import slow_operations
 from fslab.workloads import Job, ParsedWorkload, ToolOutput
 
 JOB = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5)
@@ -69,7 +71,44 @@ def test_a_run_in_turns_has_the_time_of_all() -> None:
     job = Job(directory=Path("/work"), scratch=Path("/scratch"), seed=5, turns=3)
     told = json.loads(tool("sqlite", runtime="2s").commands(job).run[-1])
     assert told["run_s"] == 2 * 3
+    assert (told["turns"], told["operations"]) == (3, "transactions.log")
     assert json.loads(tool("sqlite", transactions=7).commands(job).run[-1])["run_s"] is None
+    alone = tool("sqlite").commands(JOB)
+    assert (alone.operations, json.loads(alone.run[-1])["operations"]) == (None, None)
+    assert tool("untar").commands(job).operations is None, "steps are no operations"
+
+
+def test_transactions_are_logged_with_their_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One after the other, each ends when the next one begins. Of very many, a sample is logged."""
+    latencies = array("q", [4_000_000, 1_000, 2_000_000, 6_000_000])
+    ends = [10_004_000_000, 10_004_001_000, 10_006_001_000, 10_012_001_000]
+    driven = _driven.Driven(count=4, began_s=10.0, ended_s=10.1, latencies_ns=latencies, ended_ns=iter(ends))
+    driven.log(tmp_path / "log")
+    found = list(slow_operations.logged((tmp_path / "log").read_text().splitlines()))
+    assert [end for end, _ in found] == pytest.approx([end / 1e9 for end in ends])
+    assert [took for _, took in found] == pytest.approx([took / 1e9 for took in latencies])
+    monkeypatch.setattr(_driven, "_MOST_LOGGED", 2)
+    replace(driven, ended_ns=ends).log(tmp_path / "log")
+    assert len((tmp_path / "log").read_text().splitlines()) == 2
+
+
+def test_the_loop_knows_when_each_transaction_ended(tmp_path: Path) -> None:
+    driven = _driven.repeated(request(tmp_path, "maildir", transactions=5), lambda _: None)
+    ends = list(driven.ended_ns)
+    assert len(ends) == 5
+    assert ends == sorted(ends)
+    assert ends[-1] / 1e9 == pytest.approx(driven.ended_s)
+
+
+def test_logs_of_pgbench(tmp_path: Path) -> None:
+    """Client, transaction, microseconds, script, and the end by the day's clock."""
+    now_s = time.time()
+    (tmp_path / "pgbench.17").write_text(f"0 1 2500 0 {int(now_s)} 250000\n1 1 900 0 {int(now_s)} 750000\n")
+    latencies, ended = _pgbench._logged(tmp_path)
+    assert list(latencies) == [2_500_000, 900_000]
+    assert ended[1] - ended[0] == 500_000_000
+    assert abs(ended[0] / 1e9 - time.monotonic()) < 60
+    assert not list(tmp_path.iterdir())
 
 
 def test_figures_of_a_document() -> None:

@@ -71,7 +71,7 @@ def test_a_run_time_and_its_place_need_each_other() -> None:
     [
         ((), None),
         (("stacks.fs.on=uml",), "runs in a guest"),
-        (("stacks.fs.medium=v",), "is on a virtual disk"),
+        (("stacks.fs.medium=v",), None),
         (("fresh=cell",), "file systems last"),
         (("workloads.w.rate=1m",), "'rate' of fio goes by the clock"),
         (
@@ -88,6 +88,22 @@ def test_a_plan_says_why_a_workload_is_not_in_slices(overrides: tuple[str, ...],
     assert all(
         (cell.slice_s is None) is (why is not None or "slices=off" in overrides) for cell in plan.cells
     )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "slice_s"),
+    [
+        ((), 0.05),
+        (("workloads.w.rw=randwrite",), 0.125),  # leaves dirty pages
+        (("stacks.fs.medium=v",), 0.05),
+        (("stacks.fs.medium=v", "workloads.w.rw=randwrite"), 0.05),  # the disk is halted with its tool
+        (("stacks.fs.medium=v", "media.v.profile=hdd-7200"), 0.14),  # 20 seeks
+        (("slices=100ms",), 0.1),
+    ],
+)
+def test_the_length_of_a_slice(overrides: tuple[str, ...], slice_s: float) -> None:
+    for cell in plan_of(TEXT, *overrides).cells:
+        assert cell.slice_s == pytest.approx(slice_s, rel=0.05)
 
 
 def test_bonnie_says_when_each_test_begins_and_ends() -> None:

@@ -5,28 +5,32 @@ from __future__ import annotations
 import math
 import time
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import accumulate, islice
 from pathlib import Path
 from random import Random
 from typing import Any
 
 # Contents are taken from this many in turn. A prime: their period does not meet one of the application or of a disk.
 _POOL = 61
+_MOST_LOGGED = 1_000_000
 PERCENTILES = (50, 95, 99)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DriveRequest:
     """``directory``: on the file system under test, new and empty for ``prepare``. ``scratch``: elsewhere, for logs.
-    ``run_s``: None until ``Load.transactions`` are done."""
+    ``run_s``: None until ``Load.transactions`` are done. ``turns``: how many programs take turns (``Job.turns``): what
+    goes by the clock has to take that many times as long."""
 
     directory: Path
     scratch: Path
     load: Any
     run_s: float | None
     seed: int
+    turns: int = 1
 
     @cached_property
     def _pool(self) -> list[bytes]:
@@ -41,13 +45,15 @@ class DriveRequest:
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Driven:
     """``count``: transactions that were acknowledged from ``began_s`` to ``ended_s`` (CLOCK_MONOTONIC).
-    ``latencies_ns``: of each, or of a sample of them. ``problem``: what the application's own check reports.
+    ``latencies_ns``: of each, or of a sample of them. ``ended_ns``: when each of these ended (CLOCK_MONOTONIC), if that
+    is known; it can be read once. ``problem``: what the application's own check reports.
     """
 
     count: int
     began_s: float
     ended_s: float
     latencies_ns: array[int]
+    ended_ns: Iterable[int] = ()
     problem: str | None = None
 
     def checked(self, problem: str | None) -> Driven:
@@ -63,6 +69,14 @@ class Driven:
             "latencies_ns": {str(percent): percentile(ordered, percent) for percent in PERCENTILES},
             "problem": self.problem,
         }
+
+    def log(self, path: Path) -> None:
+        """Write when transactions ended and how long they took, in the format of ``tracing.slow_operations.logged``: of
+        very many, a sample."""
+        every = max(1, len(self.latencies_ns) // _MOST_LOGGED)
+        operations = islice(zip(self.ended_ns, self.latencies_ns, strict=False), 0, None, every)
+        with path.open("w") as file:
+            file.writelines(f"{ended / 1e6:.6f},{latency},\n" for ended, latency in operations)
 
 
 def percentile(ordered: list[int], percent: int) -> int | None:
@@ -83,4 +97,7 @@ def repeated(drive: DriveRequest, transaction: Callable[[int], object]) -> Drive
         after = time.monotonic_ns()
         latencies.append(after - now)
         now = after
-    return Driven(count=number, began_s=began / 1e9, ended_s=now / 1e9, latencies_ns=latencies)
+    return Driven(
+        count=number, began_s=began / 1e9, ended_s=now / 1e9, latencies_ns=latencies,
+        ended_ns=islice(accumulate(latencies, initial=began), 1, None),
+    )  # fmt: skip

@@ -26,6 +26,11 @@ _MORE_CONNECTIONS = 20
 _LONG_S = 24 * 3600.0  # the trial has a time limit
 _SCALE_BYTES, _TRANSACTION_BYTES, _PER_SCALE_S = 18 << 20, 300, 0.4
 _READS_LOGGED = "0.1"  # the log of all reads would slow pgbench down
+# What PostgreSQL does by the clock, which goes on while others have their turns: the defaults of version 15.
+_BY_THE_CLOCK = {
+    "wal_writer_delay": (200, "ms"), "bgwriter_delay": (200, "ms"), "checkpoint_timeout": (300, "s"),
+    "autovacuum_naptime": (60, "s"), "deadlock_timeout": (1000, "ms"),
+}  # fmt: skip
 _COUNT = re.compile(r"^number of transactions actually processed: (\d+)", re.MULTILINE)
 _RATE = re.compile(r"^tps = ([0-9.]+) \(without initial connection time\)", re.MULTILINE)
 _SUMS = (
@@ -115,6 +120,7 @@ def run(drive: DriveRequest) -> Driven:
     """Run pgbench, compare the sums of its tables, shut the server down, and check the pages of all files."""
     load = drive.load
     options = {**load.options(), **load.settings(), "max_connections": str(load.clients + _MORE_CONNECTIONS)}
+    options |= {name: f"{default * drive.turns}{unit}" for name, (default, unit) in _BY_THE_CLOCK.items()}
     with server.running(drive.directory, options) as run:
         said = run.client("pgbench", *_words(drive), timeout_s=_LONG_S)
         ended_s = time.monotonic()
@@ -124,8 +130,9 @@ def run(drive: DriveRequest) -> Driven:
                 "pgbench completed no transaction", hint="raise 'runtime', or give 'transactions'"
             )
         sums = run.client("psql", "--no-psqlrc", "-At", "-c", _SUMS).strip().split("|")
+    latencies, ended = _logged(drive.scratch)
     return Driven(
-        count=int(count), began_s=ended_s - count / rate, ended_s=ended_s, latencies_ns=_latencies(drive.scratch),
+        count=int(count), began_s=ended_s - count / rate, ended_s=ended_s, latencies_ns=latencies, ended_ns=ended,
         problem=difference(load, int(count), sums) or server.bad_checksums(drive.directory),
     )  # fmt: skip
 
@@ -144,14 +151,19 @@ def _words(drive: DriveRequest) -> list[str]:
     ]  # fmt: skip
 
 
-def _latencies(scratch: Path) -> array[int]:
-    """Return the latencies in pgbench's logs, and remove them: client, transaction, microseconds, …"""
-    found = array("q")
+def _logged(scratch: Path) -> tuple[array[int], array[int]]:
+    """Return the latencies in pgbench's logs, and when each transaction ended (CLOCK_MONOTONIC), in ns. Remove the
+    logs: client, transaction, microseconds, script, and the end in seconds and microseconds of the day's clock."""
+    latencies, ended = array("q"), array("q")
+    behind_ns = time.time_ns() - time.monotonic_ns()
     for path in scratch.glob(f"{_LOG}.*"):
         with path.open() as lines:
-            found.extend(int(line.split(" ", 3)[2]) * 1000 for line in lines)
+            for line in lines:
+                _, _, took_us, _, seconds, microseconds, *_ = line.split()
+                latencies.append(int(took_us) * 1000)
+                ended.append(int(seconds) * 10**9 + int(microseconds) * 1000 - behind_ns)
         path.unlink()
-    return found
+    return latencies, ended
 
 
 def difference(load: PgbenchLoad, count: int, sums: Sequence[str]) -> str | None:

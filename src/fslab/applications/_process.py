@@ -9,7 +9,7 @@ import os
 import sys
 from pathlib import Path
 
-from fslab.applications import REGISTRY, DriveRequest
+from fslab.applications import REGISTRY, Driven, DriveRequest
 from fslab.errors import FslabError, InterruptedBySignal
 from fslab.system import signals
 
@@ -26,13 +26,17 @@ def main(what: str, text: str) -> int:
         load=application.Load.model_validate(request["load"]),
         run_s=request["run_s"],
         seed=request["seed"],
+        turns=request["turns"],
     )
     try:
         if what == "prepare":
             drive.directory.mkdir()
             application.prepare(drive)
         else:
-            print(json.dumps(application.drive(drive).document()))
+            done = application.drive(drive)
+            if request["operations"] is not None and isinstance(done, Driven):
+                done.log(drive.scratch / request["operations"])
+            print(json.dumps(done.document()))
     except FslabError as error:  # the reason: a command line before it could take all room that a message has
         sys.stderr.write(f"{error.without_place}\n")
         return 1

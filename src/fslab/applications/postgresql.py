@@ -40,7 +40,6 @@ class Postgresql(DurableApplication):
     summary = "PostgreSQL: pgbench, by synchronous_commit and others"
     tools = (server.TOOL,)
     laid_out_bytes = 40 << 20
-    continues = "PostgreSQL's background processes go by the clock"
     Load = pgbench.PgbenchLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:  # noqa: ARG002

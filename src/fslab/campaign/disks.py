@@ -36,6 +36,13 @@ def renew(cell: Cell, workspace: Workspace, *, in_guest: bool) -> None:
         medium.renew(each, workspace, slot, in_guest=in_guest)
 
 
+def halt(cell: Cell, workspace: Workspace, *, halted: bool) -> None:
+    """Stop the own time of the disks, or let it go on: while others have their turns, they do nothing."""
+    medium = parsed_stack(cell.stack).medium
+    for each, slot in _disks(cell) if medium.formatted else ():
+        medium.halt(each, workspace, slot, halted=halted)
+
+
 def note_lost(cell: Cell, workspace: Workspace) -> None:
     """Note that a file system that was to last exists no longer, if one of its disks is lost: it is made again."""
     medium = parsed_stack(cell.stack).medium

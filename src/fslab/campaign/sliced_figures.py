@@ -4,16 +4,18 @@ Rates and shares of time are divided by the share of the time in which the tool 
 mean latency is multiplied by that share: of the requests in flight at a freeze, the frozen time is in the latency, and
 there are as many of them as are in flight on average (Little's law). If that is less than one, it is a matter of chance
 how many freezes hit a request, and a mean that depends on it is unknown. Percentiles stay where so few requests were
-interrupted that they hardly change; the others, and the maximum, are unknown.
+interrupted that they hardly change; the others, and the maximum, are unknown, unless the tool logs its operations
+(``sliced_latencies``).
 """
 
 import math
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from fslab.campaign import sliced_latencies
 from fslab.campaign.slices import Timeline
 from fslab.record import Metric
 from fslab.units import Unit
@@ -42,10 +44,16 @@ class _Span:
     together_s: float = 0.0
 
 
-def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> Reading:
+def thawed(
+    reading: Reading,
+    metrics: Sequence[Metric],
+    timeline: Timeline,
+    operations: Iterable[tuple[float, float]] | None = None,
+) -> Reading:
     """Return the reading as if the tool had not been frozen. It, and ``metrics``, say when what was measured.
 
-    A tool that does not say so measured from its first I/O on, for as long as it says.
+    A tool that does not say so measured from its first I/O on, for as long as it says. ``operations``: when each ended
+    and how long it took, if the tool has logged them.
     """
     whole = _whole(reading, timeline)
     units = {metric.name: metric.unit for metric in metrics}
@@ -66,6 +74,8 @@ def thawed(reading: Reading, metrics: Sequence[Metric], timeline: Timeline) -> R
         else value
         for name, value in reading.metrics.items()
     }
+    if operations is not None:
+        changed |= sliced_latencies.percentiles(operations, reading.percentiles, timeline)
     return replace(
         reading,
         metrics=changed,

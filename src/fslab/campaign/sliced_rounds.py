@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab import workloads
-from fslab.campaign import slices
+from fslab.campaign import disks, slices
 from fslab.campaign.prepared_states import Prepared, PreparedStates
 from fslab.campaign.running_trial import RunningTrial
 from fslab.campaign.trial import measure, watched
@@ -122,6 +122,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
         drain=up.flush if drain else None,
         limit_s=trial.cell.time_limit_s,
         ended=lambda: watch.snapshot(SnapshotMoment.END),
+        halt=lambda halted: disks.halt(trial.cell, workspace, halted=halted),
     )
 
 

@@ -10,6 +10,7 @@ Variable Cloud Computing Environments", ICPE 2017.
 import random
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -79,8 +80,9 @@ class SlicedRun:
     """One tool that takes turns. ``start``: starts it. ``devices``: kernel names of the disks below its file system.
 
     ``directory``: the workload's own. ``look``: a check to call after each slice, which raises an error that ends the
-    tool. ``drain``: writes back what a slice has left, or None; its time counts as the tool's. ``limit_s``: how long it
-    may run. ``error``: why it was given up.
+    tool. ``drain``: writes back what a slice has left, or None; its time counts as the tool's. ``halt``: stops the time
+    of disks that have their own (True), or lets it go on. ``limit_s``: how long it may run. ``error``: why it was given
+    up.
     """
 
     name: str
@@ -91,6 +93,7 @@ class SlicedRun:
     drain: Callable[[], None] | None
     limit_s: float
     ended: Callable[[], None] = lambda: None
+    halt: Callable[[bool], None] = lambda _: None
     running: proc.Running | None = None
     error: FslabError | OSError | None = None
     worked_s: float | None = None
@@ -108,6 +111,8 @@ class SlicedRun:
         return self
 
     def __exit__(self, *_: object) -> None:
+        with suppress(FslabError):  # a disk whose server has ended fails the trial anyway
+            self.halt(False)
         if self._freezer is not None:
             self._freezer.end()
 
@@ -147,6 +152,7 @@ class SlicedRun:
     def slice(self, length_s: float) -> None:
         """Let the tool run for ``length_s``, or until it ends."""
         self.left_bytes += max(0, written_bytes(self.devices) - self._frozen_bytes)
+        self.halt(False)
         began_s = time.monotonic()
         self._group.thaw()
         self._running.has_ended(length_s)
@@ -179,6 +185,7 @@ class SlicedRun:
         self.said.append(self._running.said_bytes())
         self.ran.append((began_s, self._running.ended_s or time.monotonic()))
         self._frozen_bytes = written_bytes(self.devices)
+        self.halt(True)
 
     def _await_answers(self) -> None:
         """Wait for the requests that the disks have got and not answered: a slow disk with a deep queue would go on
@@ -228,6 +235,8 @@ def take_turns(turns: Sequence[SlicedRun], *, slice_s: float, seed: int) -> None
         for turn in (*order, *reversed(order)):
             if not turn.is_over:
                 _guarded(turn, lambda turn=turn: turn.slice(slice_s))  # type: ignore[misc]
+    for turn in turns:
+        _guarded(turn, lambda turn=turn: turn.halt(False))  # type: ignore[misc]
 
 
 def written_bytes(devices: Sequence[str]) -> int:

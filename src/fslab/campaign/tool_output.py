@@ -8,9 +8,11 @@ from typing import Any
 
 from fslab.errors import FslabError, NoSpaceError, ToolOutputError
 from fslab.system import proc, untrusted_files
+from fslab.tracing import slow_operations
 from fslab.units import format_size
 from fslab.workloads import Commands, ParsedWorkload, Reading, ToolOutput
 
+LOG_LIMIT_BYTES = 256 << 20  # about six million operations
 LIMIT_BYTES = 64 << 20  # of one report file; the longest one known has 3 MiB
 
 
@@ -37,6 +39,18 @@ def report(name: str, scratch: int, *, limit_bytes: int | None = None) -> str | 
         }
         what = why.get(error.errno or 0, f"the tool's report file cannot be read: {error.strerror or error}")
         raise ToolOutputError(what, where=name) from error
+
+
+def operations(name: str, scratch: int) -> list[tuple[float, float]] | None:
+    """Return when each operation ended and how long it took, in seconds; None if the tool has logged none.
+
+    ToolOutputError as for ``output``, or if the file is no such log.
+    """
+    text = report(name, scratch, limit_bytes=LOG_LIMIT_BYTES)
+    try:
+        return list(slow_operations.logged(text.splitlines())) if text else None
+    except ValueError as error:
+        raise ToolOutputError("is not a log of operations", where=name) from error
 
 
 def reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOutput) -> Reading:

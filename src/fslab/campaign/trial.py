@@ -98,7 +98,9 @@ def measure(
     trial.raw = {"stdout": output.stdout, "stderr": output.stderr, **output.files}
     reading = tool_output.reading(workload, done, output)
     if timeline is not None:
-        reading = sliced_figures.thawed(reading, workload.metrics(), timeline)
+        log = commands.operations
+        operations = None if log is None else tool_output.operations(log, ready.reports)
+        reading = sliced_figures.thawed(reading, workload.metrics(), timeline, operations)
         trial.device["slices"] = sliced_figures.facts(timeline)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from fslab.campaign import tool_output
 from fslab.campaign.run_samples import Ran, RunSamples
-from fslab.errors import ToolOutputError
 from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, SnapshotMoment, Target, Work
 from fslab.record import RunPart, Value
@@ -19,8 +18,6 @@ from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
 from fslab.units import Unit
 from fslab.validity.facts import ProbeFailure
-
-LOG_LIMIT_BYTES = 256 << 20  # about six million operations
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,12 +120,5 @@ class Watch:
         """Return which operations coincide with journal commits. None if nothing was committed or logged."""
         if self.log is None or self.scratch is None or trace.ring is None or not trace.ring.commits_s:
             return None
-        text = tool_output.report(self.log, self.scratch, limit_bytes=LOG_LIMIT_BYTES)
-        if text is None:
-            return None
-        try:
-            return slow_operations.coincidence(
-                trace.ring.commits_s, [*slow_operations.logged(text.splitlines())]
-            )
-        except ValueError as error:
-            raise ToolOutputError("is not a log of operations", where=self.log) from error
+        operations = tool_output.operations(self.log, self.scratch)
+        return None if operations is None else slow_operations.coincidence(trace.ring.commits_s, operations)

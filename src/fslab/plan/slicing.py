@@ -21,6 +21,8 @@ MEMORY_SLICE_S = 0.02
 # A workload that leaves dirty pages or an open transaction behind has longer slices, so that more of what it left is
 # written back in its own.
 LEAVING_FACTOR = 2.5
+# The disk of a model is halted together with its tool, so that nothing is left to the slices of others.
+SEEKS = 20
 # All stacks exist at the same time, and with many of them, the slices that are compared are far from each other.
 MOST_AT_ONCE = 8
 
@@ -54,17 +56,12 @@ def why_whole(group: Sequence[Cell]) -> str | None:
 
 
 def _why_whole(cell: Cell) -> str | None:
-    """Return why a cell has no disks of its own on this machine, or no tool that can be frozen.
-
-    A virtual disk has its own clock, which makes it nearly free of the machine's noise.
-    """
+    """Return why a cell has no disks of its own on this machine, or no tool that can be frozen."""
     stack, place = parsed_stack(cell.stack), f"'{cell.stack.name}'"
     if MACHINES.get(cell.stack.machine.type).guest:
         return f"{place} runs in a guest"
     if not stack.medium.image:
         return f"{place} and the other stacks use one '{cell.stack.medium.type}' medium, one after the other"
-    if stack.medium.profiles:
-        return f"{place} is on a virtual disk, whose time goes on while a tool is frozen"
     if cell.fresh.lasts:
         return f"its file systems last (fresh: {cell.fresh.value})"
     return workloads.parsed(cell.workload).why_whole()
@@ -78,6 +75,8 @@ def leaves_work(traits: Traits) -> bool:
 
 def _length_s(cell: Cell) -> float:
     stack = parsed_stack(cell.stack)
+    if stack.medium.profile(stack.medium_options) is not None:
+        return max(SLICE_S, SEEKS * stack.medium.seek_s(stack.medium_options))
     in_memory = stack.medium.takes_memory(stack.medium_options, in_guest=False)
     factor = LEAVING_FACTOR if leaves_work(workloads.parsed(cell.workload).traits()) else 1
     return factor * (MEMORY_SLICE_S if in_memory else SLICE_S)

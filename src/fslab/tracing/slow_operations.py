@@ -64,7 +64,7 @@ def logged(lines: Iterable[str]) -> Iterator[tuple[float, float]]:
     """Yield (end, latency) in seconds from fio's log, whose lines are milliseconds, nanoseconds, direction, size, …"""
     for line in lines:
         end_ms, latency_ns, *_ = line.split(",", 2)
-        yield int(end_ms) / 1e3, int(latency_ns) / 1e9
+        yield float(end_ms) / 1e3, int(latency_ns) / 1e9
 
 
 def _merged(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

@@ -19,24 +19,29 @@ DIRECTORY = "application"
 _PROCESS = (sys.executable, "-P", "-B", "-m", "fslab.applications._process")
 _NAMES = {50: "transaction_p50", 95: "transaction_p95", 99: "transaction_p99"}
 _RATE = "transaction_rate"
+_OPERATIONS = "transactions.log"
 _START_S = 1.0
 
 
 class ApplicationTool(Workload[Any]):
-    """Prepares an application's data, runs the application, then checks the data."""
+    """Prepares an application's data, runs the application, then checks the data. ``logs``: it can log operations."""
 
     application: ClassVar[Application]
+    logs: ClassVar[bool] = False
 
     def commands(self, parameters: AnyLoad, job: Job) -> Commands:
         """Return the commands of the application's process. Its files can be copied to trials that prepare the same."""
         run_s = parameters.run_s
         laid_out = parameters.model_dump(include=set(parameters.laid_out), by_alias=True, exclude_none=True)
         directory = str(job.directory / DIRECTORY)
+        log = _OPERATIONS if self.logs and (job.each_operation or job.turns > 1) else None
         request = {
             "application": self.application.name,
             "directory": directory,
             "scratch": str(job.scratch),
             "seed": job.seed,
+            "turns": job.turns,
+            "operations": log,
         }
 
         def told(load: dict[str, Any], seconds: float | None) -> str:
@@ -47,6 +52,7 @@ class ApplicationTool(Workload[Any]):
             prepare=((*_PROCESS, "prepare", told(laid_out, None)),),
             run=(*_PROCESS, "drive", told(everything, None if run_s is None else job.clock_s(run_s))),
             cleanup=(("rm", "-r", "-f", directory),),
+            operations=log,
             prepared=(),
         )
 
@@ -74,6 +80,8 @@ class ApplicationTool(Workload[Any]):
 class TransactionTool(ApplicationTool):
     """Its figures are the rate and the latencies of transactions, as the application acknowledges them."""
 
+    logs = True
+
     def metrics(self, parameters: Load) -> tuple[Metric, ...]:  # noqa: ARG002
         return (
             Metric(name=_RATE, unit=Unit.OPERATIONS_PER_SECOND),
@@ -100,6 +108,7 @@ class TransactionTool(ApplicationTool):
             measured_s=measured_s,
             asked_s=parameters.run_s,
             windows=dict.fromkeys(figures, (began, ended)),
+            percentiles={name: float(percent) for percent, name in _NAMES.items()},
             wrong=_wrong(document),
             transactions=document["transactions"],
         )

@@ -90,8 +90,9 @@ class Reading(WorkFacts):
     ``marks``: of each of ``parts_s``, the offsets in standard error before which the tool has written, at once, that
     the part begins and that it has ended; the part's metrics begin with its name and ``_``. ``whole_run``: the figures
     are of the whole run, with its start. ``threads``: how many worked at once, where the tool reports it. ``counts``:
-    of how many calls a mean latency is that no rate is about, by the first word of its name. ``transactions``: how many
-    an application committed or read.
+    of how many calls a mean latency is that no rate is about, by the first word of its name. ``percentiles``: the
+    metrics that are percentiles of the operations in ``Commands.operations``, with the percent. ``transactions``: how
+    many an application committed or read.
     """
 
     metrics: Mapping[str, float | None]
@@ -104,4 +105,5 @@ class Reading(WorkFacts):
     whole_run: bool = False
     threads: int | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    percentiles: Mapping[str, float] = field(default_factory=dict)
     transactions: int | None = None

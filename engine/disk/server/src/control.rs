@@ -70,6 +70,9 @@ enum Verb {
     Pace {
         real: bool,
     },
+    Halt {
+        halted: bool,
+    },
     Offer {
         socket: PathBuf,
         serial: String,
@@ -172,6 +175,13 @@ impl Control {
                 device.core().paced = real;
                 json!({})
             }
+            Verb::Halt { halted } => {
+                if !device.timed {
+                    bail!("without deadlines there is no drive time to halt: start the server with --timed");
+                }
+                device.core().clock.halt(halted);
+                json!({})
+            }
             Verb::Slow { factor } => bail!("factor {factor} of 'slow' must be a number greater than 0"),
             Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
             Verb::Calibrate { path } => self.calibrate(&path)?,
@@ -245,6 +255,7 @@ impl Control {
             "fidelity": core.fidelity,
             "realtime": core.realtime,
             "paced": core.paced,
+            "halted": core.clock.is_halted(),
             "faults": faults,
             "cut": core.cut_report,
             "cut_armed": core.gate.cut.is_some(),

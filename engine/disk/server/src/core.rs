@@ -254,12 +254,15 @@ impl Core {
         [self.drive.next_event(), delayed, self.gate.cut_at].into_iter().flatten().min()
     }
 
-    /// Skip to the next event if time is not paced and the host waits for a request. Returns false if it does not skip.
+    /// Skip to the next event if time is neither paced nor halted and the host waits for a request. Returns false if it
+    /// does not skip.
     ///
     /// While the host computes, the drive has no more time than it would have in real time: otherwise a drive that
     /// tidies up when it is idle would do so in each pause.
     pub(crate) fn skip(&mut self) -> bool {
-        let Some(at) = self.due().filter(|_| !self.paced && self.busy()) else { return false };
+        let Some(at) = self.due().filter(|_| !self.paced && !self.clock.is_halted() && self.busy()) else {
+            return false;
+        };
         self.clock.skip_to(at);
         true
     }

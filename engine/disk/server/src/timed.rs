@@ -66,9 +66,13 @@ fn take(device: &Device, unique: u64, io: Io, buffer: &[u8]) {
     core.submit(device, unique, io, data);
 }
 
-/// Advance the model to the present and send the replies. Returns the real nanoseconds until the next event.
+/// Advance the model to the present and send the replies, unless drive time stands still. Returns the real nanoseconds
+/// until the next event.
 fn pass_time(device: &Device, fd: Option<BorrowedFd<'_>>, data: &mut [u8]) -> io::Result<Option<u64>> {
     let mut core = device.core();
+    if core.clock.is_halted() {
+        return Ok(None);
+    }
     // A reply takes half a round trip to the client, and the next request takes the other half. Both are subtracted
     // here.
     let ahead = core.clock.scaled(core.round_trip);

@@ -161,6 +161,13 @@ class Medium(ABC, Generic[O]):
         """Activate the model's times and faults for the measured run, until all data has been flushed."""
         return nullcontext()
 
+    def halt(self, options: O, workspace: Workspace, slot: str, *, halted: bool) -> None:  # noqa: ARG002
+        """Stop the device's own time while others have their turns (``campaign.slices``), or let it go on.
+
+        By default nothing: a real device has no time of its own.
+        """
+        return
+
     def request_log(self, options: O, workspace: Workspace, slot: str) -> Path | None:  # noqa: ARG002
         """Return the log of all requests since the run began (``system.block_log``); None if it keeps none."""
         return None

@@ -180,6 +180,12 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
             server.ask("pace", real=False)
 
 
+def halt(server: disk.Server | None, *, halted: bool) -> None:
+    """Stop the model's time, or let it go on. Without a model, requests are answered at once."""
+    if server is not None and server.timed:
+        server.ask("halt", halted=halted)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Kept:
     """Copies of the contents of a disk, in the memory of its server. See ``media.Copies``."""

@@ -86,6 +86,10 @@ class Virtual(media.Medium[VirtualOptions]):
         """Enable real time and the faults of the study. They are off while the file system is made and filled."""
         return _disk.in_real_time(_disk.running(workspace, slot), options)
 
+    def halt(self, options: VirtualOptions, workspace: Workspace, slot: str, *, halted: bool) -> None:  # noqa: ARG002
+        """Stop the model's time: a halted disk neither answers requests nor works on what it has put off."""
+        _disk.halt(_disk.running(workspace, slot), halted=halted)
+
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         _image.refuse_sectors(options.sector_size)
         _disk.check(options, disks, mounted=os.geteuid() == 0)
