@@ -124,8 +124,12 @@ def test_a_disk_with_its_own_time_stands_still_while_its_tool_does(
     monkeypatch.setattr(slices, "START_S", 0.0)
     told: list[tuple[SlicedRun, bool, float]] = []
     turns = [turn(WORK), turn(FOREVER, limit_s=0.05)]
+
+    def telling(run: SlicedRun) -> Callable[[bool], None]:
+        return lambda halted: told.append((run, halted, time.monotonic()))
+
     for each in turns:
-        each.halt = lambda halted, each=each: told.append((each, halted, time.monotonic()))
+        each.halt = telling(each)
     take_turns(turns, slice_s=0.02, seed=1)
     for each in turns:
         own = [(halted, at_s) for who, halted, at_s in told if who is each]
