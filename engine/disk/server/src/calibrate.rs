@@ -47,9 +47,22 @@ pub(crate) struct RoundTrip {
     high: u64,
 }
 
-/// Measure reads of 4 KiB through `path`, in a process of its own. A server that waits for an answer of its own cannot
-/// be killed: the kernel lets it wait until the connection ends, and the connection ends with the server.
-pub(crate) fn round_trip(device: &Device, path: &Path) -> anyhow::Result<RoundTrip> {
+/// Measure reads of 4 KiB through `path` so many times, and return the fastest measurement: where the scheduler puts the
+/// processes doubles the round trip of all reads of one.
+pub(crate) fn round_trip(device: &Device, path: &Path, times: u32) -> anyhow::Result<RoundTrip> {
+    let mut best = once(device, path)?;
+    for _ in 1..times {
+        let trip = once(device, path)?;
+        if trip.low < best.low {
+            best = trip;
+        }
+    }
+    Ok(best)
+}
+
+/// Measure in a process of its own. A server that waits for an answer of its own cannot be killed: the kernel lets it
+/// wait until the connection ends, and the connection ends with the server.
+fn once(device: &Device, path: &Path) -> anyhow::Result<RoundTrip> {
     device.bypass.store(true, Ordering::Release);
     let measured = Command::new("/proc/self/exe")
         .arg("round-trip")
@@ -87,7 +100,14 @@ pub(crate) fn measure(path: &Path) -> anyhow::Result<()> {
 }
 
 /// Return whether a disk with the shortest request time `fastest` can be served, and what was measured, if anything.
-pub(crate) fn verdict(waiting: Waiting, trip: Option<RoundTrip>, fastest: Option<u64>, path: &Path) -> Value {
+/// `ahead`: how much earlier answers are sent.
+pub(crate) fn verdict(
+    waiting: Waiting,
+    trip: Option<RoundTrip>,
+    ahead: u64,
+    fastest: Option<u64>,
+    path: &Path,
+) -> Value {
     let verdict = match (fastest, trip) {
         (None, _) => "unmodelled",
         (Some(_), None) => "unmeasured",
@@ -98,6 +118,7 @@ pub(crate) fn verdict(waiting: Waiting, trip: Option<RoundTrip>, fastest: Option
         "verdict": verdict,
         "fastest_request_ns": fastest,
         "round_trip_ns": trip.map(|trip| json!({"p10": trip.low, "p50": trip.median, "p99": trip.high})),
+        "ahead_ns": ahead,
         "wake_overshoot_ns": {"p50": waiting.overshoot, "p90": waiting.spin},
         "measured_through": trip.map(|_| path),
     })

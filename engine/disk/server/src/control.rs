@@ -52,6 +52,7 @@ enum Verb {
     },
     Calibrate {
         path: PathBuf,
+        ahead_ns: Option<u64>,
     },
     Reset {
         #[serde(default)]
@@ -184,7 +185,7 @@ impl Control {
             }
             Verb::Slow { factor } => bail!("factor {factor} of 'slow' must be a number greater than 0"),
             Verb::Snapshot { path } => json!({"bytes": self.snapshot(&path)?}),
-            Verb::Calibrate { path } => self.calibrate(&path)?,
+            Verb::Calibrate { path, ahead_ns } => self.calibrate(&path, ahead_ns)?,
             Verb::Reset { data } => self.reset(data)?,
             Verb::Keep { name } => json!({"bytes": self.keep(name)?}),
             Verb::Restore { name } => self.restore(&name)?,
@@ -276,15 +277,15 @@ impl Control {
         Err(error).with_context(|| format!("cannot write {}", path.display()))
     }
 
-    fn calibrate(&self, path: &Path) -> anyhow::Result<Value> {
+    fn calibrate(&self, path: &Path, ahead: Option<u64>) -> anyhow::Result<Value> {
         if !self.device.timed {
             bail!("there is no model to calibrate: start the server with --profile");
         }
-        let trip = calibrate::round_trip(&self.device, path)
+        let trip = calibrate::round_trip(&self.device, path, if ahead.is_some() { 1 } else { 5 })
             .with_context(|| format!("cannot read {} with direct I/O", path.display()))?;
         let mut core = self.device.core();
-        core.round_trip = trip.low;
-        core.fidelity = calibrate::verdict(self.waiting, Some(trip), self.fastest, path);
+        core.ahead = ahead.unwrap_or(trip.low);
+        core.fidelity = calibrate::verdict(self.waiting, Some(trip), core.ahead, self.fastest, path);
         Ok(core.fidelity.clone())
     }
 

@@ -29,8 +29,8 @@ pub(crate) struct Core {
     pub(crate) phases: Vec<String>,
     pub(crate) service: [Histogram<u64>; 4],
     pub(crate) late: Histogram<u64>,
-    /// Round-trip time between client and server, in real nanoseconds.
-    pub(crate) round_trip: u64,
+    /// How much earlier answers are sent, in real nanoseconds: the round trip between client and server.
+    pub(crate) ahead: u64,
     pub(crate) fidelity: Value,
     /// Whether drive time follows real time. If not, it skips to the next event whenever the host waits for a request.
     pub(crate) paced: bool,
@@ -73,7 +73,7 @@ impl Core {
             phases: vec![String::new()],
             service: std::array::from_fn(|_| histogram()),
             late: histogram(),
-            round_trip: 0,
+            ahead: 0,
             fidelity: Value::Null,
             paced: true,
             realtime: false,

@@ -215,15 +215,16 @@ fn ready(
     let trip = if options.unmounted {
         None
     } else {
-        Some(calibrate::round_trip(device, &disk).context("cannot read the disk with direct I/O")?)
+        Some(calibrate::round_trip(device, &disk, 3).context("cannot read the disk with direct I/O")?)
     };
-    let fidelity = calibrate::verdict(waiting, trip, fastest, &disk);
+    let ahead = trip.filter(|_| device.timed).map_or(0, |trip| trip.low);
+    let fidelity = calibrate::verdict(waiting, trip, ahead, fastest, &disk);
     if options.strict && fidelity["verdict"] == "too-fast" {
         bail!("this machine is too slow to serve the model in real time: {fidelity}");
     }
     {
         let mut core = device.core();
-        core.round_trip = trip.filter(|_| device.timed).map_or(0, |trip| trip.low);
+        core.ahead = ahead;
         core.fidelity = fidelity.clone();
     }
     let control = Arc::new(Control {

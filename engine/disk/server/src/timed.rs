@@ -75,7 +75,7 @@ fn pass_time(device: &Device, fd: Option<BorrowedFd<'_>>, data: &mut [u8]) -> io
     }
     // A reply takes half a round trip to the client, and the next request takes the other half. Both are subtracted
     // here.
-    let ahead = core.clock.scaled(core.round_trip);
+    let ahead = core.clock.scaled(core.ahead);
     let now = core.clock.now();
     core.advance(device, now + ahead);
     let replies = std::mem::take(&mut core.replies);

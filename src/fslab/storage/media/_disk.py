@@ -18,6 +18,7 @@ STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "rea
 MAP_BYTES_PER_PAGE = 8
 PAGE_BYTES = 4096
 MIB = 1 << 20
+AHEAD = "answers ahead"  # the key in Workspace.media
 CACHE_LEAST_BYTES = 2 * MIB  # the longest write-back
 REQUEST_LOG_BYTES = 256 << 20  # 4 million requests
 
@@ -133,7 +134,10 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted:
 def attach(
     server: disk.Server, options: VirtualOptions, workspace: Workspace, undo: ExitStack, *, discard: bool
 ) -> StackDevice:
-    """Attach a loop device to the disk, with direct I/O. It is rotational, or accepts discards, if the disk does."""
+    """Attach a loop device to the disk, with direct I/O. It is rotational, or accepts discards, if the disk does.
+
+    All disks of a campaign send their answers earlier by the same time: otherwise each trial would have another disk.
+    """
     workspace.media[str(server.file)] = _loop.identity(server.file)
     # Discards are not forbidden on the loop device: that would also remove its command to write zeros.
     device = _loop.attach(
@@ -142,7 +146,10 @@ def attach(
     queue = sysfs.block_directory(device.path) / "queue"
     (queue / "rotational").write_text("1" if options.kind == "hdd" else "0")
     if options.profile != _profiles.NONE:
-        server.ready["fidelity"] = server.ask("calibrate", path=str(device.path))
+        known: int | None = workspace.media.get(AHEAD)
+        fidelity = server.ask("calibrate", path=str(device.path), ahead_ns=known)
+        workspace.media[AHEAD] = fidelity["ahead_ns"]
+        server.ready["fidelity"] = fidelity
     facts_now = {**device.facts, "rotational": options.kind == "hdd"}
     return replace(device, discard=discard, facts=facts_now)
 
