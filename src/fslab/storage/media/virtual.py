@@ -87,7 +87,6 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.in_real_time(_disk.running(workspace, slot), options)
 
     def halt(self, options: VirtualOptions, workspace: Workspace, slot: str, *, halted: bool) -> None:  # noqa: ARG002
-        """Stop the model's time: a halted disk neither answers requests nor works on what it has put off."""
         _disk.halt(_disk.running(workspace, slot), halted=halted)
 
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
@@ -104,7 +103,6 @@ class Virtual(media.Medium[VirtualOptions]):
         return options.kind != "hdd"
 
     def request_log(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path | None:
-        """Return the log if the study asks for one of the requests. That with the data belongs to ``crash``."""
         return _disk.request_log(_disk.running(workspace, slot), options)
 
     def profile(self, options: VirtualOptions) -> str | None:
@@ -112,13 +110,11 @@ class Virtual(media.Medium[VirtualOptions]):
         return options.profile if options.profile in self.profiles else None
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
-        """Scale its memory, and a ``cache_size`` of the study. Not the size: only written blocks take memory."""
         return _disk.scaled(options, factor, least_bytes=least_bytes)
 
     def speed(self, options: VirtualOptions) -> float:
         return options.speed
 
     def about(self, options: VirtualOptions, workspace: Workspace, slot: str) -> dict[str, Any]:
-        """Return all that determines its times, and its own counters. NoSpaceError if its memory was full."""
         server = _disk.running(workspace, slot)
         return _disk.facts(server, options) if server is not None else {}
