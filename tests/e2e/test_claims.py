@@ -96,6 +96,8 @@ def test_replicate_runs_what_was_not_run_yet_and_goes_on_when_a_study_fails(
     fslab("run", "larger.yaml", "--trials", "1")
     assert fslab.json("replicate", "larger.yaml", "--write", "json", "--json")[0]["study"] == "larger"
     assert (tmp_path / "json" / "larger.md").exists()
-    assert fslab.json("plan", "larger.yaml", "--json")["claims"][0].startswith("claims: the budget ")
+    told = fslab.json("plan", "larger.yaml", "--json")["claims"]
+    assert told[0] == "claims: 2 of 2 can be tested"
+    assert told[1].startswith("claims: the budget ")
     assert "finished already: campaign " in fslab(*command, code=6).stderr
     assert (tmp_path / "pages" / "larger.md").read_text() == page

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from fslab import feasibility
 from fslab.api import plans
+from fslab.campaign import launch
 from fslab.claims.prospects import Foreseen, Prospect, words
 from fslab.cli import app
 from fslab.errors import UsageError
@@ -99,6 +100,21 @@ def test_what_a_machine_excludes_and_why(tmp_path: Path) -> None:
         "2 of 6 can be tested; 1 can only be contradicted (1: 4 threads share 2 CPUs); 3 cannot be tested (1: 4 "
         "threads share 2 CPUs; 1: Linux 6.12.48+deb13-amd64 has no f2fs; 1: files of 64 MiB fit in memory (32 GiB))"
     )
+
+
+def test_a_run_says_what_it_cannot_test_before_it_begins(tmp_path: Path) -> None:
+    said: list[str] = []
+    study = load_text(f"{STUDY}budget: 1h\n", "s.yaml")
+    with plans.on_machine(changed(tmp_path, host={"cpus": 2})):
+        launch.of_study(study, "s.yaml", tell=said.append)
+    assert [line.partition(" (")[0] for line in said] == [
+        "claims: 3 of 6 can be tested; 1 can only be contradicted"
+    ]
+    said.clear()
+    testable = load_text(STUDY[: STUDY.index("  - {says: large")] + "budget: 1h\n", "s.yaml")
+    with plans.on_machine(EIGHT):
+        launch.of_study(testable, "s.yaml", tell=said.append)
+    assert said == []
 
 
 def test_emulated_cpus_make_it_depend_on_the_disks(tmp_path: Path) -> None:

@@ -2,14 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fslab import feasibility
 from fslab.api import machine_noise, situations
 from fslab.campaign import launch, schedule
-from fslab.cell import Cell
 from fslab.claims import prospects
 from fslab.errors import UsageError
 from fslab.machine.surroundings import here, planned_for
@@ -68,9 +65,4 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
 
 def claims_foreseen(study: Study, made: Plan) -> tuple[prospects.Foreseen, ...]:
     """Return which of the study's claims the plan can test, and why not the others."""
-    facts = cache(here().facts)
-
-    def of(cell: Cell) -> dict[str, Any]:
-        return facts(cell.stack.machine)
-
-    return prospects.foresee(study.claims, made.cells, made.impossible, of)
+    return launch.claims_foreseen(study.claims, made.cells, made.impossible)

@@ -4,10 +4,12 @@ Must not use the terminal. Nothing is stored before all earlier steps succeed, s
 """
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
@@ -15,9 +17,12 @@ from fslab.campaign import schedule
 from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
+from fslab.claims import prospects
 from fslab.claims.pending import cells_of
+from fslab.claims.schema import Claim
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
+from fslab.machine.surroundings import here
 from fslab.names import study_id
 from fslab.plan.expand import expand
 from fslab.plan.plan import notices
@@ -28,6 +33,7 @@ from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus
 from fslab.store.database import checked_contents
 from fslab.store.store import Store
 from fslab.study.model import Study
+from fslab.system import paths
 from fslab.units import first_of, parse_size
 from fslab.workloads import parsed
 
@@ -56,7 +62,8 @@ def of_study(
 ) -> Campaign:
     """Return a campaign of a study read from ``path``; not stored. UnsupportedError if no machine can build a stack.
 
-    ``budget_s`` None: the study's. ``tell`` gets a line if the budget cannot decide any claim.
+    ``budget_s`` None: the study's. ``tell`` gets a line if the budget cannot decide any claim, and if this machine
+    cannot test all claims.
     """
     reads_files = bool(study.files or (study.published and study.published.figures))
     settings = CampaignSettings(
@@ -71,6 +78,11 @@ def of_study(
     about = claimed_cells(study, cells, campaign.machine.get("memory_bytes"))
     if said := schedule.too_small(about, settings.budget_s):
         tell(said)
+    found = (
+        claims_foreseen(study.claims, cells, feasibility.foresee(cells, paths.images())[0]) if about else ()
+    )
+    if any(one.prospect is not prospects.Prospect.TESTABLE for one in found):
+        tell(f"claims: {prospects.words(found)}")
     return campaign
 
 
@@ -107,6 +119,18 @@ def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None)
     """Return the cells that claims are about, if trials are repeated for claims; else none."""
     wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
     return [cell for cell in cells if cell.id in wanted]
+
+
+def claims_foreseen(
+    claims: Sequence[Claim], cells: Sequence[Cell], impossible: Mapping[str, str]
+) -> tuple[prospects.Foreseen, ...]:
+    """Return which claims can be tested, and why not the others. ``impossible``: by cell id, why it is."""
+    facts_of = cache(here().facts)
+
+    def of(cell: Cell) -> Mapping[str, Any]:
+        return facts_of(cell.stack.machine)
+
+    return prospects.foresee(claims, cells, impossible, of)
 
 
 def unfinished(store: Store, wanted: str | None) -> Campaign:
