@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import re
 import shutil
 import sqlite3
 import time
@@ -529,18 +528,3 @@ def test_a_bare_on_is_the_word() -> None:
 def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         tool(name, **parameters)
-
-
-def test_the_application_of_the_documentation_works(tmp_path: Path) -> None:
-    text = (Path(__file__).parents[2] / "docs/adding-an-application.md").read_text("utf-8")
-    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    module: dict[str, Any] = {}
-    exec(compile(code, "replaced_file.py", "exec", dont_inherit=True), module)
-    application = module["ReplacedFile"]()
-    assert application.settings == {"fsync_directory": ("no", "yes")}
-    load = application.Load.model_validate({"transactions": 3, "fsync_directory": "yes"})
-    drive = DriveRequest(directory=tmp_path, scratch=tmp_path, load=load, run_s=None, seed=1)
-    application.prepare(drive)
-    assert application.drive(drive).problem is None
-    (tmp_path / "file").write_bytes(b"3\nother")
-    assert "other contents" in application.look(tmp_path, drive.contents).problem

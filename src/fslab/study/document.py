@@ -84,7 +84,6 @@ def markdown() -> str:
 
 
 def study_file() -> str:
-    tools = ", ".join(f"[`{name}`](tools/{name}.md)" for name, _ in WORKLOADS)
     parts = [
         SYNTAX,
         "## Top level\n",
@@ -99,7 +98,7 @@ def study_file() -> str:
         *_entries("layout", LAYOUTS),
         "\n## `workloads`: what is run\n",
         _table(keys_of(StudyWorkload, described=True)),
-        f"Each tool has keys of its own (`fslab list workloads` says what it is): {tools}.",
+        "Each tool has keys and a page of its own, such as [`fio`](tools/fio.md); `fslab list workloads` lists them.",
         "\n### Shared keys\n",
         _lines(_shared().values()),
         "\n## `claims`: statements about the figures\n",
