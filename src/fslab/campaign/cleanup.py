@@ -13,7 +13,7 @@ from pathlib import Path
 from fslab.campaign.journal import CampaignJournal, JournalEntry, leftover
 from fslab.errors import BusyError, FslabError, UnsafeError
 from fslab.machine import tuning
-from fslab.storage import signatures
+from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
 from fslab.system import disk, loops, mounts, proc, trees
@@ -57,8 +57,10 @@ def undo_pending(journal: CampaignJournal) -> list[JournalEntry]:
     done: list[JournalEntry] = []
     failures: list[Exception] = []
     pending = journal.pending()
+    # Pools first: a device is free, and its signature can be wiped, when its pool is exported.
+    ordered = sorted(pending, key=lambda entry: entry.kind == pool.KIND)
     with _settings_locked(pending, failures) as later:
-        for entry in reversed(pending):
+        for entry in reversed(ordered):
             if entry.kind not in {*_ON_DEVICES, *UNDO}:
                 raise FslabError(
                     f"unknown kind of entry '{entry.kind}' ({entry.target})",
@@ -210,6 +212,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "image": lambda target: Path(target).unlink(missing_ok=True),
     "directory": _remove_directory,
     "tree": _remove_tree,
+    pool.KIND: pool.clean,
     "disk": lambda target: disk.clean(Path(target)),
     "tuning": _put_back,
     tuning.TIMER: tuning.start_timer,

@@ -33,7 +33,6 @@ MEANING = {
     "kernel": "the kernel does not have it",
     "tool": "a program is not installed",
     "root": "needs root",
-    "not built": "fslab cannot make it",
 }
 
 
@@ -143,7 +142,7 @@ def show(entries: Sequence[MatrixEntry], versions: Mapping[str, str], screen: Co
     from fslab.feasibility import Lack
 
     machines = list(dict.fromkeys(entry.machine for entry in entries))
-    styles = {Lack.NOTHING: "green", Lack.REFUSED: "dim"}
+    styles = {Lack.NOTHING: "green"}
     for kind in dict.fromkeys(entry.kind for entry in entries):
         table = Table(box=None, pad_edge=False)
         for title in (kind, *(f"on {machine}" for machine in machines), "programs"):
@@ -173,8 +172,6 @@ def lines(entries: Sequence[MatrixEntry]) -> Iterator[str]:
         if entry.lack is Lack.KERNEL:
             kernel, _, name = what.partition(HAS_NO)
             kernels.setdefault(f"{entry.machine}: {kernel}", {})[name] = None
-        elif entry.lack is Lack.REFUSED:
-            others[f"{entry.name}: {what}"] = None
         elif entry.lack is Lack.MACHINE:
             others[f"{entry.machine}: {what}"] = None
             others |= {f"→ {remedy}": None for remedy in entry.remedies}

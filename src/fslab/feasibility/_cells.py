@@ -10,6 +10,7 @@ from fslab.machine.surroundings import here
 from fslab.storage import Workspace, content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.system import tools
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -19,13 +20,12 @@ def why_not(cell: Cell) -> str | None:
     if cell.stack.filesystem is None:
         return None
     filesystem = FILESYSTEMS.get(cell.stack.filesystem)
-    if filesystem.refusal:
-        return filesystem.refusal
     workload = parsed(cell.workload)
     if not filesystem.mounted:
         why = workload.why_files()
         return f"{why}; without a file system, dd and single jobs of fio can run" if why else None
-    return filesystem.why_not(workload.needs())
+    version = tools.version(filesystem.tools[0]) if filesystem.limits_before else None
+    return filesystem.why_not(workload.needs(), version)
 
 
 def check_cell(cell: Cell) -> None:
@@ -132,8 +132,6 @@ def _elsewhere(spec: StackSpec) -> str:
     able = [name for name in others if not _machines.lacking(spec, MachineSpec(type=name))]
     if able:
         return f"possible with: --on {able[0]}"
-    if spec.filesystem and FILESYSTEMS.get(spec.filesystem).refusal:
-        return "remove it from the study"
     return "use a kernel that has it: --on uml --kernel FILE --modules DIRECTORY, or --on qemu"
 
 

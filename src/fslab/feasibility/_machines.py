@@ -21,10 +21,7 @@ PREFERRED = ("host", "uml", "qemu")
 
 def missing_filesystem(name: str, spec: MachineSpec) -> tuple[Need, ...]:
     """Return what a machine lacks to mount a file system; empty if it can mount it."""
-    driver = FILESYSTEMS.get(name)
-    if driver.refusal:
-        return (Need(what=driver.refusal),)
-    return _missing_in_kernel(spec, filesystem=driver)
+    return _missing_in_kernel(spec, filesystem=FILESYSTEMS.get(name))
 
 
 def missing_layout(name: str, spec: MachineSpec) -> tuple[Need, ...]:
@@ -127,9 +124,10 @@ def _missing_in_kernel(
     kernel = None if needs else here().kernel(spec)
     if kernel is None:
         return needs
-    lacking = [f"Linux {kernel.release} has no {name}" for name in modules if not kernel.has_module(name)]
-    if filesystem is not None and filesystem.mounted and filesystem.mount_type not in kernel.filesystems:
+    absent = [name for name in modules if not kernel.has_module(name)]
+    lacking = [Need(what=f"Linux {kernel.release} has no {name}") for name in absent]
+    if filesystem is not None and filesystem.mounted and not kernel.has_filesystem(filesystem.mount_type):
         why = filesystem.kernels.why_missing(kernel.release)
-        reason = f" ({why})" if why else ""
-        lacking.append(f"Linux {kernel.release} has no {filesystem.mount_type}{reason}")
-    return tuple(Need(what=text) for text in lacking)
+        what = f"Linux {kernel.release} has no {filesystem.mount_type}{f' ({why})' if why else ''}"
+        lacking.append(Need(what=what, remedy=None if machine.guest else filesystem.remedy))
+    return tuple(lacking)

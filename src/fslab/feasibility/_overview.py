@@ -26,7 +26,6 @@ class Lack(StrEnum):
     """What is missing. The table shows the first of these that applies."""
 
     NOTHING = "runs"
-    REFUSED = "not built"
     MACHINE = "machine"
     KERNEL = "kernel"
     TOOL = "tool"
@@ -56,8 +55,7 @@ def matrix() -> list[MatrixEntry]:
         spec = MachineSpec(type=machine_name)
         absent = machine.missing(spec)
         for name, filesystem in _real_filesystems():
-            refused = [(Lack.REFUSED, Need(what=why))] if (why := filesystem.refusal) else []
-            lacks = refused or _kernel(absent, _machines.missing_filesystem(name, spec))
+            lacks = _kernel(absent, _machines.missing_filesystem(name, spec))
             found.append(_entry("file system", name, machine, absent, lacks, filesystem.tools))
         for name, layout in LAYOUTS:
             lacks = _kernel(absent, _machines.missing_layout(name, spec))
@@ -80,13 +78,9 @@ def _entry(
     kind: str, name: str, machine: Machine, absent: Sequence[Need], lacks: Lacks, needed: Sequence[Tool]
 ) -> MatrixEntry:
     found = [*lacks, *((Lack.MACHINE, need) for need in absent)]
-    refused = any(lack is Lack.REFUSED for lack, _ in found)
-    absent_tools = (
-        () if refused else missing_programs(needed)
-    )  # installing programs would not help a refused file system
     found += [
         (Lack.TOOL, Need(what=f"{tool.program} is not installed", remedy=tool.remedy))
-        for tool in absent_tools
+        for tool in missing_programs(needed)
     ]
     if not machine.guest and os.geteuid() != 0:
         found.append((Lack.ROOT, Need(what="needs root", remedy="run fslab with sudo")))
@@ -151,10 +145,10 @@ def of_entry(
 
 def programs() -> list[Tool]:
     """Return every program that anything needs."""
-    usable = [filesystem for _, filesystem in _real_filesystems() if not filesystem.refusal]
+    filesystems = [filesystem for _, filesystem in _real_filesystems()]
     others = [each for registry in (LAYOUTS, WORKLOADS) for _, each in registry]
     machines = [machine for _, machine in MACHINES]
-    return [tool for each in (*machines, *usable, *others) for tool in each.tools]
+    return [tool for each in (*machines, *filesystems, *others) for tool in each.tools]
 
 
 def everything() -> list[Capability]:

@@ -22,6 +22,10 @@ class Kernel:
     filesystems: frozenset[str]
     modules: frozenset[str]
 
+    def has_filesystem(self, name: str) -> bool:
+        """Return whether the kernel has a file system: a module that says so, or one of its name (OpenZFS)."""
+        return name in self.filesystems or self.has_module(name)
+
     def has_module(self, name: str) -> bool:
         """Return whether the kernel has a module of this name, loadable or built in; ``-`` and ``_`` are the same."""
         return name.replace("-", "_") in self.modules

@@ -10,7 +10,8 @@ from fslab.cell import Cache, Cell
 from fslab.feasibility import medium_plan
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.plan.model import PlannedCommand, Stage
-from fslab.storage import WORK, content, mount_point, tool_scratch
+from fslab.storage import WORK, content, mount_point, pool, tool_scratch
+from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.storage.media import MediumPlan
@@ -51,18 +52,21 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
         for stage, argv in planned.commands
     ]
     discard = parsed.medium.discards(parsed.medium_options)
-    journal = parsed.journal(plan)
+    journal, driver = parsed.journal(plan), FILESYSTEMS.get(cell.stack.filesystem or "")
+    devices, plan = (plan.device, *plan.members), pool.named(driver, plan, "CAMPAIGN", cell.turn)
+    nodes, imports = pool.commands(driver, devices, plan)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
     target = mount_point(paths.runtime, cell.turn)
     mount = parsed.mount_argv(plan, plan.device, str(target), settled=True)
     return (
         *(PlannedCommand(stage=Stage(stage), argv=argv) for stage, argv in attach),
-        *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in plan.create),
+        *(PlannedCommand(stage=Stage.ATTACH, argv=argv) for argv in (*plan.create, *nodes)),
         *(
             PlannedCommand(stage=Stage.MKFS, argv=argv)
             for argv in (journal.make if journal else (), tuple(mkfs))
             if argv
         ),
+        *(PlannedCommand(stage=Stage.MOUNT, argv=argv) for argv in imports),
         *((PlannedCommand(stage=Stage.MOUNT, argv=tuple(mount)),) if mount else ()),
         *(
             PlannedCommand(stage=Stage.MOUNT, argv=argv)

@@ -13,11 +13,12 @@ from typing import Any
 
 from fslab.cell import StackSpec
 from fslab.errors import MkfsError, MountError, ToolMissingError, UnsafeError, UnsupportedError
-from fslab.storage import WORK, Growth, StackDevice, Workspace, content, images, mount_point
+from fslab.storage import WORK, Growth, StackDevice, Workspace, content, images, mount_point, pool
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import LayoutPlan
 from fslab.storage.parsed_stack import parsed_stack
+from fslab.storage.pool import Pool
 from fslab.system import cache, kernel, memory, mounts, proc, sysfs
 
 LEFT_OVER = 8  # a workload must leave 1/8 of the memory free; until the next check it can write 2 GB/s
@@ -29,7 +30,8 @@ class Stack:
     """A mounted stack.
 
     ``work``: the workload's own directory on it; an empty directory elsewhere if it works on the device itself.
-    ``device``, and the layout's ``plan``, are None on a ``directory`` medium. ``parts``: the disks under it.
+    ``device``, and the layout's ``plan``, are None on a ``directory`` medium. ``pool``: of a file system that is
+    imported for each mount. ``parts``: the disks under it.
     ``watched``: kernel names of these, as far as known. These are the parts and not the joined device, so that
     nothing is counted twice, and copies and parity are counted. ``place``: the facts of the file system that an
     existing directory lies on. ``growths``: of its disks. ``empty_bytes``: what is in use without files of the
@@ -44,6 +46,7 @@ class Stack:
     parts: tuple[StackDevice, ...] = ()
     driver: FileSystem | None = None
     plan: LayoutPlan | None = None
+    pool: Pool | None = None
     target: Path | None = None
     nodes: tuple[Path, ...] = ()
     watched: tuple[str, ...] = ()
@@ -125,9 +128,10 @@ class Stack:
         if self.device:
             _drop_buffers((self.device, *self.parts))
         if self.plan and self.device and self.target:
-            command = partial(
-                parsed_stack(self.spec).mount_argv, self.plan, str(self.device.path), str(self.target)
-            )
+            if self.pool:
+                self.pool.to_import()
+            named = _named(self.device, self.pool)
+            command = partial(parsed_stack(self.spec).mount_argv, self.plan, named, str(self.target))
             settled, plain = command(settled=True), command()
             if settled != plain:
                 try:
@@ -155,6 +159,8 @@ class Stack:
         if self.target is None or self.device is None:
             return False
         mounts.unmount(self.target)
+        if self.pool:
+            self.pool.export()
         mounts.wait_released(self.device.path)
         return True
 
@@ -192,12 +198,17 @@ def build(
     _check(parts)
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
+    devices = [str(device.path), *plan.members]
+    plan = pool.named(driver, plan, workspace.campaign, workspace.turn)
+    imported = pool.provide(driver, devices, plan, workspace, undo)
     if make:
         if (journal := parsed.journal(plan)) and journal.make:
             _make(list(journal.make), workspace, parts)
         discard = device.discard and (driver.mounted or sysfs.discards(device.path))
-        if argv := parsed.mkfs_argv(plan, str(device.path), discard=discard):
+        if argv := parsed.mkfs_argv(plan, _named(device, imported), discard=discard):
             _make(argv, workspace, parts)
+        if imported:
+            imported.export()
         if workspace.attached is None and layout.undo_kind is None:
             for each in parsed.each_medium_options():
                 medium.made(each, workspace)
@@ -209,7 +220,12 @@ def build(
         "mkfs_told_of_stripes": parsed.geometry_options(plan) or None,
     }
     device = replace(device, facts={**device.facts, **told})
-    return _mounted(spec, workspace, device, parts, driver, plan, undo)
+    return _mounted(spec, workspace, device, parts, driver, plan, imported, undo)
+
+
+def _named(device: StackDevice, imported: Pool | None) -> str:
+    """Return the name by which the file system's commands get the device."""
+    return imported.nodes[0] if imported else str(device.path)
 
 
 def _check(parts: Iterable[StackDevice]) -> None:
@@ -238,16 +254,15 @@ def _make(argv: list[str], workspace: Workspace, parts: Iterable[StackDevice]) -
 
 
 def check_supported(driver: FileSystem, *, where: str) -> None:
-    """Raise UnsupportedError if fslab does not build this file system or the kernel lacks it. Can load a module."""
-    if driver.refusal:
-        raise UnsupportedError(f"not possible: {driver.refusal}", where=where)
+    """Raise UnsupportedError if the kernel lacks this file system. Can load a module."""
     if driver.mounted and not kernel.has_filesystem(driver.mount_type):
         release = kernel.release()
         why = driver.kernels.why_missing(release)
         raise UnsupportedError(
             f"not possible: this kernel ({release}) has no {driver.mount_type}{f': {why}' if why else ''}",
             where=where,
-            hint="use another kernel, for example in a guest (--on), or remove the file system from the study",
+            hint=driver.remedy
+            or "use another kernel, for example in a guest (--on), or remove the file system from the study",
         )
 
 
@@ -258,6 +273,7 @@ def _mounted(
     parts: list[StackDevice],
     driver: FileSystem,
     plan: LayoutPlan,
+    imported: Pool | None,
     undo: ExitStack,
 ) -> Stack:
     target = mount_point(workspace.runtime, workspace.turn)
@@ -265,7 +281,8 @@ def _mounted(
     target.mkdir(mode=0o700, exist_ok=True)
     stack = Stack(
         workspace=workspace, spec=spec, work=target / WORK if driver.mounted else target, filesystem=driver.name,
-        device=device, parts=tuple(parts), driver=driver, plan=plan, target=target if driver.mounted else None,
+        device=device, parts=tuple(parts), driver=driver, plan=plan, pool=imported,
+        target=target if driver.mounted else None,
         nodes=tuple(dict.fromkeys(each.path for each in (device, *parts))),
         watched=tuple(part.kernel_name for part in parts),
         buffered=any(part.buffered for part in parts),
@@ -276,7 +293,10 @@ def _mounted(
     stack.mount()
     if stack.raw:
         return stack
-    found = {"stripes_in_use": _stripes(target), "features": _features(driver, device.path, target)}
+    found = {
+        "stripes_in_use": _stripes(target),
+        "features": _features(driver, _named(device, imported), target),
+    }
     stack.device = replace(device, facts={**device.facts, **found})
     stack.work.mkdir(mode=0o700, exist_ok=True)
     if spec.attributes:
@@ -303,9 +323,9 @@ def _hold(device: Path, undo: ExitStack) -> None:
     undo.callback(os.close, descriptor)
 
 
-def _features(driver: FileSystem, device: Path, target: Path) -> list[str] | None:
+def _features(driver: FileSystem, device: str, target: Path) -> list[str] | None:
     """Return the features that the file system really has; None if it has no command that lists them."""
-    argv = driver.features_argv(str(device), str(target))
+    argv = driver.features_argv(device, str(target))
     try:
         done = proc.run(argv, check=False) if argv else None
     except ToolMissingError:

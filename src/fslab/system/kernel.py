@@ -19,10 +19,13 @@ def known_filesystems() -> frozenset[str]:
 
 
 def has_filesystem(mount_type: str, *, load: bool = True) -> bool:
-    """Return whether the kernel has a file system or a module for it. ``load``: load that module (needs root)."""
+    """Return whether the kernel has a file system or a module for it. ``load``: load that module (needs root).
+
+    The module has the alias ``fs-NAME``, or only the file system's name (OpenZFS).
+    """
     if mount_type in known_filesystems():
         return True
-    found = has_module(f"fs-{mount_type}", load=load)
+    found = has_module(f"fs-{mount_type}", load=load) or has_module(mount_type, load=load)
     return found and (not load or mount_type in known_filesystems())
 
 

@@ -6,7 +6,7 @@ The file of a file system is declarative: it contains the mkfs command, the opti
 import re
 import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +15,7 @@ from fslab.errors import nearest, similar
 from fslab.registry import Registry
 from fslab.storage import Stripe
 from fslab.storage.promises import Promises
+from fslab.system import tools
 from fslab.system.tools import Tool
 
 # mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without options that would hide the mount from fslab or that are
@@ -129,13 +130,15 @@ class FileSystem(ABC):
 
     ``repair_needs_replay``: a full repair refuses a log that was not replayed. ``repaired_statuses``: exit statuses of
     a repair that succeeded. ``min_size_bytes``: mkfs refuses smaller devices. ``fair_size_bytes``: on a smaller device,
-    the size itself slows the file system down. ``limits``: what it does not support. ``refusal``: why fslab does not
-    build it (None: it does). ``mount_type``: empty if nothing is mounted: the workload works on the device itself.
-    ``mount_flags``: ``-i`` where mount(8) must not call a helper. ``kernels``: the Linux
-    versions that have it. ``switches``: the options that enable features which ``fslab features`` finds missing by
-    default.
+    the size itself slows the file system down. ``limits``: what it does not support. ``mount_type``: empty if
+    nothing is mounted: the workload works on the device itself. ``mount_flags``: ``-i`` where mount(8) must not call a
+    helper. ``kernels``: the Linux versions that have it. ``switches``: the options that enable features which ``fslab
+    features`` finds missing by default.
 
     ``made``: what its mkfs writes.
+
+    ``module``: what installs its kernel module, where Linux itself does not have it. ``limits_before``: the version of
+    its first tool since which ``limits`` no longer hold.
 
     ``mount_options`` maps an option's name to the form of its value: ``""`` for no value, ``"int"``, ``"size"`` (4k),
     ``"any"``, or the allowed words joined by ``|``. A trailing ``?`` means that the value is optional. ``mkfs_flags``
@@ -167,7 +170,8 @@ class FileSystem(ABC):
     fair_size_bytes: ClassVar[int | None] = None
     made: ClassVar[Made] = Made()
     limits: ClassVar[Limits] = Limits()
-    refusal: ClassVar[str | None] = None
+    limits_before: ClassVar[str | None] = None
+    module: ClassVar[Tool | None] = None
     repair_needs_replay: ClassVar[bool] = False
     repaired_statuses: ClassVar[frozenset[int]] = frozenset({0})
     kernels: ClassVar[Kernels] = Kernels()
@@ -186,6 +190,23 @@ class FileSystem(ABC):
     feature_names: ClassVar[Mapping[str, str]] = {}
     settled_options: ClassVar[tuple[str, ...]] = ()
     unsettled_options: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def remedy(self) -> str | None:
+        """What installs its kernel module and its tools, where Linux itself does not have it; None if Linux does."""
+        if self.module is None:
+            return None
+        absent = (each for each in self.tools if tools.find(each.program) is None)
+        return "; ".join(dict.fromkeys(each.remedy for each in (self.module, *absent)))
+
+    @property
+    def imported(self) -> bool:
+        """Whether it is imported before each mount, and exported after it, and after mkfs (``storage/pool.py``).
+
+        Its commands then get nodes of fslab's own instead of devices, ``/dev/fslab-CAMPAIGN-pool``: it is named after
+        the first one.
+        """
+        return self.export_argv("") is not None
 
     @property
     def mounted(self) -> bool:
@@ -222,6 +243,18 @@ class FileSystem(ABC):
         """Return the mount command line; empty if nothing is mounted. Pure."""
         return ["mount", *self.mount_flags, "-t", self.mount_type, "-o", options, device, target]
 
+    def import_argv(self, devices: Sequence[str]) -> list[str] | None:  # noqa: ARG002
+        """Return the command that imports it from exactly these devices, before a mount; None: there is none. Pure."""
+        return None
+
+    def export_argv(self, device: str) -> list[str] | None:  # noqa: ARG002
+        """Return the command that exports it after it was unmounted. Pure."""
+        return None
+
+    def imported_argv(self, device: str) -> list[str] | None:  # noqa: ARG002
+        """Return the command that prints the devices of an imported one of this name, and fails without one. Pure."""
+        return None
+
     def grow_argv(self, device: str, target: str) -> list[str] | None:  # noqa: ARG002
         """Return the command that grows it, mounted at ``target``, to its device's current size; None: no command."""
         return None
@@ -237,11 +270,14 @@ class FileSystem(ABC):
         """
         return None
 
-    def why_not(self, needs: Needs) -> str | None:
-        """Return why it does not meet the requirements of a workload; None if it does."""
+    def why_not(self, needs: Needs, version: str | None = None) -> str | None:
+        """Return why it does not meet the requirements of a workload; None if it does. ``version``: of its first tool;
+        None: not known."""
         known = type(self).promises is not FileSystem.promises and self.check_argv("") is not None
         if Ability.PROMISES in needs.abilities and not known:
             return f"it needs {Ability.PROMISES}: fslab has those of ext2, ext3, ext4, xfs and btrfs only"
+        if self.limits_before and version and _numbers(version) >= _numbers(self.limits_before):
+            return None
         return self.limits.why_not(needs)
 
     def check_argv(self, image: str) -> list[str] | None:  # noqa: ARG002
@@ -321,6 +357,10 @@ def not_shown(options: str) -> str | None:
     return next(
         (name for name in names if any(re.fullmatch(key, name) for key in _NOT_OF_A_FILE_SYSTEM)), None
     )
+
+
+def _numbers(version: str) -> list[int]:
+    return [int(word) for word in re.findall(r"\d+", version)]
 
 
 def _raise_any(mistakes: list[str]) -> None:

@@ -22,5 +22,6 @@ class Arch(Distribution):
         "reiserfsprogs": None,
         "rocksdb-tools": None,
         "user-mode-linux": None,
+        "zfs-dkms": None,
         "zfsutils-linux": None,
     }

@@ -24,5 +24,6 @@ class Fedora(Distribution):
         "reiser4progs": None,
         "reiserfsprogs": None,
         "user-mode-linux": None,
+        "zfs-dkms": None,
         "zfsutils-linux": None,
     }
