@@ -298,6 +298,32 @@ def refusals(spec: dict[str, Any], workspace: Workspace) -> dict[str, Any]:
         return {"said": said, "left": left(found)}
 
 
+def pools(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
+    """Do as ``crash`` beside a pool of somebody else's; then try to build the stack while somebody's pool has its name.
+
+    Return what ``crash`` returns, the pools that are imported then, and the same of the second attempt.
+    """
+    own, argv = (
+        f"fslab-{workspace.campaign}-pool",
+        ["zpool", "create", "-f", "-o", "cachefile=none", "-m", "none"],
+    )
+    with disks(1, "100m", prefix="pool") as (disk,):
+        said = ""
+        try:
+            shell(*argv, "somebody", disk.path)
+            seen = crash(spec, size, workspace)
+            seen["pools"] = shell("zpool", "list", "-H", "-o", "name").split()
+            shell("zpool", "destroy", "somebody")
+            shell(*argv, own, disk.path)
+            crash(spec, size, workspace)
+        except FslabError as error:
+            said = str(error)
+        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+        listed = shell("zpool", "list", "-H", "-o", "name").split()
+        shell("zpool", "destroy", own)
+    return {**seen, "own": own, "said": said, "done_then": done, "pools_then": listed}
+
+
 class NoJournal:
     """A journal that keeps nothing, because the guest is discarded after the test."""
 
@@ -315,7 +341,7 @@ def main() -> None:
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
         "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway,
-        "refusals": refusals,
+        "pools": pools, "refusals": refusals,
     }  # fmt: skip
     sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
 

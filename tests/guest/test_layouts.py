@@ -15,7 +15,8 @@ from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
 from fslab.storage.layouts import REGISTRY, volume_name
 
 ROOT = Path(__file__).parents[2]
-JOINING = [name for name in REGISTRY.names() if name != "single"]
+# Those of ZFS need its module: test_zfs.py.
+JOINING = [name for name, layout in REGISTRY if name != "single" and "zfs" not in (layout.filesystems or ())]
 KERNEL_S = [name for name in JOINING if REGISTRY.get(name).undo_kind]
 
 
@@ -33,13 +34,13 @@ def spec(
     )  # fmt: skip
 
 
-def inside(guests: Guests, function: str, **arguments: Any) -> Any:
-    """Return the result of a function of ``layouts_in_guest``."""
+def inside(guests: Guests, function: str, on: StackSpec | None = None, **arguments: Any) -> Any:
+    """Return the result of a function of ``layouts_in_guest``. ``on``: a stack on the guest's machine."""
     words = json.dumps({key: _plain(value) for key, value in arguments.items()})
     module = ("-m", "tests.guest.layouts_in_guest", function, guests.workspace.campaign, words)
     argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
     request = {"do": "command", "argv": argv, "timeout_s": LIMIT_S}
-    done = guests.ask(spec("single"), "m", request, timeout_s=LIMIT_S)
+    done = guests.ask(on or spec("single"), "m", request, timeout_s=LIMIT_S)
     assert done["returncode"] == 0, done["stderr"]
     return json.loads(done["stdout"])
 

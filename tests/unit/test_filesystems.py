@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from fslab.abilities import Ability, Needs
 from fslab.storage.filesystems import REGISTRY, FileSystem
 
 ALL = [name for name, driver in REGISTRY if driver.mounted]
@@ -98,6 +99,21 @@ def test_helpers_that_would_start_something_are_left_out(name: str) -> None:
 
 def test_zfs_is_mounted_by_its_pool() -> None:
     assert REGISTRY.get("zfs").mount_argv("noatime", "/dev/x", "/m")[-2:] == ["x", "/m"]
+
+
+def test_limits_of_old_versions_hold_for_these_and_for_unknown_ones() -> None:
+    direct = Needs(abilities=frozenset({Ability.DIRECT_READS}))
+    for version, lacks in ((None, True), ("2.1.11", True), ("2.3", False), ("2.10.0", False)):
+        assert ("OpenZFS before 2.3" in (REGISTRY.get("zfs").why_not(direct, version) or "")) is lacks
+
+
+def test_a_pool_is_imported_from_its_own_nodes_and_a_group_comes_before_them() -> None:
+    zfs = REGISTRY.get("zfs")
+    assert zfs.mkfs_argv("raidz2 -O recordsize=8k", "/dev/x", discard=True)[-5:] == [
+        "-O", "recordsize=8k", "x", "raidz2", "/dev/x",
+    ]  # fmt: skip
+    assert (zfs.import_argv(["/dev/x", "/dev/x.1"]) or [])[-5:] == ["-d", "/dev/x", "-d", "/dev/x.1", "x"]
+    assert [name for name, driver in REGISTRY if driver.imported] == ["zfs"]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +236,9 @@ def test_good_mkfs_options(name: str, options: str) -> None:
         ("jfs", "-j sdb", "not know or"), ("reiserfs", "-j sdb", "not know or"), ("reiserfs", "-B bad", "not know or"),
         ("vfat", "-l bad", "not know or"), ("vfat", "-C", "not know or"), ("exfat", "-f", "not know or"),
         ("ntfs3", "-n", "not know or"), ("udf", "--new-file", "not know or"), ("zfs", "-R /mnt", "another file"),
-        ("zfs", "-O mountpoint=/", "another file"), ("nilfs2", "-n", "not know or"), ("bcachefs", "sdb", "not know or"),
+        ("zfs", "-O mountpoint=/", "another file"), ("zfs", "-O recordsiz=8k", "did you mean 'recordsize'"),
+        ("zfs", "-o cachefile=none", "not know or allow"), ("zfs", "-O atime", "needs a value"),
+        ("zfs", "mirror", "not know or"), ("nilfs2", "-n", "not know or"), ("bcachefs", "sdb", "not know or"),
     ],
 )  # fmt: skip
 def test_bad_mkfs_options(name: str, options: str, says: str) -> None:

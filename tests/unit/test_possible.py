@@ -45,7 +45,6 @@ def cell(filesystem: str | None, tool: str, **parameters: str | int | bool) -> C
         ("ext4", "engine", {"operation": "sync-write", "method": "reflink"}, "it needs reflinks"),
         ("xfs", "engine", {"operation": "sync-write", "method": "reflink"}, None),
         ("zfs", "engine", {"operation": "small-files"}, None),
-        ("zfs", "fio", {"rw": "randread", "size": "1m", "direct": True}, "direct reads: OpenZFS before 2.3"),
         *((each, "crash", {}, "promises for a power cut") for each in ("f2fs", "jfs", "reiserfs", "bcachefs")),
         ("nilfs2", "crash", {"application": "sqlite"}, "promises for a power cut"),
         ("f2fs", "recovery", {}, "promises for a power cut"),

@@ -32,7 +32,7 @@ class Zfs(FileSystem):
     the ``-O`` those of its file system. Mounted without its helper, which adds nothing for a legacy file system."""
 
     summary = "pooled storage, copy on write, checksums (OpenZFS)"
-    tools = (Tool(program="zpool", package="zfsutils-linux", version_argv=("version",), component="contrib"),)
+    tools = (Tool(program="zpool", package="zfsutils-linux", component="contrib"),)
     module = Tool(program="the kernel module zfs", package="zfs-dkms", component="contrib")
     mount_type = "zfs"
     mount_flags = ("-i",)
