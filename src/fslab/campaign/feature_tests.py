@@ -204,7 +204,7 @@ class _Made:
         device, driver, target = self.up.device, self.up.driver, self.up.target
         if device is None or driver is None or target is None:
             raise TypeError("features are tested only on file systems made for the test")
-        path = str(device.path)
+        path = self.up.source
         return TestPlace(
             directory=directory,
             device=device.path,

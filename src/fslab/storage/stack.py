@@ -76,6 +76,11 @@ class Stack:
         """The device, if the workload works on it and not on files; otherwise None."""
         return self.device.path if self.device and self.driver and not self.driver.mounted else None
 
+    @property
+    def source(self) -> str:
+        """The name by which the file system's commands get the device; empty without one."""
+        return _named(self.device, self.pool) if self.device else ""
+
     def flush(self) -> None:
         """Write all dirty data to the device."""
         if self.raw:
@@ -130,8 +135,7 @@ class Stack:
         if self.plan and self.device and self.target:
             if self.pool:
                 self.pool.to_import()
-            named = _named(self.device, self.pool)
-            command = partial(parsed_stack(self.spec).mount_argv, self.plan, named, str(self.target))
+            command = partial(parsed_stack(self.spec).mount_argv, self.plan, self.source, str(self.target))
             settled, plain = command(settled=True), command()
             if settled != plain:
                 try:
@@ -293,10 +297,7 @@ def _mounted(
     stack.mount()
     if stack.raw:
         return stack
-    found = {
-        "stripes_in_use": _stripes(target),
-        "features": _features(driver, _named(device, imported), target),
-    }
+    found = {"stripes_in_use": _stripes(target), "features": _features(driver, stack.source, target)}
     stack.device = replace(device, facts={**device.facts, **found})
     stack.work.mkdir(mode=0o700, exist_ok=True)
     if spec.attributes:
