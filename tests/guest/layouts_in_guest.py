@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from tests.limits import wait_for
+
 from fslab.campaign import cleanup as undoing
 from fslab.campaign.journal import CampaignJournal
 from fslab.cell import StackSpec
@@ -324,6 +326,32 @@ def pools(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, An
     return {**seen, "own": own, "said": said, "done_then": done, "pools_then": listed}
 
 
+def killed(study: str, workspace: Workspace) -> dict[str, Any]:
+    """Run a study whose trial takes long, SIGKILL fslab during the run, and clean. Return the imported pools, the nodes
+    and the mounts while it ran, and afterwards."""
+    file, own = workspace.runtime / "study.yaml", Path(sys.executable).with_name("fslab")
+    file.write_text(study)
+    kernel.has_module("loop", load=True)
+
+    def look() -> list[str]:
+        pools = shell("zpool", "list", "-H", "-o", "name").split() if Path("/dev/zfs").exists() else []
+        nodes = [str(path) for path in Path("/dev").glob("fslab-*")]
+        return [
+            *pools,
+            *nodes,
+            *(str(mount.target) for mount in mounts.mounted() if mount.filesystem == "zfs"),
+        ]
+
+    with subprocess.Popen(
+        [own, "run", file, "--quiet"], cwd=workspace.runtime, start_new_session=True
+    ) as run:
+        wait_for(lambda: subprocess.run(["pgrep", "--exact", "fio"], check=False, capture_output=True).stdout)
+        while_running = look()
+        run.kill()
+    said = shell(own, "clean")
+    return {"while_running": while_running, "said": said, "left": look()}
+
+
 class NoJournal:
     """A journal that keeps nothing, because the guest is discarded after the test."""
 
@@ -341,7 +369,7 @@ def main() -> None:
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
         "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway,
-        "pools": pools, "refusals": refusals,
+        "killed": killed, "pools": pools, "refusals": refusals,
     }  # fmt: skip
     sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
 

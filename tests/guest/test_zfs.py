@@ -80,3 +80,20 @@ def test_a_kept_pool_has_its_files_in_the_next_trial(guests: Guests, machine: Ma
     wanted = stack(machine, "zfs-mirror")
     seen = inside(guests, "keep", on=stack(machine), spec=wanted, size="100m")
     assert seen == {"text": "kept", "between": [], "left": []}
+
+
+LONG = """
+title: a run that is killed
+media: {m: {type: ram, size: 100m}}
+stacks: {zfs: {medium: m, filesystem: zfs}}
+workloads: {w: {tool: fio, rw: write, bs: 64k, size: 8m, runtime: 300s}}
+trials: 1
+"""
+
+
+def test_what_a_killed_run_leaves_is_removed(guests: Guests, machine: MachineSpec) -> None:
+    seen = inside(guests, "killed", on=stack(machine), study=LONG)
+    pool, node, mounted = seen["while_running"]
+    assert (node, mounted.endswith("/mnt")) == (f"/dev/{pool}", True)
+    assert pool.startswith("fslab-")
+    assert seen["left"] == [], seen["said"]
