@@ -7,6 +7,7 @@ values, in JSON. Disks are loop devices on sparse files in the guest's memory.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,8 +15,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-
-from tests.limits import wait_for
 
 from fslab.campaign import cleanup as undoing
 from fslab.campaign.journal import CampaignJournal
@@ -326,30 +325,54 @@ def pools(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, An
     return {**seen, "own": own, "said": said, "done_then": done, "pools_then": listed}
 
 
-def killed(study: str, workspace: Workspace) -> dict[str, Any]:
-    """Run a study whose trial takes long, SIGKILL fslab during the run, and clean. Return the imported pools, the nodes
-    and the mounts while it ran, and afterwards."""
-    file, own = workspace.runtime / "study.yaml", Path(sys.executable).with_name("fslab")
-    file.write_text(study)
-    kernel.has_module("loop", load=True)
+def hold(spec: dict[str, Any], paths: list[str], workspace: Workspace) -> None:
+    """Build a stack on these devices with a campaign's journal, print a line, and write to it until SIGKILL."""
+    wanted, found = StackSpec.model_validate(spec), [Path(each) for each in paths]
+    facts = [sysfs.geometry(each) for each in found]
+    made = [
+        StackDevice(path=path, size_bytes=each["size_bytes"], discard=False, facts=each)
+        for path, each in zip(found, facts, strict=True)
+    ]
+    with CampaignJournal(workspace.campaign) as journal, ExitStack() as undo:
+        attached = dict(zip(disk_slots("m", len(made)), made, strict=True))
+        here = replace(workspace, journal=journal, attached=attached, made=set(), media={})
+        up = stack.build(wanted, here, undo, slot="m", make=True)
+        sys.stdout.write("up\n")
+        sys.stdout.flush()
+        while True:
+            (up.work / "file").write_bytes(b"x" * 1_000_000)
 
-    def look() -> list[str]:
-        pools = shell("zpool", "list", "-H", "-o", "name").split() if Path("/dev/zfs").exists() else []
-        nodes = [str(path) for path in Path("/dev").glob("fslab-*")]
-        return [
-            *pools,
-            *nodes,
-            *(str(mount.target) for mount in mounts.mounted() if mount.filesystem == "zfs"),
-        ]
 
-    with subprocess.Popen(
-        [own, "run", file, "--quiet"], cwd=workspace.runtime, start_new_session=True
-    ) as run:
-        wait_for(lambda: subprocess.run(["pgrep", "--exact", "fio"], check=False, capture_output=True).stdout)
-        while_running = look()
-        run.kill()
-    said = shell(own, "clean")
-    return {"while_running": while_running, "said": said, "left": look()}
+def killed(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, Any]:
+    """SIGKILL a process that holds a stack, and clean. Return what was there before, what was undone, and what is left:
+    pools, nodes, mounts, and devices in use."""
+    with disks(parsed_stack(StackSpec.model_validate(spec)).disks, size) as found:
+        paths = [str(each.path) for each in found]
+
+        def look() -> list[str]:
+            pools = shell("zpool", "list", "-H", "-o", "name").split()
+            nodes = [str(path) for path in Path("/dev").glob("fslab-*")]
+            mounted = [str(each.target) for each in mounts.mounted() if each.filesystem == "zfs"]
+            return [*pools, *nodes, *mounted, *filter(is_in_use, paths)]
+
+        words = json.dumps({"spec": spec, "paths": paths})
+        argv = [sys.executable, "-m", "tests.guest.layouts_in_guest", "hold", workspace.campaign, words]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as holding:
+            assert holding.stdout is not None
+            assert holding.stdout.readline() == "up\n"
+            before = look()
+            holding.kill()
+        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+        return {"before": before, "done": done, "left": look()}
+
+
+def is_in_use(path: str) -> bool:
+    """Return whether the kernel refuses O_EXCL."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
+    except OSError:
+        return True
+    return False
 
 
 class NoJournal:
@@ -369,7 +392,7 @@ def main() -> None:
     workspace = Workspace(campaign=campaign, runtime=runtime, images=runtime / "images", journal=NoJournal())
     functions: dict[str, Callable[..., object]] = {
         "between": between, "build": build, "keep": keep, "crash": crash, "dead": dead, "halfway": halfway,
-        "killed": killed, "pools": pools, "refusals": refusals,
+        "hold": hold, "killed": killed, "pools": pools, "refusals": refusals,
     }  # fmt: skip
     sys.stdout.write(json.dumps(functions[function](**json.loads(arguments), workspace=workspace)))
 

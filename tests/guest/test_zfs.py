@@ -82,18 +82,11 @@ def test_a_kept_pool_has_its_files_in_the_next_trial(guests: Guests, machine: Ma
     assert seen == {"text": "kept", "between": [], "left": []}
 
 
-LONG = """
-title: a run that is killed
-media: {m: {type: ram, size: 100m}}
-stacks: {zfs: {medium: m, filesystem: zfs}}
-workloads: {w: {tool: fio, rw: write, bs: 64k, size: 8m, runtime: 300s}}
-trials: 1
-"""
-
-
-def test_what_a_killed_run_leaves_is_removed(guests: Guests, machine: MachineSpec) -> None:
-    seen = inside(guests, "killed", on=stack(machine), study=LONG)
-    pool, node, mounted = seen["while_running"]
-    assert (node, mounted.endswith("/mnt")) == (f"/dev/{pool}", True)
-    assert pool.startswith("fslab-")
-    assert seen["left"] == [], seen["said"]
+def test_what_a_killed_process_leaves_is_removed(guests: Guests, machine: MachineSpec) -> None:
+    wanted = stack(machine, "zfs-mirror")
+    seen = inside(guests, "killed", on=stack(machine), spec=wanted, size="100m")
+    name = f"fslab-{guests.workspace.campaign}-pool"
+    assert [name, f"/dev/{name}", f"/dev/{name}.1"] == [seen["before"][0], *sorted(seen["before"][1:3])]
+    assert len(seen["before"]) == 6, "mounted, and both disks in use"
+    assert [kind for kind, _ in seen["done"]] == ["pool", "mount"]
+    assert seen["left"] == []
