@@ -10,7 +10,6 @@ from fslab.machine.surroundings import here
 from fslab.storage import Workspace, content
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.system import tools
 from fslab.units import first_of
 from fslab.workloads import parsed
 
@@ -24,7 +23,7 @@ def why_not(cell: Cell) -> str | None:
     if not filesystem.mounted:
         why = workload.why_files()
         return f"{why}; without a file system, dd and single jobs of fio can run" if why else None
-    version = tools.version(filesystem.tools[0]) if filesystem.limits_before else None
+    version = here().version(filesystem.tools[0]) if filesystem.limits_before else None
     return filesystem.why_not(workload.needs(), version)
 
 

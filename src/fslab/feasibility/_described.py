@@ -99,7 +99,7 @@ def _kind(name: str) -> DescribedKind:
         kernel=kernel.release,
         cpus=here().facts(spec)["cpus"],
         emulated=here().emulated(spec) is not False,
-        filesystems=tuple(sorted(_mount_types() & kernel.filesystems)),
+        filesystems=tuple(sorted(filter(kernel.has_filesystem, _mount_types()))),
         modules=tuple(sorted(filter(kernel.has_module, _modules()))),
     )
 

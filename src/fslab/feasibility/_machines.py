@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 
 from fslab.cell import MachineSpec, StackSpec
 from fslab.errors import UnsupportedError, UsageError
+from fslab.feasibility._programs import remedies_for
 from fslab.machine.kinds import AUTO, BEST, REGISTRY, Machine, Need
 from fslab.machine.surroundings import here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -129,5 +130,7 @@ def _missing_in_kernel(
     if filesystem is not None and filesystem.mounted and not kernel.has_filesystem(filesystem.mount_type):
         why = filesystem.kernels.why_missing(kernel.release)
         what = f"Linux {kernel.release} has no {filesystem.mount_type}{f' ({why})' if why else ''}"
-        lacking.append(Need(what=what, remedy=None if machine.guest else filesystem.remedy))
+        needed = (filesystem.module, *filesystem.tools) if filesystem.module else ()
+        remedies = () if REGISTRY.get(spec.type).guest else remedies_for(needed)
+        lacking.append(Need(what=what, remedy="; ".join(remedies) or None))
     return tuple(lacking)

@@ -19,6 +19,7 @@ from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
 from fslab.machine.modules import Kernel
 from fslab.storage import images
 from fslab.system import distributions, memory, tools, users
+from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
 
@@ -63,6 +64,10 @@ class Surroundings:
     def has_program(self, name: str) -> bool:
         """Return whether a program is installed."""
         return tools.find(name) is not None
+
+    def version(self, tool: Tool) -> str | None:
+        """Return the version of a program; None if it is not known."""
+        return tools.version(tool)
 
     def family(self) -> distributions.Distribution | None:
         """Return the distribution's package manager; None if it is unknown."""
@@ -141,6 +146,9 @@ class Described(Surroundings):
 
     def has_program(self, name: str) -> bool:
         return name not in self.machine.programs_missing
+
+    def version(self, tool: Tool) -> str | None:  # noqa: ARG002
+        return None
 
     def family(self) -> distributions.Distribution | None:
         return None

@@ -265,8 +265,9 @@ def check_supported(driver: FileSystem, *, where: str) -> None:
         raise UnsupportedError(
             f"not possible: this kernel ({release}) has no {driver.mount_type}{f': {why}' if why else ''}",
             where=where,
-            hint=driver.remedy
-            or "use another kernel, for example in a guest (--on), or remove the file system from the study",
+            hint=driver.module.remedy
+            if driver.module
+            else "use another kernel, for example in a guest (--on), or remove the file system from the study",
         )
 
 

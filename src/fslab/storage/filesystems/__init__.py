@@ -15,7 +15,6 @@ from fslab.errors import nearest, similar
 from fslab.registry import Registry
 from fslab.storage import Stripe
 from fslab.storage.promises import Promises
-from fslab.system import tools
 from fslab.system.tools import Tool
 
 # mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without options that would hide the mount from fslab or that are
@@ -190,14 +189,6 @@ class FileSystem(ABC):
     feature_names: ClassVar[Mapping[str, str]] = {}
     settled_options: ClassVar[tuple[str, ...]] = ()
     unsettled_options: ClassVar[tuple[str, ...]] = ()
-
-    @property
-    def remedy(self) -> str | None:
-        """What installs its kernel module and its tools, where Linux itself does not have it; None if Linux does."""
-        if self.module is None:
-            return None
-        absent = (each for each in self.tools if tools.find(each.program) is None)
-        return "; ".join(dict.fromkeys(each.remedy for each in (self.module, *absent)))
 
     @property
     def imported(self) -> bool:
