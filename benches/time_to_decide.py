@@ -33,10 +33,17 @@ WORKLOADS = {
     "small-files": '{tool: engine, operation: small-files, files: 20000, size: 4k, operations: "create,delete"}',
     "large-directory": '{tool: engine, operation: small-files, files: 50000, dirs: 1, size: 0, operations: "create"}',
 }
+MEMORY, SSD = "{type: ram, size: 8g, room: 1g}", "{type: virtual, profile: ssd-sata, size: 16g, memory: 512m}"
+# On a model of an SSD, and the others on a disk in memory.
+APPLICATIONS = {
+    "sqlite-insert": "{tool: sqlite, runtime: 2s}",
+    "sqlite-insert-wal": "{tool: sqlite, runtime: 2s, journal_mode: wal}",
+    "postgresql": "{tool: postgresql, transactions: 3000, scale: 5, max_wal_size: 128m}",
+}
 STUDY = """\
 title: how long it takes to decide
-media: {{memory: {{type: ram, size: 8g, room: 1g}}}}
-stacks: {{fs: {{medium: memory, filesystem: [{filesystems}]}}}}
+media: {{disk: {medium}}}
+stacks: {{fs: {{medium: disk, filesystem: [{filesystems}]}}}}
 workloads: {{{name}: {workload}}}
 slices: {slices}
 trials: 3
@@ -56,7 +63,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--budget", default="3m", help="the most time for one campaign")
     parser.add_argument("--load", type=int, default=0, help="processes that compute meanwhile")
-    parser.add_argument("--workloads", default=",".join(WORKLOADS))
+    parser.add_argument("--workloads", default=",".join(WORKLOADS | APPLICATIONS))
     arguments = parser.parse_args()
     print(
         "| workload | slices: s | one by one: s | share | ratio | ratio | open |\n|---|---|---|---|---|---|---|"
@@ -86,7 +93,8 @@ def decided(directory: Path, name: str, slices: str, arguments: argparse.Namespa
     study, store = directory / "decide.yaml", directory / "store.sqlite"
     study.write_text(
         STUDY.format(
-            name=name, workload=WORKLOADS[name], slices=slices, precision=arguments.precision,
+            name=name, workload=(WORKLOADS | APPLICATIONS)[name],
+            medium=SSD if name in APPLICATIONS else MEMORY, slices=slices, precision=arguments.precision,
             filesystems=arguments.filesystems, budget=arguments.budget,
         )
     )  # fmt: skip
