@@ -150,6 +150,25 @@ def test_a_log_has_a_limit(data: bool, serve: Any, tmp_path: Path) -> None:
     assert server.ask("sync")["ok"]
 
 
+def test_nothing_is_logged_until_what_needs_the_log_clears_it(serve: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    server = serve("--log", str(log), "--log-data")
+
+    def write() -> None:
+        with server.disk.open("r+b", buffering=0) as file:
+            os.pwrite(file.fileno(), b"x" * MIB, 0)
+
+    server.ask("clear", unlogged=True)
+    write()
+    assert server.ask("statistics")["logging"] is False
+    assert "stopped until it is cleared" in server.ask("sync")["error"]
+    server.ask("clear")
+    assert not Path(f"{log}.data").stat().st_size
+    write()
+    assert server.ask("sync")["ok"]
+    assert Path(f"{log}.data").stat().st_size == MIB
+
+
 def test_a_log_leaves_an_eighth_of_its_file_system_free(serve: Any, small_disk: Path) -> None:
     proc.run(["mount", "-o", "remount,size=32m", str(small_disk)])
     server = serve("--log", str(small_disk / "log"), "--log-data")

@@ -67,7 +67,10 @@ enum Verb {
     Forget {
         name: String,
     },
-    Clear,
+    Clear {
+        #[serde(default)]
+        unlogged: bool,
+    },
     Pace {
         real: bool,
     },
@@ -168,8 +171,10 @@ impl Control {
                 device.core().clock.set_slow(factor);
                 json!({})
             }
-            Verb::Clear => {
-                device.core().clear(device).context("cannot empty the log")?;
+            Verb::Clear { unlogged } => {
+                let mut core = device.core();
+                core.clear(device).context("cannot empty the log")?;
+                core.recorder.as_mut().filter(|_| unlogged).map(Recorder::stop);
                 json!({})
             }
             Verb::Pace { real } => {

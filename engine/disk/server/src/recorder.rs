@@ -64,6 +64,11 @@ impl Recorder {
         empty(file)
     }
 
+    /// Log nothing until the next `restart`.
+    pub(crate) fn stop(&mut self) {
+        self.lost = Some(io::Error::other("it is stopped until it is cleared"));
+    }
+
     /// Return whether the log is complete.
     pub(crate) fn is_whole(&self) -> bool {
         self.lost.is_none()

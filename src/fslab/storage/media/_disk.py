@@ -175,7 +175,8 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
     if server is None:
         yield
         return
-    server.ask("clear")
+    # What needs the data clears the log when it begins to record. Until then, logging would only take time.
+    server.ask("clear", unlogged=options.log is Logged.DATA)
     server.ask("pace", real=True)
     for fault in _faults.parse(options.faults):
         server.ask("arm", **fault)
