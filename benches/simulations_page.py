@@ -4,6 +4,9 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 from pathlib import Path
+from textwrap import fill
+
+WIDTH = 120
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> str:
@@ -37,7 +40,11 @@ def main(about: str | None, name: str, amount: tuple[str, int], tables: Callable
 
 
 def replace_between(page: Path, name: str, text: str) -> None:
-    """Replace the text between the markers ``name`` of a page."""
+    """Replace the text between the markers ``name`` of a page. Lines are wrapped, except those of tables."""
+    paragraphs = text.split("\n\n")
+    text = "\n\n".join(
+        each if each.startswith("|") else fill(each, WIDTH, break_on_hyphens=False) for each in paragraphs
+    )
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, rest = page.read_text().split(begin)
     after = rest.split(end)[1]

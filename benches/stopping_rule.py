@@ -2,7 +2,7 @@
 
 Two cells whose true ratio is known are measured in blocks; each rule decides when to stop and what to conclude.
 fslab's own code computes the intervals, for many comparisons at once. Prints the tables of docs/simulations.md; with
-``--write``, replaces them in that file. Fixed seeds; takes about 5 minutes on one core.
+``--write``, replaces them in that file. Fixed seeds; takes about 8 minutes on one core.
 
     python benches/stopping_rule.py [--repetitions 1000] [--write docs/simulations.md]
 """
