@@ -126,7 +126,6 @@ def test_five_different_mistakes_give_five_messages_with_their_lines() -> None:
         (("title: t", "title: t\ntrials: true"), "2: trials: true is not a number"),
         (("title: t", "title: t\nscale: nan"), "2: scale: should be a finite number, got 'nan'"),
         (("type: ram", "scaled_by: true, type: ram"), "3: media.fast.scaled_by: true is not a number"),
-        (("type: ram", "iops: true, type: ram"), "3: media.fast.iops: true is not a number"),
         (("size: 64m", "size: 64m\n    iodepth: [1, true]"), "14: workloads.rw.iodepth.2: true is not a number"),
         ((WORKLOAD, " {tool: sysbench, file-test-mode: rndrw, time: 1, file-rw-ratio: inf}\n"),
          "9: workloads.rw.file-rw-ratio: should be a finite number, got 'inf'"),
