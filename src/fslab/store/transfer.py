@@ -18,8 +18,7 @@ from sqlalchemy import Connection, func, insert, select
 
 from fslab.errors import NotStoredError, StoreError
 from fslab.store import bulk, queries
-from fslab.store.campaign import Campaign
-from fslab.store.later import later
+from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.rows import Row
 from fslab.store.schema import BELONGING, campaigns, cells, raw_output, traced, trials
 from fslab.store.store import Store
@@ -69,7 +68,7 @@ def copy_campaign(
 ) -> CopiedCampaign:
     """Copy one campaign with its trials, the tools' output and traced trials; name and note only with the first copy.
 
-    A copy is never set back: it keeps its plan and status if it is further than the original (``later``).
+    A copy is never set back: it keeps its plan and status if it is further than the original (``_later``).
 
     ``progress`` gets the number of trials done and in total, after each transaction. ``fence`` is called first in each
     transaction; it raises if nothing may be written any more. ``only_new``: do not compare trials that exist already.
@@ -244,7 +243,7 @@ def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row], tr
     if new:
         writer.execute(insert(traced), new)
     (known,) = queries.select_campaigns(writer, campaign.id)
-    now = later(known, campaign, has_more=queries.count_trials(writer, campaign.id) > trials_there)
+    now = _later(known, campaign, has_more=queries.count_trials(writer, campaign.id) > trials_there)
     if (now.trials, now.settings) != (known.trials, known.settings):
         queries.update_plan(writer, now)
     if now.status is not known.status:
@@ -263,3 +262,38 @@ def _plain(value: Any) -> str:
         case datetime():
             return value.isoformat()
     raise TypeError(f"no value of a store: {value!r}")
+
+
+_ENDED = frozenset({CampaignStatus.FINISHED, CampaignStatus.BUDGET_SPENT, CampaignStatus.FAILED})
+
+
+def _later(target: Campaign, source: Campaign, *, has_more: bool) -> Campaign:
+    """Return the target's campaign with what the source has decided since: more trials, more runs, and its status.
+
+    ``has_more``: the target has trials that the source does not have. A plan only grows, so the one with more
+    extensions is the later one. The target keeps its status if it is further in anything. With the same plan, it also
+    keeps ``finished``, and any end if the source says ``running``: that was read before the end, or the campaign
+    continues there and will end again.
+    """
+    extended, run_again = _extent(source) > _extent(target), _runs(source) > _runs(target)
+    settings: dict[str, object] = {}
+    if extended:
+        settings |= {"stopping": source.settings.stopping, "extended_from": source.settings.extended_from}
+    if run_again:
+        settings["runs"] = source.settings.runs
+    ahead = has_more or _extent(source) < _extent(target) or _runs(source) < _runs(target)
+    stale = target.status is CampaignStatus.FINISHED or (
+        target.status in _ENDED and source.status is CampaignStatus.RUNNING
+    )
+    keeps = ahead or (stale and not extended and not run_again)
+    status = target.status if keeps else source.status
+    trials = source.trials if extended else target.trials
+    return target.with_settings(**settings).model_copy(update={"trials": trials, "status": status})
+
+
+def _extent(campaign: Campaign) -> tuple[int, int]:
+    return len(campaign.settings.extended_from), campaign.stopping.most
+
+
+def _runs(campaign: Campaign) -> int:
+    return len(campaign.settings.runs)
