@@ -202,7 +202,7 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
     stale = both.replace("| [s](s.md) | 3 |", "| [s](s.md) | 99 |")
     assert "\n".join(replication_table.index([found], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
-    assert "[claims](../claims.md#verdicts)" in both
+    assert "[verdicts](../claims.md#verdicts)" in both
     old = "| [q](q.md) | 3 | 1 |"  # of a table with fewer columns
     assert old not in "\n".join(replication_table.index([found], f"{both}\n{old}"))
 

@@ -134,7 +134,7 @@ def lines(page: ReplicationPage) -> Iterator[str]:
     if page.source:
         yield from (as_markdown(page.source), "")
     yield from (f"**{as_markdown(page.summary)}**", "")
-    yield from (f"{as_markdown(page.measured)}. {page.effort}.", "")
+    yield from (f"{as_markdown(page.measured)}.", "")
     columns = ("printed", "supported by their table") if page.has_printed else ()
     columns = ("claim", *columns, "here", "verdict")
     yield from _conditions(page.conditions)

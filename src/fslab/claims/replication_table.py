@@ -77,13 +77,8 @@ _INDEX = (
 
 
 _LEGEND = (
-    "*Tested*: the figures answer the claim, because its requirements are met. *Contradicted*: reversed (the opposite "
-    "order, also by a small difference), tie here (the difference is below the smallest of interest) or differs "
-    "(another size). *No longer so*: machine and amounts are the publication's, and today's software works otherwise. "
-    "*Open, noise*: more trials are needed (also where a verdict holds only if trials are independent). *Open, at the "
-    "limit*: the ratio is closer to the claimed limit than the smallest difference of interest. *Measured*: share of "
-    "the trials' time that was measured; the rest is mkfs, mount and preparation. All verdicts: "
-    "[claims](../claims.md#verdicts)."
+    "*Contradicted*: reversed, tie here or differs ([verdicts](../claims.md#verdicts)). *Measured*: share of the "
+    "trials' time that was measured; the rest is mkfs, mount and preparation."
 )
 
 

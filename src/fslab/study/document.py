@@ -215,7 +215,9 @@ def _lines(rows: Iterable[str]) -> str:
 def _rows(keys: Mapping[str, FieldInfo]) -> dict[str, str]:
     """Return the row of a table for each key."""
     return {
-        key: f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |"
+        key: f"| `{key}` | {_kind(info)} | {_default(info)} | {_cell(info.description or '')} |".replace(
+            "|  |", "| |"
+        )
         for key, info in keys.items()
     }
 
