@@ -145,9 +145,6 @@ def lines(page: ReplicationPage) -> Iterator[str]:
         yield f"| {' | '.join(map(as_markdown, fields))} |"
     yield ""
     yield from _reasons(page)
-    if page.known_limits:
-        limits = (f"- {as_markdown(limit)}" for limit in page.known_limits)
-        yield from ("Known limits of the publication, or of measuring it here:", "", *limits, "")
     notes = [row for row in page.rows if row.note]
     if notes:
         yield from (
