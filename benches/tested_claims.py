@@ -58,6 +58,15 @@ def _row(name: str, machine: Path, kinds: str, found: Sequence[Foreseen]) -> lis
     return [name, machine.stem, kinds, short, *_numbers(found)]
 
 
+def _told_once(found: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Yield the rows; a row with the reasons of the one before, on another kernel, says so."""
+    before = ""
+    for row in found:
+        why = re.sub(r"Linux \S+", "", row[3])
+        yield [*row[:3], "the same" if why and why == before else row[3], *row[4:]]
+        before = why
+
+
 def _numbers(found: Sequence[Foreseen]) -> list[str]:
     of = [one.prospect for one in found]
     return [str(len(found)), *(str(of.count(prospect)) for prospect in Prospect)]
@@ -66,7 +75,7 @@ def _numbers(found: Sequence[Foreseen]) -> list[str]:
 def text(machines: Sequence[Path] = (TWO, EIGHT)) -> str:
     """Return what the page has between its markers."""
     head = ["study", "machine", "measured on", "why not (number of claims)", *HEAD]
-    return f"Made by `{COMMAND}`.\n\n{table(head, rows(machines), words=4)}"
+    return f"Made by `{COMMAND}`.\n\n{table(head, _told_once(rows(machines)), words=4)}"
 
 
 def main() -> int:
