@@ -308,18 +308,21 @@ def pools(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, An
         f"fslab-{workspace.campaign}-pool",
         ["zpool", "create", "-f", "-o", "cachefile=none", "-m", "none"],
     )
+    wanted, said = StackSpec.model_validate(spec), ""
+    kernel.has_filesystem("zfs")  # loads the module
     with disks(1, "100m", prefix="pool") as (disk,):
-        said = ""
-        try:
-            shell(*argv, "somebody", disk.path)
-            seen = crash(spec, size, workspace)
-            seen["pools"] = shell("zpool", "list", "-H", "-o", "name").split()
-            shell("zpool", "destroy", "somebody")
-            shell(*argv, own, disk.path)
-            crash(spec, size, workspace)
-        except FslabError as error:
-            said = str(error)
-        done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
+        shell(*argv, "somebody", disk.path)
+        seen = crash(spec, size, workspace)
+        seen["pools"] = shell("zpool", "list", "-H", "-o", "name").split()
+        shell("zpool", "destroy", "somebody")
+        shell(*argv, own, disk.path)
+        with site_with(workspace, parsed_stack(wanted).disks, size) as here:
+            with CampaignJournal(workspace.campaign) as journal, ExitStack() as undo:
+                try:
+                    stack.build(wanted, replace(here, journal=journal), undo, slot="m", make=True)
+                except FslabError as error:
+                    said = str(error)
+            done = [(entry.kind, entry.target) for entry in undoing.clean(workspace.campaign)]
         listed = shell("zpool", "list", "-H", "-o", "name").split()
         shell("zpool", "destroy", own)
     return {**seen, "own": own, "said": said, "done_then": done, "pools_then": listed}
