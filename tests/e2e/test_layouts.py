@@ -109,9 +109,7 @@ def test_a_snapshot_costs_one_copy_of_each_chunk_in_every_trial(fslab: Fslab, tm
 
 @NEEDS_UML
 @pytest.mark.slow
-def test_ninety_six_stripes_are_built_run_and_gone_within_a_quarter_of_an_hour(
-    fslab: Fslab, tmp_path: Path
-) -> None:
+def test_ninety_six_stripes_are_built_run_and_gone(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "every.yaml").write_text(EVERY)
     process = fslab.start("run", "every.yaml", "-q")
     try:
@@ -122,8 +120,6 @@ def test_ninety_six_stripes_are_built_run_and_gone_within_a_quarter_of_an_hour(
     trials = fslab.trials()
     assert len({str(trial["stack"]) for trial in trials}) == 96
     assert {trial.get("failure") for trial in trials} == {None}
-    # The durations of the trials, not the elapsed time: campaigns of one user take turns, so this one may have waited.
-    assert sum(trial["duration_s"] for trial in trials) < 900
     for trial in trials:
         device, options = trial["provenance"]["device"], trial["stack"]["layout_options"]
         assert len(device["parts"]) == options["disks"]
