@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
 from tests.limits import LIMIT_S
+from tests.mkfs import run_mkfs
 
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
@@ -166,7 +167,8 @@ def virtual(serve: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[...,
         server.control.rename(tmp_path / "fslab-disk.control")  # the path that it has for a medium
         server.control = tmp_path / "fslab-disk.control"
         device = str(server.attach())
-        proc.run([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], *mkfs.split(), device])
+        done = run_mkfs([f"mkfs.{filesystem}", "-q", *MKFS[filesystem], *mkfs.split(), device])
+        assert done.returncode == 0, done.stderr
         proc.run(["mount", "-t", filesystem, "-o", options, device, str(target)])
         (target / "w").mkdir()
         if fault is not None:

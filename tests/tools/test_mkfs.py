@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import shutil
-import time
 from pathlib import Path
 
 import pytest
+from tests.mkfs import run_mkfs
 
 from fslab.storage.filesystems import REGISTRY
 from fslab.system import proc, tools
@@ -18,20 +16,12 @@ NOT_PACKAGED = {"bcachefs", "zfs"}
 MADE = [name for name, driver in REGISTRY if driver.mounted and name not in NOT_PACKAGED]
 # Names of blkid(8) that differ from those of fslab.
 CALLED = {"ntfs3": "ntfs"}
-DEAD, DEAD_S = os.strerror(errno.ENOTCONN), 60.0
 
 
 def made(name: str, image: Path, size_bytes: int, options: str = "") -> proc.Completed:
     with image.open("wb") as file:
         file.truncate(size_bytes)
-    argv = REGISTRY.get(name).mkfs_argv(options, str(image), discard=False)
-    ends = time.monotonic() + DEAD_S
-    while True:
-        done = proc.run(argv, check=False)
-        # mkfs.btrfs reads the image of each mounted loop device, also if another test has just killed its disk.
-        if DEAD not in done.stderr or time.monotonic() > ends:
-            return done
-        time.sleep(0.1)
+    return run_mkfs(REGISTRY.get(name).mkfs_argv(options, str(image), discard=False))
 
 
 @pytest.mark.parametrize("name", MADE)
