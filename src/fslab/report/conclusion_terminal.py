@@ -187,7 +187,7 @@ def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
     yield f"{trials}{scale} · kernel {kernels_words(report)}{memory} · on {', '.join(report.media)}"
     more = f" ({conclusion.more} more)" if conclusion.more else ""
     notes = f" · --notes{more}" if report.notes else ""
-    yield f"more: fslab results {report.campaign} --all{notes} · why: fslab explain {report.campaign}"
+    yield f"more: fslab results {report.campaign} --all{notes} · fslab explain ID"
     undecided = [each for each in conclusion.standings if each.certainty is StandingCertainty.OPEN]
     if undecided and not report.counts.as_needed and report.status is CampaignStatus.FINISHED:
         needed = max(max(each.n + (each.further or each.n), each.needed) for each in undecided)

@@ -94,7 +94,7 @@ def _same(report: Report) -> Iterator[ConclusionWarning]:
 def _unsafe(report: Report) -> Iterator[ConclusionWarning]:
     """Yield a warning for each stack with the best rate that broke promises. The conclusion requires this warning."""
     for stack, leads, cuts, broken in unsafe_leaders(report):
-        promises = f"broke {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
+        promises = f"broke up to {broken:g} promise{'s' * (broken != 1)} after power cuts ({cuts})"
         yield ConclusionWarning(
             what=f"{stack} has the best median in {listed(leads)}, but {promises}",
             hint="use it only for data that may be lost",
