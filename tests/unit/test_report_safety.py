@@ -56,7 +56,9 @@ def test_one_trial_with_a_broken_promise_is_enough(monkeypatch: pytest.MonkeyPat
     for cell in planned:
         for block in range(5):
             broken = 3.0 if (cell.stack.name, block) == ("ext4", 2) else 0.0
-            values = {IOPS: SPEED[cell.stack.name]} if cell.workload is RANDOM else {BROKEN: broken}
+            values: dict[Metric, float | None] = (
+                {IOPS: SPEED[cell.stack.name]} if cell.workload is RANDOM else {BROKEN: broken}
+            )
             trials.append(trial(cell, block, values))
     found = reports.report(planned, trials)
     assert conclude(found).sentence.startswith(
