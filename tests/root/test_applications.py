@@ -231,7 +231,7 @@ def test_another_user_mounts_an_overlayfs_in_a_namespace_of_the_process() -> Non
         os.chown(place, users.NOBODY, users.NOBODY)
         request = {
             "application": "containers", "directory": f"{place}/application", "scratch": place, "seed": 1,
-            "load": {"files": 100, "layers": 2, "appends": 9}, "run_s": None,
+            "load": {"files": 100, "layers": 2, "appends": 9}, "run_s": None, "turns": 1, "operations": None,
         }  # fmt: skip
         for what in ("prepare", "drive"):
             argv = [

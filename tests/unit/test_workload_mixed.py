@@ -78,6 +78,7 @@ def test_no_fact_of_a_part_is_lost() -> None:
             "whole_run",
             "threads",
             "counts",
+            "percentiles",
             "part_rounds",
             "part_cpu_s",
             "part_windows",

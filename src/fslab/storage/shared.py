@@ -76,7 +76,10 @@ def _other_paths(block: Path) -> Iterator[Path]:
     bytes_of = _worldwide_name if backing(whole) is None else _place
     name = bytes_of(whole)
     for other in sorted((sysfs.SYS / "block").glob("*")) if name else ():
-        found = other.resolve()
+        try:
+            found = other.resolve()
+        except FileNotFoundError:  # it has been removed since it was listed
+            continue
         if found != whole and bytes_of(found) == name:
             same = found if whole == block else next(_like(block, found), None)
             if same is not None:
