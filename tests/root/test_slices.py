@@ -186,3 +186,12 @@ def test_a_trial_that_fails_does_not_spoil_the_others(workspace: Workspace, brok
     assert good.error is None
     assert good.metrics["read_iops"].value
     assert bad.status is Status.FAILED
+
+
+def test_the_machine_is_tuned_once_for_all(workspace: Workspace) -> None:
+    """Each stack on its own would wait for the lock that another one holds."""
+    tuned = [
+        cell.model_copy(update={"tuning": {"vm.dirty_ratio": "19"}})
+        for cell in cells("fio", READ, "ext4", "xfs")
+    ]
+    assert [record.error for record in run(workspace, tuned)] == [None, None]

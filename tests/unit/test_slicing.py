@@ -73,6 +73,9 @@ def test_a_run_time_and_its_place_need_each_other() -> None:
         (("stacks.fs.on=uml",), "runs in a guest"),
         (("stacks.fs.medium=v",), None),
         (("fresh=cell",), "file systems last"),
+        (("tuning.cpu_dma_latency=0",), None),
+        (("stacks.fs.tuning.cpu_dma_latency=[0, 100]",), "different settings of the machine"),
+        (("stacks.fs.tuning.io_scheduler=[none, mq-deadline]",), None),
         (("workloads.w.rate=1m",), "'rate' of fio goes by the clock"),
         (
             ("stacks.fs.mount_options=[relatime, noatime, sync, dirsync, nodiratime]",),

@@ -23,6 +23,7 @@ from fslab.campaign.trial_setup import Ready, set_up
 from fslab.campaign.watch import Watch
 from fslab.cell import Cell, TrialKey
 from fslab.feasibility import medium_plan
+from fslab.machine import tuning
 from fslab.plan.slicing import leaves_work
 from fslab.probes import SnapshotMoment
 from fslab.record import TrialRecord
@@ -93,6 +94,7 @@ def run_in_slices(
     # Drawn, because those that are started later run, at the end, without the others.
     order = random.Random(f"{key.seed}:starts").sample(trials, len(trials))  # noqa: S311 - no secret
     with Teardown() as everything:
+        everything.enter_context(tuning.tuned(cells[0].tuned, workspace.journal))
         takers = []
         for trial in order:
             everything.enter_context(trial.guarded())

@@ -38,7 +38,8 @@ def set_up(trial: RunningTrial) -> Ready:
     feasibility.check_cell(cell)
     memory = page_cache.needed(cell)
     memory.hold(workspace.warm_memory)
-    undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
+    if trial.turns == 1:  # those whose tools take turns share the settings of the machine
+        undo.enter_context(tuning.tuned(cell.tuned, workspace.journal))
     up = _build(trial)
     if up.raw is None:
         feasibility.check_mounted(up.target or up.work, workload.needs(), up.filesystem)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from fslab import workloads
 from fslab.cell import Cell, by_workload
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.machine.tuning import OF_DEVICES
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.units import parse_duration
 from fslab.workloads import Traits
@@ -52,6 +53,9 @@ def why_whole(group: Sequence[Cell]) -> str | None:
     they can."""
     if len(group) > MOST_AT_ONCE:
         return f"{len(group)} stacks, of which at most {MOST_AT_ONCE} can take turns"
+    machine = [{name: cell.tuned[name] for name in cell.tuned.keys() - OF_DEVICES} for cell in group]
+    if any(each != machine[0] for each in machine):
+        return "its stacks have different settings of the machine ('tuning')"
     return next((why for cell in group if (why := _why_whole(cell)) is not None), None)
 
 
