@@ -20,6 +20,7 @@ from fslab.storage import UndoJournal
 from fslab.system import sysfs
 
 __all__ = [
+    "OF_DEVICES",
     "TIMER", "alone", "check", "device_facts", "in_force", "is_setting", "is_timer", "put_back", "start_timer", "tuned",
     "tuned_devices",
 ]  # fmt: skip
