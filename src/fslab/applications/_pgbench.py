@@ -120,7 +120,8 @@ def run(drive: DriveRequest) -> Driven:
     """Run pgbench, compare the sums of its tables, shut the server down, and check the pages of all files."""
     load = drive.load
     options = {**load.options(), **load.settings(), "max_connections": str(load.clients + _MORE_CONNECTIONS)}
-    options |= {name: f"{default * drive.turns}{unit}" for name, (default, unit) in _BY_THE_CLOCK.items()}
+    if drive.turns > 1:
+        options |= {name: f"{default * drive.turns}{unit}" for name, (default, unit) in _BY_THE_CLOCK.items()}
     with server.running(drive.directory, options) as run:
         said = run.client("pgbench", *_words(drive), timeout_s=_LONG_S)
         ended_s = time.monotonic()

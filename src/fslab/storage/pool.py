@@ -21,7 +21,7 @@ from fslab.system import mounts, proc
 
 KIND = "pool"  # in a campaign's journal
 DEV = Path("/dev")
-EXPORT_DEADLINE_S = 20.0
+EXPORT_DEADLINE_S, EXPORT_EVERY_S = 20.0, 0.1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -106,12 +106,13 @@ def _export(driver: FileSystem, node: str, run: Callable[[Sequence[str]], proc.C
     ends = time.monotonic() + EXPORT_DEADLINE_S
     while _lies_on(driver, node):
         done = run(driver.export_argv(node) or ())
-        if done.returncode != 0 and time.monotonic() > ends:
+        if time.monotonic() > ends:
             raise MountError(
-                f"cannot export the pool: {done.stderr.strip()}",
+                f"cannot export the pool: {done.stderr.strip() or 'it is still imported'}",
                 where=node,
                 hint="end the processes that use it, then: fslab clean",
             )
+        time.sleep(EXPORT_EVERY_S if done.returncode != 0 else 0)
 
 
 def _lies_on(driver: FileSystem, node: str) -> bool:
