@@ -300,6 +300,26 @@ class TestIdle:
         ):
             pass
 
+    @pytest.mark.parametrize(
+        ("flags", "device", "limit"),
+        [("fpu hypervisor", True, "0"), ("fpu", True, "2"), ("fpu", False, None)],
+    )
+    def test_the_machine_decides_which_limit_keeps_cpus_ready(
+        self, tmp_path: Path, flags: str, device: bool, limit: str | None
+    ) -> None:
+        (tmp_path / "proc").mkdir()
+        (tmp_path / "proc/cpuinfo").write_text(f"flags : {flags}\n")
+        path = tmp_path / "cpu_dma_latency"
+        if device:
+            path.write_bytes(_idle.NO_LIMIT_US.to_bytes(4, "little"))
+        assert _idle.limit_us("auto", path, tmp_path) == limit
+        assert _idle.limit_us("7", path, tmp_path) == "7"
+        tunables.check("cpu_dma_latency", "auto")
+        with pytest.raises(ValueError, match=r"from 0 to 100$"):
+            tunables.check("vm.compaction_proactiveness", "auto")
+        with _idle.limited("auto", tmp_path / "nothing"):
+            pass
+
     def test_a_limit_that_is_not_in_force_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from fslab.errors import nearest
 
+AUTO = "auto"
 IDLE = "cpu_dma_latency"
 TIMERS = "stop_timers"
 TIMER_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9:_.@\\-]*\.timer")
@@ -29,7 +30,7 @@ class Bound(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Number:
-    """A whole number from ``low`` to ``high``.
+    """A whole number from ``low`` to ``high``; with ``auto``, also this word.
 
     For an amount of memory, counted in ``unit_bytes``: at most ``share`` of the machine's memory.
     """
@@ -38,11 +39,15 @@ class Number:
     high: int
     unit_bytes: int = 1
     share: float | None = None
+    auto: bool = False
 
     def check(self, value: str, memory_bytes: int | None) -> None:
         """Raise ValueError if the value is not a whole number or is out of bounds."""
+        if self.auto and value == AUTO:
+            return
         if not re.fullmatch(r"[0-9]{1,18}", value) or not self.low <= int(value) <= self.high:
-            raise ValueError(f"'{value}' is not a whole number from {self.low} to {self.high}")
+            also = ", or auto" if self.auto else ""
+            raise ValueError(f"'{value}' is not a whole number from {self.low} to {self.high}{also}")
         if self.share is None or memory_bytes is None:
             return
         most = int(memory_bytes * self.share) // self.unit_bytes
@@ -117,7 +122,7 @@ BOUNDS: Mapping[str, Bound] = {
     "cpu_governor": Word(),
     "cpu_turbo": Word(words=tuple(FLAGS)),
     "cpu_smt": Word(words=tuple(FLAGS)),
-    IDLE: Number(low=0, high=1_000_000),  # µs
+    IDLE: Number(low=0, high=1_000_000, auto=True),  # µs
     "transparent_hugepage": Word(words=("always", "madvise", "never")),
     "io_scheduler": Word(),
     "nr_requests": Number(low=4, high=16_384),  # include/linux/blkdev.h, BLKDEV_MIN_RQ

@@ -45,7 +45,7 @@ def check(settings: Mapping[str, str]) -> None:
     for name, value in _of_machine(settings).items():
         _settings.writes(name, value)
     if IDLE in settings:
-        _idle.check()
+        _idle.check(settings[IDLE])
     if timers(settings.get(TIMERS, "")):
         _timers.check()
 
@@ -54,11 +54,12 @@ def check(settings: Mapping[str, str]) -> None:
 def tuned(settings: Mapping[str, str], journal: UndoJournal) -> Iterator[None]:
     """Apply the settings of the machine. On exit, restore the previous values in reverse order.
 
-    BusyError while another campaign has changed settings: each would restore the other's values.
+    BusyError while another campaign has changed settings: each would restore the other's values. A limit for idle CPUs
+    changes nothing that has to be restored.
     """
     _check_bounds(settings)
     with ExitStack() as undo:
-        if settings:
+        if settings.keys() - {IDLE}:
             undo.enter_context(alone())
         for name, value in _of_machine(settings).items():
             _make(_settings.writes(name, value), journal, undo)
