@@ -37,6 +37,15 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
     ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
     ("recorder", {"transactions": 200, "size": "4k", "segment": 4, "keep": 3, "sync": "segment"}),
+    ("vm-image", {"transactions": 200, "image": "8m", "cache": "none"}),
+    (
+        "vm-image",
+        {"transactions": 50, "batch": 4, "image": "8m", "format": "qcow2", "preallocation": "metadata"},
+    ),
+    (
+        "vm-image",
+        {"transactions": 200, "operation": "read", "image": "8m", "format": "qcow2", "cluster_size": "4k"},
+    ),
     ("redis", {"transactions": 2000, "appendfsync": "always", **FEW_KEYS}),
     ("redis", {"runtime": "1s", **FEW_KEYS}),
     ("rocksdb", {"transactions": 2000, "keys": 1000, "sync": "yes"}),
@@ -145,6 +154,9 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("rsync", {"files": 3000}, "64m"),
         ("containers", {"files": 3000}, "96m"),
         ("recorder", {"transactions": 2000}, "64m"),
+        ("vm-image", {"transactions": 2000, "image": "256m", "size": "64k"}, "64m"),
+        ("vm-image", {"transactions": 2000, "image": "256m", "size": "64k", "format": "qcow2"}, "64m"),
+        ("vm-image", {"transactions": 2000, "image": "256m", "preallocation": "falloc"}, "64m"),
     ],
 )
 def test_a_full_disk_is_named(tool: str, parameters: dict[str, Any], size: str, workspace: Workspace) -> None:
@@ -183,6 +195,8 @@ def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]])
         ("rocksdb", {}, "db_bench\0--db", "db_bench was ended by signal 9"),
         ("rocksdb", {}, "_process\0drive", "signal 9"),
         ("packages", {"files": 1000}, "_process\0drive", "signal 9"),
+        ("vm-image", {"image": "8m"}, "qemu-io\0-f", "qemu-io was ended by signal 9"),
+        ("vm-image", {"image": "8m"}, "_process\0drive", "signal 9"),
     ],
 )
 def test_nothing_is_left_of_what_is_killed(
@@ -194,6 +208,7 @@ def test_nothing_is_left_of_what_is_killed(
         "redis": "everysec",
         "rocksdb": "--benchmarks",
         "packages": "--unpack",
+        "vm-image": "writeback",
     }[tool]
     runtime = {} if tool == "packages" else {"runtime": "60s"}
     with killed_when(lambda: processes(workspace, running), lambda: processes(workspace, word)) as killed:

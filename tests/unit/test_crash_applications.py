@@ -24,6 +24,7 @@ from fslab.applications import (
     durable,
     parse_settings,
 )
+from fslab.applications._image_places import Places, block_of
 from fslab.cli import app
 from fslab.crash import recording
 from fslab.crash import runs as source_of_runs
@@ -211,6 +212,53 @@ def test_of_a_recorder_what_was_synced_before_a_later_piece_is_there(
     assert seen.transactions == frozenset(sizes) - {25, 27, 29}, (
         "its name is lost, not the deletion that it caused"
     )
+
+
+def test_of_an_image_each_sector_tells_its_write(tmp_path: Path) -> None:
+    """A write over another one can be there in part; then it is missing, and the one below it is not."""
+    source = runs("vm-image", transactions=40)
+    source.lay_out(tmp_path)
+    source.perform(tmp_path, 0, lambda _: None)
+    directory = directory_of(tmp_path, 0)
+    places, path = Places.of(directory), directory / "image"
+    whole, every = path.read_bytes(), frozenset(range(1, 41))
+    over, under = next(
+        (later, earlier)
+        for later in range(40, 0, -1)
+        for earlier in range(later - 1, 0, -1)
+        if places.slot(earlier) == places.slot(later)
+        and later == max(each for each in every if places.slot(each) == places.slot(later))
+        and len(source.contents(earlier)) > 1000
+        and len(source.contents(later)) > 1000
+    )
+    second, below = places.offset(over) + 512, block_of(under, source.contents(under))
+    for sector, missing in ((below[512:1024], {over}), (bytes(512), {over, under})):
+        path.write_bytes(whole[:second] + sector + whole[second + 512 :])
+        found = source.look(directory)
+        assert found.problem is None
+        assert (
+            missing
+            <= every - found.transactions
+            <= {each for each in every if places.offset(each) + 512 == second}
+        )
+    elsewhere = next(each for each in every if places.slot(each) != places.slot(over))
+    for sector in (block_of(elsewhere, source.contents(elsewhere))[512:1024], b"stale".ljust(512)):
+        path.write_bytes(whole[:second] + sector.ljust(512, b"x") + whole[second + 512 :])
+        assert "has bytes that were never written there" in str(source.look(directory).problem)
+    os.truncate(path, second)
+    assert over not in source.look(directory).transactions
+
+
+@pytest.mark.parametrize(
+    "options", [("-b", "/etc/passwd", "-F", "raw"), ("-o", "data_file=other"), ("-o", "extended_l2=on")]
+)
+def test_an_image_that_names_another_file_is_not_opened(options: tuple[str, ...], tmp_path: Path) -> None:
+    source = runs("vm-image", "format=qcow2")
+    source.lay_out(tmp_path)
+    directory = directory_of(tmp_path, 0)
+    assert source.look(directory) == RecoveredData()
+    proc.run(["qemu-img", "create", "-q", "-u", "-f", "qcow2", *options, "image", "512k"], cwd=directory)
+    assert "names another file" in str(source.look(directory).problem)
 
 
 def test_half_a_transaction_is_found(tmp_path: Path) -> None:

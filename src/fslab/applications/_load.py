@@ -57,6 +57,11 @@ class AnyLoad(EntryOptions):
         return True
 
     @property
+    def direct(self) -> bool:
+        """Whether its reads and writes bypass the page cache."""
+        return False
+
+    @property
     def at_once(self) -> int | None:
         """How many processes or threads work at once; None: the study does not say."""
         return 1

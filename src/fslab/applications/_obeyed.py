@@ -18,6 +18,10 @@ _CONFIGURED = re.compile(
 )
 _JOURNAL_END = struct.Struct(">II8s")  # of one that names another file: length of the name, checksum, magic
 _MAGIC = bytes.fromhex("d9d505f920a163d7")  # sqlite.org/fileformat2.html, "The Rollback Journal"
+_QCOW2 = struct.Struct(
+    ">4sIQIIQIIQQIIQQQQ"
+)  # qemu, docs/interop/qcow2.txt: the header, to compatible_features
+_DIRTY_OR_CORRUPT = 3  # the incompatible features that name nothing else
 
 _REDIS_BYTES = 64 << 20
 _REDIS_FILES = re.compile(r"socket fslab\.sock|file appendonly\.aof\.(manifest|\d+\.(base|incr)\.aof)")
@@ -58,6 +62,21 @@ def names_another_file(journal: Path) -> bool:
         return False
     length, _, magic = _JOURNAL_END.unpack(end)
     return bool(magic == _MAGIC and length > 0)
+
+
+def image_problem(path: Path, disk_format: str) -> str | None:
+    """Return what is wrong with an image that QEMU is to open: of qcow2, whether it names other files, or servers."""
+    if path.is_symlink() or not path.is_file():
+        return "the image is not a file"
+    if disk_format == "raw":
+        return None
+    with path.open("rb") as file:
+        header = file.read(_QCOW2.size)
+    if len(header) < _QCOW2.size or not header.startswith(b"QFI\xfb"):
+        return "the image has no header of qcow2"
+    _, version, backing, backing_length, *_, incompatible, _, _ = _QCOW2.unpack(header)
+    plain = version == 3 and not backing and not backing_length and not incompatible & ~_DIRTY_OR_CORRUPT
+    return None if plain else "the image names another file, or has another header than was written"
 
 
 def redis_problem(directory: Path) -> str | None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import signal
-import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +19,7 @@ from fslab.applications import Settings
 from fslab.applications import _servers as servers
 from fslab.applications._servers import LIMIT_S, DamagedError
 from fslab.errors import FslabError, ToolFailedError, ToolMissingError, ToolTimeoutError
-from fslab.system import proc, users
+from fslab.system import proc
 from fslab.system.tools import Tool, require
 
 _CLOSED, _END_S = "server closed the connection", 5.0
@@ -55,8 +53,7 @@ _UNSHARE = Tool(program="unshare", package="util-linux")
 
 def initialise(directory: Path, *, segment_mb: int = 1) -> None:
     """Create a cluster with checksums. ``segment_mb``: the size of a file of the transaction log."""
-    if os.geteuid() == 0:
-        os.chown(directory, users.NOBODY, users.NOBODY)
+    servers.own_directory(directory)
     words = (
         "--auth=trust",
         "--encoding=UTF8",
@@ -88,33 +85,18 @@ def session(directory: Path, settings: Settings) -> Iterator[Callable[[str], str
     ToolFailedError, or ToolTimeoutError if it does not answer.
     """
     options = (word for name, value in {**settings, **_SINGLE}.items() for word in ("-c", f"{name}={value}"))
-    with ExitStack() as undo:
-        path, inherit = undo.enter_context(servers.reached(directory))
+    with servers.reached(directory) as (path, inherit):
         argv = servers.unprivileged(require(TOOL), "--single", "-D", path, *options, "postgres")
-        errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-postgres", os.MFD_CLOEXEC), "rb"))
-        theirs, ours = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
-        answers, output = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
-        child = proc.start(
-            argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=Path("/"),
-            inherit=inherit,
-        )  # fmt: skip
-        undo.callback(child.end)
-        undo.callback(child.wait, LIMIT_S)  # a killed server leaves shared memory of the machine behind
-        undo.callback(ours.close)
-        theirs.close()
-        output.close()
+        with servers.dialogue(argv, _PROMPT, inherit=inherit) as postgres:
 
-        def say(line: str) -> str:
-            with suppress(BrokenPipeError):  # the server has ended: there is no answer, and it told why
-                ours.write(line.encode())
-            told = _until_prompt(answers.fileno())
-            said = os.pread(errors.fileno(), 1 << 20, 0).decode("utf-8", "replace")
-            if told is None or _TROUBLE.search(said):
-                raise _failure(said, child)
-            return told
+            def say(line: str) -> str:
+                told, said = postgres.say(line), postgres.complaints()
+                if told is None or _TROUBLE.search(said):
+                    raise _failure(said, postgres.child)
+                return told
 
-        say("")
-        yield lambda line: say(f"{line}\n")
+            say("")
+            yield say
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,20 +175,3 @@ def _failure(said: str, child: proc.Child) -> FslabError:
     why = said.strip().rpartition("\n")[2] or "no message"
     kind = DamagedError if servers.DESCRIPTORS in why else ToolFailedError  # a file of the cluster is missing
     return kind(f"PostgreSQL exited {ended}: {why}")
-
-
-def _pipe() -> tuple[tuple[int, str], tuple[int, str]]:
-    reading, writing = os.pipe2(os.O_CLOEXEC)
-    return (reading, "rb"), (writing, "wb")
-
-
-def _until_prompt(descriptor: int) -> str | None:
-    """Return what the server prints until its next prompt; None if it ends before, or takes too long."""
-    deadline, told = time.monotonic() + LIMIT_S, b""
-    while not told.endswith(_PROMPT):
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        part = os.read(descriptor, 1 << 16) if ready else b""
-        if not part:
-            return None
-        told += part
-    return told.decode("utf-8", "replace")

@@ -6,7 +6,6 @@ redis.io/docs/latest/develop/reference/protocol-spec.
 
 from __future__ import annotations
 
-import os
 import re
 import select
 import signal
@@ -21,7 +20,7 @@ from typing import Any
 from fslab.applications import _servers as servers
 from fslab.applications._driven import Driven, DriveRequest
 from fslab.errors import FslabError, ToolFailedError
-from fslab.system import proc, users
+from fslab.system import proc
 from fslab.system.tools import Tool, require
 
 TOOL = Tool(program="redis-server", package="redis-server")
@@ -121,12 +120,6 @@ class RedisServer:
             return ToolFailedError(f"Redis {how}")
         kind = servers.DamagedError if _ABOUT_DATA.search(why) else ToolFailedError
         return kind(f"Redis exited {ended}: {why or said.strip().rpartition(chr(10))[2]}")
-
-
-def own_directory(directory: Path) -> None:
-    """Give a new directory to the server's user."""
-    if os.geteuid() == 0:
-        os.chown(directory, users.NOBODY, users.NOBODY)
 
 
 @contextmanager

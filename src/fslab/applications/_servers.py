@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +19,12 @@ LIMIT_S = 60.0
 DESCRIPTORS = "/proc/self/fd"
 _POLL_S = 0.02
 _SAID_BYTES = 1 << 20
+
+
+def own_directory(directory: Path) -> None:
+    """Give a new directory to the user nobody, if fslab runs as root."""
+    if os.geteuid() == 0:
+        os.chown(directory, users.NOBODY, users.NOBODY)
 
 
 def unprivileged(*argv: str) -> list[str]:
@@ -82,3 +89,70 @@ def started(
             child.send(ended_by)
             child.wait(LIMIT_S)
             child.end()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Dialogue:
+    """A program that reads lines, and prints ``prompt`` when it waits for the next one. ``errors``: the descriptor of
+    what it prints there."""
+
+    child: proc.Child
+    prompt: bytes
+    lines: int
+    answers: int
+    errors: int
+    limit_s: float
+
+    def say(self, line: str) -> str | None:
+        """Send a line; "" waits for the first prompt. Return what is printed until the next prompt; None if the program
+        ends before, or takes longer than the limit."""
+        if line:
+            with suppress(BrokenPipeError):  # it has ended: there is no answer, and it told why
+                os.write(self.lines, f"{line}\n".encode())
+        deadline, told = time.monotonic() + self.limit_s, b""
+        while not told.endswith(self.prompt):
+            ready, _, _ = select.select([self.answers], [], [], max(0.0, deadline - time.monotonic()))
+            part = os.read(self.answers, 1 << 16) if ready else b""
+            if not part:
+                return None
+            told += part
+        return told.removesuffix(self.prompt).decode("utf-8", "replace")
+
+    def complaints(self) -> str:
+        """Return what it has printed as errors."""
+        return os.pread(self.errors, _SAID_BYTES, 0).decode("utf-8", "replace")
+
+
+@contextmanager
+def dialogue(
+    argv: Sequence[str],
+    prompt: bytes,
+    *,
+    inherit: Sequence[int],
+    cwd: Path = Path("/"),
+    limit_s: float = LIMIT_S,
+) -> Iterator[Dialogue]:
+    """Start a program that answers lines. At the end of the block its input is closed, and it is killed if it does not
+    end then."""
+    with ExitStack() as undo:
+        errors = undo.enter_context(os.fdopen(os.memfd_create("fslab-errors", os.MFD_CLOEXEC), "rb"))
+        theirs, ours = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
+        answers, output = (undo.enter_context(os.fdopen(end, mode, 0)) for end, mode in _pipe())
+        child = proc.start(
+            argv, stdin=theirs.fileno(), output=output.fileno(), errors=errors.fileno(), cwd=cwd,
+            inherit=inherit,
+        )  # fmt: skip
+        undo.callback(child.end)
+        undo.callback(child.wait, limit_s)  # a killed server leaves shared memory of the machine behind
+        undo.callback(ours.close)
+        theirs.close()
+        output.close()
+        yield Dialogue(
+            child=child, prompt=prompt, lines=ours.fileno(), answers=answers.fileno(), errors=errors.fileno(),
+            limit_s=limit_s,
+        )  # fmt: skip
+
+
+def _pipe() -> tuple[tuple[int, str], tuple[int, str]]:
+    reading, writing = os.pipe2(os.O_CLOEXEC)
+    return (reading, "rb"), (writing, "wb")

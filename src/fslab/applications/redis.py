@@ -25,6 +25,7 @@ from fslab.applications import (
 )
 from fslab.applications import _obeyed as obeyed
 from fslab.applications import _redis as server
+from fslab.applications import _servers as servers
 from fslab.applications._servers import DamagedError
 from fslab.storage.promises import Promise, Promises
 
@@ -105,7 +106,7 @@ class Redis(DurableApplication):
 
     def prepare(self, drive: DriveRequest) -> None:
         """Set each key once."""
-        server.own_directory(drive.directory)
+        servers.own_directory(drive.directory)
         with (
             server.running(drive.directory, {"appendfsync": "no"}) as redis,
             redis.session() as session,
@@ -128,7 +129,7 @@ class Redis(DurableApplication):
 
     def lay_out(self, directory: Path, settings: Settings) -> None:  # noqa: ARG002
         """Create an empty log."""
-        server.own_directory(directory)
+        servers.own_directory(directory)
         with server.running(directory, _PLAIN):
             pass
 

@@ -67,8 +67,9 @@ class ApplicationTool(Workload[Any]):
 
     def traits(self, parameters: AnyLoad) -> Traits:
         return Traits(
-            reads=parameters.reads, writes=parameters.writes, direct=False, parallel=parameters.at_once
-        )
+            reads=parameters.reads, writes=parameters.writes, direct=parameters.direct,
+            parallel=parameters.at_once,
+        )  # fmt: skip
 
     def space_bytes(self, parameters: AnyLoad) -> int:
         return self.application.laid_out_bytes + parameters.space_bytes
