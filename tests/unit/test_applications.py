@@ -29,9 +29,9 @@ from fslab.applications import (
     _pgbench,
     _redis,
     durable,
+    maildir,
     rocksdb,
 )
-from fslab.applications.maildir import Maildir
 from fslab.applications.sqlite import Sqlite
 from fslab.applications.untar import Untar
 from fslab.cell import WorkloadSpec
@@ -135,7 +135,7 @@ def test_a_percentile_needs_a_value_above_it() -> None:
     assert [_driven.percentile(hundred[:count], 95) for count in (0, 1, 19)] == [None] * 3
 
 
-class LossyMaildir(Maildir):
+class LossyMaildir(maildir.Maildir):
     """Acknowledges the second message without delivering it."""
 
     @contextmanager
@@ -145,13 +145,35 @@ class LossyMaildir(Maildir):
 
 
 @pytest.mark.parametrize(
-    ("application", "told"), [(Maildir(), None), (LossyMaildir(), "4 of 5 transactions are there")]
+    ("application", "told"),
+    [(maildir.Maildir(), None), (LossyMaildir(), "4 messages are there, and not the 5 that must be")],
 )
-def test_what_was_acknowledged_must_be_there(application: Maildir, told: str | None, tmp_path: Path) -> None:
+def test_what_was_acknowledged_must_be_there(
+    application: maildir.Maildir, told: str | None, tmp_path: Path
+) -> None:
     drive = request(tmp_path, "maildir", transactions=5)
     application.prepare(drive)
     found = application.drive(drive)
     assert (found.count, len(found.latencies_ns), found.problem) == (5, 5, told)
+
+
+@pytest.mark.parametrize(
+    ("operation", "numbers"),
+    [("deliver", range(1, 31)), ("read", range(1, 26)), ("serve", range(6, 31))],
+)
+def test_a_mailbox_has_the_messages_that_must_be_there(
+    operation: str, numbers: range, tmp_path: Path
+) -> None:
+    """Of 25 messages before, and 5 transactions."""
+    drive = request(tmp_path, "maildir", operation=operation, messages=25, transactions=5)
+    application = maildir.Maildir()
+    application.prepare(drive)
+    copy = shutil.copytree(tmp_path, tmp_path / "copy")
+    assert application.drive(drive).problem is None
+    assert application.look(tmp_path, drive.contents).transactions == frozenset(numbers)
+    (copy / "box/cur/99.fslab:2,S").write_bytes(maildir._message(99, drive.contents(99)))
+    found = application.drive(replace(drive, directory=copy))
+    assert found.problem == f"{len(numbers) + 1} messages are there, and not the {len(numbers)} that must be"
 
 
 def test_a_recorder_keeps_the_newest_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

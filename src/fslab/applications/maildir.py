@@ -7,30 +7,90 @@ from __future__ import annotations
 
 import mailbox
 from base64 import b64encode
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import Literal
 
-from fslab.applications import Contract, DurableApplication, Records, RecoveredData, Settings, setting
+from pydantic import Field
+
+from fslab import scaling
+from fslab.applications import (
+    Contract,
+    Driven,
+    DriveRequest,
+    DurableApplication,
+    Records,
+    RecoveredData,
+    Settings,
+    repeated,
+    setting,
+)
 from fslab.storage.promises import Promise, Promises
 from fslab.system import mounts
 
 BOX = "box"
+_SEEN = ":2,S"  # cr.yp.to/proto/maildir.html
+_LAID_OUT_PER_S = 10_000.0
 _MESSAGE_BYTES = 6 << 10  # the unused part of the last block, an inode, a name
 
 
 class MaildirLoad(Records):
-    """A transaction is the delivery of one message. Afterwards all messages are read, and must be as delivered."""
+    """A transaction is the delivery of one message, or what `operation` says. Afterwards all messages are read,
+    and must be as delivered; no others may be there."""
+
+    laid_out = frozenset({"operation", "messages", "size"})
+
+    operation: Literal["deliver", "read", "serve"] = Field(
+        "deliver",
+        description="deliver a message; read a random one; or (serve) deliver a message, move it from `new` to `cur` "
+        "as seen, read a random one, and delete the oldest one",
+    )
+    messages: int | None = Field(
+        None, ge=2, le=100_000_000,
+        description="messages in the mailbox before; default: 10,000 for `read` and `serve`, otherwise none",
+    )  # fmt: skip
+
+    @property
+    def there(self) -> int:
+        """Messages in the mailbox before."""
+        return self.messages or (0 if self.operation == "deliver" else 10_000)
+
+    @property
+    def delivers(self) -> bool:
+        return self.operation != "read"
+
+    @property
+    def deletes(self) -> bool:
+        return self.operation == "serve"
+
+    @property
+    def reads(self) -> bool:
+        return self.operation != "deliver"
+
+    @property
+    def writes(self) -> bool:
+        return self.delivers
 
     @property
     def guessed_rate(self) -> float:
-        return 1000.0
+        return 1000.0 if self.delivers else 20_000.0
+
+    @property
+    def prepare_s(self) -> float:
+        return super().prepare_s + self.there / _LAID_OUT_PER_S
 
     @property
     def space_bytes(self) -> int:
         """A message is in base 64, in whole blocks."""
-        return self.most * (2 * self.size_bytes + _MESSAGE_BYTES)
+        messages = self.there + (self.most if self.delivers else 0)
+        return messages * (2 * self.size_bytes + _MESSAGE_BYTES)
+
+    def scaled(self, factor: float) -> scaling.Changes:
+        messages = {"messages": scaling.count(self.there, factor, least=100)} if self.there else {}
+        return {**super().scaled(factor), **messages}
 
     fsync_directory: Literal["no", "yes"] = setting(
         "no", "sync the directory of new messages after each delivery: without it, their names can be lost"
@@ -40,7 +100,7 @@ class MaildirLoad(Records):
 class Maildir(DurableApplication):
     """A transaction is one delivered message."""
 
-    summary = "maildir: delivery of messages"
+    summary = "maildir: messages are delivered, read, marked as seen and deleted"
     Load = MaildirLoad
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
@@ -53,6 +113,24 @@ class Maildir(DurableApplication):
 
     def lay_out(self, directory: Path, settings: Settings) -> None:  # noqa: ARG002
         mailbox.Maildir(directory / BOX, create=True).close()
+
+    def prepare(self, drive: DriveRequest) -> None:
+        """Make a mailbox of messages that were seen."""
+        super().prepare(drive)
+        for number in range(1, drive.load.there + 1):
+            _seen(drive.directory, number).write_bytes(_message(number, drive.contents(number)))
+
+    def drive(self, drive: DriveRequest) -> Driven:
+        load = drive.load
+        with self.opened(drive.directory, load.settings()) as deliver:
+            driven = repeated(drive, _transaction(drive, deliver))
+        first = driven.count + 1 if load.deletes else 1
+        last = load.there + (driven.count if load.delivers else 0)
+        found = self.look(drive.directory, drive.contents)
+        there, wanted = len(found.transactions), last + 1 - first
+        complete = found.transactions == frozenset(range(first, last + 1))
+        told = None if complete else f"{there} messages are there, and not the {wanted} that must be"
+        return driven.checked(found.problem or told)
 
     @contextmanager
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
@@ -68,10 +146,10 @@ class Maildir(DurableApplication):
         box.close()
 
     def look(self, directory: Path, contents: Callable[[int], bytes]) -> RecoveredData:
-        """Read the messages in ``new``. Messages in ``tmp`` were not delivered."""
+        """Read the messages in ``new`` and ``cur``. Messages in ``tmp`` were not delivered."""
         found = set()
         try:
-            for path in sorted((directory / BOX / "new").iterdir()):
+            for path in (path for name in ("new", "cur") for path in (directory / BOX / name).iterdir()):
                 text = path.read_bytes()
                 number = int(text.split(b"\n", 1)[0].removeprefix(b"Subject: ") or 0)
                 if text != _message(number, contents(number)):
@@ -84,6 +162,32 @@ class Maildir(DurableApplication):
 
 _WHOLE = Promise(given=True, source="POSIX, fsync(): the message was synced before it had its name")
 _NO_NAME = Promise(given=False, source="fsync(2): the directory entry needs an fsync of the directory")
+
+
+def _seen(directory: Path, number: int) -> Path:
+    return directory / BOX / "cur" / f"{number}.fslab{_SEEN}"
+
+
+def _transaction(drive: DriveRequest, deliver: Callable[[int, bytes], None]) -> Callable[[int], object]:
+    """Return what is done for each number. The paths are known, as a mail server knows them from its index."""
+    there, box = drive.load.there, drive.directory / BOX
+    kept = deque(_seen(drive.directory, number) for number in range(1, there + 1))
+    random = Random(drive.seed)  # noqa: S311 - to be repeated
+
+    def delivered(number: int) -> None:
+        deliver(there + number, drive.contents(there + number))
+
+    def read(number: int) -> None:  # noqa: ARG001
+        kept[random.randrange(len(kept))].read_bytes()
+
+    def serve(number: int) -> None:
+        delivered(number)
+        for path in (box / "new").iterdir():
+            kept.append(path.rename(box / "cur" / f"{path.name}{_SEEN}"))
+        read(number)
+        kept.popleft().unlink()
+
+    return {"deliver": delivered, "read": read, "serve": serve}[drive.load.operation]
 
 
 def _message(number: int, contents: bytes) -> bytes:
