@@ -37,7 +37,7 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("maildir", {"transactions": 200, "fsync_directory": "yes"}),
     ("log-file", {"transactions": 200, "sync": "fdatasync", "segment": "16k"}),
     ("recorder", {"transactions": 200, "size": "4k", "segment": 4, "keep": 3, "sync": "segment"}),
-    ("vm-image", {"transactions": 200, "image": "8m", "cache": "none"}),
+    ("vm-image", {"transactions": 200, "image": "8m", "cache_mode": "none"}),
     (
         "vm-image",
         {"transactions": 50, "batch": 4, "image": "8m", "format": "qcow2", "preallocation": "metadata"},

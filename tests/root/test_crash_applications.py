@@ -32,7 +32,7 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
         ("recorder", "sync=each"),
         ("redis", "appendfsync=always"),
         ("vm-image", "format=qcow2"),
-        pytest.param("vm-image", "cache=none", marks=pytest.mark.slow),
+        pytest.param("vm-image", "cache_mode=none", marks=pytest.mark.slow),
         pytest.param("maildir", "fsync_directory=yes", marks=pytest.mark.slow),
         pytest.param("postgresql", "", marks=pytest.mark.slow),
     ],
@@ -50,7 +50,7 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
         ("git", ""),
         pytest.param("sqlite", "", marks=pytest.mark.slow),
         pytest.param("redis", "", marks=pytest.mark.slow),
-        pytest.param("vm-image", "cache=unsafe", marks=pytest.mark.slow),
+        pytest.param("vm-image", "cache_mode=unsafe", marks=pytest.mark.slow),
         pytest.param("maildir", "", marks=pytest.mark.slow),
         pytest.param("postgresql", "synchronous_commit=off", marks=pytest.mark.slow),
     ],
@@ -166,7 +166,7 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
         ("redis", "appendfsync=always"),
         ("log-file", "sync=fdatasync,segment=16k"),
         ("recorder", "sync=segment"),
-        ("vm-image", "format=qcow2,cache=none"),
+        ("vm-image", "format=qcow2,cache_mode=none"),
     ],
 )
 @pytest.mark.parametrize("fault", [None, "ignore-flush"])

@@ -65,9 +65,9 @@ class VmImageLoad(Records):
         "off: a sparse file; metadata: the tables of qcow2, for raw the same as off; falloc: space, by "
         "posix_fallocate(3); full: zeros are written",
     )
-    cache: Literal["writeback", "none", "writethrough", "directsync", "unsafe"] = setting(
+    cache_mode: Literal["writeback", "none", "writethrough", "directsync", "unsafe"] = setting(
         "writeback",
-        "QEMU's cache mode: through the host's page cache, or (none) with O_DIRECT; both sync the file when the guest "
+        "of QEMU: through the host's page cache, or (none) with O_DIRECT; both sync the file when the guest "
         "flushes. writethrough, directsync: the same with a sync after each write. unsafe: no sync at all",
     )
 
@@ -89,7 +89,7 @@ class VmImageLoad(Records):
 
     @property
     def direct(self) -> bool:
-        return self.cache in {"none", "directsync"}
+        return self.cache_mode in {"none", "directsync"}
 
     @property
     def guessed_rate(self) -> float:
@@ -132,7 +132,7 @@ class VmImage(DurableApplication):
 
     def contract(self, settings: Settings, promises: Promises) -> Contract:
         """Return the promises. A sector may be old, new or zeros until a flush, but nothing else."""
-        flushed = settings["cache"] != "unsafe"
+        flushed = settings["cache_mode"] != "unsafe"
         kept = Promise(given=flushed, source=f"{_CACHE}: {_FLUSHED if flushed else _UNSAFE}")
         return Contract(
             durable=kept,
@@ -168,7 +168,7 @@ class VmImage(DurableApplication):
     def opened(self, directory: Path, settings: Settings) -> Iterator[Callable[[int, bytes], None]]:
         """Open the image as a virtual machine does that is running. A transaction is a write and a flush."""
         places = Places.of(directory)
-        with qemu.opened(directory, settings["format"], settings["cache"]) as image:
+        with qemu.opened(directory, settings["format"], settings["cache_mode"]) as image:
 
             def commit(number: int, contents: bytes) -> None:
                 image.write(places.offset(number), block_of(number, contents))
@@ -179,7 +179,7 @@ class VmImage(DurableApplication):
     def drive(self, drive: DriveRequest) -> Driven:
         load, places = drive.load, Places.of(drive.directory)
         random = Random(drive.seed)  # noqa: S311 - to be repeated
-        with qemu.opened(drive.directory, load.format, load.cache) as image:
+        with qemu.opened(drive.directory, load.format, load.cache_mode) as image:
 
             def read(number: int) -> None:  # noqa: ARG001
                 image.read(random.randrange(places.slots) * places.size, places.size)
