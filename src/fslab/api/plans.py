@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fslab import feasibility
 from fslab.api import machine_noise, situations
-from fslab.campaign import launch, schedule
+from fslab.campaign import schedule
 from fslab.claims import prospects
 from fslab.errors import UsageError
 from fslab.machine.surroundings import here, planned_for
@@ -51,7 +51,7 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     Nothing if its trials are not run for claims, or none of them is possible here. Takes half a second.
     """
     possible = [cell for cell in made.cells if cell.id not in made.impossible]
-    about = launch.claimed_cells(study, possible, here().memory_bytes())
+    about = schedule.claimed_cells(study, possible, here().memory_bytes())
     foreseen = claims_foreseen(study, made)
     can = [f"claims: {prospects.words(foreseen)}"] if foreseen else []
     if not about:
@@ -65,4 +65,4 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
 
 def claims_foreseen(study: Study, made: Plan) -> tuple[prospects.Foreseen, ...]:
     """Return which of the study's claims the plan can test, and why not the others."""
-    return launch.claims_foreseen(study.claims, made.cells, made.impossible)
+    return prospects.foresee(study.claims, made.cells, made.impossible, here().facts)

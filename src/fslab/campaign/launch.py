@@ -4,12 +4,10 @@ Must not use the terminal. Nothing is stored before all earlier steps succeed, s
 """
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 from fslab import feasibility
 from fslab.campaign import campaign as campaigns
@@ -18,8 +16,6 @@ from fslab.campaign.consent import Consent, changed_files, places
 from fslab.campaign.observer import Observer
 from fslab.cell import Cell
 from fslab.claims import prospects
-from fslab.claims.pending import cells_of
-from fslab.claims.schema import Claim
 from fslab.errors import BusyError, StoreError, UnsafeError, UsageError
 from fslab.machine import facts
 from fslab.machine.surroundings import here
@@ -75,12 +71,11 @@ def of_study(
         cells, study.stopping, settings, study_id=study.id, study_title=study.title, study_source=study.text,
         seed=study.seed, name=name, note=note,
     )  # fmt: skip
-    about = claimed_cells(study, cells, campaign.machine.get("memory_bytes"))
+    about = schedule.claimed_cells(study, cells, campaign.machine.get("memory_bytes"))
     if said := schedule.too_small(about, settings.budget_s):
         tell(said)
-    found = (
-        claims_foreseen(study.claims, cells, feasibility.foresee(cells, paths.images())[0]) if about else ()
-    )
+    impossible = feasibility.foresee(cells, paths.images())[0] if about else {}
+    found = prospects.foresee(study.claims if about else (), cells, impossible, here().facts)
     if any(one.prospect is not prospects.Prospect.TESTABLE for one in found):
         tell(f"claims: {prospects.words(found)}")
     return campaign
@@ -113,24 +108,6 @@ def new(
         name=name,
         note=note,
     )
-
-
-def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None) -> list[Cell]:
-    """Return the cells that claims are about, if trials are repeated for claims; else none."""
-    wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
-    return [cell for cell in cells if cell.id in wanted]
-
-
-def claims_foreseen(
-    claims: Sequence[Claim], cells: Sequence[Cell], impossible: Mapping[str, str]
-) -> tuple[prospects.Foreseen, ...]:
-    """Return which claims can be tested, and why not the others. ``impossible``: by cell id, why it is."""
-    facts_of = cache(here().facts)
-
-    def of(cell: Cell) -> Mapping[str, Any]:
-        return facts_of(cell.stack.machine)
-
-    return prospects.foresee(claims, cells, impossible, of)
 
 
 def unfinished(store: Store, wanted: str | None) -> Campaign:

@@ -23,6 +23,7 @@ from fslab.plan.plan import trial_s
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule, Until
 from fslab.store.campaign import RunBudget
+from fslab.study.model import Study
 from fslab.units import counted, format_duration
 
 
@@ -171,6 +172,12 @@ class Schedule:
 
 def _key(record: TrialRecord) -> tuple[int, str]:
     return record.key.block, record.cell.id
+
+
+def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None) -> list[Cell]:
+    """Return the cells that claims are about, if trials are repeated for claims; else none."""
+    wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
+    return [cell for cell in cells if cell.id in wanted]
 
 
 def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:

@@ -7,9 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from enum import StrEnum
+from functools import cache
 from typing import Any
 
-from fslab.cell import Cell, Frozen
+from fslab.cell import Cell, Frozen, MachineSpec
 from fslab.claims.build import asked_of
 from fslab.claims.model import Unmet
 from fslab.claims.multiplicity import ClaimParts
@@ -19,9 +20,7 @@ from fslab.claims.requirements import CellFacts
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 
-Facts = Callable[
-    [Cell], Mapping[str, Any]
-]  # of the machine that a cell is measured on, as ``machine.facts`` names them
+Facts = Callable[[MachineSpec], Mapping[str, Any]]  # of a machine, as ``machine.facts`` names them
 _NATIVE = "native"
 
 
@@ -51,8 +50,10 @@ def foresee(
     claims: Sequence[Claim], cells: Sequence[Cell], impossible: Mapping[str, str], facts: Facts
 ) -> tuple[Foreseen, ...]:
     """Return the prospect of each claim. ``impossible``: why cells cannot be measured, by id."""
-    scope = Scope(cells=tuple(cells), memory_bytes=facts(cells[0]).get("memory_bytes") if cells else None)
-    return tuple(_foreseen(claim, asked_of(claim, scope), impossible, facts) for claim in claims)
+    known = cache(facts)
+    memory_bytes = known(cells[0].stack.machine).get("memory_bytes") if cells else None
+    scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
+    return tuple(_foreseen(claim, asked_of(claim, scope), impossible, known) for claim in claims)
 
 
 def words(found: Sequence[Foreseen]) -> str:
@@ -111,7 +112,7 @@ def _unmet(part: Part, asked: ClaimParts, facts: Facts) -> list[Unmet]:
 
 
 def _side(figure: CellFigure, facts: Facts) -> CellFacts:
-    found, known = facts(figure.cell), known_of(figure)
+    found, known = facts(figure.cell.stack.machine), known_of(figure)
     return replace(
         known,
         cpus=found.get("cpus"),
