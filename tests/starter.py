@@ -26,7 +26,14 @@ from tests import caches
 
 # Numerical libraries start threads at import, but only a process with one thread can fork safely.
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1"}
-LATE = {"numpy", "scipy.special", "rich.table", "rich.progress", "typer._adapters"}
+LATE = {
+    "numpy",
+    "scipy.special",
+    "rich.table",
+    "rich.progress",
+    "sqlalchemy.dialects.sqlite",
+    "typer._adapters",
+}
 NOT_IMPORTED = ("fslab.campaign.guest_main",)  # the first process of a guest
 
 
@@ -127,6 +134,7 @@ def _import_all() -> None:
             import_module(module.name)
     for name in LATE:
         import_module(name)
+    import_module("fslab.report.page.render").compile_templates()
     gc.collect()
     gc.freeze()
     assert len(list(Path("/proc/self/task").iterdir())) == 1, "a library started a thread"

@@ -114,11 +114,10 @@ def check_model(steps: Sequence, tmp_path: Path) -> None:
 
 
 def test_a_sequence_is_its_text() -> None:
-    every = [*ONE, *TWO]
-    assert len(every) > 1000
-    for steps in every[::97]:
+    chosen = [*ONE, *(TWO[number] for number in range(0, len(TWO), 97))]
+    for steps in chosen:
         assert bounded.parse(list(map(str, steps))) == steps
-    assert len({tuple(map(str, steps)) for steps in every[:5000]}) == 5000
+    assert len({tuple(map(str, steps)) for steps in chosen}) == len(chosen) > 600
     with pytest.raises(ValueError, match="not possible"):
         bounded.parse(["rename n over a"])
 

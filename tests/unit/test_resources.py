@@ -203,13 +203,10 @@ def test_a_workload_that_fills_what_others_share_is_ended(
             raise NoSpaceError("full")
 
     monkeypatch.setattr(images, "check_room", full)
-    look = up.look
-
-    def looking(_: object) -> None:
-        look()
-
+    check = up.room_check()
+    endless = [sys.executable, "-c", "import signal; signal.pause()"]
     with pytest.raises(NoSpaceError, match="full"):
-        workspace.run("run", [sys.executable, "-c", "import signal; signal.pause()"], watch=looking)
+        workspace.run("run", endless, watch=lambda _: check())
     assert looks == [0, 0, 0]
 
 
@@ -224,11 +221,12 @@ def test_reports_are_looked_at_also_where_the_file_system_has_a_bound(
     """Tools write reports, and parts of a mix their output, into the runtime directory, which has no size limit."""
     stack = StackSpec(name="s", medium=MediumSpec(name="m", type="ram"), filesystem="ext4")
     up = Stack(workspace=workspace, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path)
-    up.look()
+    check = up.room_check()
+    check()
     monkeypatch.setattr(images, "RESERVE_BYTES", 1 << 60)
     monkeypatch.setattr(images, "RESERVE_SHARE", 0.5)
     with pytest.raises(NoSpaceError, match="free"):
-        up.look()
+        check()
 
 
 class TestOutOfMemory:
@@ -288,10 +286,11 @@ def test_a_sparse_image_that_outgrows_its_room_ends_the_workload(
     up = Stack(
         workspace=workspace, spec=stack, work=tmp_path, filesystem="ext4", target=tmp_path, growths=(sparse,)
     )
-    up.look()
+    check = up.room_check()
+    check()
     written(sparse, 2 << 20)
     with pytest.raises(NoSpaceError, match="2 MiB, and the medium has room for 1 MiB"):
-        up.look()
+        check()
 
 
 def test_the_directory_of_a_sparse_image_is_looked_at(

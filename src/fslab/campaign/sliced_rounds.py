@@ -120,7 +120,7 @@ def _turn(trial: RunningTrial, ready: Ready, watch: Watch, *, drain: bool) -> sl
         ),
         devices=up.watched,
         directory=up.work,
-        look=up.look,
+        look=up.room_check(),
         drain=up.flush if drain else None,
         limit_s=trial.cell.time_limit_s,
         ended=lambda: watch.snapshot(SnapshotMoment.END),

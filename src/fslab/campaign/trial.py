@@ -66,9 +66,10 @@ def watched(trial: RunningTrial, ready: Ready) -> Watch:
 
 def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed:
     workspace, up = trial.workspace, ready.up
+    check_room = up.room_check()
 
     def look(running: proc.Running) -> None:
-        up.look()
+        check_room()
         watch.look(running)
 
     workspace.tell_host(run_speed.TOOL_BEGINS)

@@ -107,13 +107,14 @@ def _prepare_files(
     if trial.prepared is not None and trial.prepared.has_files:
         _write_inputs(trial.prepared.reports, scratch)
         return
+    check_room = up.room_check()
     for argv in commands.prepare:
         trial.workspace.run(
             "prepare",
             command(argv),
             cwd=up.work,
             timeout_s=trial.cell.time_limit_s,
-            watch=lambda _: up.look(),
+            watch=lambda _: check_room(),
         )
 
 

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from fslab.probes import Target
 from fslab.system import disk, proc
@@ -23,11 +22,11 @@ def own_processes(target: Target, pids: Iterable[int]) -> frozenset[int]:
 
 def _works_in(target: Target, pid: int, device: int | None) -> bool:
     """Return whether a process's working directory is in the directory under test, or on its device (``device``)."""
-    link = target.proc / str(pid) / "cwd"
+    link = f"{target.proc}/{pid}/cwd"  # no Path: this is done for all processes of the machine
     try:
         if device is not None and os.stat(link).st_dev == device:  # noqa: PTH116 - follows the link also in namespaces
             return True
-        return Path(os.readlink(link)).is_relative_to(target.directory)  # noqa: PTH115 - plain call
+        return f"{os.readlink(link)}/".startswith(f"{target.directory}/")  # noqa: PTH115 - plain call
     except OSError:
         return False  # it has ended, or may not be seen
 

@@ -100,9 +100,9 @@ class Stack:
         for node in self.nodes:
             cache.drop_device(node)
 
-    @property
-    def look(self) -> Callable[[], None]:
-        """A check to call while a workload runs. It raises NoSpaceError if shared space, or memory under it, runs out.
+    def room_check(self) -> Callable[[], None]:
+        """Make a check to call while a workload runs. It raises NoSpaceError if shared space, or memory under it, runs
+        out.
 
         The directory of reports, an existing directory, and sparse images have no size limit of their own.
         """
