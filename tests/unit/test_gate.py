@@ -18,11 +18,11 @@ from fslab.analysis.campaign_comparison_lines import Line
 from fslab.answers.question import Question, answer
 from fslab.cli.compare import compare, fraction
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
-from fslab.record import Status
+from fslab.record import Metric, Status
 from fslab.store.campaign import Campaign
 from fslab.store.export import Format, render
 from fslab.store.store import Store
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 
 class TestGate:
@@ -63,6 +63,28 @@ class TestGate:
         assert self.counts(verdict) == (0, 0, 2)
         # With two comparisons, 2 / C(2n, n) must be at most 0.025: n = 5 (2 / 252).
         assert verdict.needed == 5
+
+    @pytest.mark.parametrize(
+        ("b", "counted", "told"),
+        [
+            ([0, 0, 0, 0], (0, 1, 0), "none in 4 trials each (95 %: in at most 53 % of trials)"),
+            ([9, 8, 11, 10], (1, 0, 0), "9.5 more"),
+            (
+                [0, 0, 10, 0],
+                (0, 0, 1),
+                "no difference shown: B up to 10 in 1 of 4 trials, A none in 4 trials",
+            ),
+        ],
+    )
+    def test_counts_of_nothing_do_not_fail_and_more_losses_do(
+        self, b: list[float], counted: tuple[int, int, int], told: str
+    ) -> None:
+        lost, one = Metric(name="lost", unit=Unit.COUNT, better=Direction.LOWER), cell()
+        found = compared(
+            trials(one, [0, 0, 0, 0], metric=lost), trials(one, b, "b", lost), metrics_of=lambda _: (lost,)
+        )
+        assert [line.verdict for line in found.lines] == [told]
+        assert self.counts(gate.judge(found, slower=0.05, different=False)) == counted
 
     def noisy(self, spread: float, *, slower: float | None, different: bool = False) -> gate.GateVerdict:
         figures = [100 * (1 + spread * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]

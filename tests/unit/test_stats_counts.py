@@ -1,5 +1,6 @@
 """Tests of comparing counts of events, some of which are 0, by their difference."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -9,9 +10,9 @@ from fslab.answers.question import Question, answer
 from fslab.answers.words import verdict_words
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate
-from fslab.stats.counts import compare_counts
-from fslab.stats.goal import Goal, expected_needed, is_equivalent
-from fslab.units import Unit
+from fslab.stats.counts import compare_counts, share_limit
+from fslab.stats.goal import is_equivalent
+from fslab.units import Direction, Unit
 
 
 def compared(a: Sequence[float], b: Sequence[float]) -> RatioEstimate:
@@ -39,13 +40,20 @@ def test_what_scatters_more_than_chance_is_taken_as_it_scatters() -> None:
     assert found.differs is False
 
 
-def test_none_in_three_trials_does_not_mean_none_ever() -> None:
+def test_no_event_says_nothing_about_a_mean_but_bounds_the_share_of_trials() -> None:
     found = compared([0, 0, 0], [0, 0, 0])
-    assert found.more_interval is not None
-    assert found.more_interval.high == pytest.approx(3.6889 / 3, abs=1e-3)  # exp(-3.6889) = 0.025
-    assert (found.differs, found.is_larger) == (False, None)
-    assert found.p_value == pytest.approx(1)
+    assert (found.reason, found.more, found.more_interval) == (Reason.NO_EVENTS, None, None)
+    assert share_limit(8) == pytest.approx(0.3123, abs=1e-4), "0.6877 ** 8 = 0.05"
     assert compared([1, 1, 1], [0, 0, 0]).differs is False
+
+
+def test_independent_samples_need_no_common_blocks() -> None:
+    """The means 10 and 0 have the errors 1 and 0; Poisson counts would have √(10/4), and t(0.975; 2) is 4.303."""
+    found = compare_counts({0: 8, 1: 10, 2: 10, 3: 12}, {7: 0, 8: 0, 9: 0}, paired=False)
+    assert found.more == 10
+    assert found.more_interval is not None
+    assert found.more_interval.high - 10 == pytest.approx(4.3027 * 2.5**0.5, abs=1e-3)
+    assert found.differs is True
 
 
 def test_only_blocks_that_both_have() -> None:
@@ -58,22 +66,39 @@ def test_what_are_no_counts(values: list[float]) -> None:
     assert compared(values, [0, 0, 0]).differs is None
 
 
-def test_counts_that_stay_equal_are_alike_and_the_number_of_trials_for_it_is_known() -> None:
-    few, enough = (dict.fromkeys(range(size), 0.0) for size in (3, 8))
-    found = compare_counts(few, few)
-    assert not is_equivalent(found, 0.1)
-    further = expected_needed(found, precision=0.1, goal=Goal.DECIDED)
-    assert further is not None
-    assert 3 + further == 4, "3.69 ÷ 4 is the first below 1"
-    four = dict.fromkeys(range(4), 0.0)
-    assert is_equivalent(compare_counts(four, four), 0.1)
-    assert not is_equivalent(compare_counts({**four, 3: 1.0}, four), 0.1), "one event is not none"
-    assert is_equivalent(compare_counts(enough, enough), 0.1)
-    two_more = dict.fromkeys(enough, 2.0)
-    assert not is_equivalent(compare_counts(two_more, enough), 0.1)
-    (alike,) = answer([Question(over=enough, under=enough, counts=True)])
-    assert (alike.verdict, alike.settled, verdict_words(alike, Unit.COUNT)) == (
-        Verdict.ALIKE,
-        True,
-        "alike (± 1)",
+@pytest.mark.parametrize("trials", [3, 100])
+@pytest.mark.parametrize("paired", [True, False])
+def test_counts_of_nothing_are_never_alike_and_need_no_more_trials(trials: int, *, paired: bool) -> None:
+    """Events that come ten at once in one trial of ten are most likely not seen in three."""
+    none = dict.fromkeys(range(trials), 0.0)
+    (found,) = answer([Question(over=none, under=none, counts=True, paired=paired)])
+    assert (found.verdict, found.settled, found.further) == (Verdict.NONE_SEEN, True, None)
+    share = {3: "63 %", 100: "3.0 %"}[trials]
+    assert (
+        verdict_words(found, Unit.COUNT)
+        == f"none in {trials} trials each (95 %: in at most {share} of trials)"
     )
+
+
+def test_counts_that_hardly_differ_say_what_was_seen_instead_of_asking_for_hours() -> None:
+    """Operations lost after power cuts, by the moment of the cut."""
+    ext4 = dict(enumerate([14.0, 35.0, 40.0, 40.0, 40.0, 40.0, 51.0, 20.0]))
+    btrfs = dict(enumerate([50.0, 39.0, 20.0, 39.0, 32.0, 0.0, 29.0, 40.0]))
+    xfs = dict(enumerate([51.0, 22.0, 55.0, 36.0, 20.0, 40.0, 51.0, 3.0]))
+    for other, told in ((btrfs, "b up to 50 in 7 of 8 trials"), (xfs, "b up to 55 in 8 of 8 trials")):
+        question = Question(
+            over=ext4, under=other, names=("a", "b"), better=Direction.LOWER, counts=True, block_s=60
+        )
+        (found,) = answer([question])
+        assert (found.verdict, found.settled, found.further_s) == (Verdict.NOT_SHOWN, True, None)
+        assert verdict_words(found, Unit.COUNT) == f"no difference shown: a up to 51 in 8 of 8 trials, {told}"
+        (rates,) = answer([dataclasses.replace(question, counts=False)])
+        assert rates.verdict is not Verdict.NOT_SHOWN
+
+
+def test_a_difference_that_twice_as_many_trials_would_show_is_pursued() -> None:
+    """s = 4.24: with 6 blocks, 2.571 × 4.24 ÷ √6 = 4.45 is the first half-width below the difference of 5."""
+    some, none = dict(enumerate([9.0, 0.0, 8.0, 3.0])), dict.fromkeys(range(4), 0.0)
+    (found,) = answer([Question(over=some, under=none, better=Direction.LOWER, counts=True)])
+    assert (found.verdict, found.settled, found.further) == (Verdict.OPEN, False, 2)
+    assert not is_equivalent(compared([2, 2, 2], [2, 2, 0]), 10.0), "counts are never alike"

@@ -175,10 +175,18 @@ def _line(
     partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], *,
     several: bool, paired: bool, margin: float,
 ) -> lines.Line:  # fmt: skip
-    values = lines.medians_by_campaign if several else lines.values_by_block
-    left, right = (values(own, metric.name) for own in trials)
+    left, right = (
+        lines.values_by_campaign(own, metric) if several else lines.values_by_block(own, metric.name)
+        for own in trials
+    )
     question = Question(
-        over=right, under=left, names=("B", "A"), better=metric.better, margin=margin, paired=paired
+        over=right,
+        under=left,
+        names=("B", "A"),
+        better=metric.better,
+        margin=margin,
+        paired=paired,
+        counts=metric.unit is Unit.COUNT,
     )
     return lines.Line(
         cells=(partners.a, partners.b), trials=trials, metric=metric, question=question,

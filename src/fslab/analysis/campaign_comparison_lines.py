@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
+from statistics import fmean
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
 from fslab.analysis.usability import is_failed, is_usable
@@ -12,7 +13,7 @@ from fslab.answers.words import verdict_words
 from fslab.cell import Cell, WorkloadSpec
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median
-from fslab.units import Direction, shown_size
+from fslab.units import Direction, Unit, shown_size
 from fslab.workloads import parsed_if_known, traits_of
 
 Key = tuple[str, Direction, str | None]
@@ -67,13 +68,17 @@ def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, flo
     return found
 
 
-def medians_by_campaign(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
-    """Return the median of each campaign's usable trials of a cell, numbered in the order of the campaigns."""
+def values_by_campaign(trials: Iterable[TrialRecord], metric: Metric) -> dict[int, float]:
+    """Return the median of each campaign's usable trials of a cell, numbered in the order of the campaigns.
+
+    Of counts, it is the mean, which is 0 only if no trial counted anything.
+    """
     by_campaign: dict[str, list[TrialRecord]] = {}
     for trial in trials:
         by_campaign.setdefault(trial.key.campaign, []).append(trial)
-    found = (median(list(values_by_block(each, metric).values())) for each in by_campaign.values())
-    return dict(enumerate(value for value in found if value is not None))
+    values = ([*values_by_block(each, metric.name).values()] for each in by_campaign.values())
+    middles = ((fmean(each) if metric.unit is Unit.COUNT else median(each)) for each in values if each)
+    return dict(enumerate(value for value in middles if value is not None))
 
 
 def change_for_worse(ratio: float, better: Direction) -> float:

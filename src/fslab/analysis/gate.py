@@ -12,7 +12,7 @@ from math import ceil, log
 
 from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
-from fslab.answers.model import Verdict
+from fslab.answers.model import Answer, Verdict
 from fslab.answers.words import percent
 from fslab.stopping import MARGIN
 from fslab.units import Direction, first_of
@@ -96,6 +96,8 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
     answer = line.answer
     if line.is_broken:
         return GateAnswer.FAILS
+    if answer.counted is not None and answer.ratio is None:
+        return _of_counts(answer)
     if answer.ratio is None or answer.interval is None:
         return GateAnswer.UNSURE
     if (
@@ -108,12 +110,20 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
     return GateAnswer.CLEAR if change_for_worse(worst, line.better) < limit else GateAnswer.UNSURE
 
 
+def _of_counts(answer: Answer) -> GateAnswer:
+    """Return the answer of counts with zeros, which have no ratio: any significant increase fails."""
+    if answer.holds:
+        return GateAnswer.FAILS if answer.winner == answer.under else GateAnswer.CLEAR
+    return GateAnswer.CLEAR if answer.verdict is Verdict.NONE_SEEN else GateAnswer.UNSURE
+
+
 def _different(line: ComparisonLine) -> GateAnswer:
     """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or if neither a
     difference nor a tie within the margin is shown."""
     if line.is_broken or line.answer.holds:
         return GateAnswer.FAILS
-    return GateAnswer.CLEAR if line.answer.verdict is Verdict.ALIKE else GateAnswer.UNSURE
+    same = line.answer.verdict in {Verdict.ALIKE, Verdict.NONE_SEEN}
+    return GateAnswer.CLEAR if same else GateAnswer.UNSURE
 
 
 def _needed(unsure: Sequence[ComparisonLine], limit: float | None) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from fslab.answers.model import NEEDS_MORE, Answer, Verdict
+from fslab.answers.model import COUNTED, NEEDS_MORE, Answer, Counted, Verdict
 from fslab.cell import Frozen
 from fslab.units import Direction, Unit
 
@@ -15,13 +15,15 @@ from fslab.units import Direction, Unit
 class StandingCertainty(StrEnum):
     """How certain the best of a metric is.
 
-    ``alike``: all that may be the best differ by less than the margin. ``open``: more trials are needed.
+    ``alike``: all that may be the best differ by less than the margin. ``open``: more trials are needed. ``counted``:
+    events were counted, if any, and do not show a difference of those that may be the best.
     ``not_comparable``: values have no ratio. ``single``: nothing to compare with.
     """
 
     BEST = "best"
     ALIKE = "alike"
     OPEN = "open"
+    COUNTED = "counted"
     NOT_COMPARABLE = "not_comparable"
     SINGLE = "not_compared"
 
@@ -35,7 +37,8 @@ class Standing(Frozen):
     ``margin``: differences below this share do not matter. ``n``: complete blocks; ``needed``: complete blocks needed
     for an interval; ``further``, ``further_s``: about how many more blocks decide all open comparisons with the leader,
     and the seconds that they take; None if unknown. ``not_compared``: stacks on other kinds of machines, which are not
-    compared with the leader, and of which nothing else here tells.
+    compared with the leader, and of which nothing else here tells. ``counted``: of counts of events, what was counted
+    on the leader, and on each stack that is not shown to differ from it.
     """
 
     workload: str
@@ -55,6 +58,7 @@ class Standing(Frozen):
     further: int | None = None
     further_s: float | None = None
     not_compared: tuple[str, ...] = ()
+    counted: Mapping[str, Counted] = {}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -104,7 +108,16 @@ def standing(row: MeasuredRow) -> Standing:
         needed=max((each.needed for each in row.answers), default=0),
         further=None if blocks is None else round(blocks),
         further_s=_largest([each.further_s for each in undecided]), not_compared=not_compared,
+        counted=counted_sides(row.leader, rivals),
     )  # fmt: skip
+
+
+def counted_sides(leader: str | None, answers: Sequence[Answer]) -> dict[str, Counted]:
+    """Return what was counted of the leader and of each stack that it is compared with; empty if these are no
+    counts."""
+    sides = {leader: answers[0].counted_of(leader)} if leader and answers else {}
+    sides |= {each.other(leader): each.counted_of(each.other(leader)) for each in answers}
+    return {label: counted for label, counted in sides.items() if counted is not None}
 
 
 def _is_behind(row: MeasuredRow, one: Answer) -> bool:
@@ -120,6 +133,8 @@ def _certainty(row: MeasuredRow, rivals: Sequence[Answer]) -> StandingCertainty:
     verdicts = {each.verdict for each in rivals}
     if verdicts == {Verdict.ALIKE}:
         return StandingCertainty.ALIKE
+    if verdicts <= {Verdict.ALIKE, *COUNTED}:
+        return StandingCertainty.COUNTED
     # A rival that differs beats the leader, which more trials make clear.
     return (
         StandingCertainty.OPEN

@@ -8,21 +8,34 @@ from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.interval import Interval
 from fslab.units import Direction
 
-__all__ = ["DIFFERS", "INDEPENDENCE_LEAST", "NEEDS_MORE", "Answer", "Interval", "Verdict"]
+__all__ = [
+    "COUNTED",
+    "DIFFERS",
+    "INDEPENDENCE_LEAST",
+    "NEEDS_MORE",
+    "Answer",
+    "Counted",
+    "Interval",
+    "Verdict",
+]
 
 
 class Verdict(StrEnum):
     """The verdict on a question.
 
     ``larger``, ``smaller``: the interval excludes 1. ``alike``: the interval contains 1 and lies within the margin, 1 ÷
-    (1 + margin) to 1 + margin (of counts: ± 1): two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987)
-    657). ``open``: neither is shown; more trials are needed. ``too_few_trials``: no interval yet. ``no_ratio``: a value
-    is not positive. ``no_usable_trial``: a side has no value.
+    (1 + margin) to 1 + margin: two one-sided tests (Schuirmann, J. Pharmacokinet. Biopharm. 15 (1987)
+    657). ``none_seen``: counts of events, all of them 0. ``not_shown``: counts of events; no difference is shown, and
+    twice as many trials would hardly show the present one. ``open``: neither is shown; more trials are needed.
+    ``too_few_trials``: no interval yet. ``no_ratio``: a value is not positive. ``no_usable_trial``: a side has no
+    value.
     """
 
     LARGER = "larger"
     SMALLER = "smaller"
     ALIKE = "alike"
+    NONE_SEEN = "none_seen"
+    NOT_SHOWN = "not_shown"
     OPEN = "open"
     TOO_FEW = "too_few_trials"
     NO_RATIO = "no_ratio"
@@ -30,7 +43,16 @@ class Verdict(StrEnum):
 
 
 DIFFERS = frozenset({Verdict.LARGER, Verdict.SMALLER})
+COUNTED = frozenset({Verdict.NONE_SEEN, Verdict.NOT_SHOWN})
 NEEDS_MORE = frozenset({Verdict.OPEN, Verdict.TOO_FEW})
+
+
+class Counted(Frozen):
+    """Counts of events: the number of trials, of those with an event, and the largest count."""
+
+    trials: int
+    with_events: int
+    most: float
 
 
 class Answer(Frozen):
@@ -45,6 +67,7 @@ class Answer(Frozen):
     resembled the previous one, and there are too few blocks to know that. ``settled``: more trials are not needed.
     ``of_medians``: the quotient of the medians; it may be far from a ratio of trials paired by block. ``more``,
     ``more_interval``: used instead of a ratio for counts of which some are 0: how many more ``over`` has.
+    ``counted``: of counts of events, what was counted on each side.
     """
 
     over: str
@@ -67,6 +90,7 @@ class Answer(Frozen):
     of_medians: float | None = None
     more: float | None = None
     more_interval: Interval | None = None
+    counted: tuple[Counted, Counted] | None = None
 
     @property
     def differs(self) -> bool:
@@ -82,6 +106,10 @@ class Answer(Frozen):
             self.over if (self.verdict is Verdict.LARGER) is (self.better is Direction.HIGHER) else self.under
         )
 
+    def counted_of(self, label: str | None) -> Counted | None:
+        """Return what was counted of ``label``, one of the two."""
+        return self.counted and self.counted[label != self.over]
+
     def other(self, label: str | None) -> str:
         """Return the label of what ``label`` is compared with."""
         return self.under if self.over == label else self.over
@@ -96,6 +124,7 @@ class Answer(Frozen):
                 "under": self.over,
                 "verdict": turned.get(self.verdict, self.verdict),
                 "n": self.n[::-1],
+                "counted": self.counted and self.counted[::-1],
                 "ratio": None if self.ratio is None else 1 / self.ratio,
                 "interval": interval and replace(interval, low=1 / interval.high, high=1 / interval.low),
                 "of_medians": 1 / self.of_medians if self.of_medians else None,

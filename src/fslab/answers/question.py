@@ -7,7 +7,7 @@ of a family, and gives the verdict. What a verdict means in words is in ``answer
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from fslab.answers.model import Answer, Verdict
+from fslab.answers.model import Answer, Counted, Verdict
 from fslab.stats import Reason
 from fslab.stats.compare import (
     ComparisonMethod,
@@ -48,9 +48,10 @@ class Question:
     ``names``: the labels of both. ``better``: which direction is better. ``margin``: differences below this share do
     not matter. ``family``: questions with the same family are read together, so that a false difference among all of
     them has the probability of one (Holm). ``paired``: values of one block were measured side by side. ``counts``: the
-    values are counts of events, which may be 0. ``prior``: the noise of this comparison as other cells show it.
-    ``block_s``: seconds that one more block takes. ``blocks``: the number of blocks that both took part in, if failed
-    trials made it larger than the number of values; the level of a look depends on it.
+    values are counts, which may be 0. If one direction is better, they are counts of events: more trials are asked for
+    only if twice as many would show the present difference. ``prior``: the noise of this comparison as other cells show
+    it. ``block_s``: seconds that one more block takes. ``blocks``: the number of blocks that both took part in, if
+    failed trials made it larger than the number of values; the level of a look depends on it.
     """
 
     over: Values
@@ -91,13 +92,13 @@ def answer(
 def estimate(question: Question, *, looks: Looks | None = None, coverage: float = COVERAGE) -> Estimate:
     """Return the estimate of the ratio (of counts with zeros: of the difference) with its interval."""
     over, under = question.over, question.under
-    if not question.paired:
-        return compare_ratio([*over.values()], [*under.values()], coverage=coverage)
-    at_look = None if looks is None else replace(looks, coverage=coverage)
+    at_look = None if looks is None or not question.paired else replace(looks, coverage=coverage)
     if question.counts and not all([*over.values(), *under.values()]):
         if at_look is not None:
             return compare_at_look(over, under, looks=at_look, counts=True)
-        return compare_counts(over, under, coverage=coverage)
+        return compare_counts(over, under, coverage=coverage, paired=question.paired)
+    if not question.paired:
+        return compare_ratio([*over.values()], [*under.values()], coverage=coverage)
     if at_look is not None:
         return compare_at_look(over, under, looks=at_look, blocks=question.blocks, prior=question.prior)
     return compare_blocks(over, under, coverage=coverage, prior=question.prior)
@@ -150,17 +151,32 @@ def _of(
         fragile = fragile or correlated > alpha
     verdict = _verdict(question, found)
     further = _further(question, found, verdict, among if holds is False else 1, looks, goal)
+    settled = is_settled(found, bool(holds) and not fragile, goal=goal, precision=question.margin)
+    events = question.counts and question.better is not Direction.NEITHER
+    if events and verdict is Verdict.OPEN and not 0 < (further or 0) <= min(found.n_a, found.n_b):
+        verdict, further, settled = Verdict.NOT_SHOWN, None, True
     medians = median([*question.over.values()]), median([*question.under.values()])
     return Answer(
         over=question.names[0], under=question.names[1], better=question.better, margin=question.margin,
         verdict=verdict, ratio=found.ratio, interval=found.interval,
         n=(found.n_a, found.n_b), needed=found.needed, method=found.method.value, p_value=found.p_value,
         p_family=p_family, holds=holds, fragile=fragile,
-        settled=is_settled(found, bool(holds) and not fragile, goal=goal, precision=question.margin),
-        further=further, further_s=further * question.block_s if further and question.block_s else None,
+        settled=settled, further=further,
+        further_s=further * question.block_s if further and question.block_s else None,
         of_medians=medians[0] / medians[1] if found.ratio is not None and medians[0] and medians[1] else None,
-        more=found.more, more_interval=found.more_interval,
+        more=found.more, more_interval=found.more_interval, counted=_counted(question),
     )  # fmt: skip
+
+
+def _counted(question: Question) -> tuple[Counted, Counted] | None:
+    """Return what was counted on both sides; None if a side has no value, or the values are no counts."""
+    if not (question.counts and question.over and question.under):
+        return None
+    over, under = (
+        Counted(trials=len(values), with_events=sum(map(bool, values)), most=max(values))
+        for values in ([*question.over.values()], [*question.under.values()])
+    )
+    return over, under
 
 
 def _verdict(question: Question, found: Estimate) -> Verdict:
@@ -171,6 +187,8 @@ def _verdict(question: Question, found: Estimate) -> Verdict:
             return Verdict.NO_RATIO
         case Reason.TOO_FEW_SAMPLES:
             return Verdict.TOO_FEW
+        case Reason.NO_EVENTS:
+            return Verdict.NONE_SEEN
         case None:
             pass
     if found.differs:

@@ -1,10 +1,13 @@
 """The words of a verdict, the same in a terminal, on a page and in a document. Pure.
 
-Four results: better or worse, alike (within ± m), needs more trials, cannot be compared.
+Four results: better or worse, alike (within ± m), needs more trials, cannot be compared. Counts of events are never
+alike; where no difference is shown, the result is what was seen.
 """
 
-from fslab.answers.model import Answer, Interval, Verdict
-from fslab.stats.goal import COUNTS_ALIKE
+from collections.abc import Mapping
+
+from fslab.answers.model import Answer, Counted, Interval, Verdict
+from fslab.stats.counts import share_limit
 from fslab.units import Direction, Unit, format_duration, ratio_text
 
 FACTOR = 2.0
@@ -26,7 +29,12 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
                 return f"{sure}{abs(answer.more):.3g} {'more' if answer.more > 0 else 'fewer'}"
             return sure + size_words(answer.ratio or 1.0, unit, answer.better)
         case Verdict.ALIKE:
-            return alike_words(answer)
+            return alike_words(answer.margin)
+        case Verdict.NONE_SEEN | Verdict.NOT_SHOWN:
+            if answer.counted is None:
+                raise ValueError(f"{answer.over} and {answer.under} were not counted")
+            over, under = answer.counted
+            return counted_words({answer.over: over, answer.under: under}, each)
         case Verdict.OPEN:
             return needs_text(answer.further, answer.further_s, each)
         case Verdict.TOO_FEW:
@@ -37,15 +45,33 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
             return "no usable trial"
 
 
-def alike_words(answer: Answer) -> str:
-    """Return ``alike (± 10 %)``; of counts ``alike (± 1)``."""
-    margin = alike_margin(answer.margin) if answer.more is None else f"± {COUNTS_ALIKE:g}"
-    return f"alike ({margin})"
+def alike_words(margin: float) -> str:
+    """Return ``alike (± 10 %)``."""
+    return f"alike ({alike_margin(margin)})"
 
 
 def alike_margin(margin: float) -> str:
     """Return within what stacks are alike: ``± 10 %``."""
     return f"± {percent(margin)}"
+
+
+def counted_words(sides: Mapping[str, Counted], each: str = "trials") -> str:
+    """Return what was counted where no difference is shown.
+
+    ``none in 8 trials each (95 %: in at most 31 % of trials)``, or ``no difference shown: ext4 up to 51 in 8 of 8
+    trials, xfs none in 8 trials``.
+    """
+    fewest, most = (how(side.trials for side in sides.values()) for how in (min, max))
+    if not any(side.most for side in sides.values()):
+        number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
+        return f"none in {number} {each} each (95 %: in at most {percent(share_limit(fewest))} of {each})"
+    told = (
+        f"{label} up to {side.most:g} in {side.with_events} of {side.trials} {each}"
+        if side.most
+        else f"{label} none in {side.trials} {each}"
+        for label, side in sides.items()
+    )
+    return f"no difference shown: {', '.join(told)}"
 
 
 def needs_text(further: int | None, further_s: float | None = None, each: str = "trials") -> str:

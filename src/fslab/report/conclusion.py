@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
-from fslab.answers.words import alike_margin, needs_text
+from fslab.answers.words import alike_margin, counted_words, needs_text
 from fslab.cell import Frozen
 from fslab.report.conclusion_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
@@ -80,7 +80,12 @@ def _sentence(report: Report, standings: Sequence[Standing]) -> str:
         return f"No ranking yet: {n} complete block{'s' * (n != 1)}; {needed} needed."
     if len(judged) == 1:
         return _of_one(judged[0])
-    told = [*_take(judged, report), *_undecided(judged)]
+    compared = [each for each in judged if each.certainty is not StandingCertainty.COUNTED]
+    if len(compared) == 1:
+        return f"{compared[0].workload}: {_of_one(compared[0])}"
+    told = (
+        [*_take(compared, report), *_undecided(compared)] if compared else ["The counts show no difference"]
+    )
     return " ".join(f"{text}." for text in told or ["Nothing can be compared: not all values are positive"])
 
 
@@ -89,6 +94,8 @@ def _of_one(only: Standing) -> str:
         return f"{only.labels[0]} is best."
     if only.certainty is StandingCertainty.ALIKE:
         return f"{listed(only.labels)} are alike ({alike_margin(only.margin)})."
+    if only.certainty is StandingCertainty.COUNTED:
+        return f"{listed(only.labels)}: {counted_words(only.counted)}."
     if only.certainty is StandingCertainty.NOT_COMPARABLE:
         return f"{listed(only.labels)} cannot be compared: not all values are positive."
     return f"{listed(only.labels)}: {needs_text(only.further, only.further_s)}. {UNTIL_THEN}."

@@ -27,6 +27,7 @@ SIGN = {
     StandingCertainty.BEST: "★",
     StandingCertainty.ALIKE: "≈",
     StandingCertainty.OPEN: "?",
+    StandingCertainty.COUNTED: "·",
     StandingCertainty.NOT_COMPARABLE: "–",
     StandingCertainty.SINGLE: " ",
 }
@@ -123,6 +124,7 @@ def _word(certainty: StandingCertainty, one: Standing) -> str:
         StandingCertainty.BEST: " best",
         StandingCertainty.ALIKE: f" alike ({alike_margin(one.margin)})",
         StandingCertainty.OPEN: ": more trials needed",
+        StandingCertainty.COUNTED: ": no difference shown by counts",
         StandingCertainty.NOT_COMPARABLE: ": not all values are positive",
         StandingCertainty.SINGLE: " alone",
     }
@@ -174,6 +176,8 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
         told.append(f"≈ alike ({alike_margin(report.margin)})")
     if StandingCertainty.OPEN in used:
         told.append("? more trials needed")
+    if StandingCertainty.COUNTED in used:
+        told.append("· counts of events: no difference shown")
     if any(each.next for each in standings):
         told.append(f"× relative to the next clearly worse ({report.coverage * 100:g} % CI)")
     return " · ".join(told)

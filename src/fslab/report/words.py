@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from math import log
 
 from fslab.analysis.rows import Rank
-from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
-from fslab.answers.words import alike_margin, alike_words, more_text, needs_text, ratio_words, within_words
+from fslab.analysis.standings import Standing, StandingCertainty, counted_sides
+from fslab.answers.model import COUNTED, INDEPENDENCE_LEAST, Answer, Verdict
+from fslab.answers.words import (
+    alike_margin,
+    alike_words,
+    counted_words,
+    more_text,
+    needs_text,
+    ratio_words,
+    within_words,
+)
 from fslab.report.model import Counts, Report
 from fslab.units import Direction, Unit, counted, format_value, listed, ratio_text
 
@@ -40,6 +48,7 @@ def row_words(
         *_differences(leader, better, [item for item in answers if item.differs]),
         *_not_shown(leader, by_verdict[Verdict.ALIKE], alike=True),
         *_not_shown(leader, by_verdict[Verdict.OPEN], alike=False),
+        *_counted(leader, [item for item in answers if item.verdict in COUNTED]),
         *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
         *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
         *([f"{listed(missing)}: no usable trial"] if missing else []),
@@ -99,7 +108,7 @@ def _not_shown(leader: str, items: Sequence[Answer], *, alike: bool) -> list[str
     """Return the stacks that are alike, or those that need more trials, with their intervals."""
     if not items:
         return []
-    word = alike_words(items[0]) if alike else ""
+    word = alike_words(items[0].margin) if alike else ""
     if len(items) == 1:
         if not alike:
             word = f"not decided, {needs_text(items[0].further, items[0].further_s)}"
@@ -116,6 +125,15 @@ def _not_shown(leader: str, items: Sequence[Answer], *, alike: bool) -> list[str
         return [f"{word}: {leader} and {len(items)} others{within}"]
     each = (f"{item.other(leader)} ({within_words(item)})" for item in items)
     return [f"{word}: {leader} and {', '.join(each)}"]
+
+
+def _counted(leader: str, items: Sequence[Answer]) -> list[str]:
+    """Return what was counted on the leader and on the stacks from which it is not shown to differ."""
+    sides = counted_sides(leader, items)
+    if not sides:
+        return []
+    told = counted_words(sides)
+    return [told if any(each.most for each in sides.values()) else f"{listed([*sides])}: {told}"]
 
 
 def needs_most(items: Sequence[Answer]) -> str:
@@ -238,6 +256,8 @@ def _of_compared(one: Standing) -> str:
             return f"{one.n} trial{'s' * (one.n != 1)}; {one.needed} needed"
         case StandingCertainty.OPEN:
             return "; ".join(filter(None, (needs_text(one.further, one.further_s), others)))
+        case StandingCertainty.COUNTED:
+            return "; ".join(filter(None, (counted_words(one.counted), others)))
         case StandingCertainty.NOT_COMPARABLE:
             return "; ".join(filter(None, ("not all values are positive", others)))
         case StandingCertainty.SINGLE:

@@ -14,3 +14,4 @@ class Reason(StrEnum):
     TOO_FEW_SAMPLES = "too_few_samples"
     NOT_POSITIVE = "not_positive"
     NOT_FINITE = "not_finite"
+    NO_EVENTS = "no_events"

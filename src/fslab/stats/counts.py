@@ -1,10 +1,10 @@
-"""Compares counts of events, some of which can be 0, by their difference, paired by block.
+"""Compares counts of events, some of which can be 0, by their difference.
 
 A ratio to 0 does not exist. Pure functions; they must not know what is counted, nor which direction is better.
 """
 
 from collections.abc import Mapping
-from math import log, sqrt
+from math import hypot, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
@@ -14,30 +14,43 @@ from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_ta
 
 
 def compare_counts(
-    a: Mapping[int, float], b: Mapping[int, float], *, coverage: float = 0.95
+    a: Mapping[int, float], b: Mapping[int, float], *, coverage: float = 0.95, paired: bool = True
 ) -> RatioEstimate:
-    """Return the difference a − b of counts by block, in ``more``, from the blocks that both have.
+    """Return the difference a − b of the mean counts, in ``more``; if ``paired``, from the blocks that both have.
 
-    Student's t interval of the differences. Their variance is taken as at least that of independent Poisson counts with
-    these means, and as at least 1: a few counts that happen to be equal, such as 2 in three trials, do not show that
-    the counts are free of chance. So the interval is wider than necessary if they really are. If all counts are 0, it
-    is that of Poisson counts without an event: each mean is at most −ln((1 − coverage)/2)/n (the "rule of three";
-    Hanley & Lippman-Hand, JAMA 249 (1983) 1743). ``needed`` is 3, as for ratios. Values that are negative or not finite
-    have no difference.
+    Student's t interval of the differences (of independent samples: with the degrees of freedom of the smaller one).
+    Their variance is taken as at least that of independent Poisson counts with these means, and as at least 1: a few
+    counts that happen to be equal, such as 2 in three trials, do not show that the counts are free of chance. So the
+    interval is wider than necessary if they really are. Counts that are all 0 show nothing about how events cluster,
+    and therefore nothing about a mean: they have no interval (``NO_EVENTS``), but see :func:`share_limit`. ``needed``
+    is 3, as for ratios. Values that are negative or not finite have no difference.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem not in {None, Reason.NOT_POSITIVE} or min([*a.values(), *b.values()], default=-1) < 0:
         return no_ratio(len(a), len(b), problem or Reason.NOT_POSITIVE, PAIRS_LEAST, coverage)
-    blocks = sorted(a.keys() & b.keys())
-    size = len(blocks)
+    if paired:
+        common = a.keys() & b.keys()
+        a, b = ({block: each[block] for block in sorted(common)} for each in (a, b))
+    size = min(len(a), len(b))
     if size < PAIRS_LEAST:
         return no_ratio(len(a), len(b), Reason.TOO_FEW_SAMPLES, PAIRS_LEAST, coverage)
-    difference, spread = mean_and_error([a[block] - b[block] for block in blocks])
-    events = sum(a[block] + b[block] for block in blocks)
-    error = max(spread, sqrt(max(events / size, 1.0) / size))
-    half = error * two_sided_quantile(1 - coverage, size - 1) if events else -log((1 - coverage) / 2) / size
+    if not any((*a.values(), *b.values())):
+        return no_ratio(len(a), len(b), Reason.NO_EVENTS, PAIRS_LEAST, coverage)
+    (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
+    spread = mean_and_error([a[block] - b[block] for block in a])[1] if paired else hypot(error_a, error_b)
+    difference = mean_a - mean_b
+    error = max(spread, sqrt(max(mean_a / len(a) + mean_b / len(b), 1 / size)))
+    half = error * two_sided_quantile(1 - coverage, size - 1)
     return RatioEstimate(
-        n_a=size, n_b=size, ratio=None, interval=None, p_value=two_sided_tail(difference / error, size - 1),
+        n_a=len(a), n_b=len(b), ratio=None, interval=None, p_value=two_sided_tail(difference / error, size - 1),
         reason=None, needed=PAIRS_LEAST, method=ComparisonMethod.COUNTS, coverage=coverage, more=difference,
         more_interval=Interval(low=difference - half, high=difference + half, coverage=coverage),
     )  # fmt: skip
+
+
+def share_limit(trials: int, *, coverage: float = 0.95) -> float:
+    """Return the upper limit of the share of trials with an event if none of ``trials`` independent ones had any.
+
+    One-sided, by Clopper & Pearson (Biometrika 26 (1934) 404). It needs no assumption on how many events come together.
+    """
+    return 1 - float((1 - coverage) ** (1 / trials))

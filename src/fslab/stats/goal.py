@@ -13,7 +13,6 @@ from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
 _MOST = 1_000_000
-COUNTS_ALIKE = 1.0  # counts of which some are 0: one event a trial makes no difference
 
 
 class Goal(StrEnum):
@@ -28,10 +27,8 @@ class Goal(StrEnum):
 
 
 def is_precise(estimate: RatioEstimate, *, precision: float) -> bool:
-    """Return whether the interval's half-width on logarithms is at most log(1 + ``precision``), or that of a difference
-    of counts at most ``COUNTS_ALIKE``."""
-    limit = log1p(precision) if estimate.more_interval is None else COUNTS_ALIKE
-    return estimate.half_width is not None and estimate.half_width <= limit
+    """Return whether the interval's half-width on logarithms is at most log(1 + ``precision``)."""
+    return estimate.half_width is not None and estimate.half_width <= log1p(precision)
 
 
 def is_settled(estimate: RatioEstimate, holds: bool, *, goal: Goal, precision: float) -> bool:
@@ -42,9 +39,10 @@ def is_settled(estimate: RatioEstimate, holds: bool, *, goal: Goal, precision: f
     all its comparisons and looks). Equivalence is not corrected: each statement of equivalence is false in at most one
     of twenty cases. Below 20 blocks, a difference is settled only if it would also hold with an autocorrelation of 0.5.
     A comparison that has no ratio at all (a value is not positive) is settled, because more trials do not change that.
+    So are counts of which all are 0: that no event came is the result.
     """
-    hopeless = estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE}
-    return hopeless or _reached(estimate, holds, goal, precision)
+    over = estimate.reason in {Reason.NOT_POSITIVE, Reason.NOT_FINITE, Reason.NO_EVENTS}
+    return over or _reached(estimate, holds, goal, precision)
 
 
 def expected_needed(
@@ -88,10 +86,9 @@ def expected_needed(
 
 
 def _wanted_half_width(estimate: RatioEstimate, precision: float, goal: Goal) -> float:
-    if estimate.ratio is None:
-        limit, distance = COUNTS_ALIKE, abs(estimate.more or 0.0)
-    else:
-        limit, distance = log1p(precision), abs(log(estimate.ratio))
+    if estimate.ratio is None:  # counts are never shown to be alike
+        return abs(estimate.more or 0.0)
+    limit, distance = log1p(precision), abs(log(estimate.ratio))
     match goal:
         case Goal.PRECISE:
             return limit
@@ -102,7 +99,7 @@ def _wanted_half_width(estimate: RatioEstimate, precision: float, goal: Goal) ->
 
 
 def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float) -> bool:
-    match goal:
+    match Goal.DECIDED if estimate.more is not None else goal:
         case Goal.DECIDED:
             sure = holds and not estimate.rests_on_independence
             return sure or is_equivalent(estimate, precision)
@@ -113,9 +110,9 @@ def _reached(estimate: RatioEstimate, holds: bool, goal: Goal, precision: float)
 
 
 def is_equivalent(estimate: RatioEstimate, precision: float) -> bool:
-    """Return whether the interval lies within 1 ÷ (1 + precision) to 1 + precision, or that of a difference of counts
-    within ± ``COUNTS_ALIKE``."""
-    interval, more = estimate.interval, estimate.more_interval
-    if more is not None:
-        return max(-more.low, more.high) <= COUNTS_ALIKE
+    """Return whether the interval lies within 1 ÷ (1 + precision) to 1 + precision.
+
+    Never for a difference of counts: however few events were seen, they may come rarely, but then many at once.
+    """
+    interval = estimate.interval
     return interval is not None and 1 / (1 + precision) <= interval.low and interval.high <= 1 + precision

@@ -11,6 +11,7 @@ from fslab.report.words import margin
 from fslab.units import Direction, format_value
 
 MOST_NAMED = 3
+_UNDECIDED = {StandingCertainty.OPEN: "needs more trials", StandingCertainty.COUNTED: "no difference shown"}
 
 
 def rows(report: Report, standings: Sequence[Standing], anchors: Mapping[str, str]) -> tuple[HeatRow, ...]:
@@ -76,10 +77,10 @@ def _tile(row: Row, summary: Summary, best: float | None, label: str) -> HeatTil
 def _recommended(chosen: Sequence[str], standing: Standing | None) -> str:
     """Return the stacks that may be the best, in short if there are many.
 
-    Returns "needs more trials" for an open row in which no stack is shown to be worse.
+    If no stack is shown to be worse, returns why not.
     """
     if standing is None:
         return ""
-    if standing.certainty is StandingCertainty.OPEN and not standing.worse:
-        return "needs more trials"
+    if not standing.worse and standing.certainty in _UNDECIDED:
+        return _UNDECIDED[standing.certainty]
     return " or ".join(chosen) if len(chosen) <= MOST_NAMED else ", ".join(standing.labels)
