@@ -47,7 +47,7 @@ def of_file(path: Path, *, limit_bytes: int) -> str:
         content = file.read(limit_bytes + 1)
     if len(content) > limit_bytes:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
-    return content.decode("utf-8")
+    return content.decode("utf-8-sig")  # editors of Windows write a mark first
 
 
 def of_file_below(path: Path, places: Iterable[Path], *, limit_bytes: int) -> str:

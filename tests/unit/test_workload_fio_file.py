@@ -11,9 +11,10 @@ import pytest
 from pydantic import ValidationError
 from tests import fio_jobs
 
-from fslab.errors import StudyError
+from fslab.errors import StudyError, ToolFailedError
 from fslab.study.load import load_text
 from fslab.workloads import REGISTRY, Job, ToolOutput
+from fslab.workloads._fio_output import jobs_of
 
 FIO = REGISTRY.get("fio").of({"file": "x.fio"})
 JOB = Job(directory=Path("/mnt/a:b"), scratch=Path("/s"), seed=7)
@@ -35,7 +36,7 @@ stonewall
 """
 REMEDY = re.compile(
     r"delete|give '|write |rename|paste|correct|split|did you mean|add a section|describe|name the files|set "
-    r"|is not a whole number|must be at most|must be plain|not allowed here"
+    r"|is not a whole number|must be at (?:most|least)|must be plain|not allowed here"
 )
 
 
@@ -116,7 +117,26 @@ def test_a_delay_is_in_the_plan_once() -> None:
 def test_fio_writes_one_buffer_again_and_again_unless_told_otherwise(line: str, repeats: bool) -> None:
     told = report(write=(MIB, 2000))
     assert reading(f"[a]\nrw=write\nsize=1m\n{line}\n", told).repeats is repeats
-    assert not reading(f"[a]\nrw=read\nsize=1m\n{line}\n", report(read=(MIB, 2000))).repeats
+    if not line.startswith("verify"):
+        assert not reading(f"[a]\nrw=read\nsize=1m\n{line}\n", report(read=(MIB, 2000))).repeats
+
+
+def test_a_mix_of_100_percent_has_one_direction() -> None:
+    text = "[global]\nsize=1m\nrw=randrw\n[a]\nrwmixread=100\n[b]\nrwmixwrite=100\n[c]\nrw=randread\n"
+    assert [job.directions for job in parsed(text).jobs] == [("read",), ("write",), ("read",)]
+    assert FIO.headline(parsed(text)) == ("total_read_iops", "b_write_iops")
+
+
+def test_an_option_without_a_value_is_on() -> None:
+    (job,) = parsed("[a]\nrw=write\nsize=1m\ndirect\nend_fsync\n").jobs
+    assert job.direct
+    assert job.flushed
+
+
+def test_a_process_that_a_signal_ended_fails_the_trial_although_fio_exits_with_0() -> None:
+    told = f"fio: pid=30442, got signal=9\n{json.dumps({'jobs': [report(write=(MIB, 2000))]})}"
+    with pytest.raises(ToolFailedError, match="ended by signal 9"):
+        jobs_of(told)
 
 
 def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
@@ -251,7 +271,8 @@ def test_included_files_keep_their_names_and_lines() -> None:
         ("[a]\nfilename_format=f.$filenum\nnumjobs=4\nnrfiles=2\n", 8, 2),
         ("[a]\nfilename_format=f.$jobnum\nnumjobs=4\n[b]\nfilename_format=f.$jobnum\nnumjobs=2\n", 32, 4),
         ("[a]\nfilesize=1m-3m\nnrfiles=5\n", 15, 5),
-        ("[a]\noffset=50%\n[b]\noffset=2m\n", 18, 2),
+        ("[a]\noffset=50%\n[b]\noffset=2m\n", 22, 2),
+        ("[a]\nfile_append\n", 16, 1),
     ],
 )
 def test_a_file_that_jobs_share_needs_its_space_once(jobs: str, space_mib: int, files: int) -> None:
@@ -343,7 +364,7 @@ def test_no_two_jobs_have_the_same_label() -> None:
 @pytest.mark.parametrize(
     ("bs", "sizes"),
     [
-        ("8k", (8192,)), (",8k", (4096, 8192)), ("8k,", (4096, 8192)), ("8k,,16k", (4096, 8192)), ("", (4096,)),
+        ("8k", (8192,)), (",8k", (4096, 8192)), ("8k,", (4096, 8192)), ("8k,,16k", (4096, 8192)),
     ],
 )  # fmt: skip
 def test_request_sizes_may_be_empty(bs: str, sizes: tuple[int, ...]) -> None:

@@ -229,8 +229,8 @@ def test_time_based_needs_a_runtime() -> None:
 @pytest.mark.parametrize(
     ("nrfiles", "told"),
     [
-        ("abc", "'abc' is not a whole number"),
-        ("4k", "'4k' is not a whole number"),
+        ("abc", "'abc' is not a whole number in digits"),
+        ("4k", "'4k' is not a whole number in digits"),
         ("2000000000", "2000000000 files cannot share 1g: less than one byte each"),
     ],
 )

@@ -17,7 +17,7 @@ from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, JobSection, read_jobs, refusal
-from fslab.workloads._fio_options import LEFT_OUT, writes_through, writes_zeros
+from fslab.workloads._fio_options import LEFT_OUT, directions, writes_through, writes_zeros
 from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, VARIABLES, mistake, spelled
 from fslab.workloads._fio_phases import Start, start_of
 from fslab.workloads._fio_places import number
@@ -59,9 +59,7 @@ class FileJob:
     @property
     def directions(self) -> tuple[str, ...]:
         """``read``, ``write`` or both."""
-        if self.mode in {"rw", "readwrite", "randrw"}:
-            return ("read", "write")
-        return ("read",) if self.mode in {"read", "randread"} else ("write",)
+        return directions(self.mode, self.options)
 
     @property
     def random(self) -> bool:

@@ -7,14 +7,24 @@ keep their names and lines.
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import PurePosixPath
 
 from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import SECTOR_BYTES
-from fslab.workloads._fio_options import ALIASES, ASYNC_ENGINES, FILLS, LEFT_OUT, ORDER, SYNC_ENGINES
-from fslab.workloads._fio_parameters import objection
-from fslab.workloads._fio_places import number, size_in_bytes
+from fslab.workloads._fio_options import (
+    ALIASES,
+    ASYNC_ENGINES,
+    FILLS,
+    LEFT_OUT,
+    ORDER,
+    SYNC_ENGINES,
+    directions,
+    only_verifies,
+)
+from fslab.workloads._fio_parameters import COUNTS, objection, smallest_request
+from fslab.workloads._fio_places import file_names, number, size_in_bytes
 
 MOST_JOBS = 32
 _MOST_NESTED = 10
@@ -27,6 +37,10 @@ _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
 # fio 3.33 reads 1.5g as 1 byte, and 1.5 as 1 s.
 _FRACTION = re.compile(r"\d\.\d")
+# The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
+_LONGEST_NAME_BYTES = 240
+_OTHER_SIZES = frozenset({"filesize", "bs", "bsrange", "bssplit"})
+_ZONES = ("zonesize", "zonerange", "zoneskip")
 _AMOUNTS = frozenset(
     {
         "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
@@ -37,6 +51,7 @@ _AMOUNTS = frozenset(
 _KEYWORDS = frozenset({"jobname", "jobnum", "filenum", "clientuid"})
 _FILE_NAMES = frozenset({"filename", "filename_format"})
 _FREE_TEXT = _FILE_NAMES | {"description"}
+_VALUED = _AMOUNTS | _FREE_TEXT | COUNTS | {"rw", "ioengine", "verify", "wait_for"}
 _GLOBAL = "global"
 
 Options = dict[str, str | None]
@@ -173,6 +188,8 @@ class _Reader:
             self._refuse(place, what)
             self.options = dict(self.common)
             return
+        if len(section[1].encode()) > _LONGEST_NAME_BYTES:
+            self._refuse(place, f"the name of the job is longer than {_LONGEST_NAME_BYTES} bytes: shorten it")
         self.options = self.common if section[1] == _GLOBAL else dict(self.common)
         if section[1] != _GLOBAL:
             self.found.sections.append(JobSection(name=section[1], place=place, options=self.options))
@@ -182,6 +199,9 @@ class _Reader:
             self._refuse(place, f"'{line}': the text of this file is missing: paste its lines")
             return
         key, equals, value = (part.strip(" \t") for part in line.partition("="))
+        if not value and (equals or ALIASES.get(key, key) in _VALUED):
+            self._refuse(place, f"{key}: has no value: write one, or delete the line")
+            return
         if key == "buffered":
             key, equals, value = "direct", "=", {"0": "1", "": "0"}.get(value, "0")
         key = ALIASES.get(key, key)
@@ -281,6 +301,34 @@ def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> It
             )
             what += ": give 'bs' beside 'file'"
             yield f"{section.place}: job '{section.name}': {what}"
-    awaited = section.options.get("wait_for")
-    if awaited is not None and awaited not in {other.name for other in sections[:index]}:
-        yield f"{section.place}: wait_for: no job '{awaited}' before '{section.name}': correct the name"
+    yield from (f"{section.place}: {why}" for why in _of_other_jobs(section, sections[:index], given))
+    if not {"zonemode", *_ZONES} & given and section.options.get("zonemode") != "strided":
+        found = [key for key in _ZONES if key in section.options]
+        if found:
+            yield f"{section.place}: {', '.join(found)}: add zonemode=strided to job '{section.name}', or delete it"
+    smallest = smallest_request(section.options.get("bs"))
+    if not {"size", *_OTHER_SIZES} & given and not _OTHER_SIZES & section.options.keys() - {"bs"}:
+        size = size_in_bytes(section.options.get("size"))
+        if 0 < size < smallest:
+            what = f"{size} bytes are less than one request of {smallest} bytes"
+            yield f"{section.place}: job '{section.name}': {what}: give 'size' beside 'file'"
+
+
+def _of_other_jobs(section: JobSection, before: list[JobSection], given: frozenset[str]) -> Iterator[str]:
+    """Return what is wrong with a job because of the jobs before it."""
+    awaited, names = section.options.get("wait_for"), [other.name for other in before]
+    if awaited is not None and awaited not in names:
+        yield f"wait_for: no job '{awaited}' before '{section.name}': correct the name"
+    elif awaited is not None and [*names, section.name].count(awaited) > 1:
+        yield f"wait_for: several jobs are named '{awaited}': rename all but one of them"
+    if {"verify", "verify_only", "rw", "filename"} & given:
+        return
+    files = file_names(section.name, section.options)
+    written = (file_names(each.name, each.options) for each in before if "write" in _directions(each.options))
+    if only_verifies(section.options, _directions(section.options)) and files.isdisjoint(chain(*written)):
+        what = f"verify: no job before '{section.name}' writes the files that it checks"
+        yield f"{what}: add one with the same 'filename' and 'verify', or delete the line"
+
+
+def _directions(options: Options) -> tuple[str, ...]:
+    return directions((options.get("rw") or "read").partition(":")[0], options)

@@ -86,9 +86,7 @@ class FioJob(Workload[FioParameters]):
 
     def metrics(self, parameters: FioParameters) -> tuple[Metric, ...]:
         """Return rates and latencies of each direction in use, those of fsync if requested, CPU and queue depth."""
-        declared = [
-            metric for direction in _directions(parameters) for metric in direction_declared(direction)
-        ]
+        declared = [metric for direction in parameters.directions for metric in direction_declared(direction)]
         if parameters.syncs:
             declared += [latency("fsync_mean"), latency("fsync_p99")]
         # CPU shares refer to the job's run time: a job that does more work per second may use more CPU.
@@ -104,7 +102,7 @@ class FioJob(Workload[FioParameters]):
         """Return IOPS for random jobs, bandwidth for sequential jobs. Both contain the time of fsync; with slices, its
         latency is often unknown."""
         rate = "iops" if parameters.random else "bandwidth"
-        return tuple(f"{direction}_{rate}" for direction in _directions(parameters))
+        return tuple(f"{direction}_{rate}" for direction in parameters.directions)
 
     def commands(self, parameters: FioParameters, job: Job) -> Commands:
         """Return the job, and before it ``fio --create_only=1`` if files must exist."""
@@ -126,7 +124,7 @@ class FioJob(Workload[FioParameters]):
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""
         job = job_of(output.files.get(REPORT, ""))
         metrics = job_metrics(job, parameters)
-        for direction in _directions(parameters):
+        for direction in parameters.directions:
             metrics |= direction_metrics(job, direction)
         if parameters.syncs:
             metrics |= sync_metrics(job)
@@ -254,12 +252,6 @@ def _operations_log(job: Job) -> tuple[str, ...]:
     prefix = (job.scratch / OPERATIONS).with_name(OPERATIONS.removesuffix("_lat.log"))
     clock = ("--log_alternate_epoch=1", "--log_alternate_epoch_clock_id=1")
     return (f"--write_lat_log={prefix}", "--per_job_logs=0", *clock)
-
-
-def _directions(parameters: FioParameters) -> tuple[str, ...]:
-    if parameters.reads and parameters.writes:
-        return ("read", "write")
-    return ("read",) if parameters.reads else ("write",)
 
 
 def direction_declared(direction: str) -> list[Metric]:

@@ -32,7 +32,7 @@ KNOWN = frozenset(
     trim_backlog_batch trim_percentage trim_verify_zero uncached unlink unlink_each_loop userspace_reap
     verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
     verify_header_seed verify_interval verify_offset verify_only verify_pattern verify_write_sequence
-    write_barrier write_hint zero_buffers
+    write_barrier write_hint zero_buffers zonemode zonerange zonesize zoneskip
     """.split()  # noqa: SIM905 - a list of 200 names reads better as words
 )
 
@@ -78,7 +78,7 @@ _UNITS = "it changes the meaning of k and m: delete the line, and write sizes in
 _REMOTE = "fio runs on the machine on which fslab runs: delete the line; compare machines with 'fslab fleet'"
 _IDENTITY = "fio runs as the user who started fslab: delete the line"
 _SPACE = "give the size of the files with 'size' (of a job file: beside 'file'), and delete the line"
-_ZONED = "zones exist on raw devices only, not in files: delete the line"
+ZONED = "zones of a zoned device exist on raw devices only, not in files: delete the line"
 _OF_ENGINE = "it belongs to an I/O engine that fslab does not support: delete the line"
 _OTHER_FILES = "it opens files that are not part of the test: name the files with 'filename' or 'nrfiles'"
 
@@ -97,8 +97,8 @@ REFUSED = {
         _UNITS: "kb_base",
         _REMOTE: "client server remote-config daemonize",
         _IDENTITY: "uid gid",
-        _ZONED: "zonemode zonesize zonecapacity zonerange zoneskip read_beyond_wp max_open_zones"
-        " job_max_open_zones ignore_zone_limits zone_reset_threshold zone_reset_frequency",
+        ZONED: "zonecapacity read_beyond_wp max_open_zones job_max_open_zones ignore_zone_limits"
+        " zone_reset_threshold zone_reset_frequency",
         _SPACE: "fill_device fill_fs",
         _OF_ENGINE: "arguments bindname blocking brick busy_poll chunk_size clientname clustername cmd_type cpuchunks"
         " cpuload cpumode cuda_io donorname exit_on_io_done gpu_dev_ids grace_time hostname hosts http_host http_mode"
@@ -149,11 +149,30 @@ LEFT_OUT = frozenset(
     """.split()  # noqa: SIM905
 )
 
+MIXED = frozenset({"rw", "readwrite", "randrw"})
+
 # Synchronous engines have one request in flight: fio ignores iodepth with them.
 SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})
 _SYNCED = frozenset({"1", "sync", "dsync"})  # values of 'sync' with which each write reaches the device
 METADATA_ENGINES = frozenset({"filecreate", "filestat", "filedelete", "falloc", "ftruncate"})
+
+
+def directions(mode: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Return ``read``, ``write`` or both: what a mode (``rw`` without its offset modifier) does with these shares."""
+    if mode not in MIXED:
+        return ("read",) if mode in {"read", "randread"} else ("write",)
+    reads = 50
+    for key, value in options.items():
+        if key in {"rwmixread", "rwmixwrite"} and value and value.isdecimal():
+            reads = int(value) if key == "rwmixread" else 100 - int(value)
+    return ("read",) * (reads > 0) + ("write",) * (reads < 100)
+
+
+def only_verifies(options: Mapping[str, str | None], used: tuple[str, ...]) -> bool:
+    """Return whether a job with these ``directions`` checks blocks that another one has to write before."""
+    checks = options.get("verify") not in {None, "0", "null"}
+    return checks and ("write" not in used or options.get("verify_only", "0") != "0")
 
 
 def writes_through(sync: str | None, engine: str | None) -> bool:

@@ -4,6 +4,7 @@ Pure functions. A value that fio does not report is None. A failed job that fio 
 """
 
 import errno
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,7 @@ from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
 RATE_MS = 200
+_ENDED = re.compile(r"^fio: pid=\d+, got signal=(\d+)", re.MULTILINE)  # reap_threads in backend.c
 _LATE = 2.5  # intervals: maximum delay of fio; a longer gap means that nothing was transferred
 PERCENTILES = {
     "p50": "50.000000",
@@ -49,6 +51,9 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         ) from problem
     for error in filter(None, errors):
         raise _failure(error, text[:start].strip())
+    if ended := _ENDED.search(text[:start]):
+        # fio itself then exits with 0, and counts what the other processes did.
+        raise ToolFailedError(f"a process of fio was ended by signal {ended[1]}: its figures are missing")
     if any("clat" in job.get(direction, {}) for job in jobs for direction in ("read", "write")):
         what = (
             f"{document.get('fio version', 'this fio')} reports latencies in µs; fslab needs fio 3.0 or newer"

@@ -29,9 +29,13 @@ from fslab.workloads._fio_options import (
     KNOWN,
     LEFT_OUT,
     METADATA_ENGINES,
+    MIXED,
     ORDER,
     REFUSED,
     SYNC_ENGINES,
+    ZONED,
+    directions,
+    only_verifies,
     writes_through,
 )
 from fslab.workloads._fio_places import all_files
@@ -43,6 +47,7 @@ AT_ONCE = frozenset(
     {"numjobs", "iodepth", "verify_async"}
 )  # processes, and the requests in flight and threads of each
 COUNTS = AT_ONCE | {"nrfiles"}
+_AT_LEAST_ONE = COUNTS - {"verify_async"}
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
@@ -126,12 +131,18 @@ class FioParameters(Parameters):
         return self.rw.partition(":")[0]
 
     @property
+    def directions(self) -> tuple[str, ...]:
+        """``read``, ``write`` or both."""
+        share = {} if self.rwmixread is None else {"rwmixread": str(self.rwmixread)}
+        return directions(self.mode, {**share, **self.others})
+
+    @property
     def reads(self) -> bool:
-        return self.mode in {"read", "randread", "rw", "readwrite", "randrw"}
+        return "read" in self.directions
 
     @property
     def writes(self) -> bool:
-        return self.mode not in {"read", "randread"}
+        return "write" in self.directions
 
     @property
     def random(self) -> bool:
@@ -150,7 +161,8 @@ class FioParameters(Parameters):
         By default random and mixed writes do. Into an empty file they would allocate: most users of ``randwrite`` do
         not want to measure that, and later writes to the same blocks no longer allocate.
         """
-        return self.writes and (self.overwrite if self.overwrite is not None else self.random or self.reads)
+        placed = self.random or self.mode in MIXED
+        return self.writes and (self.overwrite if self.overwrite is not None else placed)
 
     @property
     def laid_out(self) -> bool:
@@ -282,6 +294,10 @@ class FioParameters(Parameters):
             found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
         if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
             found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
+        if max(smallest_request(self.bs), 1) > parse_size(self.size):
+            found["bs"] = f"is larger than size: {self.size}"
+        if only_verifies(self.others, self.directions):
+            found["verify"] = "checks files that nothing has written: give an 'rw' that writes"
         if self.syncs and not self.writes:
             found["fsync" if self.fsync else "fdatasync"] = "needs an 'rw' that writes"
         return found
@@ -313,27 +329,40 @@ def objection(key: str, value: object) -> str | None:
     if key in ALIASES:
         return f"write it as '{ALIASES[key]}'"
     if key not in KNOWN:
-        near = similar(key, KNOWN)
+        near = similar(key.lower(), KNOWN)
         advice = f"did you mean '{near}'?" if near else "delete it, or see fio --cmdhelp=all"
         return f"fio has no such option: {advice}"
-    if key == "filename" and any(_reaches_outside(name) for name in str(value).split(":")):
-        return "must be plain file names, without '/': the files are on the file system under test"
-    if key in _NO_PATHS and re.search(r"[/']", str(value)):
+    return _uncounted(key, str(value)) if key in COUNTS else _refused_value(key, str(value))
+
+
+def _refused_value(key: str, value: str) -> str | None:
+    if key == "filename" and any(_reaches_outside(name) for name in value.split(":")):
+        return (
+            "must be plain file names, without '/' and of at most 255 bytes: the files are on the file system "
+            "under test"
+        )
+    if key in _NO_PATHS and re.search(r"[/']", value):
         return "file names are not allowed here"
-    return _uncounted(key, str(value)) if key in COUNTS else None
+    if key == "zonemode" and value == "zbd":
+        return f"not allowed: {ZONED}"
+    if key == "allow_file_create" and value in {"0", "False"}:
+        return "fslab starts with an empty directory, in which fio has to make the files: delete the line"
+    return None
 
 
 _NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
 
 
 def _reaches_outside(name: str) -> bool:
-    return not name or "/" in name or name in {".", "..", "-"}
+    return not name or "/" in name or name in {".", "..", "-"} or len(name.encode("utf-8", "replace")) > 255
 
 
 def _uncounted(key: str, value: str) -> str | None:
     """Return why a value is not a valid plain number, else None. fio reads ``4k`` as 4,096 jobs."""
     if not re.fullmatch("[0-9]+", value):
-        return f"'{value}' is not a whole number"
+        return f"'{value}' is not a whole number in digits"
+    if key in _AT_LEAST_ONE and not int(value):
+        return "must be at least 1"
     if key in AT_ONCE and int(value) > MOST_AT_ONCE:
         return f"must be at most {MOST_AT_ONCE}, not {value}"
     return None
@@ -361,6 +390,12 @@ def largest_request(written: Iterable[str | None]) -> int:
     """
     sizes = [_size_or_none(each) for text in written if text for each in _SIZE_IN_LIST.findall(text)]
     return max((size for size in sizes if size is not None), default=DEFAULT_REQUEST_BYTES)
+
+
+def smallest_request(bs: str | None) -> int:
+    """Return the smallest request that ``bs`` allows; 0 if fslab cannot parse it."""
+    sizes = [_size_or_none(each) or 0 for each in (bs or "").split(",") if each]
+    return min(sizes, default=DEFAULT_REQUEST_BYTES)
 
 
 def _size_or_none(text: str) -> int | None:

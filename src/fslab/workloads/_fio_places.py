@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from fslab.units import parse_size
 
+_DIGITS = 9  # of a percentage
+
 Options = Mapping[str, str | None]
 
 
@@ -37,9 +39,12 @@ def all_files(jobs: Iterable[tuple[str, Options]]) -> FileSet:
 def _files(name: str, options: Options) -> Iterable[tuple[tuple[str, ...], FileSet]]:
     processes, written = number(options, "numjobs", 1), options.get("filename")
     names = written.split(":") if written else []
-    count = len(names) or number(options, "nrfiles", 1)
+    count = len(names) or max(number(options, "nrfiles", 1), 1)
     size = _size_of_one(options, count)
-    offset, step = (size_in_bytes(options.get(key)) for key in ("offset", "offset_increment"))
+    size *= (
+        2 if number(options, "file_append", 0) else 1
+    )  # the layout makes the file, and the run appends to it
+    offset, step = (size_in_bytes(options.get(key), size) for key in ("offset", "offset_increment"))
     if names:
         end = size + offset + step * (processes - 1)
         return [((each,), FileSet(count=1, bytes=end)) for each in names]
@@ -76,15 +81,24 @@ def _size_of_one(options: Options, files: int) -> int:
     return -(-parse_size(options.get("size") or "") // files)
 
 
+def file_names(name: str, options: Options) -> frozenset[str]:
+    """Return the names of the files of a job, as far as it shares them with other jobs."""
+    return frozenset("/".join(key) for key, _ in _files(name, {**options, "size": "1", "filesize": None}))
+
+
 def number(options: Options, key: str, default: int) -> int:
     """Return the value of an option that is a whole number; 1 for an option without a value."""
-    value = options.get(key, "1" if key in options else None)
-    return default if value is None or not value.isdecimal() else int(value)
+    if key not in options:
+        return default
+    value = options[key] or "1"
+    return int(value) if value.isdecimal() else default
 
 
-def size_in_bytes(written: str | None) -> int:
-    """Return a size; 0 if there is none, or fslab cannot parse it. A percentage refers to a file, and does not enlarge
-    it."""
+def size_in_bytes(written: str | None, whole_bytes: int = 0) -> int:
+    """Return a size, or the share of ``whole_bytes`` of a percentage; 0 if there is none, or fslab cannot parse it."""
+    share = (written or "").removesuffix("%")
+    if share != written and share.isdecimal():
+        return whole_bytes * int(share[:_DIGITS]) // 100
     try:
         return parse_size(written or "0")
     except ValueError:
