@@ -302,7 +302,7 @@ def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> It
             what += ": give 'bs' beside 'file'"
             yield f"{section.place}: job '{section.name}': {what}"
     yield from (f"{section.place}: {why}" for why in _of_other_jobs(section, sections[:index], given))
-    if not {"zonemode", *_ZONES} & given and section.options.get("zonemode") != "strided":
+    if not {"zonemode", *_ZONES} & given and section.options.get("zonemode", "none") == "none":
         found = [key for key in _ZONES if key in section.options]
         if found:
             yield f"{section.place}: {', '.join(found)}: add zonemode=strided to job '{section.name}', or delete it"
