@@ -91,6 +91,33 @@ def test_no_cell_gets_more_than_the_most() -> None:
     assert counts(same) == {"ext4": 9, "xfs": 9, "btrfs": 9}
 
 
+def two_figures(stopping: StoppingRule, sigma: float, budget_s: float | None = None) -> dict[str, int]:
+    """Run a campaign of two equal stacks; the first figure has no noise, the second one has ``sigma``."""
+    made = {"tool": "engine", "parameters": {"operation": "small-files", "operations": "create,delete"}}
+    cells = [
+        each.model_copy(update={"workload": WorkloadSpec(name="files", **made)})
+        for each in CELLS
+        if each.stack.name != "btrfs"
+    ]
+    schedule = Schedule(cells=cells, stopping=stopping, seed=1, budget_s=budget_s)
+    records: list[TrialRecord] = []
+    while len(records) < len(schedule.trials):
+        for block, cell in schedule.trials[len(records) :]:
+            figures = {"create_rate": noise(cell, block, 1e-4), "delete_rate": noise(cell, -block, sigma)}
+            told = {name: Value(value=value, unit=Unit.FILES_PER_SECOND) for name, value in figures.items()}
+            records.append(record(cell, block, 1.0).model_copy(update={"metrics": told}))
+        schedule.look(records)
+    return counts(schedule)
+
+
+def test_the_other_figures_of_a_workload_get_trials_while_it_can_be_expected_that_they_are_enough() -> None:
+    stopping = StoppingRule(trials=5, precision=0.05, max_trials=40)
+    assert two_figures(stopping, 0.005)["ext4"] == 5, "both are decided"
+    assert 5 < two_figures(stopping, 0.04)["ext4"] < 40, "measured on, and decided"
+    assert two_figures(stopping, 2.0)["ext4"] < 40, "given up: thousands of trials would be needed"
+    assert two_figures(stopping, 0.04, budget_s=10.0)["ext4"] == 5, "given up: the budget is spent"
+
+
 def test_equal_stacks_end_when_they_are_known_to_be_alike() -> None:
     schedule = finished(StoppingRule(trials=5, precision=0.05), lambda c, b: noise(c, b, 0.005))
     assert counts(schedule) == {"ext4": 5, "xfs": 5, "btrfs": 5}

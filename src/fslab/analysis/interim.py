@@ -8,10 +8,12 @@ Frequent looks do not increase the error rate, because every interval is compute
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
-from fslab.analysis.groups import groups, metrics_of
+from fslab.analysis.groups import by_cell, groups, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.pursuit import Candidate, Effort, pursue, vague
 from fslab.analysis.rows import looks_of, row_answers, samples_of
 from fslab.analysis.same_stacks import different, same_stacks
 from fslab.analysis.usability import exhausted_cells
@@ -20,13 +22,14 @@ from fslab.answers.question import Goal
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule
-from fslab.units import Unit
+from fslab.units import Direction, Unit
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RepeatedQuestion:
     """One question for which trials are repeated. ``a`` and ``b`` are the displayed names of the stacks.
 
+    ``first``: whether the metric is the first of its workload in the table. ``blocks``: in how many both have a value.
     ``claim`` is the id of the claim to which it belongs, or None; this claim states that the ratio lies in ``bound``.
     With a ``unit``, ``ratio`` and ``interval`` are of a figure of ``a`` instead.
     """
@@ -40,6 +43,8 @@ class RepeatedQuestion:
     interval: Interval | None
     settled: bool
     further: int | None = None
+    blocks: int = 0
+    first: bool = True
     claim: str | None = None
     bound: str | None = None
     unit: Unit | None = None
@@ -67,26 +72,17 @@ class ClaimsProgress:
 class InterimResult:
     """The result of an interim analysis after ``blocks`` blocks.
 
-    ``spent``: ids of the cells that get no more trials because they failed. ``claims``: None unless trials are repeated
-    for claims.
+    ``needing``: ids of the cells that get the next trials. ``claims``: None unless trials are repeated for claims.
     """
 
     blocks: int
     questions: tuple[RepeatedQuestion, ...]
-    spent: frozenset[str] = frozenset()
+    needing: frozenset[str] = frozenset()
     claims: ClaimsProgress | None = None
 
     @property
     def open(self) -> tuple[RepeatedQuestion, ...]:
         return tuple(question for question in self.questions if not question.settled)
-
-    @property
-    def needing(self) -> frozenset[str]:
-        """Ids of the cells that need more trials. A cell is left out if its partner gets no more trials."""
-        if self.claims is not None:
-            return self.claims.cells - self.spent
-        possible = (question.cells for question in self.open if self.spent.isdisjoint(question.cells))
-        return frozenset(cell for cells in possible for cell in cells)
 
 
 # Trials, cells that get no more trials, seconds left → the questions of the claims and the claims' progress.
@@ -109,15 +105,38 @@ class InterimAnalysis:
         spent = exhausted_cells(counted)
         if self.ask is not None:
             asked, progress = self.ask(counted, spent, left_s)
-            return InterimResult(blocks=blocks, questions=asked, spent=spent, claims=progress)
+            return InterimResult(
+                blocks=blocks, questions=asked, needing=progress.cells - spent, claims=progress
+            )
         asked = tuple(questions(self.cells, counted, self.stopping))
-        return InterimResult(blocks=blocks, questions=asked, spent=spent)
+        possible = [each for each in asked if not each.settled and spent.isdisjoint(each.cells)]
+        return InterimResult(blocks=blocks, questions=asked, needing=self._next(possible, counted, left_s))
+
+    def _next(
+        self, asked: Sequence[RepeatedQuestion], trials: Sequence[TrialRecord], left_s: float | None
+    ) -> frozenset[str]:
+        """Return the cells of those open questions that the rest of the budget and the maximum are enough for.
+
+        The first figure of a workload is measured up to the maximum, whatever the forecast says.
+        """
+        cost_s = {cell: fmean(trial.duration_s for trial in own) for cell, own in by_cell(trials).items()}
+        candidates = []
+        for number, each in enumerate(asked):
+            further = each.further or 1
+            if each.first or further <= vague(self.stopping.most - each.blocks, each.blocks):
+                effort = Effort(
+                    blocks=dict.fromkeys(each.cells, further),
+                    seconds=further * sum(cost_s.get(cell, 0.0) for cell in each.cells),
+                )
+                candidates.append(Candidate(name=str(number), effort=effort, blocks=each.blocks))
+        return frozenset(pursue(candidates, lambda cell: cost_s.get(cell, 0.0), left_s).cells)
 
 
 def questions(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
 ) -> Iterator[RepeatedQuestion]:
-    """Yield the comparisons of each workload, by the first of its headline metrics.
+    """Yield the comparisons of each row of the table: of all stacks by the first figure of a workload, and with the
+    leader by the others.
 
     Stacks of which the kernel made the same are not compared: no number of trials would tell them apart.
     """
@@ -126,15 +145,19 @@ def questions(
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
     same = same_stacks(specs, trials)
     for group in groups(cells, trials):
-        for metric in metrics_of(group)[:1]:
+        for number, metric in enumerate(metrics_of(group)):
+            if number > 0 and metric.better is Direction.NEITHER:
+                continue
             samples, _ = different(samples_of(group, metric), same)
             row = row_answers(
                 samples, metric.better, looks=looks_of(stopping), margin=stopping.precision or 0.0,
-                goal=Goal(stopping.until.value), prior=noise.of_stacks(group, metric.name),
+                goal=Goal(stopping.until.value), counts=metric.unit is Unit.COUNT,
+                prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip
-            for each in row.repeated():
+            for each in row.repeated(first=number == 0):
                 yield RepeatedQuestion(
                     workload=group.label, metric=metric.name, a=names[each.over], b=names[each.under],
                     cells=(group.cells[each.over].id, group.cells[each.under].id), ratio=each.ratio,
-                    interval=each.interval, settled=each.settled, further=each.further,
+                    interval=each.interval, settled=each.settled or (number > 0 and each.holds is True),
+                    further=each.further, blocks=min(each.n), first=number == 0,
                 )  # fmt: skip

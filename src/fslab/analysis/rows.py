@@ -124,13 +124,14 @@ class RowAnswers:
         compared = {name for each in self.of(stack) for name in (each.over, each.under)}
         return [each.stack for each in self.samples if each.stack not in {*compared, stack}]
 
-    def repeated(self) -> Sequence[Answer]:
+    def repeated(self, *, first: bool) -> Sequence[Answer]:
         """Return the answers for which trials are repeated.
 
-        These are all; with more than ``ALL_MATTER`` stacks, only each stack against the leader. The leader is
-        determined from the same trials, so a difference must be significant among all answers in this case too.
+        For the ``first`` figure of a workload these are all; for others, and with more than ``ALL_MATTER`` stacks, only
+        each stack against the leader. The leader is determined from the same trials, so a difference must be
+        significant among all answers in this case too.
         """
-        leader = None if len(self.samples) <= ALL_MATTER else self.leader
+        leader = None if first and len(self.samples) <= ALL_MATTER else self.leader
         return self.of(leader.stack) if leader else self.answers
 
     def _is_untested(self, answers: Sequence[Answer]) -> bool:

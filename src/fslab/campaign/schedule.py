@@ -15,8 +15,8 @@ from fslab.analysis.interim import InterimAnalysis, InterimResult
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell, by_workload
+from fslab.claims.effort import BLOCKS_LEAST
 from fslab.claims.pending import cells_of, questions_of
-from fslab.claims.pursue import BLOCKS_LEAST
 from fslab.claims.schema import Claim
 from fslab.plan.expand import order_block
 from fslab.plan.plan import trial_s

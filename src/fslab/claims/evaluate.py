@@ -28,9 +28,9 @@ from fslab.answers.question import (
     without,
 )
 from fslab.claims import verdict as verdicts
+from fslab.claims.effort import effort_of
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.parts import Bounds, CellFigure, Part, Spread
-from fslab.claims.pursue import effort_of
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import firm, from_edge, margin
 from fslab.claims.words import answer_words, tendency_of, verdict_of

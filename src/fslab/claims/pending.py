@@ -3,14 +3,15 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.analysis.interim import Ask, ClaimsProgress, RepeatedQuestion
+from fslab.analysis.pursuit import Candidate, Pursuit, pursue
 from fslab.analysis.rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
+from fslab.claims.effort import effort_of
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Part
-from fslab.claims.pursue import Candidate, Pursuit, effort_of, pursue
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
@@ -88,7 +89,7 @@ def _plan(
         else:
             left = [each for each in answer.findings if each.verdict is ClaimVerdict.OPEN]
             blocks = min((finding.blocks or 0 for finding in left), default=0)
-            candidates.append(Candidate(claim=name, effort=effort, blocks=blocks))
+            candidates.append(Candidate(name=name, effort=effort, blocks=blocks))
     found = pursue(candidates, trials.cost_s, left_s)
     found.given_up += lost
     return found

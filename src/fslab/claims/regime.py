@@ -14,9 +14,9 @@ from fslab.analysis.usability import is_usable
 from fslab.cell import Cell
 from fslab.claims import verdict as verdicts
 from fslab.claims.demands import Demand
+from fslab.claims.effort import seems_to_fail
 from fslab.claims.model import FAILED, ClaimAnswer, ClaimVerdict, PartFinding, Unmet
 from fslab.claims.parts import CellFigure, Part
-from fslab.claims.pursue import seems_to_fail
 from fslab.claims.requirements import REGISTRY, CellFacts, Compared, Lever
 from fslab.claims.trials import Trials
 from fslab.claims.words import answer_words, verdict_of

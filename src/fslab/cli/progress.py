@@ -47,7 +47,8 @@ def look_lines(look: InterimResult) -> Iterator[str]:
         more = f", about {counted(question.further, 'more trial')}" if question.further else ""
         wanted = f", claimed: {question.bound}" if question.bound else ""
         said = " ".join(part for part in (question.a, told, question.b) if part)
-        yield f"    open: {question.workload}, {said}{wanted}{more}"
+        metric = "" if question.first else " " + question.metric.replace("_", " ")
+        yield f"    open: {question.workload}{metric}, {said}{wanted}{more}"
     if len(look.open) > OPEN_SHOWN:
         yield f"    and {len(look.open) - OPEN_SHOWN} more"
 

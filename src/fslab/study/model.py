@@ -232,10 +232,10 @@ class StudyFile(Written):
     )
     until: Until = Field(
         Until.DECIDED,
-        description="when to stop: with `precision`, `decided`: it is known which of two stacks is better, or that "
-        "they differ by less, or `precise`: each ratio is known to within it; `claims` (the default with claims): each "
-        "claim is decided, or without claims: for each workload it is known which stack is best, or that they differ "
-        "by less than `margin`",
+        description="when to stop: with `precision`, `decided`: in each row of the table it is known which of two "
+        "stacks is better, or that they differ by less, or `precise`: each ratio is known to within it; `claims` (the "
+        "default with claims): each claim is decided, or without claims: for each workload it is known which stack is "
+        "best, or that they differ by less than `margin`",
     )
     max_trials: int = Field(
         40,

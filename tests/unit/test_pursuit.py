@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from tests.unit.claimed import cell, claim, parts
 
+from fslab.analysis.pursuit import Candidate, Effort, pursue
+from fslab.claims.effort import effort_of
 from fslab.claims.model import ClaimVerdict, PartFinding
-from fslab.claims.pursue import Candidate, Effort, effort_of, pursue
 
 COST = {"a": 1.0, "b": 1.0, "c": 10.0}
 
 
 def candidate(name: str, blocks: dict[str, int], seen: int = 40) -> Candidate:
     seconds = sum(COST[cell] * more for cell, more in blocks.items())
-    return Candidate(claim=name, effort=Effort(blocks=blocks, seconds=seconds), blocks=seen)
+    return Candidate(name=name, effort=Effort(blocks=blocks, seconds=seconds), blocks=seen)
 
 
 def cost(cell: str) -> float:
