@@ -185,7 +185,7 @@ def _hint(said: str) -> str | None:
         "disk is full": "free space on the disk of the store",
         "not a database": "this file is not an fslab store; give another path with --store",
         "locked": "another process has locked the store for too long: end it, or try again later",
-        "readonly": "this user cannot write the store or its directory: change permissions, or copy it elsewhere",
+        "readonly": "its owner is another user, or it is read-only: run fslab as its owner, or copy it elsewhere",
         "interrupted": f"reading ends after {STATEMENT_LIMIT_S:g} s: if others could write this store, do not use it",
         "permission denied": "the owner of the database gives rights: fslab store grant",
         "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
