@@ -82,8 +82,10 @@ def obeyed(text: str) -> str | None:
 
 
 def local_path(path: str) -> str:
-    """Return the path. Raises ValueError if it is too long for Linux (path_resolution(7)): more than 4095 bytes, or
-    more than 255 bytes in a component."""
+    """Return the path. Raises ValueError if it is empty, or too long for Linux (path_resolution(7)): more than 4095
+    bytes, or more than 255 bytes in a component."""
+    if not path:
+        raise ValueError("is empty: write '.' for the current directory")
     encoded = path.encode("utf-8", "surrogatepass")
     if len(encoded) > 4095 or max(map(len, encoded.split(b"/"))) > 255:
         raise ValueError("is too long for a path: at most 4095 bytes, and 255 bytes per component")

@@ -239,6 +239,7 @@ def test_good_mkfs_options(name: str, options: str) -> None:
         ("zfs", "-O mountpoint=/", "another file"), ("zfs", "-O recordsiz=8k", "did you mean 'recordsize'"),
         ("zfs", "-o cachefile=none", "not know or allow"), ("zfs", "-O atime", "needs a value"),
         ("zfs", "mirror", "not know or"), ("nilfs2", "-n", "not know or"), ("bcachefs", "sdb", "not know or"),
+        ("btrfs", "-O list-all", "makes no file system"), ("btrfs", "-R list-all", "makes no file system"),
     ],
 )  # fmt: skip
 def test_bad_mkfs_options(name: str, options: str, says: str) -> None:

@@ -85,8 +85,14 @@ class Btrfs(FileSystem):
         """Return ``mkfs.btrfs -f -q [-K] …``; -K: do not discard."""
         return ["mkfs.btrfs", "-f", "-q", *([] if discard else ["-K"]), *shlex.split(options), device]
 
+    def mkfs_mistakes(self, options: str) -> list[str]:
+        """Add ``list-all``: with it mkfs.btrfs makes nothing and succeeds, and what was there before is mounted."""
+        if re.search(r"\blist-all\b", options):
+            return ["with 'list-all', mkfs.btrfs only prints its features, and makes no file system: leave it out"]
+        return super().mkfs_mistakes(options)
+
     feature_flags = ("-O", "--features", "-R", "--runtime-features")
-    feature_names = {"extref": "extended-iref", "mixed-bg": "mixed-groups", "quota": "", "list-all": ""}
+    feature_names = {"extref": "extended-iref", "mixed-bg": "mixed-groups", "quota": ""}
 
     def features_argv(self, device: str, target: str) -> list[str]:  # noqa: ARG002
         """Return ``btrfs inspect-internal dump-super``."""
