@@ -394,7 +394,9 @@ def test_what_a_terminal_obeys_is_in_no_study(text: str) -> None:
     assert "contains the control character U+" in mistakes(f'{GOOD}"{text}": 1')[0]
 
 
-@pytest.mark.parametrize(("path", "why"), [("x" * 256, "too long"), ("/x" * 2048, "too long"), ("", "is empty")])
+@pytest.mark.parametrize(
+    ("path", "why"), [("x" * 256, "too long"), ("/x" * 2048, "too long"), ("", "is empty")]
+)
 @pytest.mark.parametrize("kind", ["directory", "loop", "device"])
 def test_a_path_that_linux_does_not_take(kind: str, path: str, why: str) -> None:
     (found, *_) = mistakes(GOOD.replace("{type: ram, size: 1g}", f'{{type: {kind}, path: "{path}"}}'))

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import PurePosixPath
+from posixpath import normpath
 
 from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
@@ -158,6 +159,7 @@ class _Reader:
     variables: Mapping[str, str]
     found: JobFile = field(default_factory=JobFile)
     common: Options = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
     options: Options | None = None
     outer: list[Options | None] = field(default_factory=list)
 
@@ -212,7 +214,7 @@ class _Reader:
             return
         value, why = _filled_in(key, value, self.variables)
         if key in _FILE_NAMES and why is None:
-            value = self._file_names(value)
+            value, why = self._file_names(value)
         elif key not in _FREE_TEXT:
             value = _DECIMAL_SIZE.sub(self._size, value)
         why = why or (None if key in ORDER else refusal(key, value))
@@ -227,14 +229,19 @@ class _Reader:
         )
         return found
 
-    def _file_names(self, value: str) -> str:
-        """Return names of files without directories: /dev/sdb becomes the file dev_sdb."""
-        names = re.split(r"(?<!\\):", value)
-        plain = [re.sub(r"\\:|[/\\]+", "_", name.strip().lstrip("/\\")) for name in names]
-        for name, used in zip(names, plain, strict=True):
+    def _file_names(self, value: str) -> tuple[str, str | None]:
+        """Return names of files without directories, and why they cannot be used: /dev/sdb becomes the file dev_sdb.
+        Two files must not become one."""
+        found = []
+        for name in re.split(r"(?<!\\):", value):
+            path = name.strip() and normpath(name.strip())
+            used = re.sub(r"\\:|[/\\]+", "_", path.lstrip("/\\"))
+            if (other := self.files.setdefault(used, path)) != path:
+                return value, f"{path} and {other} would be one file, {used}: rename one of them"
             if name != used:
                 self.found.replaced[name] = used
-        return ":".join(plain)
+            found.append(used)
+        return ":".join(found), None
 
 
 def _filled_in(key: str, value: str, variables: Mapping[str, str]) -> tuple[str, str | None]:

@@ -88,7 +88,9 @@ class Btrfs(FileSystem):
     def mkfs_mistakes(self, options: str) -> list[str]:
         """Add ``list-all``: with it mkfs.btrfs makes nothing and succeeds, and what was there before is mounted."""
         if re.search(r"\blist-all\b", options):
-            return ["with 'list-all', mkfs.btrfs only prints its features, and makes no file system: leave it out"]
+            return [
+                "with 'list-all', mkfs.btrfs only prints its features, and makes no file system: leave it out"
+            ]
         return super().mkfs_mistakes(options)
 
     feature_flags = ("-O", "--features", "-R", "--runtime-features")
