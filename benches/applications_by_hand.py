@@ -1,10 +1,11 @@
 """Compares applications measured by fslab with the same work by hand, on the same mount, in pairs.
 
-Builds one stack. In each pair, one run is that of a trial (``Workspace.run`` with probes around it), the other one is a
-script of SQLite statements without fslab, a loop of appends to a preallocated file, PostgreSQL started by pg_ctl with
-the same settings and pgbench, db_bench, or the commands of each step in a shell; their order is random, and each begins
-with the same prepared files. Prints the median ratio of the rates, or of the times of each step, with its 90 %
-interval. Goal: 0.98–1.02. Needs root. Redis is not there: redis-benchmark is another client, with another rate.
+Builds one stack. In each pair, one run is that of a trial (``Workspace.run`` with probes around it), the other one is
+a script of SQLite statements without fslab, a loop of appends, of messages or of qemu-io's commands, PostgreSQL
+started by pg_ctl with the same settings and pgbench, db_bench, or the commands of each step in a shell; their order
+is random, and each begins with the same prepared files. Prints the median ratio of the rates, or of the times of each
+step, with its 90 % interval. Goal: 0.98–1.02. Needs root. Redis is not there: redis-benchmark is another client, with
+another rate.
 
     python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium ram] [--runtime 2s] [--only untar]
 """
@@ -36,6 +37,9 @@ LOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "insert-wal": ("sqlite", {"journal_mode": "wal"}),
     "etcd-log": ("log-file", {"sync": "fdatasync", "segment": "64m", "size": "2k"}),
     "overwrite": ("rocksdb", {"operation": "overwrite", "keys": 20_000, "sync": "yes"}),
+    "deliver": ("maildir", {}),
+    "raw-image": ("vm-image", {"image": "64m"}),
+    "qcow2-image": ("vm-image", {"image": "64m", "format": "qcow2"}),
     "tpcb": ("postgresql", SMALL_SERVER),
     "select-only": ("postgresql", {"test": "select-only", **SMALL_SERVER}),
     "untar": ("untar", {"files": 5000}),
@@ -94,6 +98,40 @@ while time.monotonic() < began + seconds:
     database.execute("UPDATE counter SET last = ?", (number,))
     database.execute("COMMIT")
 print("rate", number / (time.monotonic() - began))
+"""
+DELIVERIES = """
+import base64, mailbox, os, sys, time
+box = mailbox.Maildir(sys.argv[1], create=False)
+body = os.urandom(int(sys.argv[2]))
+number, began = 0, time.monotonic()
+while time.monotonic() < began + float(sys.argv[3]):
+    number += 1
+    box.add(b"Subject: %d\\n\\n%s\\n" % (number, base64.b64encode(body)))
+print("rate", number / (time.monotonic() - began))
+"""
+# qemu-io reads the next line after its prompt.
+WRITES = """
+import os, random, subprocess, sys, time
+directory, form, size, slots, seconds = sys.argv[1], sys.argv[2], *map(float, sys.argv[3:])
+size, data = int(size), os.memfd_create("data", 0)
+argv = ["qemu-io", "-f", form, "-t", "writeback", "image"]
+qemu = subprocess.Popen(
+    argv, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[data], bufsize=0
+)
+def say(line):
+    qemu.stdin.write(line)
+    while not os.read(qemu.stdout.fileno(), 4096).endswith(b"qemu-io> "):
+        pass
+say(b"")
+block, number, began = os.urandom(size), 0, time.monotonic()
+while time.monotonic() < began + seconds:
+    number += 1
+    os.pwrite(data, block, 0)
+    say(b"write -q -s /proc/self/fd/%d %d %d\\n" % (data, random.randrange(int(slots)) * size, size))
+    say(b"flush\\n")
+print("rate", number / (time.monotonic() - began))
+qemu.stdin.close()
+qemu.wait()
 """
 AS_NOBODY = (
     "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+dac_read_search",
@@ -218,11 +256,25 @@ def rocksdb(directory: Path, parameters: Any) -> float:
     return float(count) / float(seconds)
 
 
+def maildir(directory: Path, parameters: Any) -> float:
+    """Return the rate of a loop that adds messages to a mailbox."""
+    words = (str(directory / "box"), str(parameters.size_bytes), str(parameters.run_s))
+    return float(printed(sys.executable, "-c", DELIVERIES, *words).split()[-1])
+
+
+def vm_image(directory: Path, parameters: Any) -> float:
+    """Return the rate of a loop that tells qemu-io to write and to flush."""
+    words = (str(directory), parameters.format, str(parameters.size_bytes), str(parameters.slots))
+    return float(printed(sys.executable, "-c", WRITES, *words, str(parameters.run_s)).split()[-1])
+
+
 BY_HAND: dict[str, Callable[[Path, Any], float]] = {
     "sqlite": sqlite,
     "postgresql": postgresql,
     "log-file": log_file,
     "rocksdb": rocksdb,
+    "maildir": maildir,
+    "vm-image": vm_image,
 }
 
 
