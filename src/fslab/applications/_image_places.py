@@ -16,7 +16,7 @@ from fslab.applications import _qemu as qemu
 FILE = "places"  # what ``of`` reads
 SECTOR_BYTES = 512
 _HEADER_BYTES = 16
-_MOST_BYTES = 64 << 20  # of a slot
+MOST_BYTES = 64 << 20  # of a slot
 _MOST_WRITES = 50_000_000
 
 
@@ -45,7 +45,7 @@ class Places:
         """Read what ``made`` has written. ValueError if it is something else."""
         disk_format, *told = (directory / FILE).read_text("ascii").split()
         size, slots, filled, seed = map(int, told)
-        if disk_format not in {"raw", "qcow2"} or not (0 < size <= _MOST_BYTES and 0 <= filled <= slots):
+        if disk_format not in {"raw", "qcow2"} or not (0 < size <= MOST_BYTES and 0 <= filled <= slots):
             raise ValueError(f"invalid numbers in '{FILE}'")
         return cls(directory=directory, format=disk_format, size=size, slots=slots, filled=filled, seed=seed)
 

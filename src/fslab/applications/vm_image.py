@@ -27,10 +27,10 @@ from fslab.applications import (
 )
 from fslab.applications import _obeyed as obeyed
 from fslab.applications import _qemu as qemu
-from fslab.applications._image_places import SECTOR_BYTES, Places, block_of
+from fslab.applications._image_places import MOST_BYTES, SECTOR_BYTES, Places, block_of
 from fslab.applications._servers import DamagedError
 from fslab.storage.promises import Promise, Promises
-from fslab.units import SomeSize, parse_size
+from fslab.units import SomeSize, parse_size, shown_size
 
 _FILLED_AT_ONCE = 1 << 20
 _FILLED_PER_S = 100e6
@@ -110,10 +110,9 @@ class VmImageLoad(Records):
 
     @model_validator(mode="after")
     def _possible(self) -> Self:
-        if self.size_bytes % SECTOR_BYTES or not self.slots:
-            raise ValueError(
-                f"'size' must be a multiple of {SECTOR_BYTES}, and at most that of the image ({self.image})"
-            )
+        most = min(MOST_BYTES, parse_size(self.image))
+        if self.size_bytes % SECTOR_BYTES or self.size_bytes > most:
+            raise ValueError(f"'size' must be a multiple of {SECTOR_BYTES}, and at most {shown_size(most)}")
         if self.format == "raw" and self.cluster_size is not None:
             raise ValueError("'cluster_size' is not supported by format: raw")
         if self.cluster_size is not None and parse_size(self.cluster_size) not in _CLUSTERS:
