@@ -42,6 +42,7 @@ LOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "qcow2-image": ("vm-image", {"image": "64m", "format": "qcow2"}),
     "tpcb": ("postgresql", SMALL_SERVER),
     "select-only": ("postgresql", {"test": "select-only", **SMALL_SERVER}),
+    "oltp": ("mariadb", {"rows": 10_000, "clients": 2}),
     "untar": ("untar", {"files": 5000}),
     "walk": ("untar", {"files": 5000, "steps": "walk"}),
     "rsync": ("rsync", {"files": 5000}),
@@ -256,6 +257,27 @@ def rocksdb(directory: Path, parameters: Any) -> float:
     return float(count) / float(seconds)
 
 
+def mariadb(directory: Path, parameters: Any) -> float:
+    """Return what sysbench prints on a server that is started with the same options."""
+    subprocess.run(["chown", "-R", "nobody:", str(directory)], check=True)
+    options = [f"--{name}={value}" for name, value in parameters.options().items()]
+    words = ("--no-defaults", f"--datadir={directory}", "--socket=hand.sock", "--skip-networking")
+    server = subprocess.Popen(
+        [*AS_NOBODY, "mariadbd", *words, "--skip-grant-tables", *options], stderr=subprocess.DEVNULL
+    )
+    asked = ("sysbench", parameters.test, "--mysql-socket=hand.sock", "--mysql-user=root", "--mysql-db=fslab")
+    amounts = (f"--table-size={parameters.rows}", f"--threads={parameters.clients}")
+    try:
+        client = ("mariadb", "--no-defaults", "--socket=hand.sock", "--execute=SELECT 1")
+        while subprocess.run(client, check=False, capture_output=True, cwd=directory).returncode:
+            time.sleep(0.1)
+        said = printed(*asked, *amounts, f"--time={round(parameters.run_s)}", "run", cwd=directory)
+    finally:
+        server.terminate()
+        server.wait()
+    return float(re.findall(r"transactions: +\d+ +\(([0-9.]+) per sec", said)[-1])
+
+
 def maildir(directory: Path, parameters: Any) -> float:
     """Return the rate of a loop that adds messages to a mailbox."""
     words = (str(directory / "box"), str(parameters.size_bytes), str(parameters.run_s))
@@ -273,6 +295,7 @@ BY_HAND: dict[str, Callable[[Path, Any], float]] = {
     "postgresql": postgresql,
     "log-file": log_file,
     "rocksdb": rocksdb,
+    "mariadb": mariadb,
     "maildir": maildir,
     "vm-image": vm_image,
 }

@@ -51,6 +51,7 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("rocksdb", {"transactions": 2000, "keys": 1000, "sync": "yes"}),
     ("rocksdb", {"transactions": 2000, "keys": 1000, "operation": "overwrite", "threads": 2}),
     ("rocksdb", {"transactions": 2000, "keys": 1000, "operation": "readwhilewriting"}),
+    ("mariadb", {"transactions": 200, "rows": 500, "log_file_size": "8m"}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),
     ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
 ]
@@ -147,6 +148,7 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
     [
         ("sqlite", {"transactions": 20_000, "size": "16k", "synchronous": "off"}, "64m"),
         ("postgresql", {"transactions": 400, **SMALL_SERVER}, "80m"),
+        ("mariadb", {"runtime": "60s", "rows": 20_000, "test": "oltp_write_only"}, "160m"),
         ("untar", {"files": 3000}, "64m"),
         ("rocksdb", {"transactions": 9000, "size": "16k"}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", **FEW_KEYS}, "64m"),
@@ -195,6 +197,8 @@ def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]])
         ("rocksdb", {}, "db_bench\0--db", "db_bench was ended by signal 9"),
         ("rocksdb", {}, "_process\0drive", "signal 9"),
         ("packages", {"files": 1000}, "_process\0drive", "signal 9"),
+        ("mariadb", {"rows": 500}, "mariadbd\0", "MariaDB was ended by signal 9"),
+        ("mariadb", {"rows": 500}, "_process\0drive", "signal 9"),
         ("vm-image", {"image": "8m"}, "qemu-io\0-f", "qemu-io was ended by signal 9"),
         ("vm-image", {"image": "8m"}, "_process\0drive", "signal 9"),
     ],
@@ -209,6 +213,7 @@ def test_nothing_is_left_of_what_is_killed(
         "rocksdb": "--benchmarks",
         "packages": "--unpack",
         "vm-image": "writeback",
+        "mariadb": "sysbench\0",
     }[tool]
     runtime = {} if tool == "packages" else {"runtime": "60s"}
     with killed_when(lambda: processes(workspace, running), lambda: processes(workspace, word)) as killed:

@@ -34,6 +34,7 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
         ("vm-image", "format=qcow2"),
         pytest.param("vm-image", "cache_mode=none", marks=pytest.mark.slow),
         pytest.param("maildir", "fsync_directory=yes", marks=pytest.mark.slow),
+        pytest.param("mariadb", "", marks=pytest.mark.slow),
         pytest.param("postgresql", "", marks=pytest.mark.slow),
     ],
 )
@@ -52,6 +53,7 @@ def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
         pytest.param("redis", "", marks=pytest.mark.slow),
         pytest.param("vm-image", "cache_mode=unsafe", marks=pytest.mark.slow),
         pytest.param("maildir", "", marks=pytest.mark.slow),
+        pytest.param("mariadb", "innodb_flush_log_at_trx_commit=2", marks=pytest.mark.slow),
         pytest.param("postgresql", "synchronous_commit=off", marks=pytest.mark.slow),
     ],
 )

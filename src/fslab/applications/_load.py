@@ -81,8 +81,10 @@ class AnyLoad(EntryOptions):
     @field_validator("*", mode="before")
     @classmethod
     def _words(cls, value: object, info: Any) -> object:
-        """Return the word for a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
+        """Return the word for a number, or a boolean: YAML 1.1 readers turn a bare on, off, yes and no into one."""
         known = get_args(cls.model_fields[str(info.field_name)].annotation)
+        if isinstance(value, int) and str(value) in known:
+            return str(value)
         words = {"on", "yes"} if value is True else {"off", "no"} if value is False else set()
         return next((word for word in known if word in words), value)
 
