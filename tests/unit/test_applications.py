@@ -26,6 +26,7 @@ from fslab.applications import (
     DriveRequest,
     SteppedApplication,
     _driven,
+    _mariadb,
     _pgbench,
     _redis,
     durable,
@@ -126,6 +127,43 @@ def test_figures_of_a_document() -> None:
     document["problem"] = "a row is missing"
     read = tool("sqlite").read(ToolOutput(stdout=json.dumps(document), stderr="", duration_s=4.0))
     assert read.wrong == {"check": ("a row is missing", "no problem")}
+
+
+def test_the_histogram_of_sysbench(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of sysbench 1.0.20. A bucket without a bar has few events. A sample has each n-th event."""
+    said = """
+       value  ------------- distribution ------------- count
+       0.811 |*                                        2
+       1.184 |                                         1
+      86.002 |**************************************** 5
+"""
+    assert list(_mariadb.latencies_ns(said)) == [811_000] * 2 + [1_184_000] + [86_002_000] * 5
+    monkeypatch.setattr(_mariadb, "_SAMPLE", 4)
+    assert list(_mariadb.latencies_ns(said)) == [811_000, 1_184_000, 86_002_000, 86_002_000]
+
+
+def test_a_number_of_a_study_is_a_setting() -> None:
+    parsed = tool("mariadb", innodb_flush_log_at_trx_commit=2, innodb_doublewrite=False).parameters
+    assert parsed.settings() == {"innodb_flush_log_at_trx_commit": "2", "innodb_doublewrite": "off"}
+    with pytest.raises(ValidationError, match="innodb_flush_log_at_trx_commit"):
+        tool("mariadb", innodb_flush_log_at_trx_commit=3)
+
+
+def test_rows_that_mariadb_has_lost_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    application, drive = durable("mariadb"), request(tmp_path, "mariadb", transactions=20, rows=100)
+    for each in application.tools:
+        if tools.find(each.program) is None:
+            pytest.skip(f"needs {each.program}")
+    application.prepare(drive)
+    assert application.drive(drive).problem is None
+    lossy = _mariadb.measured
+
+    def losing(server: _mariadb.MariadbServer, drive: DriveRequest) -> Driven:
+        server.say("DELETE FROM fslab.sbtest1 LIMIT 1")
+        return lossy(server, drive)
+
+    monkeypatch.setattr(_mariadb, "measured", losing)
+    assert application.drive(drive).problem == "sbtest1 has 99 rows, and not 100"
 
 
 def test_a_percentile_needs_a_value_above_it() -> None:

@@ -289,6 +289,24 @@ def test_what_sqlite_promises(settings: str, durable: bool, consistent: bool) ->
     assert judged(source, RecoveredData(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
 
 
+@pytest.mark.parametrize(
+    ("name", "settings", "durable", "consistent"),
+    [
+        ("mariadb", "", True, True),
+        ("mariadb", "innodb_flush_log_at_trx_commit=2", False, True),
+        ("mariadb", "innodb_doublewrite=off", False, False),
+        ("vm-image", "cache_mode=none", True, True),
+        ("vm-image", "cache_mode=unsafe", False, True),
+        ("vm-image", "format=qcow2,cache_mode=unsafe", False, False),
+    ],
+)
+def test_what_servers_and_images_promise(name: str, settings: str, durable: bool, consistent: bool) -> None:
+    source = runs(name, settings)
+    lost = judged(source, RecoveredData(transactions=frozenset({1})), done=2)
+    assert lost == ([(Kind.LOST_DATA, True)] if durable else [])
+    assert judged(source, RecoveredData(problem="broken"), done=2) == [(Kind.DAMAGED, consistent)]
+
+
 def test_what_was_not_promised_is_counted_and_what_had_not_begun_is_none_of_ours() -> None:
     source = runs("sqlite", "journal_mode=wal,synchronous=normal")
     verdict = source.judge(
