@@ -39,6 +39,8 @@ _READY = b"ready>\n"
 _LONG_S = 3600.0  # to recover, or to check; the trial has a time limit
 _FULL = re.compile(r"No space left on device|Error number 28\b|errno: 28\b|is full")
 _TROUBLE = re.compile(r"^[\d-]+ +[\d:]+ \d+ \[ERROR\] (.*)$", re.MULTILINE)
+# What the machine or another version is to blame for, and not the data.
+_ELSEWHERE = re.compile(r"[Cc]an(?:not|'t) allocate memory|unknown (?:option|variable)")
 _DONE = re.compile(r"^ +total time: +([\d.]+)s\n +total number of events: +(\d+)$", re.MULTILINE)
 _BUCKET = re.compile(r"^ +(\d+\.\d+) \|\**\s+(\d+)$", re.MULTILINE)
 _SAMPLE = 20_000  # latencies that are made from a histogram
@@ -121,7 +123,8 @@ def failure(server: servers.RunningServer, complaint: str = "") -> FslabError:
         return ToolFailedError("MariaDB: No space left on device")
     told = [*_TROUBLE.findall(said), *complaint.strip().splitlines()[-1:]]
     why = told[0] if told else "it does not answer" if ended is None else f"exit status {ended}"
-    return DamagedError(f"MariaDB: {why}")
+    kind = ToolFailedError if _ELSEWHERE.search(said) else DamagedError
+    return kind(f"MariaDB: {why}")
 
 
 def measured(server: MariadbServer, drive: DriveRequest) -> Driven:

@@ -13,9 +13,12 @@ class Arch(Distribution):
         "cryptsetup-bin": "cryptsetup",
         "dash": "bash",
         "iozone3": None,
+        "mariadb-client-core": "mariadb-clients",
+        "mariadb-server-core": "mariadb",
         "mount": "util-linux",
         "nilfs-tools": "nilfs-utils",
         "python3-venv": None,  # python contains it
+        "qemu-utils": "qemu-img",
         "redis-server": None,  # Valkey replaced it
         "redis-tools": None,
         "reiser4progs": None,

@@ -13,12 +13,15 @@ class Fedora(Distribution):
         "cryptsetup-bin": "cryptsetup",
         "dash": "bash",
         "iozone3": None,
+        "mariadb-client-core": "mariadb",
+        "mariadb-server-core": "mariadb-server",
         "mount": "util-linux-core",
         "nilfs-tools": "nilfs-utils",
         "ntfs-3g": "ntfsprogs",
         "postgresql": "postgresql-server",
         "python3-venv": None,  # python3 contains it
         "qemu-system-x86": "qemu-system-x86-core",
+        "qemu-utils": "qemu-img",
         "redis-server": None,  # Valkey replaced it
         "redis-tools": None,
         "reiser4progs": None,
