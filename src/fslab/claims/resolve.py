@@ -275,10 +275,8 @@ class Resolver:
         workload = names[0] if len(names) == 1 else bases[0] if len(bases) == 1 else ""
         if but and len(bases) > 1:  # otherwise the terms name them
             workload = f"{commonprefix(bases)}*".lstrip("*")  # noqa: RUF071 - of letters
-        among = [cell for cell in self.scope.cells if kind(cell) == kind(cells[0])]
-        told = sorted(
-            self.scope.varying(among) & {"layout", "disks", "medium", *cells[0].stack.layout_options}
-        )
+        names_of_setup = {"layout", "disks", "medium", *cells[0].stack.layout_options}
+        told = sorted(self.scope.varying_of(kind(cells[0])) & names_of_setup)
         values = [
             f"{name} {self.scope.of(cells[0])[name]}" for name in told if name not in but and name != "layout"
         ]

@@ -91,6 +91,7 @@ class Scope:
     lenient: bool = False
     known: dict[int, Attributes] = field(default_factory=dict)
     plain: dict[int, dict[str, object]] = field(default_factory=dict)
+    varying_by_kind: dict[str, set[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Keyed by identity: a cell's own id is a digest that is slow to compute. The cells live as long as this object.
@@ -156,10 +157,17 @@ class Scope:
 
     def varying(self, cells: Sequence[Cell]) -> set[str]:
         """Return the attributes, except ``filesystem``, in which these cells differ."""
-        having = [self.plain[id(cell)] for cell in cells]
-        names = {key for each in having for key in each}
-        found = {name for name in names if any(each.get(name) != having[0].get(name) for each in having)}
-        return found - {"filesystem"}
+        having = [set(self.plain[id(cell)].items()) for cell in cells]
+        if not having:
+            return set()
+        return {name for name, _ in set.union(*having) - set.intersection(*having)} - {"filesystem"}
+
+    def varying_of(self, of_kind: str) -> set[str]:
+        """Return the attributes, except ``filesystem``, in which all cells of one kind of stack differ."""
+        if of_kind not in self.varying_by_kind:
+            cells = [cell for cell in self.cells if kind(cell) == of_kind]
+            self.varying_by_kind[of_kind] = self.varying(cells)
+        return self.varying_by_kind[of_kind]
 
     def at(self, cell: Cell, names: Iterable[str]) -> tuple[object, ...]:
         """Return the values of some attributes in a comparable form, in which equal sizes and numbers are equal."""
