@@ -64,9 +64,16 @@ def test_counters_trace_and_ablation(campaign: Fslab) -> None:
 
 
 @pytest.mark.root
-def test_a_stored_ablation_is_shown_again(fslab: Fslab) -> None:
+def test_what_cannot_be_asked_and_a_stored_ablation_that_is_shown_again(fslab: Fslab) -> None:
     (fslab.cwd / "journal.yaml").write_text(STUDY.replace("trials: 4", "trials: 1"))
     fslab("run", "--quiet", "journal.yaml")
+    assert "did you mean 'direct'" in fslab("explain", "last", "dirct", code=2).stderr
+    assert "no stack 'zfs'" in fslab("explain", "last", "direct", "zfs", code=2).stderr
+    twice = fslab("explain", "last", "direct", "data=journal", "data=journal", "--ablate", code=2).stderr
+    assert "one workload and two stacks" in twice
+    wrong = fslab("explain", *PAIR, "--ablate", "--only", "magic", code=2)
+    assert "no mechanism 'magic'" in wrong.stderr
+
     made = fslab("explain", *PAIR, "--ablate", "--only", "data-journalling", "--trials", "1").stdout
     assert "too few blocks for an interval" in made
     assert fslab("explain").stdout == made, "of the last campaign, which is the ablation"
@@ -77,20 +84,6 @@ def test_a_stored_ablation_is_shown_again(fslab: Fslab) -> None:
         f"name the campaign that it explains: {fslab.json('results', '--list', '--json')[0]['campaign']}"
         in again
     )
-
-
-@pytest.mark.root
-def test_what_cannot_be_asked(fslab: Fslab) -> None:
-    (fslab.cwd / "journal.yaml").write_text(STUDY.replace("trials: 4", "trials: 1"))
-    fslab("run", "--quiet", "journal.yaml")
-    assert "did you mean 'direct'" in fslab("explain", "last", "dirct", code=2).stderr
-    assert "no stack 'zfs'" in fslab("explain", "last", "direct", "zfs", code=2).stderr
-    assert (
-        "one workload and two stacks"
-        in fslab("explain", "last", "direct", "data=journal", "data=journal", "--ablate", code=2).stderr
-    )
-    wrong = fslab("explain", *PAIR, "--ablate", "--only", "magic", code=2)
-    assert "no mechanism 'magic'" in wrong.stderr
 
 
 def test_of_a_directory_there_is_less_and_nothing_wrong(measured: Fslab) -> None:
