@@ -160,7 +160,8 @@ class Scope:
         having = [set(self.plain[id(cell)].items()) for cell in cells]
         if not having:
             return set()
-        return {name for name, _ in set.union(*having) - set.intersection(*having)} - {"filesystem"}
+        differing = having[0].union(*having) - having[0].intersection(*having)
+        return {name for name, _ in differing} - {"filesystem"}
 
     def varying_of(self, of_kind: str) -> set[str]:
         """Return the attributes, except ``filesystem``, in which all cells of one kind of stack differ."""
