@@ -59,6 +59,19 @@ def test_a_mistake_in_a_claim_has_its_line(fslab: Fslab, tmp_path: Path) -> None
     assert "wrong.yaml:8: claims.2.that: column 20: no key 'bss' — did you mean 'bs'?" in said
 
 
+def test_what_only_claims_need_that_cannot_be_tested_is_not_measured(fslab: Fslab, tmp_path: Path) -> None:
+    """No machine has 300 CPUs."""
+    varied = STUDY.replace("size: 16m, ", "size: 1m, numjobs: [1, 300], ").replace("1100ms", "50ms")
+    varied = varied.replace("bs=256k]", "bs=256k, numjobs=1]", 1).replace("bs=4k]", "bs=4k, numjobs=1]", 1)
+    varied = varied.replace("bs=4k] > each[bs=256k]", "bs=4k, numjobs=300] > each[bs=256k, numjobs=300]")
+    (tmp_path / "varied.yaml").write_text(varied)
+    told = "no trials of 2 of 4 cells: only claims, or parts of claims, that cannot be tested here need them"
+    assert told in fslab("plan", "varied.yaml").stdout
+    assert told in fslab("run", "varied.yaml", "--max-trials", "4").stderr
+    trials = json.loads(fslab("export", "last", "--format", "json").stdout)
+    assert {trial["workload"]["parameters"]["numjobs"] for trial in trials} == {1}
+
+
 @pytest.mark.slow
 def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "larger.yaml").write_text(STUDY)

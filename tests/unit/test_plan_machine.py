@@ -108,7 +108,8 @@ def test_a_run_says_what_it_cannot_test_before_it_begins(tmp_path: Path) -> None
     with plans.on_machine(changed(tmp_path, host={"cpus": 2})):
         launch.of_study(study, "s.yaml", tell=said.append)
     assert [line.partition(" (")[0] for line in said] == [
-        "claims: 3 of 6 can be tested; 1 can only be contradicted"
+        "claims: 3 of 6 can be tested; 1 can only be contradicted",
+        "no trials of 2 of 12 cells: only claims, or parts of claims, that cannot be tested here need them",
     ]
     said.clear()
     testable = load_text(STUDY[: STUDY.index("  - {says: large")] + "budget: 1h\n", "s.yaml")

@@ -60,7 +60,8 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     spread = None if here().described else machine_noise.now()
     known = [] if spread is None else [machine_noise.trials_sentence(spread, schedule.block_s(about))]
     near = situations.near_words(situations.planned(study, about))
-    return [*can, *(line for line in (told, near) if line), *known]
+    left_out = schedule.left_out_words(study, possible)
+    return [*can, *(line for line in (left_out, told, near) if line), *known]
 
 
 def claims_foreseen(study: Study, made: Plan) -> tuple[prospects.Foreseen, ...]:

@@ -22,9 +22,11 @@ from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MachineSpec, TrialKey
+from fslab.claims import prospects
 from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
 from fslab.feasibility import Reasons
 from fslab.machine import facts
+from fslab.machine.surroundings import here
 from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
@@ -149,7 +151,8 @@ def _run_trials(
     workspace.lost |= lost_slots(history.records)
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.settings.claims,
-        memory_bytes=campaign.machine.get("memory_bytes"), without=without,
+        memory_bytes=campaign.machine.get("memory_bytes"),
+        without=without | _untestable(campaign, without, history.records),
         budget_s=campaign.settings.budget_s, runs=campaign.settings.runs,
     )  # fmt: skip
     run = _CampaignRun(
@@ -171,6 +174,20 @@ def _run_trials(
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     return run.run_until_done()
+
+
+def _untestable(
+    campaign: Campaign, without: frozenset[str], records: Sequence[TrialRecord]
+) -> frozenset[str]:
+    """Return the cells that only claims need which cannot be tested here, in a campaign that repeats trials for claims.
+
+    Not those that have trials, by which a resumed campaign continues. ``without``: cells that cannot be measured.
+    """
+    if campaign.stopping.until is not Until.CLAIMS:
+        return frozenset()
+    possible = [cell for cell in campaign.cells if cell.id not in without]
+    left_out = prospects.excluded(campaign.settings.claims, possible, here().facts)
+    return left_out - {record.cell.id for record in records}
 
 
 def resume(

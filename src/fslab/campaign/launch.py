@@ -71,13 +71,16 @@ def of_study(
         cells, study.stopping, settings, study_id=study.id, study_title=study.title, study_source=study.text,
         seed=study.seed, name=name, note=note,
     )  # fmt: skip
-    about = schedule.claimed_cells(study, cells, campaign.machine.get("memory_bytes"))
+    impossible = feasibility.foresee(cells, paths.images())[0] if study.for_claims else {}
+    possible = [cell for cell in cells if cell.id not in impossible]
+    about = schedule.claimed_cells(study, possible, campaign.machine.get("memory_bytes"))
     if said := schedule.too_small(about, settings.budget_s):
         tell(said)
-    impossible = feasibility.foresee(cells, paths.images())[0] if about else {}
     found = prospects.foresee(study.claims if about else (), cells, impossible, here().facts)
     if any(one.prospect is not prospects.Prospect.TESTABLE for one in found):
         tell(f"claims: {prospects.words(found)}")
+    if said := schedule.left_out_words(study, possible):
+        tell(said)
     return campaign
 
 

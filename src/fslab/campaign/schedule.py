@@ -15,9 +15,11 @@ from fslab.analysis.interim import InterimAnalysis, InterimResult
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import exhausted_cells, is_failed, is_invalid, is_usable
 from fslab.cell import Cell, by_workload
+from fslab.claims import prospects
 from fslab.claims.effort import BLOCKS_LEAST
 from fslab.claims.pending import cells_of, questions_of
 from fslab.claims.schema import Claim
+from fslab.machine.surroundings import here
 from fslab.plan.expand import order_block
 from fslab.plan.plan import trial_s
 from fslab.record import TrialRecord
@@ -32,7 +34,8 @@ class Schedule:
     """The trials of a campaign. ``trials``: all that are planned so far; ``look`` plans more if they are not enough.
 
     ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
-    ids of cells that this machine cannot measure; they are never planned, and nothing waits for them. ``budget_s``: the
+    ids of cells that this machine cannot measure, and those that only claims need which cannot be tested; they are
+    never planned, and nothing waits for them. ``budget_s``: the
     time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of all runs, this one last. A
     campaign for claims gives up claims that the budget does not reach; in it, cells that no claim is about (``idle``)
     come last, with the study's number of trials. ``together``: the cells of each workload.
@@ -175,9 +178,29 @@ def _key(record: TrialRecord) -> tuple[int, str]:
 
 
 def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None) -> list[Cell]:
-    """Return the cells that claims are about, if trials are repeated for claims; else none."""
-    wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
+    """Return the cells that claims are about which can be tested, if trials are repeated for claims; else none.
+
+    ``cells``: those that can be measured here.
+    """
+    if not study.for_claims:
+        return []
+    wanted = cells_of(study.claims, cells, memory_bytes)
+    wanted -= prospects.excluded(study.claims, cells, here().facts)
     return [cell for cell in cells if cell.id in wanted]
+
+
+def left_out_words(study: Study, cells: Sequence[Cell]) -> str | None:
+    """Return of how many cells there are no trials, because only claims need them that cannot be tested here.
+
+    None without any. ``cells``: those that can be measured here.
+    """
+    left_out = prospects.excluded(study.claims, cells, here().facts) if study.for_claims else ()
+    if not left_out:
+        return None
+    return (
+        f"no trials of {len(left_out)} of {counted(len(cells), 'cell')}: only claims, or parts of claims, that cannot "
+        "be tested here need them (--trials N measures all cells)"
+    )
 
 
 def blocks_of(cells: Sequence[Cell], budget_s: float) -> float:

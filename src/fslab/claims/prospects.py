@@ -15,13 +15,13 @@ from fslab.claims.build import asked_of
 from fslab.claims.model import Unmet
 from fslab.claims.multiplicity import ClaimParts
 from fslab.claims.parts import CellFigure, Part
-from fslab.claims.regime import compared_of, known_of, unmet_of
+from fslab.claims.regime import compared_of, differs_in_size, known_of, unmet_of
 from fslab.claims.requirements import CellFacts
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 
 Facts = Callable[[MachineSpec], Mapping[str, Any]]  # of a machine, as ``machine.facts`` names them
-_NATIVE = "native"
+_NATIVE, _FIXED = "native", "fixed-cost"
 
 
 class Prospect(StrEnum):
@@ -50,10 +50,39 @@ def foresee(
     claims: Sequence[Claim], cells: Sequence[Cell], impossible: Mapping[str, str], facts: Facts
 ) -> tuple[Foreseen, ...]:
     """Return the prospect of each claim. ``impossible``: why cells cannot be measured, by id."""
-    known = cache(facts)
-    memory_bytes = known(cells[0].stack.machine).get("memory_bytes") if cells else None
-    scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
-    return tuple(_foreseen(claim, asked_of(claim, scope), impossible, known) for claim in claims)
+    facts, scope = cache(facts), _scope(cells, facts)
+    return tuple(_foreseen(claim, asked_of(claim, scope), impossible, facts) for claim in claims)
+
+
+def excluded(claims: Sequence[Claim], cells: Sequence[Cell], facts: Facts) -> frozenset[str]:
+    """Return the ids of the cells that only parts of claims need which the plan excludes.
+
+    None if it excludes all parts of all claims: then the figures are all that a campaign gives.
+    """
+    facts, scope = cache(facts), _scope(cells, facts)
+    needed: set[str] = set()
+    others: dict[str, Cell] = {}
+    for asked in (asked_of(claim, scope) for claim in claims):
+        for part in asked.parts:
+            own = {figure.cell.id: figure.cell for figure in part.figures}
+            if all(one.requirement == _NATIVE for one in _unmet(part, asked, facts)):
+                needed |= own.keys()
+            else:
+                others |= own
+        if any(demand.name == _FIXED for demand in asked.demands):  # known from files of two sizes
+            needed |= {
+                cell.id
+                for part in asked.parts
+                for figure in part.figures
+                for cell in cells
+                if differs_in_size(cell, figure.cell)
+            }
+    return frozenset(others.keys() - needed) if needed else frozenset()
+
+
+def _scope(cells: Sequence[Cell], facts: Facts) -> Scope:
+    memory_bytes = facts(cells[0].stack.machine).get("memory_bytes") if cells else None
+    return Scope(cells=tuple(cells), memory_bytes=memory_bytes)
 
 
 def words(found: Sequence[Foreseen]) -> str:

@@ -104,7 +104,7 @@ class Regime:
         others = [
             point
             for records in self.trials.by_cell.values()
-            if _differs_in_size(records[0].cell, figure.cell)
+            if differs_in_size(records[0].cell, figure.cell)
             and (point := self._point(CellFigure(cell=records[0].cell, metric=figure.metric)))
         ]
         if own is None or not others:
@@ -215,7 +215,7 @@ def _part(record: TrialRecord, metric: str) -> RunPart | None:
     return parts.get(WHOLE)
 
 
-def _differs_in_size(cell: Cell, other: Cell) -> bool:
+def differs_in_size(cell: Cell, other: Cell) -> bool:
     """Return whether a cell is another one with another size of its file."""
     one, two = dict(cell.workload.parameters), dict(other.workload.parameters)
     alike = cell.stack == other.stack and cell.workload.tool == other.workload.tool
