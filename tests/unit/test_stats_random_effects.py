@@ -7,8 +7,7 @@ from math import sqrt
 from statistics import fmean, stdev
 
 import pytest
-from scipy.optimize import brentq
-from scipy.stats import t
+import scipy
 
 from fslab.stats import Reason, random_effects
 from fslab.stats.random_effects import Estimate, combine
@@ -36,7 +35,7 @@ def test_the_spread_is_that_of_paule_and_mandel() -> None:
         mean = sum(w * y for w, (y, _) in zip(weights, BCG, strict=True)) / sum(weights)
         return sum(w * (y - mean) ** 2 for w, (y, _) in zip(weights, BCG, strict=True)) - len(BCG) + 1
 
-    assert found.spread**2 == pytest.approx(brentq(squares, 0, 10), rel=1e-6)
+    assert found.spread**2 == pytest.approx(scipy.optimize.brentq(squares, 0, 10), rel=1e-6)
     weights = [1 / (variance + found.spread**2) for _, variance in BCG]
     assert found.mean == pytest.approx(
         sum(w * y for w, (y, _) in zip(weights, BCG, strict=True)) / sum(weights)
@@ -48,7 +47,7 @@ def test_without_noise_the_intervals_are_students() -> None:
     found = combine(estimates(*means, error=1e-7, size=1000))
     assert found.interval is not None
     assert found.prediction is not None
-    limit = float(t.ppf(0.975, len(means) - 1))
+    limit = float(scipy.stats.t.ppf(0.975, len(means) - 1))
     half, ahead = limit * stdev(means) / sqrt(len(means)), limit * stdev(means) * sqrt(1 + 1 / len(means))
     assert found.mean == pytest.approx(fmean(means))
     assert found.spread == pytest.approx(stdev(means), rel=1e-4)

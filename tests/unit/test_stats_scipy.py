@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy  # its parts are imported where they are used: all workers import this file
 
 from fslab.stats.compare import lower_tail
 from fslab.stats.differences import signed_rank_p
@@ -17,26 +17,26 @@ from fslab.stats.student import beta_tail, two_sided_quantile
 def test_quantiles_of_t(freedom: int) -> None:
     for probability in (1e-9, 1e-4, 0.0056, 0.05, 0.5, 0.9):
         assert two_sided_quantile(probability, freedom) == pytest.approx(
-            stats.t.isf(probability / 2, freedom), rel=1e-12
+            scipy.stats.t.isf(probability / 2, freedom), rel=1e-12
         )
 
 
 def test_the_tail_of_beta() -> None:
     for a, b, x in ((0.5, 0.5, 0.01), (4.2, 4.2, 0.3), (60, 60, 0.5), (2, 17, 0.9)):
-        assert beta_tail(a, b, x) == pytest.approx(stats.beta.cdf(x, a, b), rel=1e-12)
+        assert beta_tail(a, b, x) == pytest.approx(scipy.stats.beta.cdf(x, a, b), rel=1e-12)
 
 
 @pytest.mark.parametrize(("a", "b"), [(3, 2), (4, 4), (5, 9), (12, 12)])
 def test_mann_whitney(a: int, b: int) -> None:
     values = np.random.default_rng(a * b).permutation(a + b).astype(float)
-    found = stats.mannwhitneyu(values[:a], values[a:], alternative="less", method="exact")
+    found = scipy.stats.mannwhitneyu(values[:a], values[a:], alternative="less", method="exact")
     assert lower_tail(a, b, int(found.statistic)) == pytest.approx(found.pvalue, rel=1e-12)
 
 
 @pytest.mark.parametrize("size", [3, 6, 10, 25, 50])
 def test_signed_ranks(size: int) -> None:
     sample = np.random.default_rng(size).normal(0.3, 1, size)
-    found = stats.wilcoxon(sample, method="exact")
+    found = scipy.stats.wilcoxon(sample, method="exact")
     assert signed_rank_p(sample[None])[0] == pytest.approx(found.pvalue, rel=1e-12)
     assert lower_tails(size)[-1] == pytest.approx(1, rel=1e-12)
 
@@ -45,6 +45,6 @@ def test_signed_ranks(size: int) -> None:
 def test_trend(size: int) -> None:
     values = np.random.default_rng(size).normal(0, 1, size) + np.arange(size) / size
     found = trend([*map(float, values)])
-    known = stats.kendalltau(np.arange(size), values, method="exact")
+    known = scipy.stats.kendalltau(np.arange(size), values, method="exact")
     assert found.p_value == pytest.approx(known.pvalue, rel=1e-12)
-    assert found.slope == pytest.approx(stats.theilslopes(values, np.arange(size)).slope, rel=1e-12)
+    assert found.slope == pytest.approx(scipy.stats.theilslopes(values, np.arange(size)).slope, rel=1e-12)
