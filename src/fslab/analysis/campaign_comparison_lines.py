@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
-from statistics import fmean
+from statistics import fmean, geometric_mean
 
 from fslab.analysis.campaign_comparison_model import ComparisonLine, RatioMean, SampleSummary
 from fslab.analysis.usability import is_failed, is_usable
@@ -111,16 +110,12 @@ def means(
     return tuple(
         RatioMean(
             stack=stack, better=better, block_size=block_size, of=len(group),
-            ratio=geometric([ratio for ratio, _ in group.values()]),
+            ratio=geometric_mean([ratio for ratio, _ in group.values()]),
             interval=_interval([question for _, question in group.values()], looks, coverage),
         )
         for (stack, better, block_size), group in groups.items()
         if len(group) > 1
     )  # fmt: skip
-
-
-def geometric(values: Sequence[float]) -> float:
-    return exp(sum(map(log, values)) / len(values))
 
 
 def _interval(questions: Sequence[Question], looks: Looks | None, coverage: float) -> Interval | None:
@@ -140,5 +135,7 @@ def _interval(questions: Sequence[Question], looks: Looks | None, coverage: floa
         1 - min(found.coverage, interval.coverage)
         for found, interval in zip(estimates, intervals, strict=True)
     )
-    low, high = (geometric([getattr(interval, end) for interval in intervals]) for end in ("low", "high"))
+    low, high = (
+        geometric_mean([getattr(interval, end) for interval in intervals]) for end in ("low", "high")
+    )
     return Interval(low=low, high=high, coverage=achieved)

@@ -76,6 +76,7 @@ def thawed(
     }
     if operations is not None:
         changed |= sliced_latencies.percentiles(operations, reading.percentiles, timeline)
+    seen = (*spans.values(), *parts.values()) or (whole,)
     return replace(
         reading,
         metrics=changed,
@@ -87,7 +88,7 @@ def thawed(
         rates=(),  # over time, with gaps
         sliced=True,
         left_share=timeline.left_share,
-        together_share=_together_share((*spans.values(), *parts.values()) or (whole,)),
+        together_share=max((span.together_s / span.ran_s for span in seen if span.ran_s > 0), default=0.0),
     )
 
 
@@ -108,10 +109,6 @@ def _between(timeline: Timeline, begin_s: float, end_s: float) -> _Span:
         freezes=timeline.freezes(begin_s, end_s),
         together_s=timeline.together_s(begin_s, end_s),
     )
-
-
-def _together_share(spans: Sequence[_Span]) -> float:
-    return max((span.together_s / span.ran_s for span in spans if span.ran_s > 0), default=0.0)
 
 
 def _marked(timeline: Timeline, took_s: float, begin: int, end: int) -> _Span:

@@ -86,7 +86,7 @@ def check_bounds(name: str, value: str) -> None:
 
 def held(path: Path) -> str:
     """Return the current value of a file; for a list with a selected word, that word."""
-    return sysfs.selected(path) if _is_choice(path) else path.read_text().strip()  # type: ignore[return-value]
+    return sysfs.selected(path) or path.read_text().strip()
 
 
 def in_force(path: Path) -> tuple[Path, str]:
@@ -169,7 +169,3 @@ def _check_choice(name: str, value: str, lists: Sequence[Path]) -> None:
 def _choices(path: Path) -> list[str]:
     """Return the words of a list such as ``[none] mq-deadline``."""
     return re.findall(r"[\w-]+", sysfs.text(path) or "")
-
-
-def _is_choice(path: Path) -> bool:
-    return "[" in (sysfs.text(path) or "")

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from fslab.analysis.rows import Mark
+from fslab.answers.words import percent
 from fslab.report.model import Row, Summary
-from fslab.report.words import share_text
 from fslab.units import Direction, Unit, counted, format_value
 
 SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
@@ -81,7 +81,7 @@ def _spread(row: Row, summary: Summary) -> str:
     few = f" of {count}" if count < usual_count(row) else ""
     if summary.spread is None:
         return counted(count, "trial")
-    return f"± {share_text(summary.spread)}{few}"
+    return f"± {percent(summary.spread)}{few}"
 
 
 def absence(summary: Summary) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from fslab.analysis.rows import Mark
+from fslab.answers.words import percent
 from fslab.report.cells import absence
 from fslab.report.model import Report, Row, Summary
-from fslab.report.words import kernels_words, share_text
+from fslab.report.words import kernels_words
 from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {
@@ -95,7 +96,7 @@ def batched(rows: Sequence[Row], most: int) -> Iterator[Sequence[Row]]:
 def _value(row: Row, summary: Summary) -> str:
     if summary.median is None:
         return absence(summary) if summary.planned else "–"
-    spread = "" if summary.spread is None else f" ± {share_text(summary.spread)}"
+    spread = "" if summary.spread is None else f" ± {percent(summary.spread)}"
     notes = f" ({', '.join(map(str, summary.notes))})" if summary.notes else ""
     return f"{SIGN[summary.mark]}{format_value(summary.median, row.unit)}{spread}{notes}"
 

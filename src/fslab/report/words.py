@@ -50,7 +50,10 @@ def row_words(
         *_not_shown(leader, by_verdict[Verdict.OPEN], alike=False),
         *_counted(leader, [item for item in answers if item.verdict in COUNTED]),
         *_too_few(leader, by_verdict[Verdict.TOO_FEW]),
-        *map(_no_ratio, by_verdict[Verdict.NO_RATIO]),
+        *(
+            f"{item.over} and {item.under} have no ratio: not all their values are positive"
+            for item in by_verdict[Verdict.NO_RATIO]
+        ),
         *([f"{listed(missing)}: no usable trial"] if missing else []),
         *([f"{listed(impossible)}: not possible here"] if impossible else []),
         *([f"{listed(not_compared)}: on another kind of machine, not compared"] if not_compared else []),
@@ -146,11 +149,6 @@ def needs_most(items: Sequence[Answer]) -> str:
     )
 
 
-def share_text(share: float) -> str:
-    """Return ``12 %``, or ``0.4 %`` for small shares."""
-    return f"{share * 100:.1f} %" if share < 0.0995 else f"{share * 100:.0f} %"
-
-
 def _too_few(leader: str, few: Sequence[Answer]) -> list[str]:
     """Return one sentence for all of them: how many complete blocks there are, and how many are needed."""
     if not few:
@@ -160,10 +158,6 @@ def _too_few(leader: str, few: Sequence[Answer]) -> list[str]:
     needed = max(item.needed for item in few)
     blocks = f"{fewest} complete block{'s' * (fewest != 1)}; {needed} needed"
     return [f"too few trials to compare {leader} with {others} ({blocks})"]
-
-
-def _no_ratio(item: Answer) -> str:
-    return f"{item.over} and {item.under} have no ratio: not all their values are positive"
 
 
 def _together(leader: str, answers: Sequence[Answer]) -> list[str]:
@@ -194,17 +188,13 @@ def _independence(leader: str, answers: Sequence[Answer]) -> list[str]:
 
 def _medians(leader: str, answers: Sequence[Answer]) -> list[str]:
     """Return why ratios are not the quotients of the displayed medians, if some are far apart."""
-    far = [item for item in answers if _far(item)]
+    far = [item for item in answers if item.differs and is_far(item.ratio, item.of_medians)]
     if not far:
         return []
     told = listed([f"{ratio_text(item.of_medians or 1.0)[0]} ({item.other(leader)})" for item in far[:MANY]])
     others = f" and {len(far) - MANY} more" if len(far) > MANY else ""
     how = "from all pairs of trials" if any(item.method == "rank_sum" for item in far) else "block by block"
     return [f"ratios are computed {how}: the quotient of the medians is {told}{others}"]
-
-
-def _far(item: Answer) -> bool:
-    return item.differs and is_far(item.ratio, item.of_medians)
 
 
 def is_far(ratio: float | None, of_medians: float | None) -> bool:
