@@ -65,7 +65,9 @@ def test_mistakes(argv: list[str], says: str, fslab: Fslab) -> None:
 
 
 def test_the_matrix_has_every_pair_and_says_what_is_missing(fslab: Fslab) -> None:
-    matrix = fslab.json("doctor", "--json")["matrix"]
+    document = fslab.json("doctor", "--json")
+    capabilities, matrix = document["capabilities"], document["matrix"]
+    assert {"root", "loop", "ext4", "fio", "engine"} <= {entry["name"] for entry in capabilities}
     pairs = {(entry["name"], entry["machine"]) for entry in matrix}
     names = [*(name for name, driver in FILESYSTEMS if driver.mounted), *LAYOUTS.names()]
     assert pairs == {(name, machine) for name in names for machine in MACHINES.names()}

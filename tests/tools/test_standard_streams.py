@@ -51,7 +51,9 @@ def test_closed_ones_are_dev_null(closed: tuple[int, ...], tmp_path: Path) -> No
             assert (link == "/dev/null") == (number == 0), link
 
 
-@pytest.mark.parametrize(("words", "closed"), [("schema", ">&-"), ("list filesystems --json", "<&- >&- 2>&-")])
+@pytest.mark.parametrize(
+    ("words", "closed"), [("schema", ">&-"), ("list filesystems --json", "<&- >&- 2>&-")]
+)
 def test_every_way_to_print(words: str, closed: str) -> None:
     done = subprocess.run(
         ["sh", "-c", f'exec "$1" {words} {closed}', "sh", FSLAB], check=False, timeout=LIMIT_S
