@@ -248,3 +248,18 @@ def test_lists_of_names_do_not_contradict_each_other() -> None:
     assert not (LEFT_OUT | ORDER) & (KNOWN | set(REFUSED) | set(ALIASES))
     assert set(ALIASES.values()) <= KNOWN | ORDER
     assert set(FioParameters.model_fields) - {"file", "scale"} <= KNOWN
+
+
+@pytest.mark.parametrize(
+    ("keys", "wrong"),
+    [
+        ({"bs": "2g"}, "bs"), ({"nrfiles": 4, "bs": "512m"}, "bs"), ({"rw": "rw", "bs": "4k,2g"}, "bs"),
+        ({"rw": "randread", "verify": "md5"}, "verify"), ({"verify": "md5", "verify_only": True}, "verify"),
+        ({"rw": "rw", "create_on_open": True}, "create_on_open"), ({"zonesize": "64k"}, "zonesize"),
+        ({"zonemode": "zbd"}, "zonemode"), ({"allow_file_create": False}, "allow_file_create"),
+        ({"nrfiles": 0}, "nrfiles"), ({"iodepth": 0}, "iodepth"), ({"description": ""}, "description"),
+        ({"rw": "rw", "rwmixread": 100, "fsync": 1}, "fsync"),
+    ],
+)  # fmt: skip
+def test_a_job_that_fio_would_not_run_as_written(keys: dict[str, Any], wrong: str) -> None:
+    assert list(mistakes(**{**LEAST, "rw": "write", **keys})) == [wrong]

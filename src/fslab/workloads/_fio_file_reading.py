@@ -21,11 +21,12 @@ from fslab.workloads._fio_options import (
     LEFT_OUT,
     ORDER,
     SYNC_ENGINES,
+    ZONES,
     directions,
     only_verifies,
 )
-from fslab.workloads._fio_parameters import COUNTS, objection, smallest_request
-from fslab.workloads._fio_places import file_names, number, size_in_bytes
+from fslab.workloads._fio_parameters import COUNTS, LARGEST_OF, objection, request_of
+from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
 
 MOST_JOBS = 32
 _MOST_NESTED = 10
@@ -40,8 +41,7 @@ _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d\.\d")
 # The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
 _LONGEST_NAME_BYTES = 240
-_OTHER_SIZES = frozenset({"filesize", "bs", "bsrange", "bssplit"})
-_ZONES = ("zonesize", "zonerange", "zoneskip")
+_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
 _AMOUNTS = frozenset(
     {
         "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
@@ -309,16 +309,25 @@ def _of_job(sections: list[JobSection], index: int, given: frozenset[str]) -> It
             what += ": give 'bs' beside 'file'"
             yield f"{section.place}: job '{section.name}': {what}"
     yield from (f"{section.place}: {why}" for why in _of_other_jobs(section, sections[:index], given))
-    if not {"zonemode", *_ZONES} & given and section.options.get("zonemode", "none") == "none":
-        found = [key for key in _ZONES if key in section.options]
-        if found:
-            yield f"{section.place}: {', '.join(found)}: add zonemode=strided to job '{section.name}', or delete it"
-    smallest = smallest_request(section.options.get("bs"))
-    if not {"size", *_OTHER_SIZES} & given and not _OTHER_SIZES & section.options.keys() - {"bs"}:
-        size = size_in_bytes(section.options.get("size"))
-        if 0 < size < smallest:
-            what = f"{size} bytes are less than one request of {smallest} bytes"
-            yield f"{section.place}: job '{section.name}': {what}: give 'size' beside 'file'"
+    yield from (f"{section.place}: {why}" for why in _of_requests(section, given))
+
+
+def _of_requests(section: JobSection, given: frozenset[str]) -> Iterator[str]:
+    """Return what is wrong with the sizes and places of a job's requests."""
+    options, job = section.options, f"job '{section.name}'"
+    used = _directions(options)
+    found = sorted(ZONES & options.keys() - given)
+    if found and {**options, **dict.fromkeys(given)}.get("zonemode", "none") == "none":
+        yield f"{', '.join(found)}: add zonemode=strided to {job}, or delete it"
+    if "read" in used and number(options, "create_on_open", 0) and not {"rw", "create_on_open"} & given:
+        yield f"create_on_open: with it, fio cannot read: delete the line from {job}"
+    if {*LARGEST_OF, *_SIZES} & given or {"filesize", *LARGEST_OF} & options.keys():
+        return
+    if 0 < (size := one_file(options)) < (request := request_of(options.get("bs"), used)):
+        what = (
+            f"a file of {size} bytes is smaller than a request of {request} bytes, and fio transfers nothing"
+        )
+        yield f"{job}: {what}: give 'size' beside 'file'"
 
 
 def _of_other_jobs(section: JobSection, before: list[JobSection], given: frozenset[str]) -> Iterator[str]:

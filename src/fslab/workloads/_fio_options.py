@@ -151,6 +151,9 @@ LEFT_OUT = frozenset(
 
 MIXED = frozenset({"rw", "readwrite", "randrw"})
 
+# What places requests in the zones of zonemode=strided.
+ZONES = frozenset({"zonerange", "zonesize", "zoneskip"})
+
 # Synchronous engines have one request in flight: fio ignores iodepth with them.
 SYNC_ENGINES = frozenset({"sync", "psync", "vsync", "pvsync", "pvsync2", "mmap"})
 ASYNC_ENGINES = frozenset({"libaio", "io_uring", "posixaio"})

@@ -34,11 +34,12 @@ from fslab.workloads._fio_options import (
     REFUSED,
     SYNC_ENGINES,
     ZONED,
+    ZONES,
     directions,
     only_verifies,
     writes_through,
 )
-from fslab.workloads._fio_places import all_files
+from fslab.workloads._fio_places import all_files, one_file
 
 _WITH_BYTES = re.compile(r"\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
 _ONE_OR_MORE = re.compile(r"[\d.,:/%\skmgtib-]+", re.IGNORECASE)  # sizes, ranges and shares: 4KiB/60:64KiB/40
@@ -265,7 +266,8 @@ class FioParameters(Parameters):
         if not isinstance(data, dict):
             return handler(data)
         objections = {
-            str(key): _needs_file(str(key)) or objection(str(key), value) for key, value in data.items()
+            str(key): _needs_file(str(key)) or objection(str(key), value) or _empty(value)
+            for key, value in data.items()
         }
         checked, mistakes = None, []
         try:
@@ -274,6 +276,8 @@ class FioParameters(Parameters):
             mistakes = [_again(found) for found in error.errors()]
         else:
             objections |= checked._contradictions()
+        known = {found["loc"] for found in mistakes}
+        objections = {key: why for key, why in objections.items() if (key,) not in known}
         mistakes += [mistake(key, data.get(key), why) for key, why in objections.items() if why]
         if mistakes or checked is None:
             raise ValidationError.from_exception_data(cls.__name__, mistakes)
@@ -294,8 +298,13 @@ class FioParameters(Parameters):
             found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
         if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
             found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
-        if max(smallest_request(self.bs), 1) > parse_size(self.size):
-            found["bs"] = f"is larger than size: {self.size}"
+        plain = set(LARGEST_OF).isdisjoint(self.others)
+        if plain and 0 < one_file(self.options) < request_of(self.bs, self.directions):
+            found["bs"] = "is larger than a file: fio would transfer nothing"
+        if (zones := ZONES & set(self.others)) and self.others.get("zonemode", "none") == "none":
+            found[min(zones)] = "has no effect without zonemode: strided"
+        if self.reads and self.others.get("create_on_open", "0") != "0":
+            found["create_on_open"] = "with it, fio cannot read: leave it out"
         if only_verifies(self.others, self.directions):
             found["verify"] = "checks files that nothing has written: give an 'rw' that writes"
         if self.syncs and not self.writes:
@@ -316,6 +325,10 @@ def spelled(value: Scalar) -> str:
 
 def _needs_file(key: str) -> str | None:
     return "has no effect without 'file'" if key == "scale" or key.startswith(VARIABLES) else None
+
+
+def _empty(value: object) -> str | None:
+    return "has no value: write one, or leave it out" if value == "" else None
 
 
 def objection(key: str, value: object) -> str | None:
@@ -392,10 +405,12 @@ def largest_request(written: Iterable[str | None]) -> int:
     return max((size for size in sizes if size is not None), default=DEFAULT_REQUEST_BYTES)
 
 
-def smallest_request(bs: str | None) -> int:
-    """Return the smallest request that ``bs`` allows; 0 if fslab cannot parse it."""
-    sizes = [_size_or_none(each) or 0 for each in (bs or "").split(",") if each]
-    return min(sizes, default=DEFAULT_REQUEST_BYTES)
+def request_of(bs: str | None, used: Iterable[str]) -> int:
+    """Return the largest size that ``bs`` sets for these directions; 0 for a size that fslab cannot parse."""
+    sizes = [
+        (_size_or_none(each) or 0) if each else DEFAULT_REQUEST_BYTES for each in (bs or "").split(",")[:2]
+    ]
+    return max(sizes[0] if direction == "read" else sizes[-1] for direction in used)
 
 
 def _size_or_none(text: str) -> int | None:

@@ -81,6 +81,14 @@ def _size_of_one(options: Options, files: int) -> int:
     return -(-parse_size(options.get("size") or "") // files)
 
 
+def one_file(options: Options) -> int:
+    """Return the size of one file of a job whose files share ``size``; of a range of sizes the largest."""
+    names = options.get("filename")
+    count = names.count(":") + 1 if names else max(number(options, "nrfiles", 1), 1)
+    written = options.get("filesize")
+    return parse_size(written.rpartition("-")[2]) if written else size_in_bytes(options.get("size")) // count
+
+
 def file_names(name: str, options: Options) -> frozenset[str]:
     """Return the names of the files of a job, as far as it shares them with other jobs."""
     return frozenset("/".join(key) for key, _ in _files(name, {**options, "size": "1", "filesize": None}))
