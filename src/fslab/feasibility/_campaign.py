@@ -50,12 +50,12 @@ def check(
     )
     _check_plugins(cells)
     _check_wipe(cells, wipe)
-    for cell in {str(cell.tuned): cell for cell in cells}.values():
-        tuning.check(cell.tuned)
     reasons = reasons_of(cells, workspace)
     measured = [cell for cell in cells if cell.id not in reasons]
     if not measured and reasons:
         raise next(iter(reasons.values()))
+    for cell in {str(cell.tuned): cell for cell in measured}.values():
+        tuning.check(cell.tuned)
     guard.check_apart(sorted(_devices(measured)))
     _check_programs(measured)
     _room.check_room(measured, workspace)
