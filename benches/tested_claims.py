@@ -19,8 +19,6 @@ from benches.simulations_page import replace_between, table
 
 from fslab.api import plans, replications
 from fslab.claims.prospects import Foreseen, Prospect, reasons
-from fslab.claims.scope import HOST
-from fslab.machine.kinds import BEST
 from fslab.study import load
 
 NAME = "tested-claims"
@@ -42,13 +40,10 @@ def rows(machines: Sequence[Path]) -> Iterator[list[str]]:
     """Yield the rows of the table: each study on each machine, then all studies."""
     every: dict[Path, list[Foreseen]] = {machine: [] for machine in machines}
     for study in replications.studies_with_claims():
-        elsewhere = not {*load.load(study).on} <= {HOST, BEST}
         for machine in machines:
             kinds, found = foreseen(study, machine)
             every[machine] += found
             yield _row(study, machine, kinds, found)
-        for machine in machines if elsewhere else ():
-            yield _row(f"{study} --on {BEST}", machine, *foreseen(study, machine, f"on={BEST}"))
     yield from (["all", machine.stem, "", "", *_numbers(found)] for machine, found in every.items())
 
 

@@ -191,6 +191,27 @@ def test_best_prefers_a_guest_on_the_cpus_themselves(
     assert best("ext4", "f2fs") == [chosen, chosen]
 
 
+def test_guest_is_never_the_host_and_has_the_memory_and_the_disks_of_its_kind(
+    kernels: dict[str, Kernel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Files larger than memory need one. Only in User-Mode Linux, modelled disks have its speed."""
+    disk = MediumSpec(name="d", type="virtual", options={"profile": "ssd-sata", "uml_speed": 0.5})
+    asked = stack("ext4", machine=MachineSpec(type=kinds.GUEST, memory="328m")).model_copy(
+        update={"medium": disk}
+    )
+    native = asked.model_copy(update={"machine": MachineSpec()})
+    (uml, host) = feasibility.all_resolved([asked, native])
+    assert (uml.machine.type, uml.machine.memory, uml.medium.options["speed"]) == ("uml", "328m", 0.5)
+    assert (host.machine.type, host.medium.options) == ("host", {"profile": "ssd-sata"})
+    qemu = REGISTRY.get("qemu")
+    monkeypatch.setattr(qemu, "missing", lambda _: ())
+    monkeypatch.setattr(qemu, "kernel", lambda _: kernels["uml"])
+    monkeypatch.setattr(qemu, "emulated", lambda _: False)
+    (kvm,) = feasibility.all_resolved([asked])
+    assert (kvm.machine.type, kvm.machine.memory) == ("qemu", "512m")
+    assert "speed" not in kvm.medium.options
+
+
 def test_a_guest_with_kvm_has_the_cpus_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
     for accelerator, cpus in ((_qemu_command.KVM, "8"), (_qemu_command.TCG, "1")):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fslab.cell import Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.cli.plan import _where
-from fslab.machine.kinds import AUTO, BEST, _qemu_command
+from fslab.machine.kinds import AUTO, BEST, GUEST, _qemu_command
 from fslab.plan.expand import order, tool_seed
 from fslab.plan.model import Plan, Stage
 from fslab.plan.plan import IMAGE_BYTES_PER_S, OVERHEAD_S, make_plan, trial_s
@@ -291,7 +291,9 @@ def test_a_plan_survives_json() -> None:
 def on_the_host(stacks: Sequence[StackSpec]) -> list[StackSpec]:
     """Choose the host for stacks that may run anywhere: finding out what a kernel has reads its lists."""
     return [
-        stack.model_copy(update={"machine": MachineSpec()}) if stack.machine.type in {AUTO, BEST} else stack
+        stack.model_copy(update={"machine": MachineSpec()})
+        if stack.machine.type in {AUTO, BEST, GUEST}
+        else stack
         for stack in stacks
     ]
 

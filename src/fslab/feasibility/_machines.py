@@ -5,15 +5,16 @@ Reads the lists beside a kernel's modules, so it is fast enough for every file s
 
 from collections.abc import Collection, Sequence
 
-from fslab.cell import MachineSpec, StackSpec
+from fslab.cell import MachineSpec, MediumSpec, StackSpec
 from fslab.errors import UnsupportedError, UsageError
 from fslab.feasibility._programs import remedies_for
-from fslab.machine.kinds import AUTO, BEST, REGISTRY, Machine, Need
+from fslab.machine.kinds import AUTO, BEST, GUEST, REGISTRY, Machine, Need
 from fslab.machine.surroundings import here
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.units import parse_size
 
 # The machine closest to the hardware first. QEMU is preferred to User-Mode Linux only with KVM, by ``best``: then its
 # CPUs are the hardware's.
@@ -71,25 +72,43 @@ def resolved(stack: StackSpec) -> StackSpec:
 
 
 def all_resolved(stacks: Sequence[StackSpec]) -> list[StackSpec]:
-    """Return the stacks with ``auto`` and ``best`` replaced by machines.
+    """Return the stacks with ``auto``, ``best`` and ``guest`` replaced by machines, and media as they are there.
 
     All stacks with ``best`` get one machine, so that they can be compared: the one that can build most of them, and of
-    these the one closest to the hardware. Those that it cannot build are stored as not possible, with the reason.
+    these the one closest to the hardware. Those that it cannot build are stored as not possible, with the reason. The
+    same with ``guest``, but never the host.
     """
-    together = [stack for stack in stacks if stack.machine.type == BEST]
-    if not together:
-        return [resolved(stack) for stack in stacks]
-    specs = {name: [_spec(stack.machine, REGISTRY.get(name)) for stack in together] for name in PREFERRED}
-    native = [name for name in PREFERRED if here().emulated(specs[name][0]) is False]
-    order = sorted(PREFERRED, key=lambda name: _distance(name, native))
-    usable = [name for name in order if not _unusable(together[0], specs[name][0])] or order[:1]
-    best = max(usable, key=lambda name: sum(not each for each in map(lacking, together, specs[name])))
-    return [
-        stack.model_copy(update={"machine": _spec(stack.machine, REGISTRY.get(best))})
-        if stack.machine.type == BEST
+    guests = tuple(name for name in PREFERRED if REGISTRY.get(name).guest)
+    chosen = {}
+    for kind, names in ((BEST, PREFERRED), (GUEST, guests)):
+        if together := [stack for stack in stacks if stack.machine.type == kind]:
+            chosen[kind] = REGISTRY.get(_best(together, names))
+    placed = [
+        stack.model_copy(update={"machine": _spec(stack.machine, chosen[stack.machine.type])})
+        if stack.machine.type in chosen
         else resolved(stack)
         for stack in stacks
     ]
+    return [stack.model_copy(update={"medium": _medium_there(stack)}) for stack in placed]
+
+
+def _best(together: Sequence[StackSpec], names: Sequence[str]) -> str:
+    """Return the machine that can build most of the stacks; of several, the one closest to the hardware."""
+    specs = {name: [_spec(stack.machine, REGISTRY.get(name)) for stack in together] for name in names}
+    native = [name for name in names if here().emulated(specs[name][0]) is False]
+    order = sorted(names, key=lambda name: _distance(name, native))
+    usable = [name for name in order if not _unusable(together[0], specs[name][0])] or order[:1]
+    return max(usable, key=lambda name: sum(not each for each in map(lacking, together, specs[name])))
+
+
+def _medium_there(stack: StackSpec) -> MediumSpec:
+    """Return the medium with the options that it has on the stack's machine: ``uml_speed`` is the ``speed`` in
+    User-Mode Linux."""
+    options = dict(stack.medium.options)
+    speed = options.pop("uml_speed", None)
+    if stack.machine.type == "uml" and speed is not None:
+        options["speed"] = speed
+    return stack.medium.model_copy(update={"options": options})
 
 
 def _distance(name: str, native: Collection[str]) -> tuple[int, int]:
@@ -104,7 +123,7 @@ def check_machine(stack: StackSpec) -> None:
     A file system that the guest's kernel lacks is not checked: it does not prevent other trials, and its own trials
     are stored as not possible, as on the host.
     """
-    if stack.machine.type in {AUTO, BEST}:
+    if stack.machine.type in {AUTO, BEST, GUEST}:
         raise UsageError(f"'{stack.machine.type}' must be resolved first", where=stack.name)
     if not REGISTRY.get(stack.machine.type).guest:
         return
@@ -114,8 +133,13 @@ def check_machine(stack: StackSpec) -> None:
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
-    """Return the spec of ``machine``. A guest gets the options of ``asked``; the host has none."""
-    return asked.model_copy(update={"type": machine.name}) if machine.guest else MachineSpec()
+    """Return the spec of ``machine``. A guest gets the options of ``asked``, and at least the memory that it needs; the
+    host has none."""
+    if not machine.guest:
+        return MachineSpec()
+    small = asked.memory is not None and parse_size(asked.memory) < machine.least_memory_bytes
+    memory = f"{machine.least_memory_bytes >> 20}m" if small else asked.memory
+    return asked.model_copy(update={"type": machine.name, "memory": memory})
 
 
 def _missing_in_kernel(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from fslab.machine.kinds import AUTO, BEST, REGISTRY
+from fslab.machine.kinds import AUTO, BEST, GUEST, REGISTRY
 from fslab.study.mistakes import Mistakes, suggestion
 from fslab.study.model import StudyStack
 from fslab.study.source import Node
@@ -20,7 +20,7 @@ def check(stack: StudyStack, node: Node, root: Node, mistakes: Mistakes) -> None
         if not mistakes.any_at(place.path):
             mistakes.add(place.place, place.path, what)
 
-    known = (*REGISTRY.names(), AUTO, BEST)
+    known = (*REGISTRY.names(), AUTO, BEST, GUEST)
     strange = [(number, name) for number, name in enumerate(stack.on) if name not in known]
     for number, name in strange:
         add("on", f"no machine '{name}'{suggestion(name, known)}", number)

@@ -273,7 +273,8 @@ class StudyFile(Written):
     on: Several = Field(
         (),
         description="where trials run: `host`, a guest (`uml`, `qemu`), `auto` (each stack on the first that can build "
-        "it), or `best` (all stacks on one: the nearest to the hardware that can build most of them); default: `host`",
+        "it), `best` (all stacks on one: the nearest to the hardware that can build most of them), or `guest` (the "
+        "same of the guests); default: `host`",
     )
     kernel: Several = Field(
         (), description="file of the guest's kernel; a list compares kernels; default: an installed one"

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from fslab import scaling
 from fslab.cell import EntryOptions, Scalar, as_written
 from fslab.errors import FslabError
+from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.scaling import Changes, Scaled, ScaledAmount
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.layouts import REGISTRY as LAYOUTS
@@ -35,8 +36,6 @@ LEAST_VOLUME_BYTES = 1 << 30
 _OWN_BYTES = 96 << 20
 _OWN_SHARE = 1.5
 # Minimum memory with which a guest boots and works: User-Mode Linux, and a distribution's kernel with its modules.
-_LEAST_GUEST_BYTES = {"uml": 192 << 20}
-_LEAST_OTHER_GUEST_BYTES = 512 << 20
 _PROBE_BYTES = 1 << 40
 
 Axes = Mapping[str, tuple[Scalar, ...]]
@@ -99,7 +98,7 @@ class _Scaler:
             own = "guest_memory" in node.fields
             if written is None or "guest_memory" in _from_command_line(node if own else self.root):
                 continue
-            least = max((_LEAST_GUEST_BYTES.get(on, _LEAST_OTHER_GUEST_BYTES) for on in stack.on), default=0)
+            least = max(map(_least_memory_bytes, stack.on), default=0)
             change = scaling.size(written, self.factor, least_bytes=least, unit_bytes=1 << 20)
             self._say(f"stacks.{name}" if own else "", "guest_memory", written, change, self.factor)
             self.draft.stacks[name] = stack.model_copy(update={"guest_memory": str(change.value)})
@@ -218,3 +217,10 @@ def _written(model: EntryOptions, key: str) -> Scalar:
     """Return the default of a key that the study does not set."""
     value = model.value_of(key)
     return value if isinstance(value, Scalar) else str(value)
+
+
+def _least_memory_bytes(on: str) -> int:
+    """Return the least memory of a kind of machine; of a choice of several, the smallest, which the choice raises."""
+    if on in MACHINES.names():
+        return MACHINES.get(on).least_memory_bytes
+    return min(machine.least_memory_bytes for _, machine in MACHINES)

@@ -17,8 +17,8 @@ from fslab.registry import Registry
 from fslab.system.tools import Tool
 
 DEFAULT_MEMORY = "1g"
-# Not kinds. For each stack, the first machine that can build it; for all stacks together, the best one.
-AUTO, BEST = "auto", "best"
+# Not kinds. For each stack, the first machine that can build it; for all stacks together, the best one, or guest.
+AUTO, BEST, GUEST = "auto", "best", "guest"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class Machine(ABC):
     ``guest``: it has to be booted. ``device``: the placeholder for its disks in plans. ``tools``: the programs that it
     needs on the host. ``memory_file``: its memory is a file in a memory file system. ``boot_s``, ``trial_s``: about how
     long it takes to boot, and how much longer a trial takes there; ``emulated_factor``: how many times as long both and
-    the work take if it is ``emulated``.
+    the work take if it is ``emulated``; ``least_memory_bytes``: scaling leaves a guest at least this much memory.
     """
 
     name: str
@@ -61,6 +61,7 @@ class Machine(ABC):
     boot_s: ClassVar[float] = 0.0
     trial_s: ClassVar[float] = 0.0
     emulated_factor: ClassVar[float] = 1.0
+    least_memory_bytes: ClassVar[int] = 512 << 20
 
     @abstractmethod
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:

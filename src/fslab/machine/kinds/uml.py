@@ -105,6 +105,7 @@ class Uml(kinds.Machine):
     summary = "User-Mode Linux: a kernel in a process, without root"
     device = "/dev/ubdN"
     boot_s = 2.0
+    least_memory_bytes = 192 << 20
     trial_s = 1.0
     tools = (KERNEL, TASKSET, *_userland.TOOLS)
 

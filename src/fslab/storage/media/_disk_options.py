@@ -56,6 +56,12 @@ class VirtualOptions(media.MediumOptions):
     speed: float = Field(
         1.0, gt=0, le=1000, description="factor by which the model runs faster than real time"
     )
+    uml_speed: float | None = Field(
+        None,
+        gt=0,
+        le=1000,
+        description="the same in User-Mode Linux, whose system calls take several times as long; default: speed",
+    )
     sector_size: Literal[512, 4096] | None = Field(
         None, description="logical block size of the device, on the host; default: the kernel's, which is 512"
     )
