@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import os
@@ -18,6 +19,7 @@ from typing import Any
 
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
 
 import fslab
 from fslab import feasibility
@@ -75,6 +77,17 @@ def test_keys_are_readable_for_their_owner_alone(fleet: Path) -> None:
     assert fleet.stat().st_mode & 0o777 == 0o700
     with pytest.raises(UsageError, match="exists already"):
         certificates.make_authority(fleet, "again")
+
+
+# OIDs of a request that the library does not know: the kind of the key, and its curve.
+@pytest.mark.parametrize(("oid", "other"), [("2a8648ce3d0201", "2a8648ce3d027f"), ("3d030107", "3d03017f")])
+def test_a_request_with_an_unknown_key_is_refused(fleet: Path, oid: str, other: str) -> None:
+    _, request = certificates.make_request("lab1")
+    document = x509.load_pem_x509_csr(request).public_bytes(Encoding.DER)
+    changed = base64.encodebytes(document.replace(bytes.fromhex(oid), bytes.fromhex(other)))
+    pem = b"-----BEGIN CERTIFICATE REQUEST-----\n%b-----END CERTIFICATE REQUEST-----\n" % changed
+    with pytest.raises(ValueError, match="the certificate request is not valid"):
+        certificates.issue(fleet, pem, "lab1")
 
 
 def test_a_machine_joins_by_its_invitation(fleet: Path, server: tuple[str, int], tmp_path: Path) -> None:

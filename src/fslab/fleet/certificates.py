@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -116,8 +117,12 @@ def issue(directory: Path, request: bytes, name: str) -> bytes:
 
     ``name`` replaces the name in the request. Raises ValueError if the request is not valid.
     """
-    wanted = x509.load_pem_x509_csr(request)
-    if not wanted.is_signature_valid or not isinstance(wanted.public_key(), ec.EllipticCurvePublicKey):
+    try:
+        wanted = x509.load_pem_x509_csr(request)
+        valid = wanted.is_signature_valid and isinstance(wanted.public_key(), ec.EllipticCurvePublicKey)
+    except (ValueError, UnsupportedAlgorithm) as error:  # an unknown kind of key, or curve
+        raise ValueError("the certificate request is not valid") from error
+    if not valid:
         raise ValueError("the certificate request is not valid")
     authority = x509.load_pem_x509_certificate(Credentials(directory=directory).authority.read_bytes())
     loaded = serialization.load_pem_private_key(authority_key(directory).read_bytes(), None)
