@@ -11,6 +11,7 @@ from fslab.campaign.consent import Executed, Kind, executed
 from fslab.cell import Cell, MachineSpec, MediumSpec
 from fslab.errors import UnsafeError
 from fslab.fleet.worker_settings import Allowed
+from fslab.machine import tunables
 from fslab.names import shown
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths
@@ -46,7 +47,8 @@ def _refused(allowed: Allowed, cells: Sequence[Cell]) -> Iterator[str]:
     for cell in cells:
         yield from _of_medium(allowed, cell)
         yield from _of_machine(allowed, cell.stack.machine)
-        if cell.tuned and not allowed.tuning:
+        # The kernel itself ends this request when the process that made it ends (pm_qos_interface.rst).
+        if cell.tuned.keys() - {tunables.IDLE} and not allowed.tuning:
             yield "settings of the kernel or of services (tuning = true)"
         options = (cell.stack.mkfs_options, cell.stack.mount_options)
         for path in (word for text in options for word in text.split() if "/" in word):
