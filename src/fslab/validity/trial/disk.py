@@ -53,7 +53,7 @@ TOO_FAST = "too-fast"
     when="the round trip to a virtual disk, measured before the trial, takes longer than its model's "
     "fastest request",
     of_host=True,
-    hint="use a slower profile, or a lower 'speed'",
+    hint="keep idle CPUs ready (tuning: {cpu_dma_latency: auto}), use a slower profile, or a lower 'speed'",
 )
 def disk_too_fast(facts: TrialFacts) -> Issues:
     """The round trip to the disk's server is measured before each trial."""
