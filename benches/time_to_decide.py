@@ -21,6 +21,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from fslab.units import parse_duration
+
 FSLAB = str(Path(sys.executable).with_name("fslab"))
 WAYS = {"slices": "auto", "one by one": "off"}
 WORKLOADS = {
@@ -104,10 +106,12 @@ def decided(directory: Path, name: str, slices: str, arguments: argparse.Namespa
         sys.exit(f"{' '.join(argv)}: exit {done.returncode}\n{done.stderr}")
     document: dict[str, Any] = json.loads(done.stdout)
     found = [item for row in document["rows"] for item in row["answers"]]
+    undecided = sum(not item["settled"] for item in found)
     return {
-        "seconds": spent_s(store),
+        # A campaign that expects no decision within its budget ends early: that is not a quick decision.
+        "seconds": parse_duration(arguments.budget) if undecided else spent_s(store),
         "ratio": found[0]["ratio"] or 1.0,
-        "open": sum(not item["settled"] for item in found),
+        "open": undecided,
     }
 
 
