@@ -218,7 +218,7 @@ def test_options_that_would_be_ignored_are_refused(fslab: Fslab, argv: tuple[str
 def test_when_no_trial_comes_off_the_exit_code_says_so(fslab: Fslab, tmp_path: Path) -> None:
     (tmp_path / "fails.yaml").write_text(
         "title: fails\nmedia: {here: {type: directory, path: .}}\nstacks: {here: {medium: here}}\n"
-        "workloads: {w: {tool: fio, rw: read, size: 4k, ioengine: sync, bs: 8k}}\ntrials: 1\ncache: warm\n"
+        "workloads: {w: {tool: fio, rw: read, size: 4k, ioengine: sync, mem: none}}\ntrials: 1\ncache: warm\n"
     )
     done = fslab("run", "fails.yaml", code=6)
     assert "failed" in done.stdout

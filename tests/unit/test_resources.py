@@ -77,7 +77,7 @@ class TestMemory:
     @pytest.mark.parametrize(
         ("tool", "parameters", "needed"),
         [
-            ("fio", {"rw": "randread", "size": "1m", "bs": "16m", "numjobs": 1024}, 16 * GIB),
+            ("fio", {"rw": "randread", "size": "16m", "bs": "16m", "numjobs": 1024}, 16 * GIB),
             ("fio", {"rw": "randread", "size": "1m", "bs": "4k,1g", "iodepth": 16, "direct": True}, 16 * GIB),
             ("fio", {"rw": "randread", "size": "1m", "bssplit": "4k/50:1g/50", "numjobs": 16}, 16 * GIB),
             ("fio", {"file": "a.fio", "file_text": "[a]\nsize=1m\nbsrange=4k-1g\niodepth=8\nnumjobs=2\n"}, 16 * GIB),

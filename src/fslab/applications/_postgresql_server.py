@@ -22,7 +22,7 @@ from fslab.errors import FslabError, ToolFailedError, ToolMissingError, ToolTime
 from fslab.system import proc
 from fslab.system.tools import Tool, require
 
-_CLOSED, _END_S = "server closed the connection", 5.0
+_END_S = 5.0
 _PID_FILE, _STATUS_LINE = "postmaster.pid", 7  # miscadmin.h, LOCK_FILE_LINE_PM_STATUS
 TOOL = Tool(program="postgres", package="postgresql")
 _PROMPT = b"backend> "
@@ -113,8 +113,7 @@ class Postmaster:
             return proc.run(argv, cwd=self.directory, timeout_s=timeout_s).stdout
         except FslabError as error:
             # The client can see the connection close before the server's end can be waited for.
-            closed = _CLOSED in str(error)
-            ended = self.server.child.wait(_END_S) if closed else self.server.child.exit_code()
+            ended = self.server.child.wait(_END_S)
             said = self.server.said()
             if ended is not None and ended < 0:
                 raise ToolFailedError(f"PostgreSQL was ended by signal {-ended}") from error
