@@ -11,6 +11,7 @@ from fslab.campaign import campaign as campaigns
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.watch import Watch
 from fslab.cell import MediumSpec, StackSpec
+from fslab.machine import tuning
 from fslab.probes import SnapshotMoment
 from fslab.stats.interval import median, median_interval
 from fslab.storage import Workspace, stack
@@ -33,10 +34,12 @@ def parser(description: str | None, *, pairs: int) -> argparse.ArgumentParser:
 
 @contextmanager
 def built(arguments: argparse.Namespace, size: str) -> Iterator[tuple[Workspace, stack.Stack]]:
-    """Build a stack, and take it down at the end."""
+    """Build a stack, and take it down at the end. Idle CPUs stay ready: the time to wake them up differs from run to
+    run."""
     medium = MediumSpec(name="m", type=arguments.medium, options={"size": size})
     spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
     with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
+        undo.enter_context(tuning.tuned({"cpu_dma_latency": "auto"}, workspace.journal))
         yield workspace, stack.build(spec, workspace, undo, slot="m", make=True)
 
 
