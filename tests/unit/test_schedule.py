@@ -91,8 +91,11 @@ def test_no_cell_gets_more_than_the_most() -> None:
     assert counts(same) == {"ext4": 9, "xfs": 9, "btrfs": 9}
 
 
-def two_figures(stopping: StoppingRule, sigma: float, budget_s: float | None = None) -> dict[str, int]:
-    """Run a campaign of two equal stacks; the first figure has no noise, the second one has ``sigma``."""
+def two_figures(
+    stopping: StoppingRule, sigma: float, budget_s: float | None = None, ratio: float = 1.0
+) -> dict[str, int]:
+    """Run a campaign of two stacks; the first figure is equal and has no noise, the second one has ``sigma``, and
+    ``ratio`` between the stacks."""
     made = {"tool": "engine", "parameters": {"operation": "small-files", "operations": "create,delete"}}
     cells = [
         each.model_copy(update={"workload": WorkloadSpec(name="files", **made)})
@@ -104,6 +107,7 @@ def two_figures(stopping: StoppingRule, sigma: float, budget_s: float | None = N
     while len(records) < len(schedule.trials):
         for block, cell in schedule.trials[len(records) :]:
             figures = {"create_rate": noise(cell, block, 1e-4), "delete_rate": noise(cell, -block, sigma)}
+            figures["delete_rate"] *= ratio if cell.stack.name == "xfs" else 1.0
             told = {name: Value(value=value, unit=Unit.FILES_PER_SECOND) for name, value in figures.items()}
             records.append(record(cell, block, 1.0).model_copy(update={"metrics": told}))
         schedule.look(records)
@@ -116,6 +120,9 @@ def test_the_other_figures_of_a_workload_get_trials_while_it_can_be_expected_tha
     assert 5 < two_figures(stopping, 0.04)["ext4"] < 40, "measured on, and decided"
     assert two_figures(stopping, 2.0)["ext4"] < 40, "given up: thousands of trials would be needed"
     assert two_figures(stopping, 0.04, budget_s=10.0)["ext4"] == 5, "given up: the budget is spent"
+    precise = stopping.model_copy(update={"until": Until.PRECISE})
+    assert two_figures(stopping, 0.04, ratio=2.0)["ext4"] == 5, "clearly different"
+    assert two_figures(precise, 0.04, ratio=2.0)["ext4"] > 5, "clearly different, but not known precisely"
 
 
 def test_equal_stacks_end_when_they_are_known_to_be_alike() -> None:

@@ -13,7 +13,7 @@ from statistics import fmean
 from fslab.analysis.groups import by_cell, groups, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pursuit import Candidate, Effort, pursue, vague
+from fslab.analysis.pursuit import Candidate, Effort, most_forecast, pursue
 from fslab.analysis.rows import looks_of, row_answers, samples_of
 from fslab.analysis.same_stacks import different, same_stacks
 from fslab.analysis.usability import exhausted_cells
@@ -21,7 +21,7 @@ from fslab.answers.model import Interval
 from fslab.answers.question import Goal
 from fslab.cell import Cell
 from fslab.record import TrialRecord
-from fslab.stopping import StoppingRule
+from fslab.stopping import StoppingRule, Until
 from fslab.units import Direction, Unit
 
 
@@ -117,13 +117,13 @@ class InterimAnalysis:
     ) -> frozenset[str]:
         """Return the cells of those open questions that the rest of the budget and the maximum are enough for.
 
-        The first figure of a workload is measured up to the maximum, whatever the forecast says.
+        By the first figure of a workload, the maximum is tried whatever the forecast says; the budget counts for all.
         """
         cost_s = {cell: fmean(trial.duration_s for trial in own) for cell, own in by_cell(trials).items()}
         candidates = []
         for number, each in enumerate(asked):
             further = each.further or 1
-            if each.first or further <= vague(self.stopping.most - each.blocks, each.blocks):
+            if each.first or further <= most_forecast(self.stopping.most - each.blocks, each.blocks):
                 effort = Effort(
                     blocks=dict.fromkeys(each.cells, further),
                     seconds=further * sum(cost_s.get(cell, 0.0) for cell in each.cells),
@@ -154,10 +154,12 @@ def questions(
                 goal=Goal(stopping.until.value), counts=metric.unit is Unit.COUNT,
                 prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip
+            # Of other figures than the first, a difference that rests on independent trials ends the repetition.
+            settles_if_it_holds = number > 0 and stopping.until is not Until.PRECISE
             for each in row.repeated(first=number == 0):
                 yield RepeatedQuestion(
                     workload=group.label, metric=metric.name, a=names[each.over], b=names[each.under],
                     cells=(group.cells[each.over].id, group.cells[each.under].id), ratio=each.ratio,
-                    interval=each.interval, settled=each.settled or (number > 0 and each.holds is True),
+                    interval=each.interval, settled=each.settled or (settles_if_it_holds and each.holds is True),
                     further=each.further, blocks=min(each.n), first=number == 0,
                 )  # fmt: skip

@@ -36,7 +36,7 @@ class Candidate:
 
 @dataclass(kw_only=True, slots=True)
 class Pursuit:
-    """What to measure next: ``cells`` get trials now, for the claims in ``pursued``; ``seconds`` is the time for these.
+    """What to measure next: ``cells`` get trials now, for those in ``pursued``; ``seconds`` is the time for these.
 
     ``waiting``: what comes when others are decided. ``given_up``: what is beyond the time that is left.
     """
@@ -51,8 +51,10 @@ class Pursuit:
 def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
     """Choose what to measure in the ``left_s`` seconds that are left (None: no limit)."""
     ordered = sorted(candidates, key=lambda candidate: candidate.effort.seconds)
-    within = [one for one in ordered if left_s is None or one.effort.seconds <= _most_s(one, left_s)]
-    found = in_order(within, cost, left_s)
+    within = [
+        one for one in ordered if left_s is None or one.effort.seconds <= most_forecast(left_s, one.blocks)
+    ]
+    found = _in_order(within, cost, left_s)
     found.given_up = [one.name for one in ordered if one not in within]
     if candidates and not found.pursued:  # spend the time where it is most likely to help
         best = ordered[0]
@@ -63,17 +65,12 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
     return found
 
 
-def _most_s(one: Candidate, left_s: float) -> float:
-    """Return the effort in seconds from which on a question is given up."""
-    return vague(left_s, one.blocks)
-
-
-def vague(left: float, blocks: int) -> float:
+def most_forecast(left: float, blocks: int) -> float:
     """Return the forecast from ``blocks`` blocks above which what is left is certainly not enough."""
     return left * (1 + _VAGUE / max(1, blocks))
 
 
-def in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
+def _in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:
     """Pursue one question after the other until the time is used up; at least the first."""
     found = Pursuit()
     paid: dict[str, int] = {}

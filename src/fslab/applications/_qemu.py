@@ -38,7 +38,8 @@ class Extent:
 
 
 def create(directory: Path, disk_format: str, size_bytes: int, options: Mapping[str, object]) -> None:
-    """Create an image in a directory that becomes nobody's. ``options``: those of the format; None: its default."""
+    """Create an image in a directory, which is given to the user ``nobody``. ``options``: those of the format, or None
+    for the default of one."""
     servers.own_directory(directory)
     told = ",".join(f"{name}={value}" for name, value in options.items() if value is not None)
     done = _img(directory, "create", ("-q", "-f", disk_format, "-o", told), str(size_bytes))

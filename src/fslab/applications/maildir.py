@@ -59,10 +59,6 @@ class MaildirLoad(Records):
         return self.messages or (0 if self.operation == "deliver" else 10_000)
 
     @property
-    def delivers(self) -> bool:
-        return self.operation != "read"
-
-    @property
     def deletes(self) -> bool:
         return self.operation == "serve"
 
@@ -72,11 +68,11 @@ class MaildirLoad(Records):
 
     @property
     def writes(self) -> bool:
-        return self.delivers
+        return self.operation != "read"
 
     @property
     def guessed_rate(self) -> float:
-        return 1000.0 if self.delivers else 20_000.0
+        return 1000.0 if self.writes else 20_000.0
 
     @property
     def prepare_s(self) -> float:
@@ -85,7 +81,7 @@ class MaildirLoad(Records):
     @property
     def space_bytes(self) -> int:
         """A message is in base 64, in whole blocks."""
-        messages = self.there + (self.most if self.delivers else 0)
+        messages = self.there + (self.most if self.writes else 0)
         return messages * (2 * self.size_bytes + _MESSAGE_BYTES)
 
     def scaled(self, factor: float) -> scaling.Changes:
@@ -125,7 +121,7 @@ class Maildir(DurableApplication):
         with self.opened(drive.directory, load.settings()) as deliver:
             driven = repeated(drive, _transaction(drive, deliver))
         first = driven.count + 1 if load.deletes else 1
-        last = load.there + (driven.count if load.delivers else 0)
+        last = load.there + (driven.count if load.writes else 0)
         found = self.look(drive.directory, drive.contents)
         there, wanted = len(found.transactions), last + 1 - first
         complete = found.transactions == frozenset(range(first, last + 1))
