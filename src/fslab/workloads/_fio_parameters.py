@@ -300,9 +300,9 @@ class FioParameters(Parameters):
             found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
         plain = set(LARGEST_OF).isdisjoint(self.others)
         if plain and 0 < one_file(self.options) < request_of(self.bs, self.directions):
-            found["bs"] = "is larger than a file: fio would transfer nothing"
+            found["bs"] = "is larger than a file, and fio would transfer nothing: lower it, or raise 'size'"
         if (zones := ZONES & set(self.others)) and self.others.get("zonemode", "none") == "none":
-            found[min(zones)] = "has no effect without zonemode: strided"
+            found[min(zones)] = "has no effect without zonemode: strided: add that, or leave it out"
         if self.reads and self.others.get("create_on_open", "0") != "0":
             found["create_on_open"] = "with it, fio cannot read: leave it out"
         if only_verifies(self.others, self.directions):
