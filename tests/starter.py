@@ -105,7 +105,8 @@ class Starter:
                 try:
                     code = int(said.readline())
                 except TimeoutError:
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
                     raise
             out, err = (_text(file) for file in files)
         return subprocess.CompletedProcess(argv, code, out, err)

@@ -141,7 +141,8 @@ def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool)
         assert process.poll() is None, process.communicate()
         select.select([], [], [], wait_s)  # the kill must work at any moment
         for pid in [process.pid] if whole else servers(own):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         if not whole:
             select.select([], [], [], 0.3)
             process.send_signal(signal.SIGTERM)

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -177,14 +177,17 @@ def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]])
         while not killed and time.monotonic() < until:
             time.sleep(0.002)
             if happens():
-                killed.extend(victims())
-                for pid in killed:
-                    os.kill(pid, signal.SIGKILL)
+                for pid in victims():
+                    with suppress(ProcessLookupError):  # it ended after it was listed
+                        os.kill(pid, signal.SIGKILL)
+                        killed.append(pid)
 
     killer = threading.Thread(target=kill)
     killer.start()
-    yield killed
-    killer.join()
+    try:
+        yield killed
+    finally:
+        killer.join()
 
 
 @pytest.mark.parametrize(

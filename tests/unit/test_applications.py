@@ -444,12 +444,11 @@ def test_a_container_changes_only_its_own_copies(tmp_path: Path) -> None:
     application, drive = stepped(tmp_path, "containers", steps="write")
     application.prepare(drive)
     layers = {path: path.read_bytes() for path in (tmp_path / "layers").rglob("*.c") if path.is_file()}
-    before = set(mounts.mounted())
     assert application.drive(drive).problem is None
     copies = [path for path in (tmp_path / "container/upper").rglob("*.c") if path.is_file()]
     assert len(copies) == drive.load.appended == 7
     assert {path: path.read_bytes() for path in layers} == layers
-    assert set(mounts.mounted()) == before
+    assert [each for each in mounts.mounted() if each.target.is_relative_to(tmp_path)] == []
     copies[0].write_bytes(copies[0].read_bytes()[:-1])
     assert "has other contents" in (application.problem(drive, "write") or "")
 
