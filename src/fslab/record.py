@@ -3,6 +3,7 @@
 Records are immutable. An unknown value is None, never 0. This module has no side effects.
 """
 
+import re
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
@@ -17,6 +18,7 @@ RECORD_VERSION = 1
 # Seconds; bounded, so that a sum of durations is finite.
 Duration = Annotated[float, Field(ge=0, le=LONGEST_S)]
 # Facts that are used with their own type; all others are shown as text.
+_TAIL = re.compile(r"(^|_)(p9[5-9](_\d+)?|max)$")
 _KINDS = {"kernel": str, "filesystem": str, "cpus": int, "memory_bytes": int}
 
 
@@ -47,6 +49,11 @@ class Metric(Frozen):
     name: str
     unit: Unit
     better: Direction = Direction.HIGHER
+
+    @property
+    def is_tail(self) -> bool:
+        """Whether it is the tail of latencies: a percentile from the 95th on, or the longest, as its name says."""
+        return self.unit is Unit.NANOSECONDS and _TAIL.search(self.name) is not None
 
 
 class Value(Frozen):

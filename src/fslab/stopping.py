@@ -10,9 +10,10 @@ from pydantic import Field
 from fslab.cell import Frozen
 
 MOST_TRIALS = 100_000  # per cell: more would not fit into a schedule
-MARGIN = (
-    0.1  # smallest difference of interest as a share, unless the study, a claim or the user sets another one
-)
+# Smallest differences of interest as shares, unless the study, a claim or the user sets another one. That of tails is
+# larger: a 99th percentile comes from a hundredth of the operations, and varies by more between equal systems.
+MARGIN = 0.1
+TAIL_MARGIN = 0.25
 
 
 class Until(StrEnum):
@@ -27,23 +28,29 @@ class StoppingRule(Frozen):
     """``trials`` for each cell at first; with a ``precision`` (a share: 0.05) more trials, up to ``max_trials``.
 
     Without ``precision`` each cell has exactly ``trials`` trials. ``margin``: the smallest difference of interest, as a
-    share. ``planned_most``: the original maximum of a campaign whose maximum was raised later. The error of each
-    interim analysis is computed with the original maximum, because trials had been analysed before the change.
+    share; ``tail_margin``: that of latencies' tails (``Metric.is_tail``). ``planned_most``: the original maximum of a
+    campaign whose maximum was raised later. The error of each interim analysis is computed with the original maximum,
+    because trials had been analysed before the change.
     """
 
     trials: int = Field(ge=1, le=MOST_TRIALS)
     precision: float | None = Field(None, gt=0, allow_inf_nan=False)
     margin: float = Field(MARGIN, gt=0, allow_inf_nan=False)
+    tail_margin: float = Field(TAIL_MARGIN, gt=0, allow_inf_nan=False)
     until: Until = Until.DECIDED
     max_trials: int = Field(40, ge=1, le=MOST_TRIALS)
     planned_most: int | None = Field(None, ge=1, le=MOST_TRIALS)
 
-    @property
-    def smallest(self) -> float:
-        """The smallest difference of interest, as a share: stacks that differ by less are alike."""
-        return self.precision or self.margin
+    def smallest(self, *, tail: bool) -> float:
+        """Return the smallest difference of interest, as a share: stacks that differ by less are alike."""
+        return smallest(self.precision or self.margin, self.tail_margin, tail=tail)
 
     @property
     def most(self) -> int:
         """The largest number of trials that a cell can get."""
         return self.trials if self.precision is None else max(self.trials, self.max_trials)
+
+
+def smallest(margin: float = MARGIN, tail_margin: float = TAIL_MARGIN, *, tail: bool) -> float:
+    """Return the smallest difference of interest in a metric, as a share. That of a tail is never the smaller one."""
+    return max(margin, tail_margin) if tail else margin

@@ -19,6 +19,13 @@ from fslab.report import campaign_comparison_terminal
 
 
 class TestLines:
+    def test_a_tail_has_a_larger_margin_unless_one_is_given(self) -> None:
+        tail = CLAT.model_copy(update={"name": "clat_p99"})
+        sync = cell(workload="sync")
+        sides = [trials(sync, around(100), name, metric=tail) for name in ("a", "b")]
+        assert compared(*sides, metrics_of=lambda _: (tail,)).lines[0].answer.margin == 0.25
+        assert compared(*sides, metrics_of=lambda _: (tail,), margin=0.05).lines[0].answer.margin == 0.05
+
     def test_slower_and_faster_follow_the_metric(self) -> None:
         sync = cell(workload="sync")
         a = [*trials(cell(), around(1000)), *trials(sync, around(100), metric=CLAT)]

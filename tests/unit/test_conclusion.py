@@ -17,6 +17,7 @@ from tests.unit.test_report import (
     IOPS,
     LATENCY,
     MEDIUM,
+    METRICS,
     RANDOM,
     SYNCED,
     XFS,
@@ -33,9 +34,10 @@ from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
 from fslab.store.campaign import CampaignStatus
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 SCREEN = 24
+TAIL = Metric(name="fsync_p99", unit=Unit.NANOSECONDS, better=Direction.LOWER)
 
 
 def measured(
@@ -114,6 +116,27 @@ def test_a_tie_says_within_what() -> None:
         "xfs and ext4 are alike (± 10 %).",
     }
     assert "≈ alike (± 10 %)" in told(found)
+
+
+@pytest.mark.parametrize(("metric", "margins"), [(TAIL, {0.1, 0.25}), (LATENCY, {0.1})])
+def test_tails_of_latencies_have_a_larger_margin(
+    metric: Metric, margins: set[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal stacks whose spread of 8 % is too much for ± 10 %."""
+    monkeypatch.setitem(METRICS, "sync", (IOPS, metric))
+    planned = cells((EXT4, XFS), SYNCED)
+    trials = measured(planned, {"ext4": 1.0, "xfs": 1.0}, metrics=(IOPS,))
+    noisy = measured(planned, {"ext4": 1.0, "xfs": 1.0}, noise=0.08, blocks=5, metrics=(metric,))
+    both = [
+        one.model_copy(update={"metrics": {**one.metrics, **more.metrics}})
+        for one, more in zip(trials, noisy, strict=True)
+    ]
+    found = report(planned, both)
+    alike = [each for each in conclude(found).standings if each.certainty is StandingCertainty.ALIKE]
+    assert {each.margin for each in alike} == margins
+    if len(margins) == 2:
+        assert conclude(found).sentence.endswith("are alike (± 10 %, tails ± 25 %) in all 2 metrics.")
+        assert "≈ alike (± 10 %, tails ± 25 %)" in told(found)
 
 
 def test_what_is_open_says_how_long_it_takes_and_what_to_do() -> None:

@@ -24,7 +24,7 @@ from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.record import Metric, TrialRecord
-from fslab.stopping import MARGIN
+from fslab.stopping import smallest
 from fslab.units import Direction, Unit
 
 
@@ -98,12 +98,13 @@ def compare_results(
     allowed: Collection[str] = (),
     metrics: Collection[str] = (),
     metrics_of: MetricsOf = headline_metrics,
-    margin: float = MARGIN,
+    margin: float | None = None,
 ) -> CampaignComparison:
     """Compare B with A: one line for each headline metric (or each of ``metrics``) of each cell that both have.
 
     ``paired``: the blocks of both were measured side by side. ``allowed``: names of facts and of groups of facts that
-    may differ. ``margin``: smallest difference of interest, as a share.
+    may differ. ``margin``: smallest difference of interest, as a share; by default
+    that of studies.
     """
     matched = match(a.cells, b.cells, by)
     own_a, own_b = by_cell(a.trials), by_cell(b.trials)
@@ -173,7 +174,7 @@ def figures_by_workload(trials: Iterable[TrialRecord]) -> dict[Hashable, dict[st
 
 def _line(
     partners: Partners, metric: Metric, trials: tuple[Sequence[TrialRecord], Sequence[TrialRecord]], *,
-    several: bool, paired: bool, margin: float,
+    several: bool, paired: bool, margin: float | None,
 ) -> lines.Line:  # fmt: skip
     left, right = (
         lines.values_by_campaign(own, metric) if several else lines.values_by_block(own, metric.name)
@@ -184,7 +185,7 @@ def _line(
         under=left,
         names=("B", "A"),
         better=metric.better,
-        margin=margin,
+        margin=margin or smallest(tail=metric.is_tail),
         paired=paired,
         counts=metric.unit is Unit.COUNT,
     )

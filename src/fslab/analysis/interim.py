@@ -150,7 +150,7 @@ def questions(
                 continue
             samples, _ = different(samples_of(group, metric), same)
             row = row_answers(
-                samples, metric.better, looks=looks_of(stopping), margin=stopping.precision or 0.0,
+                samples, metric.better, looks=looks_of(stopping), margin=stopping.smallest(tail=metric.is_tail),
                 goal=Goal(stopping.until.value), counts=metric.unit is Unit.COUNT,
                 prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip

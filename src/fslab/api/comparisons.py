@@ -17,7 +17,6 @@ from fslab.machine import facts
 from fslab.machine.differences import ALL
 from fslab.names import shown
 from fslab.record import TrialRecord
-from fslab.stopping import MARGIN
 from fslab.store import export
 from fslab.store.campaign import Campaign
 from fslab.store.store import Store
@@ -68,7 +67,7 @@ def compare(
     # Within one campaign, facts may differ: they are part of the comparison.
     allowed = [ALL] if force or same else [*differing, *(["kernel"] if len(kernels) == 2 else [])]
     found = campaign_comparison.compare_results(
-        left, right, by=by, paired=same, allowed=allowed, metrics=metrics, margin=margin or MARGIN
+        left, right, by=by, paired=same, allowed=allowed, metrics=metrics, margin=margin
     )
     if not found.lines:
         raise UsageError(

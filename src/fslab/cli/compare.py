@@ -143,8 +143,9 @@ def compare(
     """Compare two sets of results, workload by workload: the ratio B ÷ A with its 95 % CI.
 
     Cells are matched if stack, workload and cache are the same, whatever their names; the others by name.
-    "alike (± 10 %)": shown to differ by less; "maybe" marks a difference that is not significant
-    after Holm correction. Geometric means are given per stack, direction (higher or lower is better) and block size.
+    "alike (± 10 %)": shown to differ by less (tails of latencies: ± 25 %); "maybe" marks a difference that is not
+    significant after Holm correction. Geometric means are given per stack, direction (higher or lower is better) and
+    block size.
 
     Results that were measured under unlike conditions are not compared, and each fact that differs is listed: allow
     facts to differ with --differing, or any with --force.

@@ -20,6 +20,7 @@ from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, S
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
+from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 from fslab.validity.campaign import Series, campaign_warnings
@@ -48,7 +49,7 @@ def build(
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
         stacks=stacks, same=same, book=book, noise=CampaignNoise(trials=trials),
-        looks=looks_of(campaign.stopping), margin=campaign.stopping.smallest, baseline=_baseline(baseline, stacks),
+        looks=looks_of(campaign.stopping), stopping=campaign.stopping, baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
     facts = campaign.machine
@@ -68,7 +69,6 @@ def build(
         scale=campaign.settings.scale,
         extended_from=campaign.settings.extended_from,
         coverage=COVERAGE,
-        margin=campaign.stopping.smallest,
         counts=_counts(campaign, trials),
         stacks=stacks,
         rows=tuple(rows),
@@ -123,7 +123,7 @@ class _Means:
     book: NoteBook
     noise: CampaignNoise
     looks: Looks | None
-    margin: float
+    stopping: StoppingRule
     baseline: str | None
 
     def row(self, group: Group, metric: Metric) -> Row:
@@ -131,8 +131,9 @@ class _Means:
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
         samples, same = different(samples_of(group, metric), self.same)
+        margin = self.stopping.smallest(tail=metric.is_tail)
         row = row_answers(
-            samples, metric.better, looks=self.looks, margin=self.margin, counts=metric.unit is Unit.COUNT,
+            samples, metric.better, looks=self.looks, margin=margin, counts=metric.unit is Unit.COUNT,
             prior=self.noise.of_stacks(group, metric.name),
         )  # fmt: skip
         marks, baseline = row.marks(), same.get(self.baseline or "", self.baseline)
@@ -151,6 +152,7 @@ class _Means:
             metric=metric.name,
             unit=metric.unit,
             better=metric.better,
+            margin=margin,
             summaries=tuple(
                 summary.model_copy(
                     update={"mark": marks.get(same.get(summary.stack, summary.stack), Mark.NONE)}

@@ -12,6 +12,7 @@ from fslab.cell import Frozen
 from fslab.report.conclusion_warnings import ConclusionWarning, important, of_campaign, weightiest
 from fslab.report.model import Report, Row
 from fslab.report.safety import unsafe_stacks, verdict
+from fslab.report.words import alike_margins
 from fslab.units import format_duration, listed, ratio_text
 
 MOST_WARNINGS = 5
@@ -59,7 +60,7 @@ def _standing(row: Row, report: Report) -> Standing:
     return standing(
         MeasuredRow(
             workload=row.workload, metric=row.metric, unit=row.unit, better=row.better, leader=row.leader,
-            answers=row.answers, margin=report.margin, medians={label: item.median for label, item in measured.items()},
+            answers=row.answers, margin=row.margin, medians={label: item.median for label, item in measured.items()},
             n=len(next(iter(measured.values())).values),
         )
     )  # fmt: skip
@@ -106,7 +107,7 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
     decided = [each for each in known if each.certainty in _DECIDED]
     alike = [each for each in decided if each.certainty is StandingCertainty.ALIKE]
     if len(alike) == len(known) and len({frozenset(each.labels) for each in alike}) == 1:
-        margin = alike_margin(alike[0].margin)
+        margin = alike_margins(alike)
         yield f"{listed(sorted(alike[0].labels))} are alike ({margin}) in {_share(len(known), known)}"
         return
     behind = _behind(known)

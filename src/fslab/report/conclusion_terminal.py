@@ -9,11 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.answers.words import alike_margin, needs_text
+from fslab.answers.words import needs_text
 from fslab.report.conclusion import Conclusion
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
-from fslab.report.words import behind, kernels_words, margin, not_compared, trials_words
+from fslab.report.words import alike_margins, behind, kernels_words, margin, not_compared, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
@@ -111,7 +111,7 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         ranked = sorted(alike, key=lambda one: -((one.next and (one.next.ratio or one.next.more)) or 0.0))
         named = first_of([f"{_name(one, standings)}{_factor(one)}" for one in ranked], NAMED)
         yield wrapped(
-            f"{SIGN[certainty]} {best}{_word(certainty, alike[0])}, {len(alike)} of {len(standings)}: {named}",
+            f"{SIGN[certainty]} {best}{_word(certainty, alike)}, {len(alike)} of {len(standings)}: {named}",
             width,
             style=STYLE.get(certainty, ""),
         )
@@ -119,16 +119,16 @@ def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         yield wrapped(f"and {rest} more: --all", width, style="dim")
 
 
-def _word(certainty: StandingCertainty, one: Standing) -> str:
+def _word(certainty: StandingCertainty, together: Sequence[Standing]) -> str:
     words = {
         StandingCertainty.BEST: " best",
-        StandingCertainty.ALIKE: f" alike ({alike_margin(one.margin)})",
+        StandingCertainty.ALIKE: f" alike ({alike_margins(together)})",
         StandingCertainty.OPEN: ": more trials needed",
         StandingCertainty.COUNTED: ": no difference shown by counts",
         StandingCertainty.NOT_COMPARABLE: ": not all values are positive",
         StandingCertainty.SINGLE: " alone",
     }
-    if certainty is StandingCertainty.SINGLE and one.better is Direction.NEITHER:
+    if certainty is StandingCertainty.SINGLE and together[0].better is Direction.NEITHER:
         return "no preferred direction"
     return words[certainty]
 
@@ -173,7 +173,8 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
     if StandingCertainty.BEST in used:
         told.append("★ better than all others")
     if StandingCertainty.ALIKE in used:
-        told.append(f"≈ alike ({alike_margin(report.margin)})")
+        alike = [each for each in standings if each.certainty is StandingCertainty.ALIKE]
+        told.append(f"≈ alike ({alike_margins(alike)})")
     if StandingCertainty.OPEN in used:
         told.append("? more trials needed")
     if StandingCertainty.COUNTED in used:

@@ -69,12 +69,14 @@ class Summary(Frozen):
 
 class Row(Frozen):
     """One metric of one workload on all stacks, in the order of the plan. ``answers``: about the leader and each other
-    stack, turned so that a ratio above 1 means that the leader is better. ``words``: the result in words."""
+    stack, turned so that a ratio above 1 means that the leader is better. ``margin``: differences below this share
+    do not matter. ``words``: the result in words."""
 
     workload: str
     metric: str
     unit: Unit
     better: Direction
+    margin: float = MARGIN
     summaries: tuple[Summary, ...]
     leader: str | None
     answers: tuple[Answer, ...]
@@ -150,8 +152,8 @@ class Report(Frozen):
 
     ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host. Trials in ``guests`` ran on those of the
     guest instead; ``on_host``: whether trials ran on the host, too. ``scale``: factor for the sizes, counts and run
-    times that the study defines. ``margin``: differences below this share do not matter. ``extended_from``: trials per
-    cell before each time that a user, who knew the results, added trials.
+    times that the study defines. ``extended_from``: trials per cell before each time that a user, who knew the results,
+    added trials.
     """
 
     campaign: str
@@ -169,7 +171,6 @@ class Report(Frozen):
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()
     coverage: float
-    margin: float = MARGIN
     counts: Counts
     stacks: tuple[StackColumn, ...]
     rows: tuple[Row, ...]

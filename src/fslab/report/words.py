@@ -230,6 +230,12 @@ def margin(one: Standing) -> str:
     return "; ".join(filter(None, (_of_compared(one), not_compared(one))))
 
 
+def alike_margins(alike: Sequence[Standing]) -> str:
+    """Return the margins of metrics in which stacks are alike, such as ``± 10 %, tails ± 25 %``."""
+    known = sorted({each.margin for each in alike})
+    return ", ".join([alike_margin(known[0]), *(f"tails {alike_margin(each)}" for each in known[1:])])
+
+
 def not_compared(one: Standing) -> str:
     """Return which stacks are not compared with the best, such as ``not compared (other machine): f2fs``."""
     return f"not compared (other machine): {', '.join(one.not_compared)}" if one.not_compared else ""

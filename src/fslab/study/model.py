@@ -13,7 +13,7 @@ from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar, as_written
 from fslab.claims.schema import Claim, Names, Published, Several, several
 from fslab.machine import tunables
 from fslab.scaling import Scaled
-from fslab.stopping import MARGIN, MOST_TRIALS, StoppingRule, Until
+from fslab.stopping import MARGIN, MOST_TRIALS, TAIL_MARGIN, StoppingRule, Until
 from fslab.units import GuestSize, Share, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0
@@ -299,6 +299,11 @@ class StudyFile(Written):
         description="smallest difference of interest: two stacks that are shown to differ by less are alike, in tables "
         "and in the verdicts on `claims`",
     )
+    tail_margin: Share = Field(
+        TAIL_MARGIN,
+        description="the same for tails of latencies: percentiles from the 95th on and the longest; never less than "
+        "`margin` or `precision`",
+    )
     known_limits: Names = Field(
         {},
         description="kinds of warnings that are inherent in what the study measures, such as `fits_in_memory`, with "
@@ -343,8 +348,8 @@ class Study(StudyFile):
         if self.for_claims:
             margin = self.precision or self.margin
             return StoppingRule(
-                trials=self.trials, precision=margin, margin=self.margin, until=Until.CLAIMS,
-                max_trials=self.max_trials,
+                trials=self.trials, precision=margin, margin=self.margin, tail_margin=self.tail_margin,
+                until=Until.CLAIMS, max_trials=self.max_trials,
             )  # fmt: skip
         until, precision = self.until, self.precision
         if until is Until.CLAIMS:  # without claims: until each workload has a best stack or a tie
@@ -353,6 +358,7 @@ class Study(StudyFile):
             trials=self.trials,
             precision=precision,
             margin=self.margin,
+            tail_margin=self.tail_margin,
             until=until,
             max_trials=self.max_trials,
         )
