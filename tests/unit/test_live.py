@@ -37,7 +37,7 @@ def trial(block: int, **changes: object) -> TrialRecord:
 def test_it_shows_how_far_it_is_and_the_last_result() -> None:
     out = io.StringIO()
     view = LiveView(Console(width=80, color_system=None, file=out))
-    view.campaign_started(CAMPAIGN, done=1, total=4)
+    view.campaign_started(CAMPAIGN, done=1, total=4, cells=2)
     view.trial_started(CELL, 1)
     view.trial_ended(trial(1))
     view.trial_started(CELL, 2)

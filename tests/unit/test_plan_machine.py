@@ -102,6 +102,25 @@ def test_what_a_machine_excludes_and_why(tmp_path: Path) -> None:
     )
 
 
+def test_the_plan_counts_only_cells_that_have_trials(tmp_path: Path) -> None:
+    """Four cells need f2fs, and two only a claim about four threads on two CPUs."""
+    small = changed(tmp_path, host={"cpus": 2, "filesystems": ["ext4", "btrfs"]})
+    path = tmp_path / "s.yaml"
+    path.write_text(STUDY, "utf-8")
+    with plans.on_machine(small):
+        some, all_ = plans.plan(load(path)), plans.plan(load(path, ["trials=5"]))
+    assert [len(each.measured) for each in (some, all_)] == [6, 8]
+    assert {each.cell for each in some.order} == {cell.id for cell in some.measured}
+    assert some.expected_s < all_.expected_s
+    command = ["plan", str(path), "--machine", str(small)]
+    assert (
+        "\n6 of 12 cells × 5 to 40 trials = 30 to 240 trials, until"
+        in CliRunner().invoke(app, command).stdout
+    )
+    told = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
+    assert len(told["left_out"]) == 2
+
+
 def test_a_run_says_what_it_cannot_test_before_it_begins(tmp_path: Path) -> None:
     said: list[str] = []
     study = load_text(f"{STUDY}budget: 1h\n", "s.yaml")

@@ -140,5 +140,5 @@ def _conditions(campaign: Campaign, judge: Evaluator) -> str:
     return (
         f"here: campaign {campaign.id}, {campaign.created:%Y-%m-%d}, kernel {kernel}, "
         f"{usable} usable of {counted(len(judge.trials.records), 'trial')} of "
-        f"{counted(len(campaign.cells), 'cell')}"
+        f"{counted(len(judge.trials.by_cell), 'cell')}"
     )

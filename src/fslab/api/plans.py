@@ -11,7 +11,7 @@ from fslab.claims import prospects
 from fslab.errors import UsageError
 from fslab.machine.surroundings import here, planned_for
 from fslab.plan.model import Plan
-from fslab.plan.plan import make_plan
+from fslab.plan.plan import make_plan, without
 from fslab.study.model import Study
 from fslab.system import paths
 
@@ -41,7 +41,9 @@ def plan(study: Study) -> Plan:
         memory_bytes=here().memory_bytes(),
     )  # fmt: skip
     impossible, refused = feasibility.foresee(made.cells, paths.images())
-    return made.model_copy(update={"impossible": {**made.impossible, **impossible}, "refused": refused})
+    impossible = {**made.impossible, **impossible}
+    possible = [cell for cell in made.cells if cell.id not in impossible]
+    return without(made, impossible, schedule.left_out(study, possible), refused)
 
 
 def claims_lines(study: Study, made: Plan) -> list[str]:
@@ -50,8 +52,7 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
 
     Nothing if its trials are not run for claims, or none of them is possible here. Takes half a second.
     """
-    possible = [cell for cell in made.cells if cell.id not in made.impossible]
-    about = schedule.claimed_cells(study, possible, here().memory_bytes())
+    about = schedule.claimed_cells(study, made.measured, here().memory_bytes())
     foreseen = claims_foreseen(study, made)
     can = [f"claims: {prospects.words(foreseen)}"] if foreseen else []
     if not about:
@@ -60,7 +61,7 @@ def claims_lines(study: Study, made: Plan) -> list[str]:
     spread = None if here().described else machine_noise.now()
     known = [] if spread is None else [machine_noise.trials_sentence(spread, schedule.block_s(about))]
     near = situations.near_words(situations.planned(study, about))
-    left_out = schedule.left_out_words(study, possible)
+    left_out = schedule.left_out_words(len(made.left_out), len(made.cells) - len(made.impossible))
     return [*can, *(line for line in (left_out, told, near) if line), *known]
 
 

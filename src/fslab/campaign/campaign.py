@@ -170,7 +170,9 @@ def _run_trials(
     )
     done = sum(cell not in without for cell, _ in run.finished)
     passed = resume(schedule, history.records, budget_s)
-    observer.campaign_started(campaign, done=done, total=len(schedule.trials))
+    observer.campaign_started(
+        campaign, done=done, total=len(schedule.trials), cells=len(campaign.cells) - len(schedule.without)
+    )
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     return run.run_until_done()

@@ -73,13 +73,15 @@ def of_study(
     )  # fmt: skip
     impossible = feasibility.foresee(cells, paths.images())[0] if study.for_claims else {}
     possible = [cell for cell in cells if cell.id not in impossible]
-    about = schedule.claimed_cells(study, possible, campaign.machine.get("memory_bytes"))
+    left_out = schedule.left_out(study, possible)
+    measured = [cell for cell in possible if cell.id not in left_out]
+    about = schedule.claimed_cells(study, measured, campaign.machine.get("memory_bytes"))
     if said := schedule.too_small(about, settings.budget_s):
         tell(said)
     found = prospects.foresee(study.claims if about else (), cells, impossible, here().facts)
     if any(one.prospect is not prospects.Prospect.TESTABLE for one in found):
         tell(f"claims: {prospects.words(found)}")
-    if said := schedule.left_out_words(study, possible):
+    if said := schedule.left_out_words(len(left_out), len(possible)):
         tell(said)
     return campaign
 

@@ -20,8 +20,9 @@ class Observer:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def campaign_started(self, campaign: Campaign, *, done: int, total: int) -> None:
-        """Called before the first trial of this process; ``done``: the campaign's earlier trials."""
+    def campaign_started(self, campaign: Campaign, *, done: int, total: int, cells: int) -> None:
+        """Called before the first trial of this process; ``done``: the campaign's earlier trials; ``cells``: how many
+        of its cells have trials."""
 
     def trial_started(self, cell: Cell, block: int) -> None:
         """Called before each trial."""

@@ -178,27 +178,28 @@ def _key(record: TrialRecord) -> tuple[int, str]:
 
 
 def claimed_cells(study: Study, cells: Sequence[Cell], memory_bytes: int | None) -> list[Cell]:
-    """Return the cells that claims are about which can be tested, if trials are repeated for claims; else none.
+    """Return the cells that claims are about, if trials are repeated for claims; else none.
 
-    ``cells``: those that can be measured here.
+    ``cells``: those that have trials.
     """
-    if not study.for_claims:
-        return []
-    wanted = cells_of(study.claims, cells, memory_bytes)
-    wanted -= prospects.excluded(study.claims, cells, here().facts)
+    wanted = cells_of(study.claims, cells, memory_bytes) if study.for_claims else frozenset()
     return [cell for cell in cells if cell.id in wanted]
 
 
-def left_out_words(study: Study, cells: Sequence[Cell]) -> str | None:
-    """Return of how many cells there are no trials, because only claims need them that cannot be tested here.
+def left_out(study: Study, cells: Sequence[Cell]) -> frozenset[str]:
+    """Return the ids of the cells without trials, because only claims need them that cannot be tested here.
 
-    None without any. ``cells``: those that can be measured here.
+    ``cells``: those that can be measured here.
     """
-    left_out = prospects.excluded(study.claims, cells, here().facts) if study.for_claims else ()
+    return prospects.excluded(study.claims, cells, here().facts) if study.for_claims else frozenset()
+
+
+def left_out_words(left_out: int, cells: int) -> str | None:
+    """Return of how many cells there are no trials, and why; None without any. ``cells``: how many are possible."""
     if not left_out:
         return None
     return (
-        f"no trials of {len(left_out)} of {counted(len(cells), 'cell')}: only claims, or parts of claims, that cannot "
+        f"no trials of {left_out} of {counted(cells, 'cell')}: only claims, or parts of claims, that cannot "
         "be tested here need them (--trials N measures all cells)"
     )
 

@@ -51,8 +51,8 @@ class LiveView(Lines):
     def __exit__(self, *_: object) -> None:
         self.screen.stop()
 
-    def campaign_started(self, campaign: Campaign, *, done: int, total: int) -> None:
-        super().campaign_started(campaign, done=done, total=total)
+    def campaign_started(self, campaign: Campaign, *, done: int, total: int, cells: int) -> None:
+        super().campaign_started(campaign, done=done, total=total, cells=cells)
         self.begun = time.monotonic()
 
     def trial_started(self, cell: Cell, block: int) -> None:

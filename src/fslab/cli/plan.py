@@ -179,9 +179,10 @@ def _trials(made: Plan) -> str:
     from fslab.stopping import Until
     from fslab.units import counted
 
-    cells, least, most = len(made.cells), made.trials, made.stopping.most
+    cells, least, most = len(made.measured), made.trials, made.stopping.most
+    all_ = f"{cells} of " * (cells < len(made.cells)) + counted(len(made.cells), "cell")
     if made.stopping.precision is None:
-        return f"{counted(cells, 'cell')} × {counted(least, 'trial')} = {counted(cells * least, 'trial')}"
+        return f"{all_} × {counted(least, 'trial')} = {counted(cells * least, 'trial')}"
     share = f"{made.stopping.precision * 100:g} %"
     until = {
         Until.DECIDED: f"until it is decided which stacks are better, or that they differ by less than {share}",
@@ -189,7 +190,7 @@ def _trials(made: Plan) -> str:
         Until.CLAIMS: "until each claim is decided, as far as the budget reaches",
     }
     return (
-        f"{counted(cells, 'cell')} × {least} to {most} trials = {cells * least} to {cells * most} trials, "
+        f"{all_} × {least} to {most} trials = {cells * least} to {cells * most} trials, "
         f"{until[made.stopping.until]}"
     )
 

@@ -97,11 +97,11 @@ class Lines(Observer):
         self.told_after_s = 0.0
         self.rates = LoopRates()
 
-    def campaign_started(self, campaign: Campaign, *, done: int, total: int) -> None:
+    def campaign_started(self, campaign: Campaign, *, done: int, total: int, cells: int) -> None:
         self.done, self.total = done, total
         kept = f", {done} already done" if done else ""
         self.console.print(
-            f"campaign {campaign.id}: {counted(total, 'trial')} of {counted(len(campaign.cells), 'cell')}{kept}"
+            f"campaign {campaign.id}: {counted(total, 'trial')} of {counted(cells, 'cell')}{kept}"
         )
 
     def trial_ended(self, record: TrialRecord) -> None:

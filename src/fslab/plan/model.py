@@ -65,7 +65,8 @@ class Plan(Frozen):
 
     ``trials``: per cell; ``stopping`` decides whether these are all, or only the first ones. ``order``: each of these
     trials once, in the order of running. ``commands`` maps a cell's id to the commands of each of its trials.
-    ``impossible``: the reason for each cell that is not possible. ``refused``: why ``run`` would not start here.
+    ``impossible``: the reason for each cell that is not possible. ``left_out``: ids of the cells that only claims need
+    which cannot be tested here. Neither kind has trials. ``refused``: why ``run`` would not start here.
     ``machines``: where the stacks are measured.
     ``devices``: the block devices in use, or their placeholders. ``space`` maps a place (a directory, or ``memory``) to
     the bytes needed there at the same time. ``wipes``: devices whose content will be lost.
@@ -86,6 +87,7 @@ class Plan(Frozen):
     order: tuple[PlannedTrial, ...] = Field(repr=False)
     commands: dict[str, tuple[PlannedCommand, ...]] = Field(repr=False)
     impossible: dict[str, str] = Field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()
     refused: tuple[str, ...] = ()
     machines: tuple[PlannedMachine, ...] = ()
     devices: tuple[str, ...] = ()
@@ -101,3 +103,9 @@ class Plan(Frozen):
     notices: tuple[str, ...] = ()
     whole: dict[str, str] = Field(default_factory=dict)
     shared: dict[str, Shared] = Field(default_factory=dict)
+
+    @property
+    def measured(self) -> tuple[Cell, ...]:
+        """The cells that have trials; all of them if none is possible here."""
+        found = [cell for cell in self.cells if cell.id not in self.impossible.keys() | self.left_out]
+        return tuple(found) or self.cells

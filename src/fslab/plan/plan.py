@@ -1,6 +1,6 @@
 """Makes the plan of a study. Touches no device, starts no process, reads neither /sys nor the clock."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
@@ -83,6 +83,30 @@ def make_plan(
         notices=notices(cells),
         whole=_whole(cells) if study.slices != slicing.OFF else {},
         shared=groups(cells),
+    )
+
+
+def without(
+    made: Plan, impossible: Mapping[str, str], left_out: frozenset[str], refused: Sequence[str]
+) -> Plan:
+    """Return the plan without the trials of cells that are not possible, or that are left out."""
+    found = made.model_copy(
+        update={
+            "impossible": {**made.impossible, **impossible},
+            "left_out": left_out,
+            "refused": tuple(refused),
+        }
+    )
+    cells, image_bytes = found.measured, sum(found.space.values())
+    ids = {cell.id for cell in cells}
+    most = None if found.stopping.precision is None else _expected_s(cells, found.stopping.most, image_bytes)
+    return found.model_copy(
+        update={
+            "order": tuple(each for each in found.order if each.cell in ids),
+            "shared": {cell: each for cell, each in found.shared.items() if cell in ids},
+            "expected_s": _expected_s(cells, found.trials, image_bytes),
+            "expected_most_s": most,
+        }
     )
 
 
