@@ -7,7 +7,8 @@ is random, and each begins with the same prepared files. Prints the median ratio
 step, with its 90 % interval. Goal: 0.98–1.02. Needs root. Redis is not there: redis-benchmark is another client, with
 another rate.
 
-    python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium ram] [--runtime 2s] [--only untar]
+    python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium virtual] [--runtime 2s]
+        [--only untar]
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from fslab.machine import tuning
 from fslab.probes import SnapshotMoment
 from fslab.stats.interval import median, median_interval
 from fslab.storage import Workspace, stack
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import proc
 
 WAYS = ("fslab", "hand")
@@ -27,20 +28,26 @@ def parser(description: str | None, *, pairs: int) -> argparse.ArgumentParser:
     )
     found.add_argument("--pairs", type=int, default=pairs)
     found.add_argument("--filesystem", default="ext4")
-    found.add_argument("--medium", default="ram", choices=["ram", "loop"])
+    media = ["ram", "loop", "virtual"]
+    found.add_argument("--medium", default="ram", choices=media, help="virtual: a model of a SATA SSD")
     found.add_argument("--runtime", default="2s")
     return found
 
 
 @contextmanager
 def built(arguments: argparse.Namespace, size: str) -> Iterator[tuple[Workspace, stack.Stack]]:
-    """Build a stack, and take it down at the end. Idle CPUs stay ready: the time to wake them up differs from run to
-    run."""
-    medium = MediumSpec(name="m", type=arguments.medium, options={"size": size})
+    """Build a stack, and take it down at the end. A modelled disk has its own times from then on. Idle CPUs stay ready:
+    the time to wake them up differs from run to run. ``size``: the memory that it takes."""
+    model = {"profile": "ssd-sata", "size": "16g", "memory": size}
+    options = model if arguments.medium == "virtual" else {"size": size}
+    medium = MediumSpec(name="m", type=arguments.medium, options=options)
     spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
     with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
         undo.enter_context(tuning.tuned({"cpu_dma_latency": "auto"}, workspace.journal))
-        yield workspace, stack.build(spec, workspace, undo, slot="m", make=True)
+        up = stack.build(spec, workspace, undo, slot="m", make=True)
+        disk = parsed_stack(spec)
+        undo.enter_context(disk.medium.running(disk.medium_options, workspace, "m"))
+        yield workspace, up
 
 
 def compare(name: str, pairs: int, run: Callable[[str, int], Mapping[str, float]], *, most: float) -> bool:
