@@ -166,7 +166,7 @@ class StoreError(FslabError):
 
 
 class NotStoredError(StoreError):
-    """The store does not exist, or has no campaign of that name."""
+    """The store does not exist, has no campaign of that name, or cannot have a fleet."""
 
 
 class AmbiguousNameError(StoreError):

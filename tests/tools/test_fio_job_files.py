@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 from tests import fio_jobs
 from tests.limits import LIMIT_S
 
-from fslab.cell import WorkloadSpec
+from fslab import feasibility
+from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
+from fslab.errors import UsageError
+from fslab.units import parse_size
 from fslab.workloads import Commands, Job, ParsedWorkload, ToolOutput, parsed
+from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
 from fslab.workloads._fio_phases import phases
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
@@ -53,11 +59,59 @@ def fio(argv: tuple[str, ...], place: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_fio_accepts_every_job_file_that_fslab_accepts(tmp_path: Path) -> None:
+def stack_with(work: ParsedWorkload[Any]) -> Cell:
+    medium = MediumSpec(name="m", type="directory", options={})
+    spec = WorkloadSpec(name="w", tool="fio", parameters=work.parameters.model_dump(exclude_unset=True))
+    return Cell(stack=StackSpec(name="s", medium=medium), workload=spec)
+
+
+def test_what_fslab_believes_of_each_job_is_what_fio_sets_up(tmp_path: Path) -> None:
+    """fio's words: ``a: (g=0): rw=read, bs=(R) 4096B-4096B, (W) …, ioengine=psync, iodepth=1``."""
+    words = re.compile(
+        r"(?m)^(.+): \(g=\d+\): rw=(\w+), bs=\(R\) \S+-([^,]+), \(W\) \S+-([^,]+),.* iodepth=(\d+)$"
+    )
     for file in fio_jobs.FILES:
-        if not fio_jobs.shape(file).refused:
-            made = commands_of(fio_jobs.workload(file), tmp_path / file.stem)
-            fio(made.prepare[0], tmp_path / file.stem)
+        if fio_jobs.shape(file).refused:
+            continue
+        work = fio_jobs.workload(file)
+        (check,) = work.checks(Job(directory=Path(), scratch=Path(), seed=7))
+        (tmp_path / str(check.file)).write_text(check.text)
+        done = subprocess.run(
+            check.argv, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert [each.name for each in tmp_path.iterdir()] == [check.file]
+        told = words.findall(done.stdout)
+        for job, (name, mode, *sizes, depth) in zip(work.parameters.jobs, told, strict=True):
+            assert (job.name, job.number("iodepth", 1)) == (name, int(depth))
+            assert {"readwrite": "rw"}.get(job.mode, job.mode) == mode
+            mine = largest_request(job.options.get(key) for key in ("bs", *LARGEST_OF))
+            assert max(map(parse_size, (size.rstrip("B").replace("i", "") for size in sizes))) <= mine
+
+
+@pytest.mark.parametrize(
+    ("lines", "place", "told"),
+    [
+        ("[a]\nrw=read\n[b]\nrandom_generator=foo\n", "x.fio:6", "failed parsing random_generator=foo"),
+        ("[a]\nrw=read\n[b]\nwait_for=a\nrate=5m\nrate_min=9m\n", "x.fio:5", "minimum rate exceeds rate"),
+        ("[a]\nwait_for=b\n", None, None),
+    ],
+)
+def test_what_fio_refuses_is_refused_with_its_sentence_and_line_before_anything_is_made(
+    lines: str, place: str | None, told: str | None, tmp_path: Path
+) -> None:
+    keys = {"file": "x.fio", "file_text": f"[global]\nsize=1m\n{lines}"}
+    if place is None or told is None:  # refused by fslab
+        with pytest.raises(ValidationError):
+            parsed(WorkloadSpec(name="w", tool="fio", parameters=keys))
+        return
+    cell = stack_with(parsed(WorkloadSpec(name="w", tool="fio", parameters=keys)))
+    medium = MediumSpec(name="m", type="directory", options={"path": str(tmp_path)})
+    cell = cell.model_copy(update={"stack": cell.stack.model_copy(update={"medium": medium})})
+    with pytest.raises(UsageError, match=f"^{place}: fio refuses it: .*{told}"):
+        feasibility.check("c", [cell], frozenset())
+    assert any(told in why for why in feasibility.foresee([cell], tmp_path)[1])
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("name", RUN)

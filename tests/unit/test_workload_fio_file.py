@@ -139,6 +139,13 @@ def test_a_process_that_a_signal_ended_fails_the_trial_although_fio_exits_with_0
         jobs_of(told)
 
 
+def test_a_job_that_transferred_nothing_fails_the_trial() -> None:
+    """exitall with exit_what=all ends also jobs that have not begun: a headline without them would be wrong."""
+    both = {"jobs": [report(write=(MIB, 2000)), {**report(), "jobname": "late"}]}
+    with pytest.raises(ToolFailedError, match="job 'late' transferred nothing"):
+        jobs_of(json.dumps(both))
+
+
 def test_metrics_by_job_and_the_sum_of_jobs_that_run_together() -> None:
     text = "[global]\nsize=1m\n[a]\nrw=randread\n[b]\nrw=randread\n[w]\nrw=write\n[x]\nstonewall\nrw=read\n"
     parameters = parsed(text)
@@ -207,7 +214,6 @@ def test_fio_gets_what_was_understood_and_the_directory() -> None:
     assert "[Reader 1]\nnew_group\nbs=4k\n" in text
     assert "time_based\n" in text
     assert "#" not in text
-    assert commands.prepare[0] == ("fio", "--parse-only", "/s/jobs.fio")
     assert "create_only=1" in commands.inputs["layout.fio"]
 
 

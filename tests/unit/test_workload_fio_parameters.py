@@ -253,7 +253,9 @@ def test_lists_of_names_do_not_contradict_each_other() -> None:
 @pytest.mark.parametrize(
     ("keys", "wrong"),
     [
-        ({"bs": "2g"}, "bs"), ({"nrfiles": 4, "bs": "512m"}, "bs"), ({"rw": "rw", "bs": "4k,2g"}, "bs"),
+        ({"bs": "2g"}, "bs"), ({"io_size": "3000"}, "bs"), ({"thinktime_spin": 5}, "thinktime_spin"),
+        ({"rw": "read", "verify_pattern": "0xff"}, "verify"), ({"nrfiles": 4, "bs": "512m"}, "bs"),
+        ({"rw": "rw", "bs": "4k,2g"}, "bs"),
         ({"rw": "randread", "verify": "md5"}, "verify"), ({"verify": "md5", "verify_only": True}, "verify"),
         ({"rw": "rw", "create_on_open": True}, "create_on_open"), ({"zonesize": "64k"}, "zonesize"),
         ({"zonemode": "zbd"}, "zonemode"), ({"allow_file_create": False}, "allow_file_create"),

@@ -10,6 +10,7 @@ from fslab.cell import Cell
 from fslab.errors import FslabError, NoSpaceError, ToolMissingError, UnsafeError, UsageError
 from fslab.feasibility import _programs, _room
 from fslab.feasibility._cells import Reasons, by_cause, foreseen, reasons_of
+from fslab.feasibility._own_checks import refused_by_tools
 from fslab.feasibility._programs import check_plugins, programs_of
 from fslab.machine import tuning
 from fslab.machine.kinds import REGISTRY
@@ -59,6 +60,8 @@ def check(
     guard.check_apart(sorted(_devices(measured)))
     _check_programs(measured)
     _room.check_room(measured, workspace)
+    if refused := refused_by_tools(measured):
+        raise UsageError("\n".join(map(str, refused)))
     return reasons
 
 
@@ -100,7 +103,7 @@ def foresee(cells: Sequence[Cell], images_directory: Path) -> tuple[dict[str, st
 
 
 def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
-    """Yield what is missing: first programs, then room."""
+    """Yield what is missing: first programs, then what the tools refuse, then room."""
     workspace = Workspace(
         campaign="CAMPAIGN", runtime=directory, images=directory, journal=RefusingJournal(), wipe=frozenset()
     )
@@ -108,6 +111,7 @@ def _refusals(cells: Sequence[Cell], directory: Path) -> Iterator[FslabError]:
         _check_programs(cells)
     except ToolMissingError as error:
         yield error
+    yield from refused_by_tools(cells)
     try:
         _room.check_room(cells, workspace)
     except NoSpaceError as error:

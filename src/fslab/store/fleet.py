@@ -17,7 +17,7 @@ from sqlalchemy import Connection, RowMapping, func, or_, select, update
 from sqlalchemy.dialects import postgresql
 
 from fslab.cell import Frozen
-from fslab.errors import FslabError, StoreError
+from fslab.errors import FslabError, NotStoredError, StoreError
 from fslab.names import shown
 from fslab.store import queries, rows
 from fslab.store.database import checked_contents, open_engine, place_of, store_url
@@ -71,11 +71,11 @@ def open_store(url: str, *, create: bool = False) -> Store:
 
 
 class FleetStore:
-    """The fleet's part of a store. StoreError if the store is not a PostgreSQL database."""
+    """The fleet's part of a store. NotStoredError if the store is not a PostgreSQL database."""
 
     def __init__(self, store: Store) -> None:
         if not store.is_shared:
-            raise StoreError(
+            raise NotStoredError(
                 "a fleet needs a PostgreSQL server",
                 where=store.path,
                 hint="give its URL with --store or FSLAB_STORE: postgresql+psycopg://user@host/database",

@@ -27,6 +27,7 @@ from fslab.registry import Registry
 from fslab.scaling import Changes
 from fslab.system.said import said
 from fslab.system.tools import Tool
+from fslab.workloads._run import Check as Check
 from fslab.workloads._run import Commands as Commands
 from fslab.workloads._run import Job as Job
 from fslab.workloads._run import Reading as Reading
@@ -187,6 +188,15 @@ class Workload(ABC, Generic[P]):
         """Return what the workload does otherwise than the parameters say, one sentence each, for ``fslab plan``."""
         return ()
 
+    def checks(self, parameters: P, job: Job) -> tuple[Check, ...]:  # noqa: ARG002
+        """Return the commands by which the tool itself checks what a run would give it. Both directories of the job are
+        the one in which they run. Pure."""
+        return ()
+
+    def place_of(self, parameters: P, told: str) -> str | None:  # noqa: ARG002
+        """Return the file and line of what the tool refuses in a check, if its output shows it. Pure."""
+        return None
+
     def with_includes(self, name: str, text: str, read: Callable[[str], str]) -> str:  # noqa: ARG002
         """Return the text of the user's file ``name``, with the files that it includes in their places. ``read``
         returns the text of a file by its path, written as ``name`` is. Raises FslabError."""
@@ -270,6 +280,12 @@ class ParsedWorkload(Generic[P]):
 
     def notices(self) -> tuple[str, ...]:
         return self.tool.notices(self.parameters)
+
+    def checks(self, job: Job) -> tuple[Check, ...]:
+        return self.tool.checks(self.parameters, job)
+
+    def place_of(self, told: str) -> str | None:
+        return self.tool.place_of(self.parameters, told)
 
     def tools(self) -> tuple[Tool, ...]:
         return self.tool.tools_of(self.parameters)

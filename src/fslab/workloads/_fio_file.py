@@ -1,5 +1,6 @@
 """fio with a job file: the results of each job of the file, and their total. Starts no process."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,9 +11,19 @@ from fslab.errors import ToolOutputError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload, _fio_amounts, _fio_phases, _fio_time
+from fslab.workloads import (
+    Check,
+    Commands,
+    Job,
+    Reading,
+    ToolOutput,
+    Workload,
+    _fio_amounts,
+    _fio_phases,
+    _fio_time,
+)
 from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
-from fslab.workloads._fio_job import FIO, REPORT, direction_declared, latency
+from fslab.workloads._fio_job import CHECK, FIO, REPORT, direction_declared, latency
 from fslab.workloads._fio_options import repeats_data
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
 from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
@@ -75,15 +86,23 @@ class FioFile(Workload[FioFileParameters]):
         return tuple(dict.fromkeys(names))
 
     def commands(self, parameters: FioFileParameters, job: Job) -> Commands:
-        """Return the commands: fio's own check of the file, the layout of files that are read, then the jobs."""
+        """Return the commands: the layout of files that are read, then the jobs."""
         report = ("--output-format=json", f"--output={job.scratch / REPORT}")
-        file, layout = (str(job.scratch / name) for name in (JOBS, LAYOUT))
         return Commands(
-            prepare=(("fio", "--parse-only", file), ("fio", layout)),
-            run=("fio", *report, file),
+            prepare=(("fio", str(job.scratch / LAYOUT)),),
+            run=("fio", *report, str(job.scratch / JOBS)),
             outputs=(REPORT,),
             inputs={JOBS: _text(parameters, job), LAYOUT: _text(parameters, job, "create_only=1")},
         )
+
+    def checks(self, parameters: FioFileParameters, job: Job) -> tuple[Check, ...]:
+        """Return the check of the job file. fio forgets each job that it only checks, and would not find the one that
+        another waits for: these names are checked before (``_fio_file_reading``)."""
+        text = re.sub(r"(?m)^wait_for=.*\n", "", _text(parameters, job))
+        return (Check(argv=(*CHECK, JOBS), file=JOBS, text=text),)
+
+    def place_of(self, parameters: FioFileParameters, told: str) -> str | None:
+        return parameters.read.place_of(told)
 
     def read(self, parameters: FioFileParameters, output: ToolOutput) -> Reading:
         jobs, reports = parameters.jobs, jobs_of(output.files.get(REPORT, ""))

@@ -26,13 +26,14 @@ from fslab.workloads._fio_options import (
     only_verifies,
 )
 from fslab.workloads._fio_parameters import COUNTS, LARGEST_OF, objection, request_of
-from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
+from fslab.workloads._fio_places import file_names, largest_transfer, number, size_in_bytes
 
 MOST_JOBS = 32
 _MOST_NESTED = 10
 _MOST_CHARACTERS = 1 << 20
 _FROM, _END = ";; fslab: from ", ";; fslab: end"
 _SECTION = re.compile(r"\[([^\[\]/$`\\.][^\[\]/$`\\]*)\]")
+_SET_UP = re.compile(r"(?m)^.+: \(g=\d+\): rw=.*")
 _INCLUDE = re.compile(r"\s*include[ \t]+(\S.*?)\s*")
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$(\w+)")
 # To fio, unless ``kb_base`` is set, KiB are 1000 bytes and kB are 1024: fio(1), "Parameter types".
@@ -41,7 +42,7 @@ _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d\.\d")
 # The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
 _LONGEST_NAME_BYTES = 240
-_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
+_SIZES = frozenset({"size", "io_size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
 _AMOUNTS = frozenset(
     {
         "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
@@ -73,7 +74,8 @@ class JobFile:
 
     ``refused``: what cannot run, each with file, line, reason and remedy. ``left_out``: the options that fslab does not
     pass on, because it sets the places of files and reads the results itself. ``replaced``: names of files with
-    directories, and the names used instead. ``sizes``: those in KiB, MiB and so on, and their bytes.
+    directories, and the names used instead. ``sizes``: those in KiB, MiB and so on, and their bytes. ``places``: of the
+    options, as fio gets them.
     """
 
     sections: list[JobSection] = field(default_factory=list)
@@ -81,6 +83,16 @@ class JobFile:
     left_out: dict[str, None] = field(default_factory=dict)
     replaced: dict[str, str] = field(default_factory=dict)
     sizes: dict[str, str] = field(default_factory=dict)
+    places: dict[str, str] = field(default_factory=dict)
+
+    def place_of(self, told: str) -> str | None:
+        """Return the file and line of what fio refuses: of an option that it names, else of the first job after those
+        that it describes as set up (``name: (g=0): rw=…``)."""
+        why, done = _SET_UP.subn("", told)
+        if named := [option for option in self.places if option in why]:
+            return self.places[max(named, key=len)]
+        known = len(self.sections) == 1 or 0 < done < len(self.sections)
+        return self.sections[done % len(self.sections)].place if known else None
 
 
 def with_includes(name: str, text: str, read: Callable[[str], str], _nested: int = 0) -> str:
@@ -221,6 +233,7 @@ class _Reader:
         if why is not None:
             self._refuse(place, f"{key}: {why}")
         options[key] = value if equals else None
+        self.found.places.setdefault(f"{key}={value}" if equals else key, place)
 
     def _size(self, written: re.Match[str]) -> str:
         """Return the bytes of a size in KiB, MiB and so on."""
@@ -323,10 +336,8 @@ def _of_requests(section: JobSection, given: frozenset[str]) -> Iterator[str]:
         yield f"create_on_open: with it, fio cannot read: delete the line from {job}"
     if {*LARGEST_OF, *_SIZES} & given or {"filesize", *LARGEST_OF} & options.keys():
         return
-    if 0 < (size := one_file(options)) < (request := request_of(options.get("bs"), used)):
-        what = (
-            f"a file of {size} bytes is smaller than a request of {request} bytes, and fio transfers nothing"
-        )
+    if 0 < (size := largest_transfer(options)) < (request := request_of(options.get("bs"), used)):
+        what = f"a file or io_size of {size} bytes is smaller than a request of {request} bytes: nothing is transferred"
         yield f"{job}: {what}: give 'size' beside 'file'"
 
 

@@ -17,6 +17,7 @@ from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
 from fslab.workloads import (
     SECTOR_BYTES,
+    Check,
     Commands,
     Job,
     Reading,
@@ -44,6 +45,9 @@ from fslab.workloads._traits import Switchable, Traits
 
 FIO = Tool(program="fio", package="fio")
 REPORT = "fio.json"
+# fio (since 3.8) then reads its jobs, sets them up, and ends before it touches a file ("don't start any I/O").
+# With --parse-only it would end before it compares options with each other and looks for the I/O engine.
+CHECK = ("fio", "--merge-blktrace-only")
 OPERATIONS = "fio_lat.log"  # fio's file name for --write_lat_log=fio if all jobs share a log
 RATES = "fio_bw.log"  # likewise, for --write_bw_log=fio
 _LAYOUT_BYTES = 1 << 20  # of each write, as large as the region allows
@@ -119,6 +123,9 @@ class FioJob(Workload[FioParameters]):
         prefix = (job.scratch / RATES).with_name(RATES.removesuffix("_bw.log"))
         rates = (f"--write_bw_log={prefix}", f"--log_avg_msec={RATE_MS}", "--per_job_logs=0")
         return replace(made, run=(*options, *rates, *report), outputs=(REPORT, RATES))
+
+    def checks(self, parameters: FioParameters, job: Job) -> tuple[Check, ...]:
+        return (Check(argv=(*CHECK, *_argv(_values(parameters, job))[1:])),)
 
     def read(self, parameters: FioParameters, output: ToolOutput) -> Reading:
         """Parse the figures of the job. NoSpaceError or ToolFailedError if fio reports that it failed."""

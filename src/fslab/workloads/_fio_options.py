@@ -28,7 +28,7 @@ KNOWN = frozenset(
     rwmixread rwmixwrite scramble_buffers serialize_overlap significant_figures size softrandommap
     sqthread_poll sqthread_poll_cpu startdelay steadystate steadystate_check_interval
     steadystate_duration steadystate_ramp_time sync sync_file_range thinktime thinktime_blocks
-    thinktime_blocks_type thinktime_iotime thinktime_spin thp thread time_based trim_backlog
+    thinktime_blocks_type thinktime_iotime thp thread time_based trim_backlog
     trim_backlog_batch trim_percentage trim_verify_zero uncached unlink unlink_each_loop userspace_reap
     verify verify_async verify_async_cpus verify_backlog verify_backlog_batch verify_dump verify_fatal
     verify_header_seed verify_interval verify_offset verify_only verify_pattern verify_write_sequence
@@ -80,6 +80,8 @@ _IDENTITY = "fio runs as the user who started fslab: delete the line"
 _SPACE = "give the size of the files with 'size' (of a job file: beside 'file'), and delete the line"
 ZONED = "zones of a zoned device exist on raw devices only, not in files: delete the line"
 _OF_ENGINE = "it belongs to an I/O engine that fslab does not support: delete the line"
+# With 3.33, runs did not end; https://github.com/axboe/fio/issues/1588.
+_SLEEPS = "fio before 3.36 can sleep without an end after it: delete the line, and use 'thinktime' alone"
 _OTHER_FILES = "it opens files that are not part of the test: name the files with 'filename' or 'nrfiles'"
 
 # What cannot be passed to fio → why, and what to do.
@@ -105,6 +107,7 @@ REFUSED = {
         " http_pass http_s3_key http_s3_keyid http_s3_region http_swift_auth_token http_user http_verbose https"
         " inplace interface listen mss namenode nodelay object_class pingpong pool port program protocol rbdname"
         " readfua single_instance skip_bad svc_id touch_objects ttl uri verb volume window_size writefua",
+        _SLEEPS: "thinktime_spin",
         _OTHER_FILES: "opendir aux-path verify_state_load",
     }.items()
     for name in names.split()
@@ -174,7 +177,7 @@ def directions(mode: str, options: Mapping[str, str | None]) -> tuple[str, ...]:
 
 def only_verifies(options: Mapping[str, str | None], used: tuple[str, ...]) -> bool:
     """Return whether a job with these ``directions`` checks blocks that another one has to write before."""
-    checks = options.get("verify") not in {None, "0", "null"}
+    checks = options.get("verify", options.get("verify_pattern")) not in {None, "0", "null"}
     return checks and ("write" not in used or options.get("verify_only", "0") != "0")
 
 

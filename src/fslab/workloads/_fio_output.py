@@ -59,7 +59,17 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
             f"{document.get('fio version', 'this fio')} reports latencies in µs; fslab needs fio 3.0 or newer"
         )
         raise ToolOutputError(what, where="fio.json", hint="install a newer fio")
+    if idle := [job for job in jobs if not any(_transfers(job, name) for name in ("read", "write"))]:
+        # With exitall, such a job ended, or did not start, because another one had ended.
+        raise ToolFailedError(
+            f"job '{idle[0].get('jobname')}' transferred nothing in the measured time",
+            hint="give it more time or work; delete 'exitall' if it waits for another job",
+        )
     return jobs
+
+
+def _transfers(job: Mapping[str, Any], direction: str) -> bool:
+    return bool(job.get(direction, {}).get("total_ios", 1))
 
 
 def direction_metrics(job: Mapping[str, Any], direction: str) -> dict[str, float | None]:

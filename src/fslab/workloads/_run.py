@@ -69,6 +69,16 @@ class Commands:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Check:
+    """A command by which a tool checks its input itself, with the name and the text of its input file. It makes and
+    changes nothing. If the tool refuses the input, it says why, and the exit status is not 0."""
+
+    argv: tuple[str, ...]
+    file: str | None = None
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class ToolOutput:
     """Output of ``run``: its streams, its report files (name → text), and its wall time in seconds."""
 

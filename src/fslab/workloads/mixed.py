@@ -25,6 +25,7 @@ from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
 from fslab.workloads import (
     REGISTRY,
+    Check,
     Commands,
     Job,
     Parameters,
@@ -132,6 +133,12 @@ class Mixed(Workload[MixedParameters]):
             outputs=(RESULT, *outputs),
             inputs={f"{n}/{file}": text for n, c in made.items() for file, text in c.inputs.items()},
         )
+
+    def checks(self, parameters: MixedParameters, job: Job) -> tuple[Check, ...]:
+        return tuple(check for part in parameters.parts.values() for check in part.checks(job))
+
+    def place_of(self, parameters: MixedParameters, told: str) -> str | None:
+        return next(filter(None, (part.place_of(told) for part in parameters.parts.values())), None)
 
     def own_commands(self, parameters: MixedParameters, job: Job) -> tuple[tuple[str, ...], ...]:
         return tuple(
