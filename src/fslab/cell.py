@@ -114,14 +114,19 @@ class Geometry(StrEnum):
 class MachineSpec(Frozen):
     """Where trials run: a registered machine, and for a guest its kernel.
 
-    ``kernel`` and ``modules``: paths on the host; None: the default of the machine. ``memory``: memory of the guest,
-    such as ``1g``. All three are None for the host.
+    ``kernel`` and ``modules``: paths on the host; None: the default of the machine, or the host. ``memory``: of the
+    guest, such as ``1g``; on the host, the limit for the tool and its page cache; None: the default, or no limit.
     """
 
     type: str = "host"
     kernel: str | None = None
     modules: str | None = None
     memory: str | None = None
+
+    @property
+    def limits_tool(self) -> bool:
+        """Whether the memory is a limit for the tool on the host, and not the memory of a guest."""
+        return self.type == "host" and self.memory is not None
 
 
 class StackSpec(Finite):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
-from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
-from fslab.system import warm_memory
+from fslab.system import memory_limit, proc, warm_memory
 
 FIO: dict[str, Any] = {"rw": "randwrite", "bs": "4k", "direct": True, "size": "8m", "io_size": "8m"}
 
@@ -249,3 +250,25 @@ def test_tuning_is_set_and_put_back(workspace: Workspace) -> None:
     assert record.metrics, record.error
     assert (swappiness.read_text(), dirty.read_text()) == before
     assert run(workspace, cell(tuning={"vm.no_such_thing": "1"})).status is Status.UNSUPPORTED
+
+
+def test_a_file_larger_than_the_limit_of_memory_is_read_from_the_disk(workspace: Workspace) -> None:
+    """Written and then read twice in one run: a smaller file is read from the page cache. The limit ends with the
+    run."""
+    if not memory_limit.is_possible():
+        pytest.skip("no control group with a limit of memory may be made")
+    read = {}
+    for size in (64, 192):
+        parameters = {"program": "engine", "tests": "0,1", "size": f"{size}m", "record": "1m", "rounds": 1}
+        limited = cell("iozone", parameters, cache=Cache.COLD, stack={"machine": MachineSpec(memory="128m")})
+        record = run(workspace, limited)
+        assert record.metrics, record.error
+        assert record.provenance.machine["memory_bytes"] == 128 << 20
+        assert "memory_pressure" not in {warning.kind for warning in record.validity}
+        read[size] = value(record, "device_read_bytes")
+    assert read[64] < 8 << 20
+    assert read[192] > 192 << 20
+    with memory_limit.limited("fslab-test", 64 << 20) as within:
+        groups = proc.run(["cat", "/proc/self/cgroup"], within=within).stdout
+    assert groups != Path("/proc/self/cgroup").read_text()
+    assert not list(Path("/sys/fs/cgroup").glob("**/fslab-test"))

@@ -137,6 +137,47 @@ def test_a_run_says_what_it_cannot_test_before_it_begins(tmp_path: Path) -> None
     assert said == []
 
 
+READS_BACK = """\
+title: t
+on: best
+media: {m: {type: ram, size: 2g}}
+stacks: {fs: {medium: m, filesystem: [ext4, xfs]}}
+workloads: {b: {tool: bonnie, size: 256m, seeks: 0}}
+claims:
+  - {says: waits, on: b, metric: read_bandwidth, that: ext4 > xfs, requires: wait}
+  - {says: from the disk, on: b, metric: read_bandwidth, that: ext4 > xfs, requires: from-disk}
+  - {says: writes, on: b, metric: write_bandwidth, that: ext4 > xfs, requires: wait}
+  - {says: large, on: b, metric: write_bandwidth, that: ext4 > xfs, requires: larger-than-memory}
+"""
+
+
+def test_what_is_read_back_from_memory_is_foreseen_unless_memory_is_limited(tmp_path: Path) -> None:
+    """Memory is limited on the host where it can be; only a study that names the host is refused elsewhere."""
+    never = tmp_path / "never.json"
+    never.write_text(json.dumps(json.loads(EIGHT.read_text("utf-8")) | {"limits_memory": False}), "utf-8")
+    cached = (Prospect.NOT, ("files of 256 MiB are read back from memory (32 GiB)",))
+    whole = {
+        "waits": cached, "from the disk": cached, "writes": (Prospect.TESTABLE, ()),
+        "large": (Prospect.NOT, ("files of 256 MiB fit in memory (32 GiB)",)),
+    }  # fmt: skip
+    for machine, settings, found in (
+        (EIGHT, [], whole),
+        (EIGHT, ["guest_memory=128m"], dict.fromkeys(whole, (Prospect.TESTABLE, ()))),
+        (never, ["guest_memory=128m"], whole),
+    ):
+        study = load_text(READS_BACK, "s.yaml", settings)
+        with plans.on_machine(machine):
+            made = plans.plan(study)
+            seen = plans.claims_foreseen(study, made)
+        assert [each.type for each in made.machines] == ["host"]
+        assert {one.says: (one.prospect, one.why) for one in seen} == found
+    named = load_text(READS_BACK, "s.yaml", ["on=host", "guest_memory=128m", "slices=auto"])
+    with plans.on_machine(EIGHT):
+        assert "memory of 'ext4' is limited" in next(iter(plans.plan(named).whole.values()))
+    with plans.on_machine(never):
+        assert "the memory of a tool cannot be limited here" in plans.plan(named).refused[0]
+
+
 def test_emulated_cpus_make_it_depend_on_the_disks(tmp_path: Path) -> None:
     for kind, changes, prospect in (
         ("uml", {}, Prospect.IF_WAITED),

@@ -340,7 +340,7 @@ def check_same_machine(campaign: Campaign) -> None:
 
 def _unsupported(cell: Cell, campaign: str, error: FslabError, machine: dict[str, Any]) -> TrialRecord:
     """Return the record of an impossible cell: block 0, duration 0. A guest that never ran has no facts."""
-    facts = dict(machine) if cell.stack.machine == MachineSpec() else {}
+    facts = dict(machine) if cell.stack.machine.type == MachineSpec().type else {}
     return TrialRecord(
         key=TrialKey(campaign=campaign, block=0, seed=0), cell=cell, status=Status.UNSUPPORTED,
         failure=error.failure.value, error=str(error), started=datetime.now(UTC), duration_s=0.0,

@@ -108,6 +108,7 @@ class RunningTrial:
             devices=up.devices,
             cpus=machine.get("cpus"),
             memory_bytes=machine.get("memory_bytes"),
+            memory_limited=self.cell.stack.machine.limits_tool,
             caches_dropped=self.caches_dropped,
             remade=self.remade,
             changed_options=self._note_options(up, findings),

@@ -5,6 +5,7 @@ Only interruptions, dangers to data and missing privileges leave as exceptions.
 """
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -16,10 +17,11 @@ from fslab.campaign.slices import Timeline
 from fslab.campaign.trial_setup import Ready, set_up
 from fslab.campaign.watch import Watch
 from fslab.cell import Cache, Cell, TrialKey
+from fslab.machine.surroundings import limit_of
 from fslab.probes import SnapshotMoment, Work
 from fslab.record import TrialRecord, Value
 from fslab.storage import Workspace
-from fslab.system import proc
+from fslab.system import freezer, memory_limit, proc
 from fslab.validity.trial import trial_warnings
 from fslab.workloads import Reading
 
@@ -39,6 +41,8 @@ def run_trial(
     is never compared. ``prepared``: how it shares its files with other trials; None: it does not. Raises only what
     must end the campaign: an interruption, a danger to data, missing privileges.
     """
+    if cell.stack.machine.limits_tool:
+        machine = {**machine, **limit_of(cell.stack.machine)}
     trial = RunningTrial(
         cell=cell, key=key, workspace=workspace, machine=machine, traced=traced, prepared=prepared
     )
@@ -72,19 +76,29 @@ def _run_tool(trial: RunningTrial, ready: Ready, watch: Watch) -> proc.Completed
         check_room()
         watch.look(running)
 
-    workspace.tell_host(run_speed.TOOL_BEGINS)
-    done = workspace.run(
-        "run",
-        ready.command(ready.commands.run),
-        cwd=up.work,
-        timeout_s=trial.cell.time_limit_s,
-        check=False,
-        watch=look,
-        accounted=True,
-    )
-    workspace.tell_host(run_speed.TOOL_ENDS)
-    watch.snapshot(SnapshotMoment.END)
+    with _limited(trial) as within:
+        workspace.tell_host(run_speed.TOOL_BEGINS)
+        done = workspace.run(
+            "run",
+            ready.command(ready.commands.run),
+            cwd=up.work,
+            timeout_s=trial.cell.time_limit_s,
+            check=False,
+            watch=look,
+            accounted=True,
+            within=within,
+        )
+        workspace.tell_host(run_speed.TOOL_ENDS)
+        watch.snapshot(SnapshotMoment.END)
     return done
+
+
+def _limited(trial: RunningTrial) -> AbstractContextManager[tuple[str, ...]]:
+    spec = trial.cell.stack.machine
+    if not spec.limits_tool:
+        return nullcontext(())
+    limit_bytes = limit_of(spec)["memory_bytes"]
+    return memory_limit.limited(f"{freezer.PREFIX}{trial.workspace.campaign}", limit_bytes)
 
 
 def measure(

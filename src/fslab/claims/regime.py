@@ -173,6 +173,7 @@ def known_of(figure: CellFigure) -> CellFacts:
         emulated=kind == _UML,
         threads=traits.parallel or 1,
         working_set_bytes=traits.working_set_bytes,
+        reads_back=traits.reads_back and not traits.direct,
         request_bytes=max(traits.request_bytes, default=None),
     )
 

@@ -141,7 +141,9 @@ class Scope:
 
     def _memory(self, cell: Cell) -> int | None:
         machine = cell.stack.machine
-        return self.memory_bytes if machine.type == HOST else parse_size(machine.memory or GUEST_MEMORY)
+        if machine.type == HOST and machine.memory is None:
+            return self.memory_bytes
+        return parse_size(machine.memory or GUEST_MEMORY)
 
     def matching(self, term: Term, cells: Iterable[Cell], more: Sequence[Condition] = ()) -> list[Cell]:
         """Return the cells that a term means. Cells of a stack with exactly this name come first."""

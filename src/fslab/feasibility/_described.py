@@ -32,6 +32,7 @@ def describe() -> MachineDescription:
         memory_bytes=found["memory_bytes"],
         distribution=found["distribution"],
         root=here().is_root(),
+        limits_memory=here().limits_memory(),
         programs_missing=tuple(tool.program for tool in _programs.missing_programs(programs())),
         images_free_bytes=_free(here().filesystem_of(paths.images())[1]),
         memory_files_free_bytes=_free(memory.SHARED) if memory.SHARED.is_dir() else 0,

@@ -126,6 +126,12 @@ def check_machine(stack: StackSpec) -> None:
     if stack.machine.type in {AUTO, BEST, GUEST}:
         raise UsageError(f"'{stack.machine.type}' must be resolved first", where=stack.name)
     if not REGISTRY.get(stack.machine.type).guest:
+        if stack.machine.memory is not None and not here().limits_memory():
+            raise UnsupportedError(
+                "the memory of a tool cannot be limited here: no control group with a memory limit may be made",
+                where=f"{stack.name}: guest_memory: {stack.machine.memory}",
+                hint="leave out guest_memory, or measure in a guest: --on guest",
+            )
         return
     for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):
         raise UnsupportedError(need.what, where=f"{stack.name} on {stack.machine.type}", hint=need.remedy)
@@ -133,12 +139,12 @@ def check_machine(stack: StackSpec) -> None:
 
 
 def _spec(asked: MachineSpec, machine: Machine) -> MachineSpec:
-    """Return the spec of ``machine``. A guest gets the options of ``asked``, and at least the memory that it needs; the
-    host has none."""
-    if not machine.guest:
-        return MachineSpec()
+    """Return the spec of ``machine``: with the memory of ``asked``, at least what it needs; a guest with its other
+    options, too. A host that cannot limit a tool's memory gives it all."""
     small = asked.memory is not None and parse_size(asked.memory) < machine.least_memory_bytes
     memory = f"{machine.least_memory_bytes >> 20}m" if small else asked.memory
+    if not machine.guest:
+        return MachineSpec(memory=memory if here().limits_memory() else None)
     return asked.model_copy(update={"type": machine.name, "memory": memory})
 
 

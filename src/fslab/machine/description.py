@@ -31,13 +31,15 @@ class DescribedKind(Frozen):
 
 class MachineDescription(Frozen):
     """A machine. ``kinds``: by name; a kind that is not there cannot be used. ``free_bytes``: of the file system for
-    images, and of memory file systems (None: not checked). ``programs_missing``: those that are not installed."""
+    images, and of memory file systems (None: not checked). ``programs_missing``: those that are not installed.
+    ``limits_memory``: whether fslab can limit the memory of a tool."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     memory_bytes: int = Field(ge=1 << 20)
     distribution: str | None = None
     root: bool
+    limits_memory: bool = False
     programs_missing: tuple[str, ...]
     images_free_bytes: int | None = Field(None, ge=0)
     memory_files_free_bytes: int | None = Field(None, ge=0)

@@ -18,7 +18,7 @@ from fslab.machine.description import DescribedKind, MachineDescription
 from fslab.machine.kinds import DEFAULT_MEMORY, REGISTRY, Machine, Need
 from fslab.machine.modules import Kernel
 from fslab.storage import images
-from fslab.system import distributions, memory, tools, users
+from fslab.system import distributions, memory, memory_limit, tools, users
 from fslab.system.tools import Tool
 from fslab.units import format_size, parse_size
 
@@ -48,7 +48,7 @@ class Surroundings:
         """Return the facts of the machine (``machine.facts``); for a guest, those that it will have."""
         found = facts.gather()
         if not _kind(spec).guest:
-            return found
+            return found | limit_of(spec)
         kernel = self.kernel(spec)
         return found | {
             "cpus": _kind(spec).cpus(spec),
@@ -60,6 +60,10 @@ class Surroundings:
     def memory_bytes(self) -> int | None:
         """Return the memory of the host."""
         return memory.total_bytes()
+
+    def limits_memory(self) -> bool:
+        """Return whether fslab can limit the memory of a tool on the host."""
+        return memory_limit.is_possible()
 
     def has_program(self, name: str) -> bool:
         """Return whether a program is installed."""
@@ -139,10 +143,13 @@ class Described(Surroundings):
             "memory_bytes": _guest_memory(spec) if guest else self.machine.memory_bytes,
             "distribution": self.machine.distribution,
             "emulated": self.emulated(spec),
-        }
+        } | ({} if guest else limit_of(spec))
 
     def memory_bytes(self) -> int | None:
         return self.machine.memory_bytes
+
+    def limits_memory(self) -> bool:
+        return self.machine.limits_memory
 
     def has_program(self, name: str) -> bool:
         return name not in self.machine.programs_missing
@@ -186,6 +193,11 @@ class Described(Surroundings):
                 where=where,
                 hint="choose smaller sizes",
             )
+
+
+def limit_of(spec: MachineSpec) -> dict[str, Any]:
+    """Return the facts of the host that a limit of the tool's memory changes."""
+    return {} if spec.memory is None else {"memory_bytes": parse_size(spec.memory)}
 
 
 def _kind(spec: MachineSpec) -> Machine:

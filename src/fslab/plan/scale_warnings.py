@@ -5,7 +5,7 @@ These are forecasts. ``validity`` judges the actual trials.
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from fslab.cell import Cell, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, WorkloadSpec
 from fslab.machine.kinds import DEFAULT_MEMORY
 from fslab.scaling import Scaled
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
@@ -89,7 +89,7 @@ def _floors(scaled: Sequence[Scaled]) -> Iterator[str]:
 
 
 def _memory(cell: Cell, memory_bytes: int | None) -> int | None:
-    if cell.stack.machine.type == "host":
+    if cell.stack.machine == MachineSpec():
         return memory_bytes
     return parse_size(cell.stack.machine.memory or DEFAULT_MEMORY)
 

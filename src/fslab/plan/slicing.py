@@ -64,6 +64,8 @@ def _why_whole(cell: Cell) -> str | None:
     stack, place = parsed_stack(cell.stack), f"'{cell.stack.name}'"
     if MACHINES.get(cell.stack.machine.type).guest:
         return f"{place} runs in a guest"
+    if cell.stack.machine.limits_tool:
+        return f"the memory of {place} is limited"
     if not stack.medium.image:
         return f"{place} and the other stacks use one '{cell.stack.medium.type}' medium, one after the other"
     if cell.fresh.lasts:

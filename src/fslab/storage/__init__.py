@@ -154,16 +154,18 @@ class Workspace:
         check: bool = True,
         watch: Callable[[proc.Running], None] | None = None,
         accounted: bool = False,
+        within: Sequence[str] = (),
     ) -> proc.Completed:
         """Run a command, marked with the campaign, and record it for the provenance.
 
         ``check``: a non-zero exit status raises ``failure`` (or NoSpaceError), with the kernel's messages about it.
-        ``accounted``: as for ``proc.run``.
+        ``accounted``, ``within``: as for ``proc.run``.
         """
         log = kernel_log.KernelMessages()
         done = proc.run(
-            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.marked, watch=watch, accounted=accounted
-        )
+            argv, timeout_s=timeout_s, check=False, cwd=cwd, env=self.marked, watch=watch, accounted=accounted,
+            within=within,
+        )  # fmt: skip
         self.record(stage, done)
         if check and done.returncode != 0:
             raise proc.failed(done, failure, kernel_log.reasons(log.messages(), argv))

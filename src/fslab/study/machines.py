@@ -9,7 +9,7 @@ from fslab.study.source import Node
 
 
 def check(stack: StudyStack, node: Node, root: Node, mistakes: Mistakes) -> None:
-    """Note the mistakes in a stack's ``on``, ``kernel``, ``modules`` and ``guest_memory``.
+    """Note the mistakes in a stack's ``on``, ``kernel`` and ``modules``.
 
     A mistake is shown where the key is written: in the stack, or once at the top level for all stacks.
     """
@@ -34,7 +34,7 @@ def check(stack: StudyStack, node: Node, root: Node, mistakes: Mistakes) -> None
 
 
 def _check_guest(stack: StudyStack, add: Callable[[str, str], None]) -> None:
-    for key in ("kernel", "modules", "guest_memory"):
+    for key in ("kernel", "modules"):
         if getattr(stack, key) and set(stack.on) <= {"host"}:
             add(key, "has no effect: only a guest has it (on: uml, qemu)")
     if len(stack.modules) > 1 and len(stack.modules) != len(stack.kernel):

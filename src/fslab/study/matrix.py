@@ -174,7 +174,7 @@ def machines(stack: StudyStack) -> list[tuple[MachineSpec, tuple[str, ...]]]:
             "memory": stack.guest_memory,
         }
         guest = type_ != "host"
-        spec = MachineSpec(type=type_, **(of_guest if guest else {}))
+        spec = MachineSpec(type=type_, **(of_guest if guest else {"memory": stack.guest_memory}))
         words = (label if guest and len(kernels) > 1 else None, type_ if len(types) > 1 else None)
         found.append((spec, tuple(f"@{word}" for word in words if word)))
     return list({spec: (spec, words) for spec, words in found}.values())

@@ -283,7 +283,12 @@ class StudyFile(Written):
         (),
         description="directory of the kernel's modules, one for each `kernel`; default: found beside the kernel",
     )
-    guest_memory: GuestSize | None = Field(None, description="memory of a guest, such as 512m; default: 1g")
+    guest_memory: GuestSize | None = Field(
+        None,
+        description=(
+            "memory of a guest, such as 512m (default: 1g); on the host, of the tool and its page cache (no limit)"
+        ),
+    )
     tuning: Tuning = Field(
         {},
         description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "

@@ -15,7 +15,7 @@ NAMED = ("media", "stacks", "workloads")
 # The keys of this mapping contain dots (vm.dirty_bytes).
 DOTTED = "tuning"
 MACHINE = ("on", "kernel", "modules", "guest_memory")
-HOST = "host"  # which has none of the other keys
+HOST = "host"  # without the other keys, unless they are given as well
 # Not a key of studies: puts an image in this directory in place of every medium of these types.
 ON_PATH = "on_path"
 MADE = ("ram", "virtual", "loop")

@@ -1,13 +1,16 @@
 """A control group (cgroups(7), version 2) for a process and all its descendants, whatever session they are in.
 
 Creates groups only in a part of the hierarchy that no service manager controls: below a group that systemd delegated
-(``Delegate=yes``; systemd.resource-control(5)), or below the root of a hierarchy without a service manager. Enables no
-controller, so that a group changes nothing for what runs in it.
+(``Delegate=yes``; systemd.resource-control(5)), or below the root of a hierarchy without a service manager. A group
+changes nothing for what runs in it, unless a controller is asked for. Version 1 has a hierarchy for each controller.
 """
 
+import contextlib
 import logging
 import os
+import signal
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +19,7 @@ from fslab.system import mounts, sysfs
 log = logging.getLogger("fslab.cgroup")
 DELEGATED = ("user.delegate", "trusted.delegate")  # attributes that systemd sets on a delegated group
 END_S = 5.0
+_ALL = Path("/sys/fs/cgroup")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,21 +42,65 @@ class ControlGroup:
         try:
             if left := self.processes():
                 log.info("killed in %s: %s", self.path, left)
-                (self.path / "cgroup.kill").write_text("1")
+                self._kill(left)
             while self.processes() and time.monotonic() < until:
                 time.sleep(0.02)
             self.path.rmdir()
         except OSError as error:
             log.info("%s stays: %s", self.path, error)
 
+    def _kill(self, processes: Iterable[int]) -> None:
+        if (switch := self.path / "cgroup.kill").exists():
+            switch.write_text("1")
+            return
+        for pid in processes:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
-def create(name: str) -> ControlGroup | None:
+
+def create(name: str, controller: str | None = None) -> ControlGroup | None:
     """Create the group ``name`` below this process's own, or take the one that is there. None if that is not
-    allowed."""
+    allowed. ``controller``: enabled for it."""
     own = _own()
     if own is None:
         return None
-    path = own / name
+    try:
+        if controller is not None:
+            (own / "cgroup.subtree_control").write_text(f"+{controller}")
+    except OSError as error:
+        log.info("no control group with the controller %s: %s", controller, error)
+        return None
+    return _made(own / name)
+
+
+def create_v1(name: str, controller: str) -> ControlGroup | None:
+    """Create a group as ``create`` does, in the hierarchy of a controller of version 1. No service manager forbids
+    that. None if there is no such hierarchy, or that is not allowed."""
+    own = path_v1("self", controller)
+    return None if own is None else _made(own / name)
+
+
+def path_v1(pid: int | str, controller: str) -> Path | None:
+    """Return the group of a process in the hierarchy of a controller of version 1; None if it has none, or one that is
+    not seen here."""
+    lines = [line.split(":", 2) for line in (sysfs.text(Path(f"/proc/{pid}/cgroup")) or "").splitlines()]
+    own = next((path for _, names, path in lines if controller in names.split(",")), None)
+    return None if own is None or ".." in Path(own).parts else _ALL / controller / own.lstrip("/")
+
+
+def may_control(controller: str) -> bool:
+    """Return whether ``create_v1`` or ``create`` makes a group with a controller. Changes nothing."""
+    old = path_v1("self", controller)
+    if old is not None:
+        return os.access(old, os.W_OK)
+    own = _own()
+    if own is None or controller not in (sysfs.text(own / "cgroup.controllers") or "").split():
+        return False
+    # The kernel enables a controller only in the root, or in a group without processes of its own.
+    return not (own / "cgroup.type").exists() and os.access(own, os.W_OK)
+
+
+def _made(path: Path) -> ControlGroup | None:
     try:
         path.mkdir(exist_ok=True)
     except OSError as error:

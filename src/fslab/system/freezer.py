@@ -25,7 +25,6 @@ from fslab.system.files import opened
 _PAUSE_S = 0.0002
 _ENDED = frozenset("ZX")
 _STOPPED = frozenset("Tt") | _ENDED
-_V1 = Path("/sys/fs/cgroup/freezer")
 _STATE, _THAWED = "freezer.state", "THAWED"
 PREFIX = "fslab-"  # of the names of groups
 
@@ -137,7 +136,7 @@ def create(name: str) -> Freezer:
 
 def version_1(name: str) -> Freezer | None:
     """Return a freezer of the version 1 hierarchy; None if there is none or that is not allowed. Else as ``create``."""
-    if (group := _old_group(name)) is None:
+    if (group := cgroup.create_v1(name, "freezer")) is None:
         return None
     return GroupFreezer(
         group=group, switch=_STATE, words=("FROZEN", _THAWED), state=_STATE, frozen=b"FROZEN\n"
@@ -149,7 +148,7 @@ def let_end(pid: int) -> None:
 
     For the processes of an fslab that was itself killed.
     """
-    own = _old_path(pid)
+    own = cgroup.path_v1(pid, "freezer")
     if own is not None and own.name.startswith(PREFIX):
         with contextlib.suppress(OSError):  # it has ended
             (own / _STATE).write_text(_THAWED)
@@ -166,29 +165,6 @@ def descendants(pid: int, root: Path = Path("/proc")) -> Iterator[int]:
         for child in (sysfs.text(task / "children") or "").split():
             yield int(child)
             yield from descendants(int(child), root)
-
-
-def _old_group(name: str) -> cgroup.ControlGroup | None:
-    """Return a new group of the version 1 hierarchy below this process's own; no service manager uses this hierarchy.
-
-    None if there is none or that is not allowed.
-    """
-    own = _old_path("self")
-    if own is None:
-        return None
-    path = own / name
-    try:
-        path.mkdir(exist_ok=True)
-    except OSError:
-        return None
-    return cgroup.ControlGroup(path=path)
-
-
-def _old_path(pid: int | str) -> Path | None:
-    """Return the group of a process in the version 1 hierarchy; None if it has none, or one that is not seen here."""
-    lines = (sysfs.text(Path(f"/proc/{pid}/cgroup")) or "").splitlines()
-    own = next((line.split(":", 2)[2] for line in lines if line.split(":", 2)[1] == "freezer"), None)
-    return None if own is None or ".." in Path(own).parts else _V1 / own.lstrip("/")
 
 
 def _stats() -> Iterator[tuple[int, list[str]]]:

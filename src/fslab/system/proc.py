@@ -90,6 +90,7 @@ def run(
     watch: "Callable[[Running], None] | None" = None,
     accounted: bool = False,
     inherit: Sequence[int] = (),
+    within: Sequence[str] = (),
 ) -> Completed:
     """Run a command to its end and return its output, its duration and its resource usage.
 
@@ -98,8 +99,11 @@ def run(
     be started; ToolOutputError if the command prints more than ``OUTPUT_LIMIT_BYTES`` on one stream, which also ends
     it. ``watch`` is called with it every ``LOOK_EVERY_S`` while it runs; an exception from it ends the command.
     ``accounted``: measure the memory and the duration of the command alone. ``inherit``: descriptors that it inherits.
+    ``within``: words before the command, of a program that sets its surroundings and becomes it (``memory_limit``).
     """
-    with running(argv, cwd=cwd, env=env, failure=failure, accounted=accounted, inherit=inherit) as started:
+    with running(
+        argv, cwd=cwd, env=env, failure=failure, accounted=accounted, inherit=inherit, within=within
+    ) as started:
         deadline = time.monotonic() + timeout_s
         while not started.has_ended(min(deadline - time.monotonic(), LOOK_EVERY_S)):
             if watch is not None:
@@ -176,6 +180,7 @@ def running(
     failure: type[ToolFailedError] = ToolFailedError,
     accounted: bool = False,
     inherit: Sequence[int] = (),
+    within: Sequence[str] = (),
 ) -> Iterator[Running]:
     """Start a command, as ``run`` does. At the end of the block, its process group is ended if it still runs."""
     log.info("+ %s", shell_line(argv))
@@ -194,7 +199,7 @@ def running(
         began_s = time.monotonic()
         # A signal between the start and the callback would leave a process that is never ended.
         with signals.shielded(), oom.expendable():
-            child = _popen(words, failure, **how)
+            child = _popen((*within, *words), failure, **how)
             undo.callback(_end, child)
         poller = undo.enter_context(ending.awaited(child.pid))
         yield Running(

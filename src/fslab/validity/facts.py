@@ -111,6 +111,7 @@ class TrialFacts:
     devices: tuple[str, ...] = ()
     cpus: int | None = None
     memory_bytes: int | None = None
+    memory_limited: bool = False
     caches_dropped: bool = True
     remade: bool = False
     filesystem: str | None = None

@@ -22,14 +22,15 @@ class Traits:
     """What a workload does. None or empty: the parameters do not determine it.
 
     ``reads`` and ``writes``: contents or names of files. ``direct``: bypasses the page cache. ``request_bytes``: the
-    sizes of requests. ``parallel``: number of processes or threads that work at once. ``syncs_per_write``: calls of
-    fsync and fdatasync per write request; ``syncs``: their total number, where it is fixed. ``switches``: for each
-    property, the parameters that switch it on.
+    sizes of requests. ``reads_back``: reads files that the same run has written. ``parallel``: number of processes or
+    threads that work at once. ``syncs_per_write``: calls of fsync and fdatasync per write request; ``syncs``: their
+    total number, where it is fixed. ``switches``: for each property, the parameters that switch it on.
     """
 
     reads: bool | None = None
     writes: bool | None = None
     direct: bool | None = None
+    reads_back: bool = False
     request_bytes: tuple[int, ...] = ()
     parallel: int | None = None
     working_set_bytes: int | None = None

@@ -167,6 +167,7 @@ class Bonnie(Workload[BonnieParameters]):
             reads=True,
             writes=True,
             direct=False,
+            reads_back=large,
             request_bytes=(parse_size(parameters.chunk),) if large else (),
             parallel=parameters.seekers if large and parameters.seeks else 1,
             working_set_bytes=parameters.size_bytes + parameters.files * parse_size(parameters.max_size),

@@ -128,6 +128,7 @@ class Iozone(Workload[IozoneParameters]):
             reads=bool(set(parameters.groups) & {1, 2}),
             writes=bool(set(parameters.groups) & {0, 2}),
             direct=parameters.direct,
+            reads_back={0, 1} <= set(parameters.groups),
             request_bytes=(parameters.record_bytes,),
             parallel=parameters.threads,
             working_set_bytes=parameters.threads * parameters.size_bytes,

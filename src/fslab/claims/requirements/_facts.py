@@ -30,9 +30,10 @@ class CellFacts:
 
     ``wait``: share of the time in which the tool waited for its device, of the time that it ran or waited.
     ``seconds``, ``read_bytes``, ``written_bytes``, ``flushes``: of the part of the run that the figure is about, at the
-    device. ``printed``: what the publication prints for it. ``threads``: how many work at once. ``emulated``: no
-    instruction, or no system call, costs what it costs natively. ``options``: options in effect, equal for cells in
-    which they have the same effect. ``warnings``: kinds of warnings. ``checksum``: how the file system computes
+    device. ``reads_back``: it reads through the page cache what the run itself has written. ``printed``: what the
+    publication prints for it. ``threads``: how many work at once. ``emulated``: no instruction, or no system call,
+    costs what it costs natively. ``options``: options in effect, equal for cells in which they have the same effect.
+    ``warnings``: kinds of warnings. ``checksum``: how the file system computes
     checksums of data. ``fixed_share``: share of the time that does not grow with the amount of data.
     """
 
@@ -51,6 +52,7 @@ class CellFacts:
     guest: bool = False
     threads: int = 1
     working_set_bytes: int | None = None
+    reads_back: bool = False
     request_bytes: int | None = None
     options: tuple[str, ...] | None = None
     warnings: frozenset[str] = frozenset()
@@ -82,6 +84,14 @@ class CellFacts:
             return self.written_bytes
         both = (self.read_bytes, self.written_bytes)
         return None if None in both else sum(one or 0.0 for one in both)
+
+    @property
+    def foreseen_cached(self) -> bool:
+        """Whether, before anything is measured, it is known that this is read from the page cache."""
+        reads = "read" in self.metric.name and "write" not in self.metric.name
+        if self.value is not None or not (reads and self.reads_back):
+            return False
+        return (self.working_set_bytes or 0) < (self.memory_bytes or 0)
 
     @property
     def at_rest(self) -> bool:
@@ -129,6 +139,11 @@ class Compared:
     def needs_no_disk(self) -> bool:
         """Whether cells that differ in their disks are claimed to be alike, and their disks had nothing to do."""
         return self.tie and self.levers == {Lever.DISKS} and all(side.at_rest for side in self.sides)
+
+    @property
+    def foreseen_cached(self) -> CellFacts | None:
+        """The first cell that will be read from the page cache; None without any, or if they are measured."""
+        return next((side for side in self.sides if side.foreseen_cached), None)
 
     def worst(self, values: Iterable[float | None], *, largest: bool = False) -> float | None:
         """Return the smallest or the largest known value; None if none is known."""

@@ -40,10 +40,12 @@ class FromDisk(Requirement):
 
     def measure(self, compared: Compared) -> float | None:
         """Return the share of the side with the smallest share."""
-        return compared.worst(map(_share, compared.sides))
+        return 0.0 if compared.foreseen_cached else compared.worst(map(_share, compared.sides))
 
     def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
         """Return what came from the device."""
+        if compared.foreseen_cached:
+            return _cached_words(compared.foreseen_cached)
         side = min(compared.sides, key=lambda side: found if (found := _share(side)) is not None else 1.0)
         moved = f" of {format_size(side.amount)}" if _of_bytes(side) and side.amount else ""
         told = f"{format_size(side.device_bytes or 0)}{moved}"
@@ -88,10 +90,14 @@ class Wait(Requirement):
 
     def measure(self, compared: Compared) -> float | None:
         """Return the share of the slower cell's time; 1 if no disk is needed."""
+        if compared.foreseen_cached:
+            return 0.0
         return 1.0 if compared.needs_no_disk else compared.wait
 
-    def words(self, compared: Compared, value: float) -> str:  # noqa: ARG002
+    def words(self, compared: Compared, value: float) -> str:
         """Return the share and the bound that follows from it."""
+        if compared.foreseen_cached:
+            return _cached_words(compared.foreseen_cached)
         return (
             f"the disks were waited for {value * 100:.0f} % of the time, so they can change this by at most "
             f"{1 / (1 - value):.2f} ×"
@@ -100,6 +106,13 @@ class Wait(Requirement):
     def implied(self, compared: Compared) -> bool:
         """Return whether the cells differ in their disks."""
         return Lever.DISKS in compared.levers
+
+
+def _cached_words(side: CellFacts) -> str:
+    return (
+        f"files of {format_size(side.working_set_bytes or 0)} are read back from memory "
+        f"({format_size(side.memory_bytes or 0)})"
+    )
 
 
 def _each(side: CellFacts) -> float | None:

@@ -16,6 +16,7 @@ class Host(kinds.Machine):
 
     summary = "this machine, with its running kernel"
     guest = False
+    least_memory_bytes = 128 << 20
 
     def missing(self, spec: MachineSpec) -> tuple[Need, ...]:  # noqa: ARG002
         """Return nothing: the host is always available."""

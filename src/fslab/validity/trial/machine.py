@@ -101,7 +101,7 @@ WAITED_PERCENT = 10.0
 
 @rule(
     "tasks waited for memory",
-    when=f"tasks waited for memory for {WAITED_PERCENT:g} % of the time or more (PSI)",
+    when=f"tasks waited for memory for {WAITED_PERCENT:g} % of the time or more (PSI), and the study does not limit it",
     needs=("pressure_memory_some",),
     by_others=True,
     hint="free memory, use smaller images on a 'ram' medium, or fewer jobs",
@@ -112,7 +112,7 @@ def memory_pressure(facts: TrialFacts) -> Issues:
     It does not matter whether the tool or another program uses the memory.
     """
     waited = facts.known("pressure_memory_some")
-    if waited >= WAITED_PERCENT:
+    if waited >= WAITED_PERCENT and not facts.memory_limited:
         yield Issue(
             f"tasks waited for memory {waited:.0f} % of the time: the machine was short of it",
             waited_percent=waited,
