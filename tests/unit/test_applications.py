@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -600,3 +601,11 @@ def test_a_bare_on_is_the_word() -> None:
 def test_mistakes_in_a_study(name: str, parameters: dict[str, Any], told: str) -> None:
     with pytest.raises(ValidationError, match=told):
         tool(name, **parameters)
+
+
+@pytest.mark.parametrize(("size", "different"), [(1 << 10, 61), (8 << 20, 7), (32 << 20, 2)])
+def test_contents_take_bounded_memory(size: int, different: int, tmp_path: Path) -> None:
+    drive = DriveRequest(
+        directory=tmp_path, scratch=tmp_path, load=SimpleNamespace(size_bytes=size), run_s=None, seed=1
+    )
+    assert len({id(drive.contents(number)) for number in range(100)}) == different

@@ -13,8 +13,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-# Contents are taken from this many in turn. A prime: their period does not meet one of the application or of a disk.
-_POOL = 61
+# Contents are taken from so many in turn, as far as memory allows. Primes: their period does not meet one of the
+# application or of a disk.
+_POOLS = (61, 31, 13, 7, 3)
+_POOL_BYTES = 64 << 20
 _MOST_LOGGED = 1_000_000
 PERCENTILES = (50, 95, 99)
 
@@ -35,11 +37,13 @@ class DriveRequest:
     @cached_property
     def _pool(self) -> list[bytes]:
         random = Random(self.seed)  # noqa: S311 - to be repeated
-        return [random.randbytes(self.load.size_bytes) for _ in range(_POOL)]
+        size = self.load.size_bytes
+        count = next((each for each in _POOLS if each * size <= _POOL_BYTES), 2)
+        return [random.randbytes(size) for _ in range(count)]
 
     def contents(self, number: int) -> bytes:
         """Return the contents of a transaction: incompressible."""
-        return self._pool[number % _POOL]
+        return self._pool[number % len(self._pool)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
