@@ -64,7 +64,9 @@ def _told_once(found: Iterator[list[str]]) -> Iterator[list[str]]:
 
 def _numbers(found: Sequence[Foreseen]) -> list[str]:
     of = [one.prospect for one in found]
-    return [str(len(found)), *(str(of.count(prospect)) for prospect in Prospect)]
+    testable, *others = (str(of.count(prospect)) for prospect in Prospect)
+    in_part = sum(one.in_part and one.prospect is Prospect.TESTABLE for one in found)
+    return [str(len(found)), testable + f" ({in_part} in part)" * bool(in_part), *others]
 
 
 def text(machines: Sequence[Path] = (TWO, EIGHT)) -> str:

@@ -239,9 +239,11 @@ def test_plan_answers_first_and_says_what_run_refuses(fslab: Fslab) -> None:
 
 
 def test_a_plan_says_which_cells_share_files(fslab: Fslab) -> None:
-    shown = fslab("plan", "nas-file-management", "--set", "trials=3").stdout
+    shown = fslab("plan", "nas-file-management", "--on", "uml", "--set", "trials=3").stdout
     assert "files: shared by 84 cells (fresh: block): in each block, 12 of them make them" in shown
-    made = json.loads(fslab("plan", "nas-file-management", "--set", "trials=3", "--json").stdout)
+    made = json.loads(
+        fslab("plan", "nas-file-management", "--on", "uml", "--set", "trials=3", "--json").stdout
+    )
     assert len(made["shared"]) == len(made["cells"])
     assert len({each["group"] for each in made["shared"].values()}) == 12
     assert all(each["files"] for each in made["shared"].values())

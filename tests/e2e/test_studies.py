@@ -92,7 +92,7 @@ GUESTS = {
 def test_a_study_in_a_guest_goes_through(study: str, fslab: Fslab) -> None:
     if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
         pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
-    fslab("run", study, "--scale", "0.0002", "--trials", "1", "--budget", "4m", *GUESTS[study])
+    fslab("run", study, "--on", "uml", "--scale", "0.0002", "--trials", "1", "--budget", "4m", *GUESTS[study])
     trials = fslab.trials()
     assert {trial["status"] for trial in trials} <= {"ok", "invalid", "unsupported"}
     impossible = {trial["stack"]["filesystem"] for trial in trials if trial["status"] == "unsupported"}

@@ -83,6 +83,12 @@ def prospects(machine: Path, *settings: str) -> tuple[Foreseen, ...]:
 def test_what_a_machine_excludes_and_why(tmp_path: Path) -> None:
     """Threads by CPUs, a kernel without the file system, files by memory; what only a run shows excludes nothing."""
     sizes = Prospect.NOT, ("files of 64 MiB fit in memory (32 GiB)",)
+    whole = changed(tmp_path, host={"filesystems": ["ext4", "btrfs"]})
+    first = STUDY.replace("that: ext4 > btrfs}", "that: ext4 is first}")
+    with plans.on_machine(whole):
+        study = load_text(first, "s.yaml")
+        in_part = words(plans.claims_foreseen(study, plans.plan(study)))
+    assert in_part.startswith("4 of 6 can be tested (1 only in part)"), in_part
     found = {one.says: (one.prospect, one.why) for one in prospects(EIGHT)}
     assert {says: of for says, of in found.items() if of != (Prospect.TESTABLE, ())} == {"large": sizes}
 
@@ -189,7 +195,7 @@ def test_emulated_cpus_make_it_depend_on_the_disks(tmp_path: Path) -> None:
 
 
 def test_best_is_the_best_of_the_machine_that_is_described() -> None:
-    study = load("nas-file-management")
+    study = load("multi-disk")
     for machine, kind, said in ((TWO, "uml", "2 CPUs, 24 GiB"), (EIGHT, "host", "8 CPUs, 32 GiB")):
         with plans.on_machine(machine) as where:
             assert said in str(where)

@@ -221,7 +221,7 @@ def test_a_study_is_put_on_a_directory_s_disk() -> None:
     assert {stack.machine.type for cell in expand(study) for stack in [cell.stack]} == {"host"}
     again = load_text(study.text, "multi-disk.yaml", study.overrides)
     assert again.media == study.media
-    host = load("nas-file-management", ['on_path="/srv"', "on=host"])
+    host = load("multi-disk", ['on_path="/srv"', "on=host"])
     assert {(stack.on, stack.guest_memory) for stack in host.stacks.values()} == {(("host",), None)}
     guest = load("multi-disk", ['on_path="/srv"', "on=uml"])
     assert {cell.stack.machine.type for cell in expand(guest)} == {"uml"}

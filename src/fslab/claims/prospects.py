@@ -38,12 +38,14 @@ class Prospect(StrEnum):
 
 
 class Foreseen(Frozen):
-    """The prospect of one claim. ``why``: the reasons against it, those of most parts first."""
+    """The prospect of one claim. ``why``: the reasons against it, those of most parts first. ``in_part``: some of its
+    parts are not measured, so that it can only be replicated in part."""
 
     claim: str
     says: str
     prospect: Prospect
     why: tuple[str, ...] = ()
+    in_part: bool = False
 
 
 def foresee(
@@ -88,7 +90,10 @@ def _scope(cells: Sequence[Cell], facts: Facts) -> Scope:
 def words(found: Sequence[Foreseen]) -> str:
     """Return the numbers of claims by prospect in one sentence, with the reasons against them."""
     of = Counter(one.prospect for one in found)
-    told = [f"{of[Prospect.TESTABLE]} of {len(found)} can be tested"]
+    in_part = sum(one.in_part for one in found if one.prospect is Prospect.TESTABLE)
+    told = [
+        f"{of[Prospect.TESTABLE]} of {len(found)} can be tested{f' ({in_part} only in part)' * bool(in_part)}"
+    ]
     if of[Prospect.IF_WAITED]:
         told.append(
             f"{of[Prospect.IF_WAITED]} more if the disks bound them (in a guest, CPU time costs otherwise)"
@@ -122,7 +127,8 @@ def _foreseen(claim: Claim, asked: ClaimParts, impossible: Mapping[str, str], fa
         prospect = Prospect.ONLY_FAIL
     else:
         prospect = Prospect.IF_WAITED if any(met) else Prospect.TESTABLE
-    return Foreseen(claim=claim.id or "", says=claim.says, prospect=prospect, why=tuple(why))
+    in_part = bool(met) and (len(possible) < len(asked.parts) or bool(asked.missing))
+    return Foreseen(claim=claim.id or "", says=claim.says, prospect=prospect, why=tuple(why), in_part=in_part)
 
 
 def _absence(part: Part, impossible: Mapping[str, str]) -> str | None:
