@@ -6,6 +6,7 @@ import contextlib
 import math
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from tests.guest.conftest import cell, group_members
+from tests.guest.test_layouts import spec
 from tests.limits import LIMIT_S
 
 from fslab.campaign import prepared_states
@@ -31,6 +33,35 @@ from fslab.system import mounts, warm_memory
 
 def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
     return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))
+
+
+LIMITED = """
+import subprocess
+from pathlib import Path
+from fslab.system import memory_limit, proc
+group = Path("/sys/fs/cgroup")
+subprocess.run(["mount", "-t", "cgroup2", "none", str(group)], check=True)
+before = {*group.glob("*/")}
+assert memory_limit.is_possible()
+with memory_limit.limited("fslab-test", 32 << 20) as within:
+    copy = "setsid sleep 1000 & head -c 64M /dev/zero >/run/copied"
+    proc.run(["sh", "-c", copy], within=within, check=False)
+    print((group / "fslab-test/memory.max").read_text())
+    print((group / "fslab-test/memory.events").read_text())
+assert {*group.glob("*/")} == before, "with the process that was left"
+"""
+
+
+def test_memory_is_limited_by_control_groups_of_version_2(guests: Guests) -> None:
+    """A file in memory that is larger than the limit: the kernel kills what writes it."""
+    source = Path(__file__).parents[2] / "src"
+    argv = ["env", f"PYTHONPATH={source}", sys.executable, "-c", LIMITED]
+    request = {"do": "command", "argv": argv, "timeout_s": LIMIT_S}
+    done = guests.ask(spec("single"), "m", request, timeout_s=LIMIT_S)
+    assert done["returncode"] == 0, done["stderr"]
+    limit, *events = done["stdout"].split()
+    killed = dict(zip(events[::2], events[1::2], strict=True))["oom_kill"]
+    assert (limit, killed != "0") == (str(32 << 20), True)
 
 
 @pytest.mark.slow
