@@ -196,6 +196,23 @@ def test_the_enrolment_survives_what_strangers_say(
     enrolment.join(server, token, "lab1", tmp_path / "w")
 
 
+def test_idle_connections_of_one_peer_keep_nobody_waiting(
+    fleet: Path, server: tuple[str, int], tmp_path: Path
+) -> None:
+    """The peer with the most connections loses its oldest; that of another peer, which came first, goes on."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with contextlib.ExitStack() as undo:
+        slow = undo.enter_context(socket.create_connection(server, source_address=("127.0.0.2", 0)))
+        idle = [undo.enter_context(socket.create_connection(server)) for _ in range(40)]
+        enrolment.join(server, invitations.invite(fleet, valid_s=60, machines=1), "lab1", tmp_path / "w")
+        secured = undo.enter_context(context.wrap_socket(slow))
+        secured.sendall(b"{}\n")
+        assert b"not valid" in secured.recv(4096)
+        idle[0].settimeout(enrolment.PATIENCE_S / 2)
+        assert idle[0].recv(1) == b""
+
+
 @pytest.mark.parametrize(
     "answer", [b"", b"\n", b"[]\n", b"{}\n", b"[" * 9000 + b"\n", b"\xff\n", b'{"error": 5}\n']
 )

@@ -5,6 +5,7 @@ certificate. The machine compares it before it sends any data. The server limits
 it waits, and signs only public keys.
 """
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -13,8 +14,10 @@ import socket
 import ssl
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +54,36 @@ class Membership(Frozen):
     store: str
 
 
+@dataclass(kw_only=True, slots=True)
+class _Places:
+    """The open connections, oldest first, and the addresses of their peers; at most ``AT_ONCE``.
+
+    If all places are taken, the peer with the most connections loses its oldest one: idle connections of one peer do
+    not keep others waiting.
+    """
+
+    taken: dict[socket.socket, str] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def take(self, connection: socket.socket, address: str) -> socket.socket:
+        """Return the place of a connection: a second descriptor of it, which TLS does not take over."""
+        place = connection.dup()
+        with self.lock:
+            if len(self.taken) >= AT_ONCE:
+                peer, _ = Counter(self.taken.values()).most_common(1)[0]
+                oldest = next(each for each, its_peer in self.taken.items() if its_peer == peer)
+                del self.taken[oldest]
+                with contextlib.suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)  # its thread ends
+            self.taken[place] = address
+        return place
+
+    def leave(self, place: socket.socket) -> None:
+        with self.lock:
+            self.taken.pop(place, None)
+            place.close()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnrolmentServer:
     """Admits machines that have an invitation. ``directory``: of the fleet. ``scheduler`` and ``store`` are sent to the
@@ -67,27 +100,21 @@ class EnrolmentServer:
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         mine = certificates.Credentials(directory=self.directory)
         context.load_cert_chain(mine.certificate, mine.key)
-        places = threading.BoundedSemaphore(AT_ONCE)
+        places = _Places()
         while True:
             try:
                 connection, address = listening.accept()
+                place = places.take(connection, address[0])
             except OSError:
                 if listening.fileno() < 0:  # closed
                     return
                 time.sleep(1)  # too many open files, or the connection was aborted
                 continue
-            if not places.acquire(blocking=False):
-                connection.close()
-                continue
-            arguments = (context, connection, address[0], places)
+            arguments = (context, connection, address[0], partial(places.leave, place))
             threading.Thread(target=self._answer, args=arguments, daemon=True).start()
 
     def _answer(
-        self,
-        context: ssl.SSLContext,
-        connection: socket.socket,
-        address: str,
-        places: threading.BoundedSemaphore,
+        self, context: ssl.SSLContext, connection: socket.socket, address: str, leave: Callable[[], object]
     ) -> None:
         try:
             connection.settimeout(PATIENCE_S)
@@ -98,7 +125,7 @@ class EnrolmentServer:
             log.info("enrolment of %s: %s", address, error)
         finally:
             connection.close()
-            places.release()
+            leave()
 
     def _membership(self, document: bytes, address: str) -> dict[str, Any]:
         try:

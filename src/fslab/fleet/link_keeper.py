@@ -40,6 +40,7 @@ class LinkKeeper:
     failures: int = 0
     next_start: float = 0.0
     started: float = 0.0
+    strange: bool = False
 
     @property
     def is_failing(self) -> bool:
@@ -130,8 +131,10 @@ class LinkKeeper:
                 connection.sendall(b"over\n")
         except OSError:  # the link has ended
             pass
-        except ValueError:  # the link is untrusted and may send anything
-            self.tell("the link asked for what is no assignment")
+        except ValueError:  # the link is untrusted and may send anything, as often as it can
+            if not self.strange:
+                self.tell("the link asked for what is no assignment")
+            self.strange = True
         finally:
             places.release()
 
