@@ -19,8 +19,11 @@ from typer.testing import CliRunner
 from fslab import cli
 from fslab.errors import StoreError, UnsupportedError
 from fslab.fleet import scheduler
+from fslab.fleet.execution import Execution
+from fslab.fleet.worker_settings import WorkerSettings
 from fslab.serve import app
 from fslab.store import fleet_moves, read_limits
+from fslab.store.campaign import CampaignStatus
 from fslab.store.fleet import FencedError, FleetStore
 from fslab.store.fleet_values import AssignedStudy, Assignment, AssignmentStatus, FleetSchedule, MemberMachine
 from fslab.store.roles import grant
@@ -271,6 +274,34 @@ def test_what_is_fenced_off_writes_no_trial(fleet: FleetStore, tmp_path: Path) -
         fleet.cancel("run")
         with pytest.raises(FencedError):
             copy_campaign(own, fleet.store, made, fence=fleet.fence(second))
+
+
+def test_trials_that_another_machine_wrote_into_a_campaign_end_its_assignment_as_failed(
+    fleet: FleetStore, roles: str, tmp_path: Path
+) -> None:
+    """The role of all machines may add trials to any campaign: the machine that measured it finds them."""
+    path = str(tmp_path / "own.sqlite")
+    fleet.assign([assignment("c1")])
+    with Store.open(path) as own, Store.open(roles.format("measuring")) as other:
+        own.create_campaign(campaign(status=CampaignStatus.FINISHED))
+        own.add_trial(trial())
+        member = FleetStore(other)
+        held = member.take("c1", machine())
+        assert held is not None
+        told: list[str] = []
+        execution = Execution(
+            held=held,
+            fleet=member,
+            settings=WorkerSettings(),
+            own=path,
+            tell=told.append,
+            meanwhile=lambda: None,
+        )
+        assert execution._sent(own, 0, "").status is AssignmentStatus.FINISHED
+        other.add_trial(trial(block=7))
+        ending = execution._sent(own, 0, "")
+    assert ending.status is AssignmentStatus.FAILED
+    assert "c1: has 1 of its trials that this machine did not measure" in str(ending.message)
 
 
 def test_a_campaign_that_is_deleted_while_a_machine_measures_it_is_not_sent_again(

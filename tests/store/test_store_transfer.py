@@ -197,7 +197,9 @@ def test_a_name_that_another_campaign_has_is_left_out(file: Store, store: Store,
 def test_the_commands(file: Store, url: str) -> None:
     arguments = ["store", "copy", file.path, url, "name-c1", "--json"]
     done = CliRunner().invoke(app, arguments, catch_exceptions=False)
-    assert json.loads(done.stdout)["campaigns"] == [{"id": "c1", "new": 6, "present": 0, "name_taken": None}]
+    assert json.loads(done.stdout)["campaigns"] == [
+        {"id": "c1", "new": 6, "present": 0, "foreign": 0, "name_taken": None}
+    ]
     done = CliRunner().invoke(app, ["store", "check", "--store", url], catch_exceptions=False)
     assert done.stdout == "1 campaign with 6 trials: no faults\n"
     with pytest.raises(UsageError, match="the same store"):

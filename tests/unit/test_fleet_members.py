@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 
 import fslab
 from fslab import feasibility
-from fslab.cli import fleet_schedule, fleet_status
+from fslab.cli import fleet_members, fleet_schedule, fleet_status
 from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import (
     agent,
@@ -282,9 +282,13 @@ def test_settings_that_others_can_change_are_refused(tmp_path: Path) -> None:
         WorkerSettings.load(path, needed=True)
     if os.geteuid() == 0:
         path.chmod(0o644)
-        os.chown(path, 65534, 0)
-        with pytest.raises(UnsafeError, match="other users can change"):
-            WorkerSettings.load(path, needed=True)
+        for changed in (path, tmp_path):
+            os.chown(changed, 65534, 0)
+            with pytest.raises(UnsafeError, match="other users can change"):
+                WorkerSettings.load(path, needed=True)
+            with pytest.raises(UnsafeError, match="not used by root"):
+                fleet_members._home(changed, "worker")
+            os.chown(changed, 0, 0)
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,13 @@ Examples:
 
 
 def _home(directory: Path | None, name: str) -> Path:
-    if directory is not None:
-        return directory.expanduser().absolute()
+    """Return the directory of the certificates. UnsafeError if another user could exchange what root reads there."""
+    from fslab.system import path_owners
+
     base = Path("/etc") if os.geteuid() == 0 else Path.home() / ".config"
-    return base / "fslab" / name
+    home = base / "fslab" / name if directory is None else directory.expanduser().absolute()
+    path_owners.check_closed(home, "--directory", sticky=not home.exists())
+    return home
 
 
 def init(

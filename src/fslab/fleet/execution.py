@@ -140,7 +140,8 @@ class Execution:
 
         They are first in the machine's own store, so that nothing is lost while the fleet's store is unavailable.
         ``compare``: also compare the trials that are there already. Raises FencedError if another process took the
-        assignment over or it was cancelled, StoreLostError if the fleet's store is unavailable.
+        assignment over or it was cancelled, StoreLostError if the fleet's store is unavailable, StoreError if another
+        machine has written trials of this campaign.
         """
         if not own.has(self.held.campaign):
             return None
@@ -148,6 +149,12 @@ class Execution:
         copied = copy_campaign(own, self.fleet.store, campaign, fence=fence, only_new=not compare)
         if copied.name_taken is not None:
             self.tell(f"{campaign.id}: sent without its name '{copied.name_taken}': another campaign has it")
+        if copied.foreign:
+            raise StoreError(
+                f"has {copied.foreign} of its trials that this machine did not measure: another one wrote them",
+                where=campaign.id,
+                hint=f"fslab delete {campaign.id} removes them; 'fslab store copy' sends this machine's own again",
+            )
         return campaign.status
 
     def _send_new(self, own: Store) -> None:

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError, field_validator
 from fslab.cell import Frozen
 from fslab.errors import UnsafeError, UsageError
 from fslab.names import Word, short_word
+from fslab.system import path_owners
 
 DEFAULT = Path("/etc/fslab/worker.toml")
 LIMIT_BYTES = 1 << 20
@@ -89,9 +90,9 @@ class WorkerSettings(Frozen):
 def _check_owner(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise UsageError("is not a regular file", where=str(path))
-    if found.st_uid not in {0, os.geteuid()} or found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    if why := path_owners.stranger_on_the_way(path, sticky=False):
         raise UnsafeError(
-            "other users can change this file, which says what may be overwritten",
+            f"other users can change this file, which says what may be overwritten: {why}",
             where=str(path),
-            hint=f"chown root {path}; chmod 644 {path}",
+            hint=f"chown root {path}; chmod 644 {path}; or use a directory that only root can change",
         )

@@ -32,12 +32,14 @@ _Key = tuple[str, int]  # id of a cell, block
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CopiedCampaign:
-    """The result of a copy: ``new`` trials were copied now, ``present`` trials existed already. ``name_taken``: the
-    campaign's name, if it was left out because another campaign of the target has it."""
+    """The result of a copy: ``new`` trials were copied now, ``present`` trials existed already; ``foreign`` of them are
+    not in the source. ``name_taken``: the campaign's name, if it was left out because another campaign of the target
+    has it."""
 
     id: str
     new: int
     present: int
+    foreign: int = 0
     name_taken: str | None = None
 
 
@@ -101,7 +103,8 @@ def copy_campaign(
     with target._writing() as writer:
         fence(writer)
         _finish(writer, found[0], documents, len(places))
-    return CopiedCampaign(id=campaign.id, new=new, present=len(there), name_taken=name_taken)
+    foreign = len(there.keys() - places.keys())
+    return CopiedCampaign(id=campaign.id, new=new, present=len(there), foreign=foreign, name_taken=name_taken)
 
 
 def _begin(target: Store, campaign: Campaign, fence: Callable[[Connection], object]) -> str | None:
