@@ -41,11 +41,11 @@ Examples:
 
 def _home(directory: Path | None, name: str) -> Path:
     """Return the directory of the certificates. UnsafeError if another user could exchange what root reads there."""
-    from fslab.system import path_owners
+    from fslab.fleet import certificates
 
     base = Path("/etc") if os.geteuid() == 0 else Path.home() / ".config"
     home = base / "fslab" / name if directory is None else directory.expanduser().absolute()
-    path_owners.check_closed(home, "--directory", sticky=not home.exists())
+    certificates.check_directory(home)
     return home
 
 

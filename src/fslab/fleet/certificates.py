@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fslab.errors import FslabError, UsageError
+from fslab.system import path_owners
 
 AUTHORITY_VALID = timedelta(days=3650)
 VALID = timedelta(days=730)
@@ -45,6 +46,11 @@ class Credentials:
     def complete(self) -> bool:
         """Whether all three files exist."""
         return all(path.is_file() for path in (self.authority, self.certificate, self.key))
+
+
+def check_directory(directory: Path) -> None:
+    """Raise UnsafeError if another user could exchange what root reads in a member's directory."""
+    path_owners.check_closed(directory, "--directory", sticky=not directory.exists())
 
 
 def authority_key(directory: Path) -> Path:
