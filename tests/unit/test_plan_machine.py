@@ -179,7 +179,9 @@ def test_what_is_read_back_from_memory_is_foreseen_unless_memory_is_limited(tmp_
         assert {one.says: (one.prospect, one.why) for one in seen} == found
     named = load_text(READS_BACK, "s.yaml", ["on=host", "guest_memory=128m", "slices=auto"])
     with plans.on_machine(EIGHT):
-        assert "memory of 'ext4' is limited" in next(iter(plans.plan(named).whole.values()))
+        made = plans.plan(named)
+    assert "memory of 'ext4' is limited" in next(iter(made.whole.values()))
+    assert made.notices == ("the memory of the tool and of its page cache is limited to 128m (guest_memory)",)
     with plans.on_machine(never):
         assert "the memory of a tool cannot be limited here" in plans.plan(named).refused[0]
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from fslab.analysis.groups import headline_metrics
 from fslab.analysis.rows import Mark
 from fslab.analysis.standings import StandingCertainty
-from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
+from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
@@ -435,3 +435,9 @@ def test_what_is_not_possible_here_is_not_a_failure_and_the_scale_is_reported() 
     assert "5 usable, 1 not possible here" in " ".join(text.split())
     assert "failed" not in text
     assert "scale 0.05 of the study's sizes, counts and run times" in text
+
+
+def test_the_memory_is_what_the_study_limits_it_to() -> None:
+    limited = [each.model_copy(update={"machine": MachineSpec(memory="512m")}) for each in (EXT4, XFS)]
+    assert report(cells(limited, RANDOM), []).memory_bytes == 512 << 20
+    assert report(cells([limited[0], XFS], RANDOM), []).memory_bytes == 24 << 30

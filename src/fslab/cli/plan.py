@@ -122,13 +122,9 @@ def _show_executed(made: Plan, screen: Console) -> None:
 
 
 def _where(made: Plan) -> Iterator[str]:
-    """Yield where the stacks are measured, unless that is this machine itself for all of them, and with how much of its
-    memory."""
+    """Yield where the stacks are measured, unless that is this machine itself for all of them."""
     from fslab.units import first_of
 
-    if limits := {spec.memory for cell in made.cells if (spec := cell.stack.machine).limits_tool}:
-        told = ", ".join(sorted(map(str, limits)))
-        yield f"memory of the tool and its page cache: limited to {told} (guest_memory; docs/measuring.md)"
     if all(each.type == "host" for each in made.machines):
         return
     for each in made.machines:

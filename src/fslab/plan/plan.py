@@ -1,6 +1,6 @@
 """Makes the plan of a study. Touches no device, starts no process, reads neither /sys nor the clock."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fslab.cell import Cell, MachineSpec, StackSpec, by_workload
@@ -117,16 +117,23 @@ def _whole(cells: Sequence[Cell]) -> dict[str, str]:
 
 
 def notices(cells: Iterable[Cell]) -> tuple[str, ...]:
-    """Return what happens otherwise than the study says: job files' options that are left out, discards not allowed."""
+    """Return what a reader would not expect: job files' options that are left out, discards not allowed, less memory
+    than the machine has."""
     told = (
         each
         for cell in cells
         for each in (
+            *_limits(cell.stack.machine),
             *parsed_stack(cell.stack).notices(),
             *(f"{cell.workload.name}: {each}" for each in parsed(cell.workload).notices()),
         )
     )
     return tuple(dict.fromkeys(told))
+
+
+def _limits(spec: MachineSpec) -> Iterator[str]:
+    if spec.limits_tool:
+        yield f"the memory of the tool and of its page cache is limited to {spec.memory} (guest_memory)"
 
 
 def _machines(cells: Sequence[Cell]) -> tuple[PlannedMachine, ...]:

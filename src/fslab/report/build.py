@@ -22,7 +22,7 @@ from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
 from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
-from fslab.units import Unit
+from fslab.units import Unit, parse_size
 from fslab.validity.campaign import Series, campaign_warnings
 
 MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
@@ -62,7 +62,7 @@ def build(
         kernel=facts.get("kernel"),
         cpu=facts.get("cpu"),
         cpus=facts.get("cpus"),
-        memory_bytes=facts.get("memory_bytes"),
+        memory_bytes=_memory_bytes(campaign),
         guests=_guests(trials),
         on_host=not trials or any(trial.cell.stack.machine.type == "host" for trial in trials),
         media=_media(campaign.cells),
@@ -234,6 +234,14 @@ def _impossible(trials: Sequence[TrialRecord]) -> int:
     """Return the number of cells that this machine does not support: all their trials are unsupported."""
     tried = {trial.cell.id for trial in trials if not is_impossible(trial)}
     return len({trial.cell.id for trial in trials} - tried)
+
+
+def _memory_bytes(campaign: Campaign) -> int | None:
+    """Return the memory of the host, or the limit of it that all stacks on the host have."""
+    limits = {spec.memory for cell in campaign.cells if (spec := cell.stack.machine).type == "host"}
+    if len(limits) == 1 and (limit := limits.pop()) is not None:
+        return parse_size(limit)
+    return campaign.machine.get("memory_bytes")
 
 
 def _guests(trials: Sequence[TrialRecord]) -> tuple[GuestSummary, ...]:

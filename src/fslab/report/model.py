@@ -150,10 +150,10 @@ class GuestSummary(Frozen):
 class Report(Frozen):
     """A campaign's results. ``coverage``: the coverage required of every ratio's interval.
 
-    ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host. Trials in ``guests`` ran on those of the
-    guest instead; ``on_host``: whether trials ran on the host, too. ``scale``: factor for the sizes, counts and run
-    times that the study defines. ``extended_from``: trials per cell before each time that a user, who knew the results,
-    added trials.
+    ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host, or what the study limits it to. Trials in
+    ``guests`` ran on those of the guest instead; ``on_host``: whether trials ran on the host, too.
+    ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``: trials per cell
+    before each time that a user, who knew the results, added trials.
     """
 
     campaign: str
