@@ -52,6 +52,9 @@ SMALLEST: list[tuple[str, dict[str, Any]]] = [
     ("rocksdb", {"transactions": 2000, "keys": 1000, "operation": "overwrite", "threads": 2}),
     ("rocksdb", {"transactions": 2000, "keys": 1000, "operation": "readwhilewriting"}),
     ("mariadb", {"transactions": 200, "rows": 500, "log_file_size": "8m"}),
+    ("samba", {"transactions": 50, "sync_always": "yes", "strict_allocate": "yes"}),
+    ("samba", {"transactions": 50, "operation": "serve", "files": 50, "use_sendfile": "yes"}),
+    ("samba", {"transactions": 20, "operation": "list", "files": 50}),
     ("postgresql", {"transactions": 400, **SMALL_SERVER}),
     ("postgresql", {"runtime": "1s", "test": "select-only", **SMALL_SERVER}),
 ]
@@ -154,6 +157,7 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("redis", {"transactions": 9000, "size": "16k", **FEW_KEYS}, "64m"),
         ("redis", {"transactions": 9000, "size": "16k", "appendfsync": "always", **FEW_KEYS}, "64m"),
         ("rsync", {"files": 3000}, "64m"),
+        ("samba", {"transactions": 2000}, "64m"),
         ("containers", {"files": 3000}, "96m"),
         ("recorder", {"transactions": 2000}, "64m"),
         ("vm-image", {"transactions": 2000, "image": "256m", "size": "64k"}, "64m"),
@@ -202,6 +206,8 @@ def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]])
         ("packages", {"files": 1000}, "_process\0drive", "signal 9"),
         ("mariadb", {"rows": 500}, "mariadbd\0", "MariaDB was ended by signal 9"),
         ("mariadb", {"rows": 500}, "_process\0drive", "signal 9"),
+        ("samba", {}, "smbd\0--configfile", "smbd was ended by signal 9"),
+        ("samba", {}, "_process\0drive", "signal 9"),
         ("vm-image", {"image": "8m"}, "qemu-io\0-f", "qemu-io was ended by signal 9"),
         ("vm-image", {"image": "8m"}, "_process\0drive", "signal 9"),
     ],
@@ -217,6 +223,7 @@ def test_nothing_is_left_of_what_is_killed(
         "packages": "--unpack",
         "vm-image": "writeback",
         "mariadb": "sysbench\0",
+        "samba": "smbclient\0",
     }[tool]
     runtime = {} if tool == "packages" else {"runtime": "60s"}
     with killed_when(lambda: processes(workspace, running), lambda: processes(workspace, word)) as killed:

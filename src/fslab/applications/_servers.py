@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -78,11 +79,14 @@ def reached(directory: Path) -> Iterator[tuple[str, tuple[int]]]:
 
 @contextmanager
 def started(
-    argv: Sequence[str], *, inherit: Sequence[int], ended_by: signal.Signals
+    argv: Sequence[str], *, inherit: Sequence[int], ended_by: signal.Signals, stdin: int = subprocess.DEVNULL
 ) -> Iterator[RunningServer]:
-    """Start a server. At the end of the block it gets a signal, if it still runs, and is killed if that is no use."""
+    """Start a server. At the end of the block it gets a signal, if it still runs, and is killed if that is no use.
+    ``stdin``: the descriptor of its standard input."""
     with os.fdopen(os.memfd_create("fslab-server", os.MFD_CLOEXEC), "rb") as log:
-        child = proc.start(argv, output=log.fileno(), errors=log.fileno(), cwd=Path("/"), inherit=inherit)
+        child = proc.start(
+            argv, stdin=stdin, output=log.fileno(), errors=log.fileno(), cwd=Path("/"), inherit=inherit
+        )
         try:
             yield RunningServer(child=child, log=log.fileno())
         finally:

@@ -9,12 +9,11 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 
-from fslab.system import syscalls, trees
+from fslab.system import namespaces, syscalls, trees
 from fslab.system.files import opened
-from fslab.system.syscalls import CLONE_NEWNS, CLONE_NEWUSER, MountAttribute
+from fslab.system.syscalls import MountAttribute
 
 UPPER, WORK = "upper", "work"
 # As container engines mount it. Kernels differ in their defaults; with `index`, layers cannot be used again elsewhere.
@@ -44,7 +43,7 @@ def mounted(directory: Path, lower: Sequence[str], *, container: str | None = No
             options[option] = f"{container}/{name}"
     try:
         if os.geteuid() != 0:
-            _enter_user_namespace()
+            namespaces.enter_user_namespace()
             options["userxattr"] = None
         with _inside(directory):
             root = syscalls.detached_mount("overlay", options, _ATTRIBUTES)
@@ -94,17 +93,3 @@ def _inside(directory: Path) -> Iterator[None]:
             yield
         finally:
             os.fchdir(before)
-
-
-@cache
-def _enter_user_namespace() -> None:
-    """Get the right to mount, and keep the user and the group (user_namespaces(7)). PermissionError if that fails: the
-    kernel's own error for too many namespaces is that of a full disk."""
-    user, group = os.geteuid(), os.getegid()
-    maps = {"setgroups": "deny", "uid_map": f"{user} {user} 1", "gid_map": f"{group} {group} 1"}
-    try:
-        syscalls.unshare(CLONE_NEWUSER | CLONE_NEWNS)
-        for name, text in maps.items():
-            Path("/proc/self", name).write_text(text, "ascii")
-    except OSError as error:
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM)) from error

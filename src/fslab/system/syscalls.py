@@ -43,7 +43,7 @@ _KCMP, _KCMP_FILES = {"x86_64": 312, "aarch64": 272, "riscv64": 272}, 2
 _STATX_BYTES = 256
 _NAME_BYTES = 4088
 _PR_SET_PDEATHSIG = 1
-CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWNET = 0x20000, 0x10000000, 0x40000000
 _FSOPEN, _FSCONFIG, _FSMOUNT, _FS_CLOEXEC = 430, 431, 432, 1
 _SET_FLAG, _SET_STRING, _CREATE = 0, 1, 6
 _MESSAGE_BYTES, _MESSAGES = 1024, 8
@@ -257,6 +257,11 @@ def die_with(parent: int, signum: int) -> None:
 def unshare(flags: int) -> None:
     """Call unshare(2). A new user namespace needs a process of one thread."""
     checked(_libc.unshare(flags), "unshare")
+
+
+def setns(descriptor: int, kind: int) -> None:
+    """Call setns(2): move this thread to the namespace of a descriptor."""
+    checked(_libc.setns(descriptor, kind), "setns")
 
 
 def detached_mount(filesystem: str, options: Mapping[str, str | None], attributes: MountAttribute) -> int:
