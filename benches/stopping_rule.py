@@ -35,7 +35,7 @@ from fslab.stats.differences import Located, locate
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
 from fslab.stats.sequential import Looks
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 SPREADS = (0.003, 0.01, 0.03, 0.1, 0.3)
 RATIOS = (1.0, 1.02, 1.05, 1.2, 2.0)
@@ -355,7 +355,9 @@ def _decided(own: list[list[Floats]], blocks: int, looks: Looks | None) -> int:
         )
         for number, one in enumerate(logs[0])
     ]  # fmt: skip
-    row = row_answers(samples, Direction.HIGHER, coverage=0.95, looks=looks, prior=lambda *_: prior)
+    row = row_answers(
+        samples, Direction.HIGHER, unit=Unit.IOPS, coverage=0.95, looks=looks, prior=lambda *_: prior
+    )
     return sum(bool(each.holds) and not each.fragile for each in row.answers)
 
 

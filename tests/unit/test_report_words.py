@@ -14,7 +14,7 @@ from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, W
 from fslab.report.words import ranking_words, row_words
 from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
-from fslab.units import Direction, listed, ratio_text
+from fslab.units import Direction, Unit, listed, ratio_text
 
 HIGHER, LOWER, NEITHER = Direction.HIGHER, Direction.LOWER, Direction.NEITHER
 BEST, MAYBE, NONE = Mark.BEST, Mark.MAYBE_BEST, Mark.NONE
@@ -33,7 +33,7 @@ def pairs(
     machines: dict[str, str] | None = None,
     looks: Looks | None = None,
     *,
-    counts: bool = False,
+    unit: Unit = Unit.OPERATIONS_PER_SECOND,
     **values: tuple[float, ...],
 ) -> RowAnswers:
     samples = [
@@ -44,11 +44,13 @@ def pairs(
         )
         for name, found in values.items()
     ]
-    return row_answers(samples, better, coverage=0.95, looks=looks, counts=counts)
+    return row_answers(samples, better, coverage=0.95, looks=looks, unit=unit)
 
 
-def outcome(better: Direction, *, counts: bool = False, **values: tuple[float, ...]) -> RowAnswers:
-    return pairs(better, None, None, counts=counts, **values)
+def outcome(
+    better: Direction, *, unit: Unit = Unit.OPERATIONS_PER_SECOND, **values: tuple[float, ...]
+) -> RowAnswers:
+    return pairs(better, None, None, unit=unit, **values)
 
 
 def leader(row: RowAnswers) -> str | None:
@@ -152,21 +154,21 @@ def test_counts_of_which_some_are_none_are_told_by_how_many_more() -> None:
     The differences 8, 9, 10, 9 have mean 9 and Poisson standard error √(9/4) = 1.5; × t(0.975; 3) = 3.182 is 4.77.
     """
     many = {"ext4": (8.0, 9.0, 10.0, 9.0), "xfs": (0.0,) * 4, "btrfs": (0.0, 1.0, 0.0, 0.0)}
-    found = outcome(LOWER, counts=True, **many)
+    found = outcome(LOWER, unit=Unit.COUNT, **many)
     assert (leader(found), found.marks()) == ("xfs", {"ext4": NONE, "xfs": MAYBE, "btrfs": MAYBE})
     assert words(found, LOWER).startswith(
         "ext4 9 more (4.23–13.8) than xfs; "
         "no difference shown: xfs none in 4 trials, btrfs up to 1 in 1 of 4 trials"
     )
     assert [place.stacks for place in found.ranking()] == [("xfs", "btrfs"), ("ext4",)]
-    better = outcome(HIGHER, counts=True, **many)
+    better = outcome(HIGHER, unit=Unit.COUNT, **many)
     assert leader(better) == "ext4"
     assert words(better, HIGHER).startswith("ext4 9 more (4.23–13.8) than xfs, 8.75 more (")
 
 
 def test_counts_of_which_some_are_none_are_compared_at_the_level_of_a_look() -> None:
     looks = Looks(first=4)
-    (pair,) = pairs(LOWER, None, looks, counts=True, ext4=(8.0, 9.0, 10.0, 9.0), xfs=(0.0,) * 4).answers
+    (pair,) = pairs(LOWER, None, looks, unit=Unit.COUNT, ext4=(8.0, 9.0, 10.0, 9.0), xfs=(0.0,) * 4).answers
     assert pair.more == 9.0
     assert pair.more_interval is not None
     assert pair.more_interval.coverage == looks.coverage_at(4)
@@ -175,7 +177,7 @@ def test_counts_of_which_some_are_none_are_compared_at_the_level_of_a_look() -> 
 
 
 def test_counts_above_none_keep_their_ratio() -> None:
-    found = outcome(LOWER, counts=True, ext4=times(2), xfs=NOISY)
+    found = outcome(LOWER, unit=Unit.COUNT, ext4=times(2), xfs=NOISY)
     assert words(found, LOWER) == words(outcome(LOWER, ext4=times(2), xfs=NOISY), LOWER)
 
 

@@ -204,6 +204,7 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
     row = row_answers(
         samples_of(group, metrics_of(group)[0]),
         Direction.HIGHER,
+        unit=Unit.IOPS,
         coverage=0.95,
         looks=looks_of(stopping),
     )
@@ -243,6 +244,7 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     row = row_answers(
         samples_of(group, metrics_of(group)[0]),
         Direction.HIGHER,
+        unit=Unit.IOPS,
         coverage=0.95,
         looks=looks_of(stopping),
     )
@@ -268,7 +270,9 @@ def test_a_difference_that_needs_independent_trials_after_the_correction_is_not_
     records = [record(cell, block, values[cell.id][block]) for block in range(5) for cell in CELLS]
     for cells, settled in ((CELLS[:2], True), (CELLS, False)):
         group = next(groups(cells, [each for each in records if each.cell in cells]))
-        row = row_answers(samples_of(group, metrics_of(group)[0]), Direction.HIGHER, margin=0.001)
+        row = row_answers(
+            samples_of(group, metrics_of(group)[0]), Direction.HIGHER, unit=Unit.IOPS, margin=0.001
+        )
         pair = next(each for each in row.answers if {each.over, each.under} == {ext4.stack_id, xfs.stack_id})
         assert pair.holds
         assert pair.fragile is not settled

@@ -4,7 +4,9 @@ import dataclasses
 from collections.abc import Sequence
 
 import pytest
+from tests.unit.test_page_words import stack
 
+from fslab.analysis.rows import Sample, row_answers
 from fslab.answers.model import Verdict
 from fslab.answers.question import Question, answer
 from fslab.answers.words import verdict_words
@@ -102,3 +104,44 @@ def test_a_difference_that_twice_as_many_trials_would_show_is_pursued() -> None:
     (found,) = answer([Question(over=some, under=none, better=Direction.LOWER, counts=True)])
     assert (found.verdict, found.settled, found.further) == (Verdict.OPEN, False, 2)
     assert not is_equivalent(compared([2, 2, 2], [2, 2, 0]), 10.0), "counts are never alike"
+
+
+def test_a_loss_of_which_some_are_zero_ends_with_the_largest() -> None:
+    """The row decides: of a pair without a zero, only trials that could show a difference are asked for, too."""
+    losses = {
+        "xfs": [8.10e6, 9.55e6, 7.58e6, 7.76e6, 9.50e6, 10.8e6, 6.65e6, 0.77e6],
+        "ext4": [8.23e6, 11.2e6, 6.38e6, 6.58e6, 14.1e6, 11.1e6, 8.09e6, 8.06e6],
+        "btrfs": [8.96e6, 10.6e6, 7.17e6, 9.71e6, 8.00e6, 0.0, 7.64e6, 8.49e6],
+    }
+    samples = [
+        Sample(stack=name, spec=stack(name), values=dict(enumerate(found))) for name, found in losses.items()
+    ]
+    row = row_answers(samples, Direction.LOWER, unit=Unit.NANOSECONDS)
+    assert {(each.verdict, each.settled, each.further) for each in row.answers} == {
+        (Verdict.NOT_SHOWN, True, None)
+    }
+    told = "no difference shown: ext4 up to 14.1 ms in 8 of 8 trials, btrfs up to 10.6 ms in 7 of 8 trials"
+    assert verdict_words(row.answers[2], Unit.NANOSECONDS) == told
+    nothing = row_answers(
+        [dataclasses.replace(each, values=dict.fromkeys(each.values, 0.0)) for each in samples],
+        Direction.LOWER, unit=Unit.NANOSECONDS,
+    )  # fmt: skip
+    assert {each.verdict for each in nothing.answers} == {Verdict.NONE_SEEN}
+    upwards = row_answers(samples, Direction.NEITHER, unit=Unit.NANOSECONDS)
+    assert upwards.answers[1].verdict is Verdict.NO_RATIO, "nothing is lost"
+
+
+@pytest.mark.parametrize("size", [1.0, 1e9])
+def test_an_amount_differs_from_none_in_enough_trials_whatever_its_unit(size: float) -> None:
+    """Equal amounts in n trials, and none in as many: t(0.975; n − 1) ÷ √n is below 1 from n = 7 on."""
+    for trials, differs in ((6, False), (7, True)):
+        some, none = dict.fromkeys(range(trials), size), dict.fromkeys(range(trials), 0.0)
+        found = compare_counts(some, none, amounts=True)
+        assert found.more == pytest.approx(size)
+        assert found.differs is differs
+    question = Question(
+        over=some, under=none, names=("a", "b"), better=Direction.LOWER, unit=Unit.NANOSECONDS, counts=True
+    )
+    (seen,) = answer([question])
+    assert seen.winner == "b"
+    assert verdict_words(seen, Unit.NANOSECONDS) == {1.0: "1 ns more", 1e9: "1 s more"}[size]

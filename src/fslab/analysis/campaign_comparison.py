@@ -187,7 +187,9 @@ def _line(
         better=metric.better,
         margin=margin or smallest(tail=metric.is_tail),
         paired=paired,
-        counts=metric.unit is Unit.COUNT,
+        unit=metric.unit,
+        counts=metric.unit is Unit.COUNT
+        or (metric.better is Direction.LOWER and 0 in {*left.values(), *right.values()}),
     )
     return lines.Line(
         cells=(partners.a, partners.b), trials=trials, metric=metric, question=question,

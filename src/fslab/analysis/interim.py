@@ -151,7 +151,7 @@ def questions(
             samples, _ = different(samples_of(group, metric), same)
             row = row_answers(
                 samples, metric.better, looks=looks_of(stopping), margin=stopping.smallest(tail=metric.is_tail),
-                goal=Goal(stopping.until.value), counts=metric.unit is Unit.COUNT,
+                goal=Goal(stopping.until.value), unit=metric.unit,
                 prior=noise.of_stacks(group, metric.name),
             )  # fmt: skip
             # Of other figures than the first, a difference that rests on independent trials ends the repetition.

@@ -17,7 +17,7 @@ from fslab.cell import Frozen, StackSpec
 from fslab.record import Metric
 from fslab.stats.ranking import rank
 from fslab.stopping import MARGIN, StoppingRule
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 ALL_MATTER = 5
 PriorOf = Callable[[str, str], NoisePrior | None]
@@ -162,19 +162,21 @@ def row_answers(
     looks: Looks | None = None,
     margin: float = MARGIN,
     goal: Goal = Goal.DECIDED,
-    counts: bool = False,
+    unit: Unit,
     prior: PriorOf = lambda *_: None,
 ) -> RowAnswers:
     """Ask about all pairs of stacks that have a value and may be compared; all of them are one family.
 
-    ``counts``: the values are counts of events, which may be 0. ``prior``: returns the noise of a comparison of two
-    stacks (ids), as other cells show it.
+    ``unit``: that of the values. They are read as those of events if they are counts, or if lower is better and one of
+    them is 0, such as a loss. ``prior``: returns the noise of a comparison of two stacks (ids), as other cells show it.
     """
     present = tuple(sample for sample in samples if sample.values)
+    values = [value for sample in present for value in sample.values.values()]
+    counts = unit is Unit.COUNT or (better is Direction.LOWER and 0 in values)
     questions = [
         Question(
             over=one.values, under=other.values, names=(one.stack, other.stack), better=better, margin=margin,
-            counts=counts, prior=prior(one.stack, other.stack),
+            unit=unit, counts=counts, prior=prior(one.stack, other.stack),
             block_s=None if one.block_s is None or other.block_s is None else one.block_s + other.block_s,
         )
         for one, other in combinations(present, 2)

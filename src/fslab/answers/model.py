@@ -6,7 +6,7 @@ from enum import StrEnum
 from fslab.cell import Frozen
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.interval import Interval
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 __all__ = [
     "COUNTED",
@@ -48,11 +48,12 @@ NEEDS_MORE = frozenset({Verdict.OPEN, Verdict.TOO_FEW})
 
 
 class Counted(Frozen):
-    """Counts of events: the number of trials, of those with an event, and the largest count."""
+    """Counts of events, or their amounts: the number of trials, of those with an event, and the largest value."""
 
     trials: int
     with_events: int
     most: float
+    unit: Unit = Unit.COUNT
 
 
 class Answer(Frozen):
@@ -66,8 +67,8 @@ class Answer(Frozen):
     difference is significant after this correction. ``fragile``: the difference would not be significant if each trial
     resembled the previous one, and there are too few blocks to know that. ``settled``: more trials are not needed.
     ``of_medians``: the quotient of the medians; it may be far from a ratio of trials paired by block. ``more``,
-    ``more_interval``: used instead of a ratio for counts of which some are 0: how many more ``over`` has.
-    ``counted``: of counts of events, what was counted on each side.
+    ``more_interval``: used instead of a ratio for counts or amounts of which some are 0: how much more ``over`` has, in
+    ``unit``. ``counted``: of events, what was counted on each side.
     """
 
     over: str
@@ -90,6 +91,7 @@ class Answer(Frozen):
     of_medians: float | None = None
     more: float | None = None
     more_interval: Interval | None = None
+    unit: Unit = Unit.COUNT
     counted: tuple[Counted, Counted] | None = None
 
     @property

@@ -26,7 +26,7 @@ from fslab.stats.paired import PAIRS_LEAST, compare_blocks
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.single import estimate_median
 from fslab.stopping import MARGIN
-from fslab.units import Direction
+from fslab.units import Direction, Unit
 
 __all__ = [
     "COVERAGE", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
@@ -47,9 +47,10 @@ class Question:
 
     ``names``: the labels of both. ``better``: which direction is better. ``margin``: differences below this share do
     not matter. ``family``: questions with the same family are read together, so that a false difference among all of
-    them has the probability of one (Holm). ``paired``: values of one block were measured side by side. ``counts``: the
-    values are counts, which may be 0. If one direction is better, they are counts of events: more trials are asked for
-    only if twice as many would show the present difference. ``prior``: the noise of this comparison as other cells show
+    them has the probability of one (Holm). ``paired``: values of one block were measured side by side. ``unit``: of the
+    values. ``counts``: they are counts, or (another unit) amounts, of which some may be 0. If one direction is better,
+    they are those of events: more trials are asked for only if twice as many would show the present difference.
+    ``prior``: the noise of this comparison as other cells show
     it. ``block_s``: seconds that one more block takes. ``blocks``: the number of blocks that both took part in, if
     failed trials made it larger than the number of values; the level of a look depends on it.
     """
@@ -61,6 +62,7 @@ class Question:
     margin: float = MARGIN
     family: Hashable = None
     paired: bool = True
+    unit: Unit = Unit.COUNT
     counts: bool = False
     prior: NoisePrior | None = field(default=None, repr=False)
     block_s: float | None = None
@@ -94,9 +96,10 @@ def estimate(question: Question, *, looks: Looks | None = None, coverage: float 
     over, under = question.over, question.under
     at_look = None if looks is None or not question.paired else replace(looks, coverage=coverage)
     if question.counts and not all([*over.values(), *under.values()]):
+        amounts = question.unit is not Unit.COUNT
         if at_look is not None:
-            return compare_at_look(over, under, looks=at_look, counts=True)
-        return compare_counts(over, under, coverage=coverage, paired=question.paired)
+            return compare_at_look(over, under, looks=at_look, counts=True, amounts=amounts)
+        return compare_counts(over, under, coverage=coverage, paired=question.paired, amounts=amounts)
     if not question.paired:
         return compare_ratio([*over.values()], [*under.values()], coverage=coverage)
     if at_look is not None:
@@ -164,7 +167,7 @@ def _of(
         settled=settled, further=further,
         further_s=further * question.block_s if further and question.block_s else None,
         of_medians=medians[0] / medians[1] if found.ratio is not None and medians[0] and medians[1] else None,
-        more=found.more, more_interval=found.more_interval, counted=_counted(question),
+        more=found.more, more_interval=found.more_interval, unit=question.unit, counted=_counted(question),
     )  # fmt: skip
 
 
@@ -173,7 +176,7 @@ def _counted(question: Question) -> tuple[Counted, Counted] | None:
     if not (question.counts and question.over and question.under):
         return None
     over, under = (
-        Counted(trials=len(values), with_events=sum(map(bool, values)), most=max(values))
+        Counted(trials=len(values), with_events=sum(map(bool, values)), most=max(values), unit=question.unit)
         for values in ([*question.over.values()], [*question.under.values()])
     )
     return over, under

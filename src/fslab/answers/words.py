@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from fslab.answers.model import Answer, Counted, Interval, Verdict
 from fslab.stats.counts import share_limit
-from fslab.units import Direction, Unit, format_duration, ratio_text
+from fslab.units import Direction, Unit, format_duration, format_value, ratio_text
 
 FACTOR = 2.0
 SPEEDS = frozenset(
@@ -26,7 +26,7 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
         case Verdict.LARGER | Verdict.SMALLER:
             sure = "" if answer.holds else "maybe "
             if answer.more is not None:
-                return f"{sure}{abs(answer.more):.3g} {'more' if answer.more > 0 else 'fewer'}"
+                return sure + difference_words(answer.more, answer.unit)
             return sure + size_words(answer.ratio or 1.0, unit, answer.better)
         case Verdict.ALIKE:
             return alike_words(answer.margin)
@@ -59,14 +59,14 @@ def counted_words(sides: Mapping[str, Counted], each: str = "trials") -> str:
     """Return what was counted where no difference is shown.
 
     ``none in 8 trials each (95 %: in at most 31 % of trials)``, or ``no difference shown: ext4 up to 51 in 8 of 8
-    trials, xfs none in 8 trials``.
+    trials, xfs none in 8 trials``; of amounts, such as a time, ``up to 14.1 ms``.
     """
     fewest, most = (how(side.trials for side in sides.values()) for how in (min, max))
     if not any(side.most for side in sides.values()):
         number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
         return f"none in {number} {each} each (95 %: in at most {percent(share_limit(fewest))} of {each})"
     told = (
-        f"{label} up to {side.most:g} in {side.with_events} of {side.trials} {each}"
+        f"{label} up to {_amount(side.most, side.unit)} in {side.with_events} of {side.trials} {each}"
         if side.most
         else f"{label} none in {side.trials} {each}"
         for label, side in sides.items()
@@ -125,9 +125,22 @@ def size_words(ratio: float, unit: Unit, better: Direction) -> str:
     return f"{percent(ratio - 1)} {word}"
 
 
-def span_text(span: Interval) -> str:
+def difference_words(more: float, unit: Unit) -> str:
+    """Return ``6.3 more``, ``6.3 fewer`` or, of amounts, ``6.3 ms less``."""
+    less = "fewer" if unit is Unit.COUNT else "less"
+    return f"{_amount(abs(more), unit)} {'more' if more > 0 else less}"
+
+
+def _amount(value: float, unit: Unit) -> str:
+    """Return a count or an amount, which can be negative."""
+    if unit is Unit.COUNT:
+        return f"{value:{'g' if value == round(value) else '.3g'}}".replace("-", "−")
+    return f"{'−' if value < 0 else ''}{format_value(abs(value), unit)}"
+
+
+def span_text(span: Interval, unit: Unit = Unit.COUNT) -> str:
     """Return ``2.1–10.5``, or ``−2 to 3`` for a negative lower end, where a dash would be unclear."""
-    low, high = (f"{value:.3g}".replace("-", "−") for value in (span.low, span.high))
+    low, high = (_amount(value, unit) for value in (span.low, span.high))
     return f"{low}–{high}" if span.low >= 0 else f"{low} to {high}"
 
 
@@ -144,16 +157,16 @@ def ratio_words(answer: Answer, than: str | None = None) -> str:
 
 
 def more_text(answer: Answer) -> str:
-    """Return ``6.3 more (2.1–10.5)``, for counts that may be 0."""
+    """Return ``6.3 more (2.1–10.5)``, for counts and amounts that may be 0."""
     if answer.more is None or answer.more_interval is None:
         raise ValueError(f"{answer.over} and {answer.under} have no difference of counts")
-    return f"{answer.more:.3g} more ({span_text(answer.more_interval)})"
+    return f"{_amount(answer.more, answer.unit)} more ({span_text(answer.more_interval, answer.unit)})"
 
 
 def within_words(answer: Answer) -> str:
     """Return the interval of a ratio: ``0.97–1.03 ×``, or of a difference of counts: ``xfs −2 to 3 more``."""
     if answer.more_interval is not None:
-        return f"{answer.over} {span_text(answer.more_interval)} more"
+        return f"{answer.over} {span_text(answer.more_interval, answer.unit)} more"
     if answer.interval is None:
         raise ValueError(f"{answer.over} and {answer.under} have no interval")
     return f"{'–'.join(ratio_text(answer.interval.low, answer.interval.high))} ×"

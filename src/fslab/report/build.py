@@ -22,7 +22,7 @@ from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
 from fslab.stopping import StoppingRule
 from fslab.store.campaign import Campaign
-from fslab.units import Unit, parse_size
+from fslab.units import parse_size
 from fslab.validity.campaign import Series, campaign_warnings
 
 MEDIAN_COVERAGE = 0.9  # of a median's interval; the range of five trials achieves it (93.75 %)
@@ -133,7 +133,7 @@ class _Means:
         samples, same = different(samples_of(group, metric), self.same)
         margin = self.stopping.smallest(tail=metric.is_tail)
         row = row_answers(
-            samples, metric.better, looks=self.looks, margin=margin, counts=metric.unit is Unit.COUNT,
+            samples, metric.better, looks=self.looks, margin=margin, unit=metric.unit,
             prior=self.noise.of_stacks(group, metric.name),
         )  # fmt: skip
         marks, baseline = row.marks(), same.get(self.baseline or "", self.baseline)

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fslab.analysis.standings import Standing, StandingCertainty
-from fslab.answers.words import needs_text
+from fslab.answers.words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
@@ -135,7 +135,8 @@ def _word(certainty: StandingCertainty, together: Sequence[Standing]) -> str:
 
 def _factor(one: Standing) -> str:
     if one.next is not None and one.next.more is not None:
-        return f" ({one.next_stack} {abs(one.next.more):.3g} {'more' if one.better is Direction.LOWER else 'fewer'})"
+        behind_by = abs(one.next.more) * (1 if one.better is Direction.LOWER else -1)
+        return f" ({one.next_stack} {difference_words(behind_by, one.unit)})"
     if one.next is None or not one.next.ratio:
         return ""
     ratio = ratio_text(one.next.ratio)[0]

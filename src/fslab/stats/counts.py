@@ -1,6 +1,6 @@
-"""Compares counts of events, some of which can be 0, by their difference.
+"""Compares counts of events, or their amounts, by their difference: some can be 0, and a ratio to 0 does not exist.
 
-A ratio to 0 does not exist. Pure functions; they must not know what is counted, nor which direction is better.
+Pure functions; they must not know what is counted, nor which direction is better.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,12 @@ from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_ta
 
 
 def compare_counts(
-    a: Mapping[int, float], b: Mapping[int, float], *, coverage: float = 0.95, paired: bool = True
+    a: Mapping[int, float],
+    b: Mapping[int, float],
+    *,
+    coverage: float = 0.95,
+    paired: bool = True,
+    amounts: bool = False,
 ) -> RatioEstimate:
     """Return the difference a − b of the mean counts, in ``more``; if ``paired``, from the blocks that both have.
 
@@ -22,8 +27,10 @@ def compare_counts(
     Their variance is taken as at least that of independent Poisson counts with these means, and as at least 1: a few
     counts that happen to be equal, such as 2 in three trials, do not show that the counts are free of chance. So the
     interval is wider than necessary if they really are. Counts that are all 0 show nothing about how events cluster,
-    and therefore nothing about a mean: they have no interval (``NO_EVENTS``), but see :func:`share_limit`. ``needed``
-    is 3, as for ratios. Values that are negative or not finite have no difference.
+    and therefore nothing about a mean: they have no interval (``NO_EVENTS``), but see :func:`share_limit`. ``amounts``:
+    the values are no counts, but what events took, such as seconds: one event is taken as the mean of the values that
+    are not 0, so that the units do not matter. ``needed`` is 3, as for ratios. Values that are negative or not finite
+    have no difference.
     """
     problem = invalid_samples([*a.values()], [*b.values()])
     if problem not in {None, Reason.NOT_POSITIVE} or min([*a.values(), *b.values()], default=-1) < 0:
@@ -39,7 +46,9 @@ def compare_counts(
     (mean_a, error_a), (mean_b, error_b) = (mean_and_error([*each.values()]) for each in (a, b))
     spread = mean_and_error([a[block] - b[block] for block in a])[1] if paired else hypot(error_a, error_b)
     difference = mean_a - mean_b
-    error = max(spread, sqrt(max(mean_a / len(a) + mean_b / len(b), 1 / size)))
+    seen = [value for value in (*a.values(), *b.values()) if value]
+    event = sum(seen) / len(seen) if amounts else 1.0
+    error = max(spread, event * sqrt(max((mean_a / len(a) + mean_b / len(b)) / event, 1 / size)))
     half = error * two_sided_quantile(1 - coverage, size - 1)
     return RatioEstimate(
         n_a=len(a), n_b=len(b), ratio=None, interval=None, p_value=two_sided_tail(difference / error, size - 1),

@@ -118,10 +118,11 @@ def compare_at_look(
     blocks: int | None = None,
     prior: NoisePrior | None = None,
     counts: bool = False,
+    amounts: bool = False,
 ) -> RatioEstimate:
     """Return :func:`compare_blocks` at a look. ``coverage`` and ``p_value`` of the result are over all looks.
 
-    ``counts``: instead, :func:`compare_counts`.
+    ``counts``: instead, :func:`compare_counts`, with ``amounts``.
     ``blocks``: the number of blocks that were finished at the look, including those in which a trial failed. By default
     it is the last block that both have (blocks count from 0). This is also right for a comparison that got no more
     trials after it was settled.
@@ -130,7 +131,9 @@ def compare_at_look(
         blocks = 1 + max(a.keys() & b.keys(), default=max(len(a), len(b)) - 1)
     level = looks.coverage_at(blocks)
     found = (
-        compare_counts(a, b, coverage=level) if counts else compare_blocks(a, b, coverage=level, prior=prior)
+        compare_counts(a, b, coverage=level, amounts=amounts)
+        if counts
+        else compare_blocks(a, b, coverage=level, prior=prior)
     )
     p_value, correlated = (
         None if each is None else looks.overall(each, blocks)
