@@ -98,3 +98,12 @@ def test_another_user_s_is_searched_by_root_only_where_they_called_sudo(
     monkeypatch.setenv("SUDO_UID", "1000")
     search_path.trusted.cache_clear()
     assert not found(monkeypatch, directory)
+
+
+def test_servers_that_a_distribution_keeps_out_of_path_are_found(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Fedora's MariaDB."""
+    assert search_path.directories()[-1] == "/usr/libexec"
+    monkeypatch.setattr(search_path, "LIBEXEC", str(directory))
+    assert tools.find(NAME) == str(directory / NAME)

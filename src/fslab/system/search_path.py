@@ -13,14 +13,15 @@ from fslab.system import path_owners
 
 POSTGRESQL = Path("/usr/lib/postgresql")  # Debian keeps the programs of each version below it
 SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+LIBEXEC = "/usr/libexec"  # Fedora keeps MariaDB's server in it
 DEFAULT = "/usr/bin:/bin"
 
 
 def directories() -> tuple[str, ...]:
     """Return the directories in search order: that of the Python interpreter, with fslab's own programs; the trusted
-    ones of PATH; sbin; those of PostgreSQL's server, which Debian keeps out of PATH."""
+    ones of PATH; sbin; those of servers that distributions keep out of PATH."""
     own = str(Path(sys.executable).parent)
-    return (own, *trusted(os.environ.get("PATH", DEFAULT)), *SBIN, *_of_postgresql())
+    return (own, *trusted(os.environ.get("PATH", DEFAULT)), *SBIN, *_of_postgresql(), LIBEXEC)
 
 
 @cache

@@ -26,6 +26,7 @@ class Fedora(Distribution):
         "redis-tools": None,
         "reiser4progs": None,
         "reiserfsprogs": None,
+        "smbclient": "samba-client",
         "user-mode-linux": None,
         "zfs-dkms": None,
         "zfsutils-linux": None,
