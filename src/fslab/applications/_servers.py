@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import select
 import signal
-import subprocess
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -79,7 +78,7 @@ def reached(directory: Path) -> Iterator[tuple[str, tuple[int]]]:
 
 @contextmanager
 def started(
-    argv: Sequence[str], *, inherit: Sequence[int], ended_by: signal.Signals, stdin: int = subprocess.DEVNULL
+    argv: Sequence[str], *, inherit: Sequence[int], ended_by: signal.Signals, stdin: int | None = None
 ) -> Iterator[RunningServer]:
     """Start a server. At the end of the block it gets a signal, if it still runs, and is killed if that is no use.
     ``stdin``: the descriptor of its standard input."""

@@ -279,7 +279,7 @@ def start(
     *,
     output: int,
     errors: int | None = None,
-    stdin: int = subprocess.DEVNULL,
+    stdin: int | None = None,
     inherit: Sequence[int] = (),
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
@@ -287,7 +287,7 @@ def start(
     user: tuple[int, int] | None = None,
 ) -> Child:
     """Start a command and let it run. Its output goes to the descriptor ``output``, its errors to ``errors`` or also to
-    ``output``. It inherits the descriptors of ``inherit``.
+    ``output``, its input from ``stdin`` or is empty. It inherits the descriptors of ``inherit``.
 
     ``kept``: the OOM killer does not kill it before fslab itself. ``user``: the user id and group id that it runs with,
     without supplementary groups. ToolMissingError if there is no such program; ToolFailedError if it cannot be started.
@@ -295,8 +295,8 @@ def start(
     log.info("+ %s", shell_line(argv))
     with signals.shielded(), contextlib.nullcontext() if kept else oom.expendable():
         process = _popen(
-            argv, ToolFailedError, stdin=stdin, stdout=output, stderr=output if errors is None else errors,
-            cwd=cwd, env=env, pass_fds=tuple(inherit),
+            argv, ToolFailedError, stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=output, stderr=output if errors is None else errors, cwd=cwd, env=env, pass_fds=tuple(inherit),
             user=user and user[0], group=user and user[1], extra_groups=user and [],
         )  # fmt: skip
     return Child(argv=tuple(argv), process=process)
