@@ -27,7 +27,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benches.simulations_page import main, table
 from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, measure
 
-from fslab.analysis.rows import Sample, row_answers
+from fslab.analysis.groups import Sample
+from fslab.analysis.rows import row_answers
 from fslab.cell import MediumSpec, StackSpec
 from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.counts import compare_counts

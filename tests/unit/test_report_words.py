@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from fslab.analysis.groups import Sample
 from fslab.analysis.labels import stack_lines, workload_labels
-from fslab.analysis.rows import Mark, RowAnswers, Sample, row_answers
+from fslab.analysis.rows import Mark, RowAnswers, row_answers
 from fslab.answers.model import Verdict
 from fslab.cell import Cache, Cell, Fresh, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.report.words import ranking_words, row_words

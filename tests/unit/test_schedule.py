@@ -9,7 +9,7 @@ from math import exp
 
 from fslab.analysis.groups import groups, metrics_of
 from fslab.analysis.interim import InterimResult, RepeatedQuestion, questions
-from fslab.analysis.rows import looks_of, row_answers, samples_of
+from fslab.analysis.rows import looks_of, row_answers
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Provenance, Status, TrialRecord, Value
@@ -202,7 +202,7 @@ def test_what_was_decided_is_open_again_when_later_trials_speak_against_it() -> 
     assert not about(last).settled
     group = next(groups(CELLS, records))
     row = row_answers(
-        samples_of(group, metrics_of(group)[0]),
+        group.samples(metrics_of(group)[0]),
         Direction.HIGHER,
         unit=Unit.IOPS,
         coverage=0.95,
@@ -242,7 +242,7 @@ def test_of_many_stacks_a_difference_from_the_best_holds_among_all_pairs() -> No
     assert len(asked) == 6  # each stack compared with the best
     group = next(groups(cells, records))
     row = row_answers(
-        samples_of(group, metrics_of(group)[0]),
+        group.samples(metrics_of(group)[0]),
         Direction.HIGHER,
         unit=Unit.IOPS,
         coverage=0.95,
@@ -270,9 +270,7 @@ def test_a_difference_that_needs_independent_trials_after_the_correction_is_not_
     records = [record(cell, block, values[cell.id][block]) for block in range(5) for cell in CELLS]
     for cells, settled in ((CELLS[:2], True), (CELLS, False)):
         group = next(groups(cells, [each for each in records if each.cell in cells]))
-        row = row_answers(
-            samples_of(group, metrics_of(group)[0]), Direction.HIGHER, unit=Unit.IOPS, margin=0.001
-        )
+        row = row_answers(group.samples(metrics_of(group)[0]), Direction.HIGHER, unit=Unit.IOPS, margin=0.001)
         pair = next(each for each in row.answers if {each.over, each.under} == {ext4.stack_id, xfs.stack_id})
         assert pair.holds
         assert pair.fragile is not settled

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.test_page_words import stack
 
-from fslab.analysis.rows import Sample, row_answers
+from fslab.analysis.groups import Sample
+from fslab.analysis.rows import row_answers
 from fslab.answers.model import Verdict
 from fslab.answers.question import Question, answer
 from fslab.answers.words import verdict_words

@@ -2,16 +2,31 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
+from statistics import fmean, median
 
 from fslab.analysis import labels
 from fslab.analysis.usability import usable_value
-from fslab.cell import Cell, WorkloadSpec, by_workload
+from fslab.cell import Cell, StackSpec, WorkloadSpec, by_workload
 from fslab.record import Metric, TrialRecord
 from fslab.units import Direction
 from fslab.workloads import parsed_if_known
 
 MetricsOf = Callable[[WorkloadSpec], tuple[Metric, ...]]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sample:
+    """The usable values of one metric on one stack, by block. ``block_s``: mean duration of its trials in seconds."""
+
+    stack: str
+    spec: StackSpec
+    values: Mapping[int, float]
+    block_s: float | None = None
+
+    @property
+    def median(self) -> float:
+        """The median. Raises StatisticsError if there is no value."""
+        return median(self.values.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,10 +44,15 @@ class Group:
         default_factory=dict, init=False, repr=False, compare=False
     )
 
-    def block_s(self, stack: str) -> float | None:
-        """Return the mean duration of the trials on a stack in seconds; None without trials."""
-        durations = [trial.duration_s for trial in self.trials.get(stack, [])]
-        return fmean(durations) if durations else None
+    def samples(self, metric: Metric) -> list[Sample]:
+        """Return a sample for each stack."""
+        return [
+            Sample(
+                stack=stack, spec=cell.stack, values=self.by_block(metric.name, stack),
+                block_s=mean_s(self.trials.get(stack, ())),
+            )
+            for stack, cell in self.cells.items()
+        ]  # fmt: skip
 
     def by_block(self, metric: str, stack: str) -> Mapping[int, float]:
         """Return the values of a metric in the usable trials on a stack, by block. Unknown values are absent."""
@@ -45,6 +65,11 @@ class Group:
             if value is not None:
                 found[trial.key.block] = value
         return self._values.setdefault((metric, stack), found)
+
+
+def mean_s(trials: Sequence[TrialRecord]) -> float | None:
+    """Return the mean duration of trials in seconds; None without trials."""
+    return fmean(trial.duration_s for trial in trials) if trials else None
 
 
 def by_cell(trials: Iterable[TrialRecord]) -> dict[str, list[TrialRecord]]:

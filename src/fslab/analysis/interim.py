@@ -8,14 +8,13 @@ Frequent looks do not increase the error rate, because every interval is compute
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
-from fslab.analysis.groups import by_cell, groups, metrics_of
+from fslab.analysis.groups import by_cell, groups, mean_s, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.pursuit import Candidate, Effort, most_forecast, pursue
-from fslab.analysis.rows import looks_of, row_answers, samples_of
-from fslab.analysis.same_stacks import different, same_stacks
+from fslab.analysis.rows import answers_of_row
+from fslab.analysis.same_stacks import same_stacks
 from fslab.analysis.usability import exhausted_cells
 from fslab.answers.model import Interval
 from fslab.answers.question import Goal
@@ -119,7 +118,7 @@ class InterimAnalysis:
 
         By the first figure of a workload, the maximum is tried whatever the forecast says; the budget counts for all.
         """
-        cost_s = {cell: fmean(trial.duration_s for trial in own) for cell, own in by_cell(trials).items()}
+        cost_s = {cell: mean_s(own) or 0.0 for cell, own in by_cell(trials).items()}
         candidates = []
         for number, each in enumerate(asked):
             further = each.further or 1
@@ -136,10 +135,7 @@ def questions(
     cells: Sequence[Cell], trials: Sequence[TrialRecord], stopping: StoppingRule
 ) -> Iterator[RepeatedQuestion]:
     """Yield the comparisons of each row of the table: of all stacks by the first figure of a workload, and with the
-    leader by the others.
-
-    Stacks of which the kernel made the same are not compared: no number of trials would tell them apart.
-    """
+    leader by the others."""
     noise = CampaignNoise(trials=trials)
     specs = {cell.stack_id: cell.stack for cell in cells}
     names = dict(zip(specs, (" ".join(lines) for lines in stack_lines(list(specs.values()))), strict=True))
@@ -148,12 +144,8 @@ def questions(
         for number, metric in enumerate(metrics_of(group)):
             if number > 0 and metric.better is Direction.NEITHER:
                 continue
-            samples, _ = different(samples_of(group, metric), same)
-            row = row_answers(
-                samples, metric.better, looks=looks_of(stopping), margin=stopping.smallest(tail=metric.is_tail),
-                goal=Goal(stopping.until.value), unit=metric.unit,
-                prior=noise.of_stacks(group, metric.name),
-            )  # fmt: skip
+            goal = Goal(stopping.until.value)
+            row = answers_of_row(group, metric, stopping, noise=noise, same=same, goal=goal)
             # Of other figures than the first, a difference that rests on independent trials ends the repetition.
             settles_if_it_holds = number > 0 and stopping.until is not Until.PRECISE
             for each in row.repeated(first=number == 0):

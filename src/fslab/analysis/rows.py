@@ -4,13 +4,14 @@
 compared.
 """
 
-import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import combinations
 
-from fslab.analysis.groups import Group
+from fslab.analysis.groups import Group, Sample
+from fslab.analysis.noise import CampaignNoise
+from fslab.analysis.same_stacks import SameStack, different
 from fslab.answers.model import Answer, Verdict
 from fslab.answers.question import COVERAGE, Goal, Looks, NoisePrior, Question, answer
 from fslab.cell import Frozen, StackSpec
@@ -52,28 +53,14 @@ class Rank(Frozen):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Sample:
-    """The usable values of one metric on one stack, by block. ``block_s``: mean duration of its trials in seconds."""
-
-    stack: str
-    spec: StackSpec
-    values: Mapping[int, float]
-    block_s: float | None = None
-
-    @property
-    def median(self) -> float:
-        """The median. Raises StatisticsError if there is no value."""
-        return statistics.median(self.values.values())
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class RowAnswers:
     """All answers of one row; their labels are ids of stacks. ``samples``: those with a value, in the order of the
-    plan."""
+    plan. ``same``: the other stacks with a value, and which of them each is the same as."""
 
     samples: tuple[Sample, ...]
     answers: tuple[Answer, ...]
     better: Direction
+    same: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def leader(self) -> Sample | None:
@@ -154,6 +141,27 @@ def comparable(one: StackSpec, other: StackSpec) -> bool:
     return one.machine.type == other.machine.type
 
 
+def answers_of_row(
+    group: Group,
+    metric: Metric,
+    stopping: StoppingRule,
+    *,
+    noise: CampaignNoise,
+    same: Mapping[str, SameStack],
+    goal: Goal = Goal.DECIDED,
+) -> RowAnswers:
+    """Return the answers of a row of a campaign's table; ``noise`` and ``same``: of its trials.
+
+    Stacks of which the kernel made the same are not compared: no number of trials would tell them apart.
+    """
+    samples, repeated = different(group.samples(metric), same)
+    row = row_answers(
+        samples, metric.better, looks=looks_of(stopping), margin=stopping.smallest(tail=metric.is_tail), goal=goal,
+        unit=metric.unit, prior=noise.of_stacks(group, metric.name),
+    )  # fmt: skip
+    return replace(row, same=repeated)
+
+
 def row_answers(
     samples: Sequence[Sample],
     better: Direction,
@@ -191,13 +199,3 @@ def named(answers: Sequence[Answer], labels: Mapping[str, str]) -> tuple[Answer,
     return tuple(
         each.model_copy(update={"over": labels[each.over], "under": labels[each.under]}) for each in answers
     )
-
-
-def samples_of(group: Group, metric: Metric) -> list[Sample]:
-    """Return a sample for each stack of a group."""
-    return [
-        Sample(
-            stack=stack, spec=cell.stack, values=group.by_block(metric.name, stack), block_s=group.block_s(stack)
-        )
-        for stack, cell in group.cells.items()
-    ]  # fmt: skip

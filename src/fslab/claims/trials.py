@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 
+from fslab.analysis.groups import by_cell, mean_s
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.usability import is_usable, usable_value
 from fslab.claims.parts import CellFigure
@@ -19,13 +19,12 @@ class Trials:
 
     records: Sequence[TrialRecord]
     impossible: Mapping[str, str] = field(default_factory=dict)
-    by_cell: dict[str, list[TrialRecord]] = field(default_factory=dict)
+    by_cell: dict[str, list[TrialRecord]] = field(init=False)
     noise: CampaignNoise = field(init=False)
 
     def __post_init__(self) -> None:
         self.noise = CampaignNoise(trials=self.records)
-        for record in self.records:
-            self.by_cell.setdefault(record.cell.id, []).append(record)
+        self.by_cell = by_cell(self.records)
 
     def values(self, figure: CellFigure) -> dict[int, float]:
         """Return the known values of a figure in usable trials, by block."""
@@ -43,8 +42,7 @@ class Trials:
 
     def cost_s(self, cell: str) -> float:
         """Return the mean duration of a cell's trials, or of all trials if the cell has none; 0 without trials."""
-        known = self.by_cell.get(cell) or self.records
-        return fmean(record.duration_s for record in known) if known else 0.0
+        return mean_s(self.by_cell.get(cell) or self.records) or 0.0
 
     @property
     def kernels(self) -> tuple[str, ...]:

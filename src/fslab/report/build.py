@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from fslab.analysis import labels
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.rows import Mark, Rank, looks_of, named, row_answers, samples_of
-from fslab.analysis.same_stacks import SameStack, different, same_stacks
+from fslab.analysis.rows import Mark, Rank, answers_of_row, named
+from fslab.analysis.same_stacks import SameStack, same_stacks
 from fslab.analysis.usability import has_warnings, is_failed, is_impossible, is_invalid, is_usable, notable
-from fslab.answers.question import COVERAGE, Looks
+from fslab.answers.question import COVERAGE
 from fslab.cell import Cell
 from fslab.errors import UsageError
 from fslab.record import Metric, TrialRecord
@@ -48,8 +48,8 @@ def build(
     found = campaign_warnings(tuple(_series(together, known)))
     book = NoteBook({stack.id: stack.label for stack in stacks}, found)
     means = _Means(
-        stacks=stacks, same=same, book=book, noise=CampaignNoise(trials=trials),
-        looks=looks_of(campaign.stopping), stopping=campaign.stopping, baseline=_baseline(baseline, stacks),
+        stacks=stacks, same=same, book=book, noise=CampaignNoise(trials=trials), stopping=campaign.stopping,
+        baseline=_baseline(baseline, stacks),
     )  # fmt: skip
     rows = [means.row(group, metric) for group in together for metric in metrics_of(group, known)]
     facts = campaign.machine
@@ -107,7 +107,7 @@ def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:
     """Yield the values of each metric of each cell, for the rules that judge all trials together."""
     for group in together:
         for number, metric in enumerate(metrics_of(group, known)):
-            for sample in samples_of(group, metric):
+            for sample in group.samples(metric):
                 yield Series(
                     workload=group.label, stack=sample.stack, metric=metric.name, better=metric.better,
                     headline=number == 0, values=sample.values,
@@ -122,7 +122,6 @@ class _Means:
     same: Mapping[str, SameStack]
     book: NoteBook
     noise: CampaignNoise
-    looks: Looks | None
     stopping: StoppingRule
     baseline: str | None
 
@@ -130,13 +129,8 @@ class _Means:
         """Return the row of one metric of one workload."""
         summaries = [_summary(group, metric, stack, self.book) for stack in self.stacks]
         label_of = {stack.id: stack.label for stack in self.stacks}
-        samples, same = different(samples_of(group, metric), self.same)
-        margin = self.stopping.smallest(tail=metric.is_tail)
-        row = row_answers(
-            samples, metric.better, looks=self.looks, margin=margin, unit=metric.unit,
-            prior=self.noise.of_stacks(group, metric.name),
-        )  # fmt: skip
-        marks, baseline = row.marks(), same.get(self.baseline or "", self.baseline)
+        row = answers_of_row(group, metric, self.stopping, noise=self.noise, same=self.same)
+        marks, baseline = row.marks(), row.same.get(self.baseline or "", self.baseline)
         chosen = next((each for each in row.samples if each.stack == baseline), row.leader)
         leader = label_of[chosen.stack] if chosen else None
         answers = named(row.oriented(chosen.stack), label_of) if chosen else ()
@@ -152,10 +146,10 @@ class _Means:
             metric=metric.name,
             unit=metric.unit,
             better=metric.better,
-            margin=margin,
+            margin=self.stopping.smallest(tail=metric.is_tail),
             summaries=tuple(
                 summary.model_copy(
-                    update={"mark": marks.get(same.get(summary.stack, summary.stack), Mark.NONE)}
+                    update={"mark": marks.get(row.same.get(summary.stack, summary.stack), Mark.NONE)}
                 )
                 for summary in summaries
             ),
