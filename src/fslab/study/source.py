@@ -17,6 +17,7 @@ from ruamel.yaml.composer import Composer, ComposerError
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, ScalarNode, SequenceNode
 from ruamel.yaml.nodes import Node as YamlNode
+from ruamel.yaml.scanner import Scanner
 
 from fslab.cell import Scalar
 from fslab.names import obeyed
@@ -28,6 +29,7 @@ MAX_NODES = 20_000
 LONGEST_TEXT = (
     1 << 16
 )  # characters: splitting a text into words takes longer than in proportion to its length
+LONGEST_KEY = 1024  # characters of a key that no '?' precedes, by YAML
 LARGEST_BITS = 64  # of an integer: floats, tools and str() have limits for them
 
 
@@ -103,7 +105,7 @@ def _compose(text: str, start: SourcePosition, path: Path, mistakes: Mistakes) -
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # ruamel.yaml warns of repeated anchor names, which YAML allows
             reader = YAML(typ="safe", pure=True)
-            reader.Composer = _BoundedComposer
+            reader.Composer, reader.Scanner = _BoundedComposer, _QuickScanner
             return reader.compose(text)  # type: ignore[no-any-return]
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -131,6 +133,20 @@ class _BoundedComposer(Composer):
             mark = self.parser.peek_event().start_mark
             raise ComposerError(None, None, f"more than {MAX_NODES} values", mark)
         return super().compose_node(parent, index)
+
+
+class _QuickScanner(Scanner):
+    """Looks for stale keys in constant time, which took most of the time of text that is nested deeply.
+
+    The first possible key is the oldest. If it is on this line and near, so are all that follow it.
+    """
+
+    def stale_possible_simple_keys(self) -> None:
+        for oldest in self.possible_simple_keys.values():
+            reader = self.reader
+            if oldest.line != reader.line or reader.index - oldest.index > LONGEST_KEY:
+                super().stale_possible_simple_keys()
+            return
 
 
 def _offset_place(error: YAMLError, text: str, start: SourcePosition) -> SourcePosition:
