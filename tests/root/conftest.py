@@ -15,6 +15,7 @@ import pytest
 from tests.disk_server import BINARY, SIZE, Server
 from tests.limits import LIMIT_S
 from tests.mkfs import run_mkfs
+from tests.starter import Starter
 
 from fslab.campaign import workspace as workspaces
 from fslab.campaign.campaign import new_id
@@ -31,6 +32,8 @@ MKFS = {
 }
 CRASH_SIZE = 320 * MIB
 SLOW_LIMIT_S = 3600
+RunCrash = Callable[..., subprocess.CompletedProcess[str]]
+Document = Callable[..., dict[str, Any]]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -181,7 +184,7 @@ def virtual(serve: Callable[..., Any], tmp_path: Path) -> Iterator[Callable[...,
 
 @pytest.fixture
 def crash(
-    virtual: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    virtual: Callable[..., Path], document: Document, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., dict[str, Any]]:
     """Return a function that runs ``fslab crash test`` on a new file system and returns its JSON document."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "recordings"))
@@ -201,10 +204,25 @@ def crash(
     return run
 
 
-def document(verb: str, *words: object) -> dict[str, Any]:
-    """Run ``fslab crash`` and return its JSON document."""
-    argv = [FSLAB, "crash", verb, *map(str, words)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SLOW_LIMIT_S, check=False)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+@pytest.fixture
+def run_crash(starter: Starter, tmp_path: Path) -> RunCrash:
+    """Return a function that runs ``fslab crash`` to its end, in the directory of the test."""
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        argv = [FSLAB, "crash", *map(str, words)]
+        return starter.run(argv, cwd=tmp_path, timeout_s=SLOW_LIMIT_S)
+
+    return run
+
+
+@pytest.fixture
+def document(run_crash: RunCrash) -> Document:
+    """Return a function that runs ``fslab crash`` and returns its JSON document."""
+
+    def run(*words: object) -> dict[str, Any]:
+        done = run_crash(*words)
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    return run

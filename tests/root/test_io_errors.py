@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.disk_server import BINARY
-from tests.root.conftest import FSLAB, document
+from tests.root.conftest import Document, RunCrash
 
 from fslab.faults import FILES
 from fslab.system import mounts
@@ -20,7 +19,7 @@ Virtual = Callable[..., Path]
 
 
 @pytest.fixture
-def struck(virtual: Virtual, tmp_path: Path) -> Callable[[str, str], dict[str, Any]]:
+def struck(virtual: Virtual, document: Document, tmp_path: Path) -> Callable[[str, str], dict[str, Any]]:
     """Return a function that tests one fault on a new file system and returns the JSON document.
 
     It also checks that the file system is mounted again with the same options and can be written.
@@ -94,7 +93,9 @@ def test_replacing_on_a_full_disk_leaves_the_old_or_the_new(struck: Struck, file
     assert (found["hit"], found["silent"], found["writes_stopped"]) == (FILES, 0, False)
 
 
-def test_what_cannot_have_a_fault_is_refused_and_unchanged(virtual: Virtual, tmp_path: Path) -> None:
+def test_what_cannot_have_a_fault_is_refused_and_unchanged(
+    virtual: Virtual, run_crash: RunCrash, tmp_path: Path
+) -> None:
     directory = virtual("ext4")
     (directory / "there").write_text("kept")
     for place, fault, told in (
@@ -102,18 +103,18 @@ def test_what_cannot_have_a_fault_is_refused_and_unchanged(virtual: Virtual, tmp
         (directory, "flush-error", "keeps no log"),
         (directory, "smoke", "no fault 'smoke'"),
     ):
-        argv = [FSLAB, "crash", "fault", str(place), fault]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = run_crash("fault", place, fault)
         assert done.returncode != 0
         assert told in done.stderr
         assert "Traceback" not in done.stderr
     assert (directory / "there").read_text() == "kept"
 
 
-def test_where_a_file_system_is_in_use_nothing_is_armed(virtual: Virtual, tmp_path: Path) -> None:
+def test_where_a_file_system_is_in_use_nothing_is_armed(
+    virtual: Virtual, run_crash: RunCrash, tmp_path: Path
+) -> None:
     directory = virtual("ext4", "--log", str(tmp_path / "fslab-disk.log"))
     with (directory.parent / "open").open("w"):
-        argv = [FSLAB, "crash", "fault", str(directory), "flush-error"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = run_crash("fault", directory, "flush-error")
     assert done.returncode != 0
     assert "cannot unmount" in done.stderr

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.disk_server import BINARY
-from tests.root.conftest import FSLAB, document
+from tests.root.conftest import Document, RunCrash
 
 from fslab.system import mounts
 
@@ -20,12 +18,15 @@ Virtual = Callable[..., Path]
 FILES = 300
 
 
-def recovered(directory: Path, *arguments: object) -> dict[str, Any]:
-    return document("recover", directory, "--files", FILES, *arguments)
+@pytest.fixture
+def recovered(document: Document) -> Document:
+    return lambda directory, *arguments: document("recover", directory, "--files", FILES, *arguments)
 
 
 @pytest.mark.parametrize("filesystem", ["ext4", "xfs", "btrfs", "ext2"])
-def test_what_was_synced_is_there_and_it_is_mounted_again(virtual: Virtual, filesystem: str) -> None:
+def test_what_was_synced_is_there_and_it_is_mounted_again(
+    virtual: Virtual, recovered: Document, filesystem: str
+) -> None:
     directory = virtual(filesystem, "--cache", "volatile")
     options = mounts.containing(directory).options
     found = recovered(directory)
@@ -39,21 +40,23 @@ def test_what_was_synced_is_there_and_it_is_mounted_again(virtual: Virtual, file
 
 
 @pytest.mark.parametrize("profile", ["hdd-7200", "ssd-sata"])
-def test_on_modelled_disks(virtual: Virtual, profile: str) -> None:
+def test_on_modelled_disks(virtual: Virtual, recovered: Document, profile: str) -> None:
     found = recovered(virtual("ext4", "--profile", profile) / "new", "--unflushed", "kept", "--no-check")
     assert (found["lost"], found["check_ns"]) == (None, None)
     assert found["kept_files"] == FILES, "the journal has all that was there when the last file was synced"
     assert found["written_bytes"] > 0, "a journal was replayed"
 
 
-def test_a_disk_that_ignores_flushes_loses_what_was_synced(virtual: Virtual) -> None:
+def test_a_disk_that_ignores_flushes_loses_what_was_synced(virtual: Virtual, recovered: Document) -> None:
     directory = virtual("ext4", "--cache", "volatile", fault="ignore-flush")
     found = recovered(directory, "--unflushed", "lost", "--no-check")
     assert found["lost"] is not None
     assert found["kept_files"] == 0
 
 
-def test_what_cannot_lose_power_is_refused_and_unchanged(virtual: Virtual, tmp_path: Path) -> None:
+def test_what_cannot_lose_power_is_refused_and_unchanged(
+    virtual: Virtual, run_crash: RunCrash, tmp_path: Path
+) -> None:
     plain = tmp_path / "plain"
     plain.mkdir()
     directory = virtual("ext4")
@@ -63,19 +66,17 @@ def test_what_cannot_lose_power_is_refused_and_unchanged(virtual: Virtual, tmp_p
         (directory, "not empty"),
         (directory / "there", "exists"),
     ):
-        argv = [FSLAB, "crash", "recover", str(place)]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = run_crash("recover", place)
         assert done.returncode != 0
         assert told in done.stderr
     assert (directory / "there").read_text() == "kept"
     assert list(plain.iterdir()) == []
 
 
-def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual) -> None:
+def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual, run_crash: RunCrash) -> None:
     directory = virtual("ext4", "--cache", "volatile")
-    argv = [FSLAB, "crash", "recover", str(directory), "--files", "10"]
     with (directory.parent / "open").open("w") as file:
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        done = run_crash("recover", directory, "--files", "10")
         assert done.returncode != 0
         assert "cannot unmount" in done.stderr
         file.write("goes on")
@@ -84,10 +85,9 @@ def test_where_a_file_system_is_in_use_nothing_is_cut(virtual: Virtual) -> None:
     assert list(directory.iterdir()) == []
 
 
-def test_a_disk_that_is_full_is_said_to_be(virtual: Virtual) -> None:
+def test_a_disk_that_is_full_is_said_to_be(virtual: Virtual, run_crash: RunCrash) -> None:
     directory = virtual("ext4")
-    argv = [FSLAB, "crash", "recover", str(directory), "--files", "3", "--size", "200m"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = run_crash("recover", directory, "--files", "3", "--size", "200m")
     assert done.returncode != 0
     assert "No space left on device" in done.stderr
     assert "Traceback" not in done.stderr
