@@ -40,8 +40,8 @@ def application(name: str, settings: str = "") -> tuple[str, ...]:
     ],
 )
 def test_what_is_promised_is_kept(crash: Any, name: str, settings: str) -> None:
-    found = crash("ext4", "--states", "40", *application(name, settings))
-    assert (found["states"], found["states_damaged"], found["findings"]) == (40, 0, [])
+    found = crash("ext4", "--states", "20", *application(name, settings))
+    assert (found["states"], found["states_damaged"], found["findings"]) == (20, 0, [])
     assert found["promises_kept"] > 5
     assert found["lost_operations"] == 0
 
@@ -65,7 +65,7 @@ def test_what_is_not_promised_may_go(crash: Any, name: str, settings: str) -> No
     For example, SQLite by default removes its journal without syncing the directory. A cut can then roll back the
     last commit.
     """
-    found = crash("ext4", "--states", "30", *application(name, settings))
+    found = crash("ext4", "--states", "15", *application(name, settings))
     assert (found["promises_broken"], found["states_damaged"]) == (0, 0)
     assert found["lost_operations"] > 0
 
