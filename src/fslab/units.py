@@ -174,10 +174,18 @@ def format_duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
 
 
+_LIKE_ONE = 5e-5  # a ratio that is nearer to 1 is shown as 1
+
+
 def ratio_text(*ratios: float) -> tuple[str, ...]:
-    """Return ratios with few decimals, but enough that a ratio other than 1 does not look like 1."""
-    decimals = 2 if min(ratios) < 10 else 1
-    while decimals < 5 and any(ratio != 1 and float(f"{ratio:.{decimals}f}") == 1 for ratio in ratios):
+    """Return ratios with few decimals, but with two significant digits, and enough that a ratio other than 1 does not
+    look like 1."""
+    smallest = min(ratios)
+    decimals = 0 if smallest >= 99.5 else 1 if smallest >= 9.995 else 2
+    while decimals < 6 and 0 < smallest * 10**decimals < 9.95:
+        decimals += 1
+    others = [ratio for ratio in ratios if abs(ratio - 1) >= _LIKE_ONE]
+    while any(float(f"{ratio:.{decimals}f}") == 1 for ratio in others):
         decimals += 1
     return tuple(f"{ratio:.{decimals}f}" for ratio in ratios)
 

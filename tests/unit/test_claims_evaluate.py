@@ -158,7 +158,7 @@ def test_direction_and_size_are_judged_apart() -> None:
     for ratio, verdict in ((0.7, ClaimVerdict.REVERSED), (1.0, ClaimVerdict.TIE)):
         other = answer(claim("xfs / ext4 >= 2.97"), [(EXT4, steady(100.0)), (XFS, noisy(100 * ratio))])
         assert (other.verdict, other.direction) == (verdict, verdict)
-    assert "is 1.0000 (0.960–1.04), claimed >= 2.97; the difference is below 10 % (w)" in other.words
+    assert "is 1.00 (0.96–1.04), claimed >= 2.97; the difference is below 10 % (w)" in other.words
 
 
 def test_an_open_claim_says_whether_it_is_noise_or_the_limit() -> None:
@@ -242,7 +242,7 @@ def test_a_mean_of_what_is_better_when_smaller_shows_the_ratio_that_it_names() -
     ]
     found = answer(claim("overall xfs > ext4", metric="clat_mean"), values, "write_clat_mean")
     assert found.verdict is ClaimVerdict.REPLICATED
-    assert "xfs / ext4 is 0.500 (0.490–0.510) (mean of 2)" in found.words
+    assert "xfs / ext4 is 0.50 (0.49–0.51) (mean of 2)" in found.words
     (finding,) = found.findings
     assert finding.bound == "< 1"
 

@@ -48,7 +48,7 @@ def shown(width: int = 80, **more: bool) -> str:
 
 def test_each_claim_has_both_answers() -> None:
     text = shown()
-    assert "printed  ✗ contradicted: xfs / ext4 is 0.800, not > 1 (w, table II)" in text
+    assert "printed  ✗ contradicted: xfs / ext4 is 0.80, not > 1 (w, table II)" in text
     assert "here     ✓ replicated: xfs / ext4 is 2.00 (1.90–2.11) (w)" in text
     assert "here     ? open: at the limit (within 10 % of it): xfs / ext4 is 2.00" in text
     assert "here     – not measured here: not possible here: no kernel has it" in text

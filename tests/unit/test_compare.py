@@ -54,7 +54,7 @@ class TestLines:
         assert (line.answer.verdict, line.verdict) == (Verdict.ALIKE, "alike (± 10 %)")
         (line,) = compared(trials(one, around(100)), trials(one, around(100.5), "b"), margin=0.01).lines
         assert line.answer.verdict is Verdict.OPEN
-        assert re.fullmatch(r"needs about \d+ trials more", line.verdict)
+        assert re.fullmatch(r"needs about \d+ more trials", line.verdict)
 
     def test_many_comparisons_make_a_difference_a_maybe(self) -> None:
         """With 4 trials on each side, p = 2 / C(8, 4) = 0.029: significant alone, but not as one of three."""
@@ -72,7 +72,7 @@ class TestLines:
         bad = ValidityWarning(kind="kernel_error", severity=Severity.INVALID, message="I/O error")
         b = [trial.model_copy(update={"validity": (bad,)}) if trial.cell == two else trial for trial in b]
         assert [line.verdict for line in compared(a, b).lines] == [
-            "too few trials (4 of each needed)",
+            "too few trials (each side needs 4)",
             "no usable trial in B",
             "no ratio: not all values are positive",
         ]
@@ -212,4 +212,4 @@ def test_several_campaigns_count_once_each_and_carry_what_scatters_between_them(
     assert line.answer.interval.low == pytest.approx(79 / 100)
     assert line.answer.interval.high == pytest.approx(99 / 80)
     (few,) = compare_results(a, sides["b"][0], metrics_of=metrics_of).lines
-    assert few.verdict == "too few campaigns (4 of each needed)"
+    assert few.verdict == "too few campaigns (each side needs 4)"

@@ -67,7 +67,7 @@ class TestGate:
     @pytest.mark.parametrize(
         ("b", "counted", "told"),
         [
-            ([0, 0, 0, 0], (0, 1, 0), "none in 4 trials each (95 %: in at most 53 % of trials)"),
+            ([0, 0, 0, 0], (0, 1, 0), "none in 4 trials each (95 % CI: at most 53 % of trials)"),
             ([9, 8, 11, 10], (1, 0, 0), "9.5 more"),
             (
                 [0, 0, 10, 0],

@@ -79,7 +79,7 @@ def test_counts_of_nothing_are_never_alike_and_need_no_more_trials(trials: int, 
     share = {3: "63 %", 100: "3.0 %"}[trials]
     assert (
         verdict_words(found, Unit.COUNT)
-        == f"none in {trials} trials each (95 %: in at most {share} of trials)"
+        == f"none in {trials} trials each (95 % CI: at most {share} of trials)"
     )
 
 

@@ -21,7 +21,7 @@ SPEEDS = frozenset(
 
 def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
     """Return the verdict on ``over``: ``12 % slower``, ``maybe 4.0 % faster``, ``alike (± 10 %)``, ``needs about 9
-    trials more``. ``each``: what one value is of."""
+    more trials``. ``each``: what one value is of."""
     match answer.verdict:
         case Verdict.LARGER | Verdict.SMALLER:
             sure = "" if answer.holds else "maybe "
@@ -38,7 +38,7 @@ def verdict_words(answer: Answer, unit: Unit, *, each: str = "trials") -> str:
         case Verdict.OPEN:
             return needs_text(answer.further, answer.further_s, each)
         case Verdict.TOO_FEW:
-            return f"too few {each} ({answer.needed} of each needed)"
+            return f"too few {each} (each side needs {answer.needed})"
         case Verdict.NO_RATIO:
             return "no ratio: not all values are positive"
         case Verdict.MISSING:
@@ -58,13 +58,13 @@ def alike_margin(margin: float) -> str:
 def counted_words(sides: Mapping[str, Counted], each: str = "trials") -> str:
     """Return what was counted where no difference is shown.
 
-    ``none in 8 trials each (95 %: in at most 31 % of trials)``, or ``no difference shown: ext4 up to 51 in 8 of 8
+    ``none in 8 trials each (95 % CI: at most 31 % of trials)``, or ``no difference shown: ext4 up to 51 in 8 of 8
     trials, xfs none in 8 trials``; of amounts, such as a time, ``up to 14.1 ms``.
     """
     fewest, most = (how(side.trials for side in sides.values()) for how in (min, max))
     if not any(side.most for side in sides.values()):
         number = f"{fewest}" if fewest == most else f"{fewest} to {most}"
-        return f"none in {number} {each} each (95 %: in at most {percent(share_limit(fewest))} of {each})"
+        return f"none in {number} {each} each (95 % CI: at most {percent(share_limit(fewest))} of {each})"
     told = (
         f"{label} up to {_amount(side.most, side.unit)} in {side.with_events} of {side.trials} {each}"
         if side.most
@@ -75,11 +75,11 @@ def counted_words(sides: Mapping[str, Counted], each: str = "trials") -> str:
 
 
 def needs_text(further: int | None, further_s: float | None = None, each: str = "trials") -> str:
-    """Return what an open question needs: ``needs about 40 s more``, ``needs about 9 trials more``."""
+    """Return what an open question needs: ``needs about 40 s more``, ``needs about 9 more trials``."""
     if further_s:
         return f"needs about {format_duration(further_s)} more"
     if further:
-        return f"needs about {further} {each if further != 1 else each.removesuffix('s')} more"
+        return f"needs about {further} more {each if further != 1 else each.removesuffix('s')}"
     return f"needs more {each}"
 
 

@@ -5,7 +5,7 @@ from math import inf
 
 from fslab.answers.model import INDEPENDENCE_LEAST
 from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, PartFinding
-from fslab.units import counted, first_of, format_value
+from fslab.units import counted, first_of, format_value, ratio_text
 
 SHOWN = 2
 MANY = 1000
@@ -118,18 +118,7 @@ def share_words(margin: float | None) -> str:
 def _one(finding: PartFinding, value: float) -> str:
     if finding.unit is not None:
         return format_value(value, finding.unit)
-    return ratio_words(value)
-
-
-def ratio_words(value: float) -> str:
-    """Return a ratio with at least three digits: ``2.97``, ``0.0980``, ``42.0``. Values near 1 have four decimals."""
-    if 0.995 <= value < 1.005 and value != 1:
-        return f"{value:.4f}"
-    if value >= 99.5:
-        return f"{value:.0f}"
-    if value == 1:
-        return "1"
-    return f"{value:#.3g}" if value < 1 else f"{value:.{2 if value < 9.995 else 1}f}"
+    return ratio_text(value)[0]
 
 
 def _closest(findings: Sequence[PartFinding]) -> str:
