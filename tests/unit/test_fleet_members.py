@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 import fslab
 from fslab import feasibility
 from fslab.cli import fleet_members, fleet_schedule, fleet_status
-from fslab.errors import FslabError, UnsafeError, UnsupportedError, UsageError
+from fslab.errors import BusyError, FslabError, UnsafeError, UnsupportedError, UsageError
 from fslab.fleet import (
     agent,
     certificates,
@@ -41,6 +41,7 @@ from fslab.plan.expand import expand
 from fslab.store.fleet_values import Assignment, MemberMachine
 from fslab.study import shipped
 from fslab.study.load import load, load_text
+from fslab.system import paths
 
 STUDY = """
 title: a study
@@ -112,6 +113,26 @@ def test_two_agents_of_one_machine_are_two(tmp_path: Path) -> None:
     assert agent.this_machine(WorkerSettings(name="lab1"), tmp_path / "one").id in ids, (
         "the same after a restart"
     )
+
+
+def test_two_agents_do_not_share_directories(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two fleets, with one name: each removed the other's directories, and ended its measuring processes."""
+    monkeypatch.setattr(agent.Agent, "_run", lambda _: None)
+    for name in ("runtime", "data"):
+        monkeypatch.setenv("FSLAB_RUNTIME_DIR", str(tmp_path / f"runtime {name}"))
+        credentials = certificates.Credentials(directory=tmp_path / name)
+        made = agent.Agent(
+            settings=WorkerSettings(name="lab1"), credentials=credentials, scheduler="", store="",
+            tell=print, own=str(tmp_path / "data" / "fleet.sqlite"),
+        )  # fmt: skip
+        made.run()
+        shared = paths.fleet() if name == "runtime" else tmp_path / "data"
+        with agent.only_one(shared):
+            if shared == credentials.directory:  # locked when the machine joined
+                made.run()
+                continue
+            with pytest.raises(BusyError, match="another agent uses this directory"):
+                made.run()
 
 
 def test_the_certificate_of_another_machine_is_not_used(

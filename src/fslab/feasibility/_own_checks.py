@@ -53,14 +53,19 @@ def _refusal(check: Check) -> tuple[str, str] | None:
             return "", error.what
     # Too old for this check: then the trial shows what it refuses.
     too_old = f"unrecognized option '{check.argv[1]}'" in done.stderr
-    return None if done.returncode == 0 or too_old else (done.stdout, done.stderr)
+    if done.returncode == 0 or too_old:
+        return None
+    return (
+        done.stdout,
+        done.stderr if done.returncode > 0 else f"{done.stderr}ended by signal {-done.returncode}",
+    )
 
 
 def _error(cell: Cell, check: Check, told: tuple[str, str]) -> UsageError:
     output, errors = told
     place = parsed(cell.workload).place_of(f"{output}\n{errors}")
     return UsageError(
-        f"{check.argv[0]} refuses it: {said(errors, output) or 'without a reason'}",
+        f"{check.argv[0]} refuses it: {said(errors, output) or 'it does not say why'}",
         where=place or f"workload '{cell.workload.name}'",
         hint="correct it; nothing was made or changed",
     )

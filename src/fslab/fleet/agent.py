@@ -10,7 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from fslab.machine import facts
 from fslab.names import shown
 from fslab.store.fleet import FleetStore, open_store
 from fslab.store.fleet_values import AssignmentStatus, MemberMachine
-from fslab.system import paths, signals
+from fslab.system import files, paths, signals
 from fslab.units import format_duration
 
 BEAT_S = 20.0
@@ -53,7 +53,11 @@ def only_one(directory: Path) -> Iterator[None]:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError as error:
-        raise BusyError("another agent uses this directory", where=str(directory)) from error
+        raise BusyError(
+            "another agent uses this directory",
+            where=str(directory),
+            hint="for a second agent, set --directory, FSLAB_RUNTIME_DIR and XDG_DATA_HOME",
+        ) from error
     finally:
         os.close(lock)
 
@@ -93,9 +97,17 @@ class Agent:
     def run(self) -> None:
         """Serve until this process is interrupted. The next agent resumes an interrupted assignment.
 
-        Raises UsageError if the certificate is another machine's, as on a copy of its disk, and StoreDeniedError if the
-        fleet's store refuses what this machine writes.
+        Raises UsageError if the certificate is another machine's, as on a copy of its disk, StoreDeniedError if the
+        fleet's store refuses what this machine writes, and BusyError if another agent, perhaps of another fleet, uses
+        the same directories: each would remove the other's files and end its processes.
         """
+        files.own_directory(paths.fleet(), 0o711)
+        with ExitStack() as undo:
+            for directory in {Path(self.own).parent, paths.fleet()} - {self.credentials.directory}:
+                undo.enter_context(only_one(directory))
+            self._run()
+
+    def _run(self) -> None:
         until = self._checked_certificate()
         user = confined.ids_of(self.settings.link_user)
         confined.check(user)
