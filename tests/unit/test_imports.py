@@ -54,14 +54,20 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
 def modules() -> list[Path]:
     return sorted(path for path in (SOURCE / "fslab").rglob("*.py"))
 
 
+@cache
 def imports(path: Path) -> list[str]:
     """Return the dotted names of everything that a file imports, also inside functions."""
     found = []
-    for node in ast.walk(parsed(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -130,7 +136,7 @@ def test_a_registered_file_knows_no_other_and_is_small() -> None:
 
 
 def calls(path: Path) -> list[str]:
-    return [ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)]
+    return [ast.unparse(node.func) for node in nodes(path) if isinstance(node, ast.Call)]
 
 
 def test_only_one_file_starts_processes() -> None:
@@ -160,7 +166,7 @@ def test_one_class_name_means_one_thing() -> None:
     """A reader needs the module to understand a class name that exists twice. Therefore few such names are allowed."""
     homes: dict[str, list[str]] = defaultdict(list)
     for path in modules():
-        for node in ast.walk(parsed(path)):
+        for node in nodes(path):
             if isinstance(node, ast.ClassDef):
                 homes[node.name].append(str(path.relative_to(SOURCE)))
     twice = {name: found for name, found in homes.items() if len(found) > 1}
@@ -171,23 +177,26 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
-def used_attributes(tree: ast.AST) -> Iterator[str]:
-    """Yield the dotted names of attributes of imported names, for example ``fslab.a.module._name``."""
+@cache
+def used_attributes(path: Path) -> list[str]:
+    """Return the dotted names of attributes of imported names, for example ``fslab.a.module._name``."""
     known = {
         alias.asname or alias.name: f"{node.module}.{alias.name}"
-        for node in ast.walk(tree)
+        for node in nodes(path)
         if isinstance(node, ast.ImportFrom) and node.module
         for alias in node.names
     }
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known:
-            yield f"{known[node.value.id]}.{node.attr}"
+    return [
+        f"{known[node.value.id]}.{node.attr}"
+        for node in nodes(path)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in known
+    ]
 
 
 def foreign_private_names(path: Path) -> Iterator[str]:
     """Yield the private names (``_name``) of other packages that a file uses."""
     here = path.relative_to(SOURCE).parent.parts
-    for dotted in [*imports(path), *used_attributes(parsed(path))]:
+    for dotted in [*imports(path), *used_attributes(path)]:
         parts = dotted.split(".")
         owners = [tuple(parts[:depth]) for depth, part in enumerate(parts) if is_private(part)]
         if parts[0] == "fslab" and any(here[: len(each)] != each != (*here, path.stem) for each in owners):
@@ -208,7 +217,7 @@ def test_options_are_parsed_in_one_place() -> None:
         where = str(path.relative_to(SOURCE / "fslab"))
         called = {
             node.func.attr
-            for node in ast.walk(parsed(path))
+            for node in nodes(path)
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
         }
         if home(path) != "study" and where not in PARSERS:
@@ -226,6 +235,7 @@ def test_the_plan_and_the_study_touch_nothing() -> None:
             ], path
 
 
+@cache
 def defined(module: str) -> set[str]:
     """Return what a module of the library defines itself, not what it imports from others."""
     tree = parsed(SOURCE / f"{module.replace('.', '/')}.py")
@@ -242,7 +252,7 @@ def defined(module: str) -> set[str]:
 def test_the_library_passes_nothing_on() -> None:
     """Who needs a function or a value that is not the library's own imports it from where it is defined."""
     for path in modules():
-        for dotted in {*imports(path), *used_attributes(parsed(path))}:
+        for dotted in {*imports(path), *used_attributes(path)}:
             *home_of_name, name = dotted.split(".")
             module = ".".join(home_of_name)
             if module.startswith("fslab.api.") and module.count(".") == 2:
@@ -258,7 +268,7 @@ def test_a_campaign_is_made_in_one_place() -> None:
 def test_no_command_has_too_many_parameters() -> None:
     """Options that belong together are a group (``cli/option_groups.py``)."""
     for path in modules():
-        for node in ast.walk(parsed(path)) if home(path) == "cli" else ():
+        for node in nodes(path) if home(path) == "cli" else ():
             if isinstance(node, ast.FunctionDef):
                 taken = len(node.args.args) + len(node.args.kwonlyargs)
                 assert taken <= PARAMETERS, f"{path}: {node.name}"
