@@ -26,7 +26,7 @@ from fslab.workloads._fio_options import (
     only_verifies,
 )
 from fslab.workloads._fio_parameters import COUNTS, LARGEST_OF, objection, request_of
-from fslab.workloads._fio_places import file_names, largest_transfer, number, size_in_bytes
+from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
 
 MOST_JOBS = 32
 _MOST_NESTED = 10
@@ -42,7 +42,7 @@ _DECIMAL_SIZE = re.compile(r"(?<![\w.])(\d+)([kmgtp])ib(?!\w)", re.IGNORECASE)
 _FRACTION = re.compile(r"\d\.\d")
 # The longest name of a file has 255 bytes: fio adds the numbers of a process and of a file to the job's name.
 _LONGEST_NAME_BYTES = 240
-_SIZES = frozenset({"size", "io_size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
+_SIZES = frozenset({"size", "filesize", "nrfiles", "filename", "rw", "bs"})  # with LARGEST_OF
 _AMOUNTS = frozenset(
     {
         "size", "io_size", "filesize", "bs", "bsrange", "bssplit", "offset", "offset_increment", "rate", "runtime",
@@ -336,8 +336,10 @@ def _of_requests(section: JobSection, given: frozenset[str]) -> Iterator[str]:
         yield f"create_on_open: with it, fio cannot read: delete the line from {job}"
     if {*LARGEST_OF, *_SIZES} & given or {"filesize", *LARGEST_OF} & options.keys():
         return
-    if 0 < (size := largest_transfer(options)) < (request := request_of(options.get("bs"), used)):
-        what = f"a file or io_size of {size} bytes is smaller than a request of {request} bytes: nothing is transferred"
+    if 0 < (size := one_file(options)) < (request := request_of(options.get("bs"), used)):
+        what = (
+            f"a file of {size} bytes is smaller than a request of {request} bytes, and fio transfers nothing"
+        )
         yield f"{job}: {what}: give 'size' beside 'file'"
 
 

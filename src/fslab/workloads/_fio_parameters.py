@@ -39,7 +39,7 @@ from fslab.workloads._fio_options import (
     only_verifies,
     writes_through,
 )
-from fslab.workloads._fio_places import all_files, largest_transfer
+from fslab.workloads._fio_places import all_files, one_file
 
 _WITH_BYTES = re.compile(r"\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
 _ONE_OR_MORE = re.compile(r"[\d.,:/%\skmgtib-]+", re.IGNORECASE)  # sizes, ranges and shares: 4KiB/60:64KiB/40
@@ -300,8 +300,8 @@ class FioParameters(Parameters):
         if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
             found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
         plain = set(LARGEST_OF).isdisjoint(self.others)
-        if plain and 0 < largest_transfer(self.options) < request_of(self.bs, self.directions):
-            found["bs"] = "is larger than a file or 'io_size', and fio would transfer nothing: lower it"
+        if plain and 0 < one_file(self.options) < request_of(self.bs, self.directions):
+            found["bs"] = "is larger than a file, and fio would transfer nothing: lower it, or raise 'size'"
         if (zones := ZONES & set(self.others)) and self.others.get("zonemode", "none") == "none":
             found[min(zones)] = "has no effect without zonemode: strided: add that, or leave it out"
         if self.reads and self.others.get("create_on_open", "0") != "0":

@@ -81,14 +81,12 @@ def _size_of_one(options: Options, files: int) -> int:
     return -(-parse_size(options.get("size") or "") // files)
 
 
-def largest_transfer(options: Options) -> int:
-    """Return how much a job with these options can transfer at once: one file (of a range of sizes the largest), or
-    ``io_size`` if that is less."""
+def one_file(options: Options) -> int:
+    """Return the size of one file of a job whose files share ``size``; of a range of sizes the largest."""
     names = options.get("filename")
     count = names.count(":") + 1 if names else max(number(options, "nrfiles", 1), 1)
     written = options.get("filesize")
-    one = parse_size(written.rpartition("-")[2]) if written else size_in_bytes(options.get("size")) // count
-    return min(one, size_in_bytes(options.get("io_size"), one) or one)
+    return parse_size(written.rpartition("-")[2]) if written else size_in_bytes(options.get("size")) // count
 
 
 def file_names(name: str, options: Options) -> frozenset[str]:
