@@ -257,7 +257,7 @@ def test_lists_of_names_do_not_contradict_each_other() -> None:
 @pytest.mark.parametrize(
     ("keys", "wrong"),
     [
-        ({"bs": "2g"}, "bs"), ({"thinktime_spin": 5}, "thinktime_spin"),
+        ({"bs": "2g"}, "bs"), ({"thinktime_spin": 5}, "thinktime_spin"), ({"loops": -1}, "loops"),
         ({"rw": "read", "verify_pattern": "0xff"}, "verify"), ({"nrfiles": 4, "bs": "512m"}, "bs"),
         ({"rw": "rw", "bs": "4k,2g"}, "bs"),
         ({"rw": "randread", "verify": "md5"}, "verify"), ({"verify": "md5", "verify_only": True}, "verify"),

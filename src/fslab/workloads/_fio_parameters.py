@@ -47,8 +47,8 @@ _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1
 AT_ONCE = frozenset(
     {"numjobs", "iodepth", "verify_async"}
 )  # processes, and the requests in flight and threads of each
-COUNTS = AT_ONCE | {"nrfiles"}
-_AT_LEAST_ONE = COUNTS - {"verify_async"}
+COUNTS = AT_ONCE | {"nrfiles", "loops"}  # loops=-1 is 2^32 - 1 to fio
+_AT_LEAST_ONE = COUNTS - {"verify_async", "loops"}
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
