@@ -85,6 +85,9 @@ class Regime:
             read_bytes=_median(each.read_bytes for each in found),
             written_bytes=_median(each.written_bytes for each in found),
             flushes=_median(each.flushes for each in found),
+            run_flushes=_median(
+                parts[WHOLE].flushes for record in records if WHOLE in (parts := record.provenance.parts)
+            ),
             cpus=machine.get("cpus"),
             memory_bytes=machine.get("memory_bytes"),
             emulated=known.emulated or machine.get("accelerator") == _TCG,

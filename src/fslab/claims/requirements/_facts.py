@@ -30,7 +30,8 @@ class CellFacts:
 
     ``wait``: share of the time in which the tool waited for its device, of the time that it ran or waited.
     ``seconds``, ``read_bytes``, ``written_bytes``, ``flushes``: of the part of the run that the figure is about, at the
-    device. ``reads_back``: it reads through the page cache what the run itself has written. ``printed``: what the
+    device. ``run_flushes``: of the whole run, at most so many of a part that is too short for its own to be counted.
+    ``reads_back``: it reads through the page cache what the run itself has written. ``printed``: what the
     publication prints for it. ``threads``: how many work at once. ``emulated``: no instruction, or no system call,
     costs what it costs natively. ``options``: options in effect, equal for cells in which they have the same effect.
     ``warnings``: kinds of warnings. ``checksum``: how the file system computes
@@ -46,6 +47,7 @@ class CellFacts:
     read_bytes: float | None = None
     written_bytes: float | None = None
     flushes: float | None = None
+    run_flushes: float | None = None
     cpus: int | None = None
     memory_bytes: int | None = None
     emulated: bool = False

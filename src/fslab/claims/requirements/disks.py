@@ -116,7 +116,14 @@ def _cached_words(side: CellFacts) -> str:
 
 
 def _each(side: CellFacts) -> float | None:
-    return side.flushes / side.operations if side.flushes is not None and side.operations else None
+    """Return flushes by operation. Of a part that is too short for counting, the most that it can have had, if that is
+    within the limit."""
+    if not side.operations:
+        return None
+    if side.flushes is None and side.run_flushes is not None:
+        most = side.run_flushes / side.operations
+        return most if most <= Flushes.limit else None
+    return None if side.flushes is None else side.flushes / side.operations
 
 
 def _of_bytes(side: CellFacts) -> bool:
