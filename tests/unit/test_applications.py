@@ -30,6 +30,7 @@ from fslab.applications import (
     _mariadb,
     _pgbench,
     _redis,
+    _samba,
     durable,
     maildir,
     rocksdb,
@@ -475,6 +476,19 @@ def test_a_missing_program_is_named_with_its_package(tmp_path: Path, monkeypatch
     monkeypatch.setattr("fslab.system.tools.find", lambda name: None if name == "tar" else found(name))
     with pytest.raises(ToolMissingError, match="'tar' is not installed"):
         application.prepare(drive)
+
+
+def test_a_missing_server_is_named_before_anything_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = tools.find
+    monkeypatch.setattr("fslab.system.tools.find", lambda name: None if name == "smbd" else found(name))
+    with (
+        pytest.raises(ToolMissingError, match="'smbd' is not installed") as told,
+        _samba.connected(tmp_path, {}),
+    ):
+        pass
+    assert "samba" in str(told.value.hint)
 
 
 def test_power_cuts_are_offered_for_what_promises_something() -> None:

@@ -94,6 +94,7 @@ def _refused(said: str) -> FslabError:
 @contextmanager
 def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient]:
     """Export a directory, and connect to it. ``options``: parameters of smb.conf(5) for the share."""
+    smbd, smbclient = require(SMBD), require(CLIENT)
     account = pwd.getpwuid(users.NOBODY if os.geteuid() == 0 else os.geteuid())
     with ExitStack() as undo:
         undo.enter_context(own_network())
@@ -105,8 +106,8 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
         undo.callback(os.close, contents)
         with socket.create_server(("127.0.0.1", _PORT)) as listening:
             asked = ("--no-pass", "--debuglevel=0", f"//127.0.0.1/{_SHARE}")
-            unbuffered = ("--input=0", "--output=0", require(CLIENT))
-            argv = servers.unprivileged(*_ending(STDBUF, *unbuffered, *_file(place), *asked))
+            unbuffered = ("--input=0", "--output=0", smbclient)
+            argv = servers.unprivileged(*_ending(require(STDBUF), *unbuffered, *_file(place), *asked))
             asking = servers.dialogue(
                 argv, _PROMPT, inherit=(state, contents), cwd=directory, limit_s=_LONG_S
             )
@@ -114,7 +115,7 @@ def connected(directory: Path, options: Mapping[str, str]) -> Iterator[SmbClient
             listening.settimeout(servers.LIMIT_S)
             connection, _ = listening.accept()
         with connection:
-            serving = _ending(SMBD, *_file(place), "--log-basename", place)
+            serving = _ending(smbd, *_file(place), "--log-basename", place)
             server = undo.enter_context(
                 servers.started(
                     users.as_account(account, serving) if os.geteuid() == 0 else serving,
@@ -136,8 +137,8 @@ def _conf(place: str, directory: Path, account: str, options: Mapping[str, str])
     )
 
 
-def _ending(tool: Tool, *words: str) -> list[str]:
-    return servers.ending_with_parent(require(tool), *words, by=signal.SIGKILL)
+def _ending(*words: str) -> list[str]:
+    return servers.ending_with_parent(*words, by=signal.SIGKILL)
 
 
 def _file(place: str) -> tuple[str, str]:

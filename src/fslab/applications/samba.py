@@ -41,7 +41,8 @@ class SambaLoad(Records):
     """A transaction is the upload of one new file, or what `operation` says, by one smbclient(1) that is connected to
     smbd(8) all the time. Both run as the user `nobody`, and talk over a loopback that nothing else reaches. smbd keeps
     its databases in memory. Afterwards all files are compared with what was uploaded; no others may be there. smbclient
-    itself never asks for a flush: only `sync_always` syncs."""
+    itself never asks for a flush: only `sync_always` syncs. Debian's package `samba` also starts a server of the
+    machine, which is not used: `systemctl disable --now smbd nmbd`."""
 
     laid_out = frozenset({"operation", "files", "size"})
 

@@ -37,15 +37,27 @@ def enter_user_namespace() -> None:
 @contextmanager
 def own_network() -> Iterator[None]:
     """Have a network with nothing but a loopback. What is started or opened in the block keeps it; nothing else reaches
-    it. Another user than root also gets a user namespace."""
-    if os.geteuid() != 0:
-        enter_user_namespace()
+    it. Another user than root also gets a user namespace, and has no other network for the rest of the process."""
     former = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
     try:
+        _may_unshare()
         syscalls.unshare(CLONE_NEWNET)
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-            fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
-        yield
+        try:
+            with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+                fcntl.ioctl(any_socket, _SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", _IFF_UP))
+            yield
+        finally:
+            if os.geteuid() == 0:  # setns(2) needs root's rights over the former one
+                syscalls.setns(former, CLONE_NEWNET)
     finally:
-        syscalls.setns(former, CLONE_NEWNET)
         os.close(former)
+
+
+def _may_unshare() -> None:
+    """Get the right to make namespaces. PermissionError with the remedy if that fails."""
+    try:
+        if os.geteuid() != 0:
+            enter_user_namespace()
+    except PermissionError as error:
+        why = "as another user than root it needs user namespaces (sysctl user.max_user_namespaces)"
+        raise PermissionError(error.errno, f"{error.strerror}: {why}", "network namespace") from error
