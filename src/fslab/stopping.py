@@ -43,6 +43,8 @@ class StoppingRule(Frozen):
 
     def smallest(self, *, tail: bool) -> float:
         """Return the smallest difference of interest, as a share: stacks that differ by less are alike."""
+        if self.until is Until.PRECISE and self.precision is not None:
+            return self.precision  # asked for each ratio
         return smallest(self.precision or self.margin, self.tail_margin, tail=tail)
 
     @property

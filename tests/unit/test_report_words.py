@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from math import exp
 from typing import Any
 
@@ -216,6 +217,29 @@ def test_holm_is_told_where_it_changes_something() -> None:
     assert all(item.differs for item in found.oriented("xfs"))
     assert not any(item.holds for item in found.oriented("xfs"))
     assert words(found, HIGHER).endswith("not significant after Holm correction: run more trials")
+
+
+@pytest.mark.parametrize("blocks", [5, 8, 9, 10, 11, 15])
+def test_large_differences_hold_in_large_rows_with_any_number_of_blocks(blocks: int) -> None:
+    """The smallest p-value of the signed ranks of ten blocks, 1/512, is too large for 28 comparisons."""
+    draw = random.Random(1)
+    values = {
+        f"s{number}": tuple(100 * 1.65**number * exp(draw.gauss(0, 0.02)) for _ in range(blocks))
+        for number in range(8)
+    }
+    found = outcome(HIGHER, unit=Unit.OPERATIONS_PER_SECOND, **values)
+    assert all(each.holds for each in found.answers)
+
+
+def test_a_stack_is_worse_than_one_of_several_best_only_after_holm_s_correction() -> None:
+    """ext4 alone is significantly behind xfs (p = 0.037), but not among three. If it were the only rival, or if xfs
+    were better than all others, it would be behind."""
+    alike = times(1.022, NOISY[::-1])
+    both = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=alike)
+    assert both.marks() == {"ext4": MAYBE, "xfs": MAYBE, "btrfs": MAYBE}
+    assert outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY)).marks() == {"ext4": NONE, "xfs": BEST}
+    alone = outcome(HIGHER, ext4=FLAT, xfs=times(1.022, NOISY), btrfs=times(0.999))
+    assert alone.marks() == {"ext4": NONE, "xfs": BEST, "btrfs": NONE}
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.goal import is_equivalent
+from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 
 
@@ -97,6 +98,24 @@ def test_counts_that_hardly_differ_say_what_was_seen_instead_of_asking_for_hours
         assert verdict_words(found, Unit.COUNT) == f"no difference shown: a up to 51 in 8 of 8 trials, {told}"
         (rates,) = answer([dataclasses.replace(question, counts=False)])
         assert rates.verdict is not Verdict.NOT_SHOWN
+
+
+def test_equal_counts_are_not_alike() -> None:
+    """How events cluster is unknown."""
+    two = dict.fromkeys(range(8), 2.0)
+    (found,) = answer([Question(over=two, under=two, names=("a", "b"), better=Direction.LOWER, counts=True)])
+    assert (found.verdict, found.settled) == (Verdict.NOT_SHOWN, True)
+
+
+def test_with_more_looks_a_forecast_from_few_counts_gives_nothing_up() -> None:
+    some, none = dict(enumerate([0.0, 3.0, 0.0, 1.0, 2.0])), dict.fromkeys(range(5), 0.0)
+    question = Question(over=some, under=none, names=("a", "b"), better=Direction.LOWER, counts=True)
+    (found,) = answer([question], looks=Looks(first=5, most=40))
+    assert (found.verdict, found.settled) == (Verdict.OPEN, False)
+    assert found.further is not None
+    assert found.further > 5
+    (last,) = answer([question], looks=Looks(first=5, most=5))
+    assert (last.verdict, last.settled) == (Verdict.NOT_SHOWN, True)
 
 
 def test_a_difference_that_twice_as_many_trials_would_show_is_pursued() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from fslab.stats import Reason
 from fslab.stats.compare import ComparisonMethod, RatioEstimate
-from fslab.stats.goal import Goal, expected_needed, is_precise, is_settled
+from fslab.stats.goal import Goal, further_blocks, is_precise, is_settled
 from fslab.stats.interval import Interval
 from fslab.stats.sequential import Looks
 
@@ -67,7 +67,7 @@ def test_below_twenty_blocks_a_difference_must_hold_were_trials_alike() -> None:
     assert faint.differs
     assert reaches(clear)
     assert not reaches(faint)
-    assert expected_needed(faint, precision=0.05, goal=Goal.DECIDED, looks=Looks(first=5)) == 20 - 19
+    assert further_blocks(faint, precision=0.05, goal=Goal.DECIDED, looks=Looks(first=5)) == 20 - 19
     # An interval that is already √3 times as wide is not widened again.
     assert not replace(faint, widening=1.7321).rests_on_independence
 
@@ -99,24 +99,24 @@ def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:
     # 33 values: 2.0369/√33 = 0.35458. 32 values: 2.0395/√32 = 0.36054, too wide.
     wide = estimate(1 / 1.1051709, 1.1051709)
     assert wide.half_width == pytest.approx(0.1)
-    assert expected_needed(wide, precision=0.0512711) == 33 - 10
-    assert expected_needed(wide, precision=0.0512711, looks=Looks(first=5)) == 40 - 10
-    assert expected_needed(wide, precision=0.2) == 0
+    assert further_blocks(wide, precision=0.0512711) == 33 - 10
+    assert further_blocks(wide, precision=0.0512711, looks=Looks(first=5)) == 40 - 10
+    assert further_blocks(wide, precision=0.2) == 0
 
 
 def test_what_is_clearly_apart_takes_less_to_decide_than_to_measure() -> None:
     apart = estimate(0.98, 1.3, n=6)  # ratio 1.129: logarithm 0.121, half-width 0.141
-    decided = expected_needed(apart, precision=0.02, goal=Goal.DECIDED)
-    precise = expected_needed(apart, precision=0.02)
+    decided = further_blocks(apart, precision=0.02, goal=Goal.DECIDED)
+    precise = further_blocks(apart, precision=0.02)
     assert decided is not None
     assert precise is not None
     assert 0 < decided <= 4 < precise
-    assert expected_needed(estimate(1.1, 1.3), precision=0.02, goal=Goal.DECIDED) == 0
+    assert further_blocks(estimate(1.1, 1.3), precision=0.02, goal=Goal.DECIDED) == 0
 
 
 def test_what_cannot_be_told_is_unknown() -> None:
-    assert expected_needed(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is None
-    assert expected_needed(estimate(0.5, 2.0), precision=1e-6) is None  # more than a million blocks
+    assert further_blocks(nothing(Reason.TOO_FEW_SAMPLES), precision=0.05) is None
+    assert further_blocks(estimate(0.5, 2.0), precision=1e-6) is None  # more than a million blocks
 
 
 def test_half_width_is_that_of_the_logarithm() -> None:

@@ -154,11 +154,19 @@ def gate_words(verdict: GateVerdict) -> str:
         case GateAnswer.FAILS:
             return f"FAILED: {len(verdict.fails)} of {total} figures {_failing(verdict)}{few}"
         case GateAnswer.CLEAR:
-            what = f"a difference of {percent(verdict.margin)}"
-            what = what if verdict.limit is None else f"a slowdown of {percent(verdict.limit)}"
-            return f"PASSED: {total} of {total} figures; {what} is ruled out"
+            return f"PASSED: {total} of {total} figures; {_clear_words(verdict)}"
     told = f"UNSURE: {len(verdict.unsure)} of {total} figures"
     return told + (f"; {remedy(verdict)}" if verdict.needed else "")
+
+
+def _clear_words(verdict: GateVerdict) -> str:
+    """Return what is ruled out. Of counts of events, nothing is: that none was seen is all that is known."""
+    none = sum(line.answer.verdict is Verdict.NONE_SEEN for line in verdict.clear)
+    told = [f"no event in {none} of them"] if none else []
+    if none < len(verdict.clear):
+        slower = None if verdict.limit is None else f"a slowdown of {percent(verdict.limit)} is ruled out"
+        told.insert(0, slower or f"a difference of {percent(verdict.margin)} is ruled out")
+    return ", ".join(told)
 
 
 def remedy(verdict: GateVerdict) -> str:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from fslab.analysis.groups import by_cell, groups, mean_s, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pursuit import Candidate, Effort, most_forecast, pursue
+from fslab.analysis.pursuit import Candidate, Effort, pursue
 from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
 from fslab.analysis.usability import exhausted_cells
 from fslab.answers.model import Interval
-from fslab.answers.question import Goal
+from fslab.answers.question import Goal, most_forecast
 from fslab.cell import Cell
 from fslab.record import TrialRecord
 from fslab.stopping import StoppingRule, Until

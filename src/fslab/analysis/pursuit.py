@@ -1,16 +1,15 @@
 """Divides the time that is left among open questions, for the most verdicts per second. Pure.
 
 Those with the least effort come first, until the time is used up. Cells that one question pays for are free for the
-next. A question that alone would take more than all of the time is given up, and its time goes to the others.
+next. A question whose forecast is certainly more than all of the time is given up, and its time goes to the others.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-# Forecasts from n blocks are uncertain: a question is given up only above (1 + _VAGUE / n) times the time that is left.
-# If all are given up, the cheapest is measured nevertheless, up to _HOPE times the time that is left.
-_VAGUE = 8
+from fslab.answers.question import most_forecast
 
+# If all questions are given up, the cheapest is measured nevertheless, up to so many times the time that is left.
 _HOPE = 4
 
 Cost = Callable[[str], float]  # maps the id of a cell to the seconds of one trial
@@ -63,11 +62,6 @@ def pursue(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) ->
             found.pursued.append(best.name)
             found.cells, found.seconds = set(best.effort.blocks), left_s
     return found
-
-
-def most_forecast(left: float, blocks: int) -> float:
-    """Return the forecast from ``blocks`` blocks above which what is left is certainly not enough."""
-    return left * (1 + _VAGUE / max(1, blocks))
 
 
 def _in_order(candidates: Sequence[Candidate], cost: Cost, left_s: float | None) -> Pursuit:

@@ -30,9 +30,9 @@ class Mark(StrEnum):
 
     ``best``: its ratio interval against every other stack excludes 1, on the better side. This is an intersection-union
     test (Berger, Technometrics 24 (1982) 295): "better than all" has the error rate of one comparison, without a
-    correction. ``maybe_best``: not significantly worse than the stack with the best median, or this stack itself if it
-    is not significantly better than all others. ``none``: significantly worse, or unknown (too few trials, no preferred
-    direction, nothing to compare with).
+    correction, and so has "worse than the best one". ``none``: worse than the stack with the best median, significantly
+    after Holm's correction unless that is ``best``, or unknown (too few trials, no preferred direction, nothing to
+    compare with). ``maybe_best``: the others.
     """
 
     BEST = "best"
@@ -99,11 +99,13 @@ class RowAnswers:
         answers = self.of(leader.stack) if leader else []
         if leader is None or self._is_untested(answers):
             return {sample.stack: Mark.NONE for sample in self.samples}
-        beaten = {each.other(leader.stack): each.winner == leader.stack for each in answers}
-        marks = {stack: Mark.NONE if was_beaten else Mark.MAYBE_BEST for stack, was_beaten in beaten.items()}
+        beaten = [each for each in answers if each.winner == leader.stack]
+        best = len(beaten) == len(answers)
+        marks = {each.other(leader.stack): Mark.MAYBE_BEST for each in answers}
+        marks |= {each.other(leader.stack): Mark.NONE for each in beaten if best or each.holds}
         # Stacks on another kind of machine are not compared, so the leader is not shown to be better than all.
-        alone = len(beaten) < len(self.samples) - 1
-        marks[leader.stack] = Mark.BEST if all(beaten.values()) and not alone else Mark.MAYBE_BEST
+        alone = len(answers) < len(self.samples) - 1
+        marks[leader.stack] = Mark.BEST if best and not alone else Mark.MAYBE_BEST
         return {sample.stack: marks.get(sample.stack, Mark.NONE) for sample in self.samples}
 
     def not_compared(self, stack: str) -> list[str]:

@@ -81,11 +81,10 @@ class MeasuredRow:
 
 
 def standing(row: MeasuredRow) -> Standing:
-    """Return the standing of a row. A stack is worse if the leader is significantly better.
-
-    As in ``Mark``, "better than each other stack" needs no correction.
-    """
-    worse = {each.other(row.leader): each for each in row.answers if _is_behind(row, each)}
+    """Return the standing of a row. A stack is worse if the leader is significantly better, as in ``Mark``."""
+    ahead = [each for each in row.answers if _is_behind(row, each)]
+    best_alone = len(ahead) == len(row.answers)
+    worse = {each.other(row.leader): each for each in ahead if best_alone or each.holds}
     rivals = [each for each in row.answers if each.other(row.leader) not in worse]
     compared = {row.leader, *(each.other(row.leader) for each in row.answers)}
     not_compared = tuple(label for label in row.medians if row.leader is not None and label not in compared)
@@ -96,7 +95,7 @@ def standing(row: MeasuredRow) -> Standing:
     next_stack, nearest = min(
         worse.items(), key=lambda item: item[1].ratio or item[1].more or 0.0, default=(None, None)
     )
-    undecided = [each for each in rivals if each.verdict in NEEDS_MORE]
+    undecided = [each for each in rivals if each.verdict in NEEDS_MORE or each.differs]
     blocks = _largest([each.further for each in undecided])
     return Standing(
         workload=row.workload, metric=row.metric, unit=row.unit, better=row.better,

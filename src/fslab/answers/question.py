@@ -19,7 +19,7 @@ from fslab.stats.compare import (
     no_ratio,
 )
 from fslab.stats.counts import compare_counts
-from fslab.stats.goal import Goal, expected_needed, is_equivalent, is_settled
+from fslab.stats.goal import Goal, further_blocks, is_equivalent, is_settled, most_forecast
 from fslab.stats.interval import median
 from fslab.stats.noise_prior import NoisePrior, fit_noise
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
@@ -30,7 +30,8 @@ from fslab.units import Direction, Unit
 
 __all__ = [
     "COVERAGE", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
-    "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "unfit", "without",
+    "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "most_forecast", "unfit",
+    "without",
 ]  # fmt: skip
 
 COVERAGE = 0.95
@@ -78,8 +79,11 @@ def answer(
 ) -> tuple[Answer, ...]:
     """Return an answer to each question. ``looks``: of a campaign with interim analyses. ``goal``: when a question is
     settled."""
-    estimates = [estimate(each, looks=looks, coverage=coverage) for each in questions]
     families = [each.family for each in questions]
+    estimates = [
+        estimate(each, looks=looks, coverage=coverage, among=families.count(each.family))
+        for each in questions
+    ]
     alone = _in_families(families, [each.p_value for each in estimates])
     correlated = _in_families(
         families,
@@ -91,8 +95,13 @@ def answer(
     )
 
 
-def estimate(question: Question, *, looks: Looks | None = None, coverage: float = COVERAGE) -> Estimate:
-    """Return the estimate of the ratio (of counts with zeros: of the difference) with its interval."""
+def estimate(
+    question: Question, *, looks: Looks | None = None, coverage: float = COVERAGE, among: int = 1
+) -> Estimate:
+    """Return the estimate of the ratio (of counts with zeros: of the difference) with its interval.
+
+    ``among``: the number of questions of its family.
+    """
     over, under = question.over, question.under
     at_look = None if looks is None or not question.paired else replace(looks, coverage=coverage)
     if question.counts and not all([*over.values(), *under.values()]):
@@ -103,8 +112,10 @@ def estimate(question: Question, *, looks: Looks | None = None, coverage: float 
     if not question.paired:
         return compare_ratio([*over.values()], [*under.values()], coverage=coverage)
     if at_look is not None:
-        return compare_at_look(over, under, looks=at_look, blocks=question.blocks, prior=question.prior)
-    return compare_blocks(over, under, coverage=coverage, prior=question.prior)
+        return compare_at_look(
+            over, under, looks=at_look, blocks=question.blocks, prior=question.prior, among=among
+        )
+    return compare_blocks(over, under, coverage=coverage, prior=question.prior, among=among)
 
 
 def estimate_figure(values: Values, *, looks: Looks | None, coverage: float, blocks: int) -> Estimate:
@@ -155,8 +166,11 @@ def _of(
     verdict = _verdict(question, found)
     further = _further(question, found, verdict, among if holds is False else 1, looks, goal)
     settled = is_settled(found, bool(holds) and not fragile, goal=goal, precision=question.margin)
-    events = question.counts and question.better is not Direction.NEITHER
-    if events and verdict is Verdict.OPEN and not 0 < (further or 0) <= min(found.n_a, found.n_b):
+    if (
+        _are_events(question)
+        and verdict is Verdict.OPEN
+        and not 0 < (further or 0) <= _possible(found, looks)
+    ):
         verdict, further, settled = Verdict.NOT_SHOWN, None, True
     medians = median([*question.over.values()]), median([*question.under.values()])
     return Answer(
@@ -169,6 +183,13 @@ def _of(
         of_medians=medians[0] / medians[1] if found.ratio is not None and medians[0] and medians[1] else None,
         more=found.more, more_interval=found.more_interval, unit=question.unit, counted=_counted(question),
     )  # fmt: skip
+
+
+def _possible(found: Estimate, looks: Looks | None) -> float:
+    """Return how many more blocks a difference of counts may need: as many as there are; with ``looks``, what is left
+    of them, with what a forecast from few blocks can be wrong by."""
+    size = min(found.n_a, found.n_b)
+    return size if looks is None else most_forecast(max(0, looks.most - size), size)
 
 
 def _counted(question: Question) -> tuple[Counted, Counted] | None:
@@ -196,7 +217,13 @@ def _verdict(question: Question, found: Estimate) -> Verdict:
             pass
     if found.differs:
         return Verdict.LARGER if found.is_larger else Verdict.SMALLER
-    return Verdict.ALIKE if is_equivalent(found, question.margin) else Verdict.OPEN
+    # How events cluster is unknown, so that equal counts of few trials do not show that their rates are equal.
+    alike = is_equivalent(found, question.margin) and not _are_events(question)
+    return Verdict.ALIKE if alike else Verdict.OPEN
+
+
+def _are_events(question: Question) -> bool:
+    return question.counts and question.better is not Direction.NEITHER
 
 
 def _further(
@@ -208,9 +235,9 @@ def _further(
         found = estimate(question, looks=looks, coverage=1 - (1 - found.coverage) / among)
     if verdict is Verdict.TOO_FEW or found.reason is Reason.TOO_FEW_SAMPLES:
         return max(1, found.needed - size)
-    return expected_needed(found, precision=question.margin, goal=goal, looks=looks)
+    return further_blocks(found, precision=question.margin, goal=goal, looks=looks)
 
 
 def further_from(found: Estimate, margin: float, *, looks: Looks | None) -> int | None:
     """Return about how many more blocks show on which side of 1 an estimate lies, or that it is within the margin."""
-    return expected_needed(found, precision=margin, goal=Goal.DECIDED, looks=looks)
+    return further_blocks(found, precision=margin, goal=Goal.DECIDED, looks=looks)

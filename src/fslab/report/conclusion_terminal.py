@@ -21,7 +21,7 @@ NARROWEST, WIDEST = 20, 110
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
 MANY = 12  # metrics; if there are more, those with the same best stacks share a line
 MOST_LINES = 3  # of those
-NAMED = 4
+NAMED = 3
 BEST_NAMED = 3  # of the stacks that may be the best
 SIGN = {
     StandingCertainty.BEST: "★",

@@ -13,6 +13,7 @@ from fslab.stats.sequential import Looks
 from fslab.stats.student import two_sided_quantile
 
 _MOST = 1_000_000
+_VAGUE = 8  # a forecast from n blocks can be 1 + _VAGUE / n times too large
 
 
 class Goal(StrEnum):
@@ -45,7 +46,12 @@ def is_settled(estimate: RatioEstimate, holds: bool, *, goal: Goal, precision: f
     return over or _reached(estimate, holds, goal, precision)
 
 
-def expected_needed(
+def most_forecast(left: float, blocks: int) -> float:
+    """Return the forecast from ``blocks`` blocks above which what is left is certainly not enough."""
+    return left * (1 + _VAGUE / max(1, blocks))
+
+
+def further_blocks(
     estimate: RatioEstimate, *, precision: float, goal: Goal = Goal.PRECISE, looks: Looks | None = None
 ) -> int | None:
     """Return roughly how many more blocks are needed; 0 if the goal is reached, None if this cannot be estimated.

@@ -117,10 +117,13 @@ def compare_at_look(
     looks: Looks,
     blocks: int | None = None,
     prior: NoisePrior | None = None,
+    among: int = 1,
     counts: bool = False,
     amounts: bool = False,
 ) -> RatioEstimate:
-    """Return :func:`compare_blocks` at a look. ``coverage`` and ``p_value`` of the result are over all looks.
+    """Return :func:`compare_blocks` at a look, with ``prior`` and ``among``.
+
+    ``coverage`` and ``p_value`` of the result are over all looks.
 
     ``counts``: instead, :func:`compare_counts`, with ``amounts``.
     ``blocks``: the number of blocks that were finished at the look, including those in which a trial failed. By default
@@ -133,7 +136,7 @@ def compare_at_look(
     found = (
         compare_counts(a, b, coverage=level, amounts=amounts)
         if counts
-        else compare_blocks(a, b, coverage=level, prior=prior)
+        else compare_blocks(a, b, coverage=level, prior=prior, among=among)
     )
     p_value, correlated = (
         None if each is None else looks.overall(each, blocks)

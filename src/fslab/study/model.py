@@ -301,13 +301,13 @@ class StudyFile(Written):
 
     margin: Share = Field(
         MARGIN,
-        description="smallest difference of interest: two stacks that are shown to differ by less are alike, in tables "
-        "and in the verdicts on `claims`",
+        description="smallest difference of interest, in tables and in the verdicts on `claims`: two stacks are alike "
+        "if the interval of their ratio contains 1 and lies within it",
     )
     tail_margin: Share = Field(
         TAIL_MARGIN,
-        description="the same for tails of latencies: percentiles from the 95th on and the longest; never less than "
-        "`margin` or `precision`",
+        description="the same in tables for tails of latencies (percentiles from the 95th on, and the longest); never "
+        "less than `margin` or `precision`",
     )
     known_limits: Names = Field(
         {},
