@@ -182,7 +182,7 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
         told.append("· counts of events: no difference shown")
     if any(each.next for each in standings):
         told.append(f"× relative to the next clearly worse ({report.coverage * 100:g} % CI)")
-    return " · ".join(told)
+    return "; ".join(told)
 
 
 def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:
