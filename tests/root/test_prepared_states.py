@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fslab.campaign import prepared_states
+from fslab.campaign import prepared_states, sliced_rounds
 from fslab.campaign import trial as trials
 from fslab.campaign.guests import Guests
 from fslab.campaign.prepared_states import PreparedStates, Turn
@@ -128,6 +128,7 @@ def test_workloads_in_slices_share_the_files_of_their_round(
 ) -> None:
     """Each stack has its own. That one of them finds copying too dear does not disturb the other."""
     monkeypatch.setattr(prepared_states, "DEAREST", dearest)
+    monkeypatch.setattr(sliced_rounds, "LEAST_SLICES", 0)
     names = ("analyze", "sync-read")
     cells = [cell(name, fs, slice_s=0.02) for name in names for fs in ("ext4", "xfs")]
     guests.states.groups = groups(cells)

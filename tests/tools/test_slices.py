@@ -228,6 +228,26 @@ def test_no_stack_pays_for_what_another_has_put_off(
     assert not any(left_work(each) for each in found[1])
 
 
+def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow, fast = (stack_of(name, "ram", DIRECT) for name in ("slow", "fast"))
+    done: list[str] = []
+
+    def together(cells: Sequence[Cell], *_: object, **__: object) -> list[TrialRecord]:
+        done.append("together")
+        return [record(0.0, cell, count=7 if cell is fast else 20) for cell in cells]
+
+    def alone(cell: Cell, *_: object, **__: object) -> TrialRecord:
+        done.append(cell.stack.name)
+        return record(None, cell)
+
+    monkeypatch.setattr(sliced_rounds, "run_in_slices", together)
+    monkeypatch.setattr(sliced_rounds, "run_trial", alone)
+    rounds = rounds_in_slices()
+    found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
+    assert done == ["together", "slow", "fast", "slow", "fast"]
+    assert [[each.duration_s for each in block] for block in found] == [[2.0, 2.0], [1.0, 1.0]]
+
+
 def rounds_in_slices() -> sliced_rounds.SlicedRounds:
     images = Path("/")
     workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
@@ -251,7 +271,7 @@ def stack_of(name: str, medium: str, parameters: dict[str, Any]) -> Cell:
     )
 
 
-def record(left_share: float | None, cell: Cell | None = None) -> TrialRecord:
+def record(left_share: float | None, cell: Cell | None = None, count: int = 20) -> TrialRecord:
     cell = cell or stack_of("s", "ram", {})
     return TrialRecord(
         key=TrialKey(campaign="c", block=0, seed=1),
@@ -259,5 +279,5 @@ def record(left_share: float | None, cell: Cell | None = None) -> TrialRecord:
         status=Status.OK,
         started=datetime.now(UTC),
         duration_s=1.0,
-        provenance=Provenance(device={"slices": {"left_share": left_share}}),
+        provenance=Provenance(device={"slices": {"left_share": left_share, "count": count}}),
     )
