@@ -236,23 +236,26 @@ def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: py
         done.append("together")
         return [record(0.0, cell, count=7 if cell is fast else 20) for cell in cells]
 
-    def alone(cell: Cell, *_: object, **__: object) -> TrialRecord:
+    def alone(cell: Cell, _: TrialKey) -> TrialRecord:
         done.append(cell.stack.name)
         return record(None, cell)
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", together)
-    monkeypatch.setattr(sliced_rounds, "run_trial", alone)
-    rounds = rounds_in_slices()
+    rounds = rounds_in_slices(alone)
     found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
     assert done == ["together", "slow", "fast", "slow", "fast"]
     assert [[each.duration_s for each in block] for block in found] == [[2.0, 2.0], [1.0, 1.0]]
 
 
-def rounds_in_slices() -> sliced_rounds.SlicedRounds:
+def refused(cell: Cell, _: TrialKey) -> TrialRecord:
+    raise AssertionError(f"{cell.stack.name} was measured whole")
+
+
+def rounds_in_slices(whole: Callable[[Cell, TrialKey], TrialRecord] = refused) -> sliced_rounds.SlicedRounds:
     images = Path("/")
     workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
     states = PreparedStates(workspace=workspace)
-    return sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states)
+    return sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states, whole=whole)
 
 
 def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:

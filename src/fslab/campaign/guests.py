@@ -60,7 +60,9 @@ class Guests:
 
     def __post_init__(self) -> None:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
-        self.rounds = SlicedRounds(workspace=self.workspace, machine=self.machine, states=self.states)
+        self.rounds = SlicedRounds(
+            workspace=self.workspace, machine=self.machine, states=self.states, whole=self._run_here
+        )
 
     @property
     def running(self) -> list[Guest]:
@@ -74,10 +76,7 @@ class Guests:
         self.states.coming = coming
         if REGISTRY.get(cell.stack.machine.type).guest:
             return self._run_in_guest(cell, key)
-        turn = self.states.begin(cell, key, "host")
-        prepared = self.states.prepared(turn)
-        record = run_trial(cell, key, self.workspace, machine=self.machine, prepared=prepared)
-        return self.states.end(turn, record)
+        return self._run_here(cell, key)
 
     def run_together(self, cells: Sequence[Cell], key: TrialKey, coming: frozenset[str]) -> list[TrialRecord]:
         """Run one trial of each of these cells, which have one workload, in slices on this machine.
@@ -86,6 +85,12 @@ class Guests:
         """
         self.states.coming = coming
         return self.rounds.run(cells, key)
+
+    def _run_here(self, cell: Cell, key: TrialKey) -> TrialRecord:
+        turn = self.states.begin(cell, key, "host")
+        prepared = self.states.prepared(turn)
+        record = run_trial(cell, key, self.workspace, machine=self.machine, prepared=prepared)
+        return self.states.end(turn, record)
 
     def _run_in_guest(self, cell: Cell, key: TrialKey) -> TrialRecord:
         """Run the trial in its guest. An error, other than an interruption, becomes a failed record."""

@@ -9,7 +9,7 @@ at which a tool looks at its clock decide the figure. ``trial`` defines what a t
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -19,7 +19,7 @@ from fslab import workloads
 from fslab.campaign import disks, slices
 from fslab.campaign.prepared_states import Prepared, PreparedStates
 from fslab.campaign.running_trial import RunningTrial
-from fslab.campaign.trial import measure, run_trial, watched
+from fslab.campaign.trial import measure, watched
 from fslab.campaign.trial_setup import Ready, set_up
 from fslab.campaign.watch import Watch
 from fslab.cell import Cell, TrialKey
@@ -38,11 +38,13 @@ LEAST_SLICES = 8
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRounds:
-    """The rounds in slices of a campaign. ``machine``: the facts stored with trials. ``states``: what they share."""
+    """The rounds in slices of a campaign. ``machine``: the facts stored with trials. ``states``: what they share.
+    ``whole``: runs one trial by itself."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
+    whole: Callable[[Cell, TrialKey], TrialRecord]
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
     _whole: set[str] = field(default_factory=set)  # workloads that a stack was seen to do within a few slices
 
@@ -52,13 +54,13 @@ class SlicedRounds:
         has the time of both."""
         work = cells[0].workload.model_dump_json()
         if work in self._whole:
-            return self._one_by_one(cells, key)
+            return [self.whole(cell, key) for cell in cells]
         leaves = leaves_work(workloads.parsed(cells[0].workload).traits())
         drain = work in self._left or (leaves and share_a_disk(cells, self.workspace.images))
         records = self._once(cells, key, drain=drain)
         if any(map(took_few_slices, records)):
             self._whole.add(work)
-            again = self._one_by_one(cells, key)
+            again = [self.whole(cell, key) for cell in cells]
         elif not drain and any(map(left_work, records)):
             self._left.add(work)
             again = self._once(cells, key, drain=True)
@@ -70,15 +72,6 @@ class SlicedRounds:
             )
             for first, second in zip(records, again, strict=True)
         ]
-
-    def _one_by_one(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
-        records = []
-        for cell in cells:
-            turn = self.states.begin(cell, key, "host")
-            prepared = self.states.prepared(turn)
-            record = run_trial(cell, key, self.workspace, machine=self.machine, prepared=prepared)
-            records.append(self.states.end(turn, record))
-        return records
 
     def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
         turns = [self.states.begin(cell, key, "host") for cell in cells]
