@@ -19,7 +19,7 @@ from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import has_warnings, is_usable
-from fslab.answers.question import COVERAGE, Looks, Question, answer
+from fslab.answers.question import COVERAGE, Looks, Question, answer, read_as_counts
 from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
@@ -103,8 +103,8 @@ def compare_results(
     """Compare B with A: one line for each headline metric (or each of ``metrics``) of each cell that both have.
 
     ``paired``: the blocks of both were measured side by side. ``allowed``: names of facts and of groups of facts that
-    may differ. ``margin``: smallest difference of interest, as a share; by default
-    that of studies.
+    may differ. ``margin``: smallest difference of interest, as a share; by default that of
+    studies.
     """
     matched = match(a.cells, b.cells, by)
     own_a, own_b = by_cell(a.trials), by_cell(b.trials)
@@ -188,8 +188,7 @@ def _line(
         margin=margin or smallest(tail=metric.is_tail),
         paired=paired,
         unit=metric.unit,
-        counts=metric.unit is Unit.COUNT
-        or (metric.better is Direction.LOWER and 0 in {*left.values(), *right.values()}),
+        counts=read_as_counts(metric.unit, metric.better, [*left.values(), *right.values()]),
     )
     return lines.Line(
         cells=(partners.a, partners.b), trials=trials, metric=metric, question=question,

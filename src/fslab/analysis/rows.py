@@ -12,8 +12,9 @@ from itertools import combinations
 from fslab.analysis.groups import Group, Sample
 from fslab.analysis.noise import CampaignNoise
 from fslab.analysis.same_stacks import SameStack, different
+from fslab.analysis.standings import behind
 from fslab.answers.model import Answer, Verdict
-from fslab.answers.question import COVERAGE, Goal, Looks, NoisePrior, Question, answer
+from fslab.answers.question import COVERAGE, Goal, Looks, NoisePrior, Question, answer, read_as_counts
 from fslab.cell import Frozen, StackSpec
 from fslab.record import Metric
 from fslab.stats.ranking import rank
@@ -99,10 +100,10 @@ class RowAnswers:
         answers = self.of(leader.stack) if leader else []
         if leader is None or self._is_untested(answers):
             return {sample.stack: Mark.NONE for sample in self.samples}
-        beaten = [each for each in answers if each.winner == leader.stack]
+        beaten = behind(leader.stack, answers, self.better)
         best = len(beaten) == len(answers)
         marks = {each.other(leader.stack): Mark.MAYBE_BEST for each in answers}
-        marks |= {each.other(leader.stack): Mark.NONE for each in beaten if best or each.holds}
+        marks |= {each.other(leader.stack): Mark.NONE for each in beaten}
         # Stacks on another kind of machine are not compared, so the leader is not shown to be better than all.
         alone = len(answers) < len(self.samples) - 1
         marks[leader.stack] = Mark.BEST if best and not alone else Mark.MAYBE_BEST
@@ -177,12 +178,12 @@ def row_answers(
 ) -> RowAnswers:
     """Ask about all pairs of stacks that have a value and may be compared; all of them are one family.
 
-    ``unit``: that of the values. They are read as those of events if they are counts, or if lower is better and one of
-    them is 0, such as a loss. ``prior``: returns the noise of a comparison of two stacks (ids), as other cells show it.
+    ``unit``: that of the values (``read_as_counts``). ``prior``: returns the noise of a comparison of two stacks (ids),
+    as other cells show it.
     """
     present = tuple(sample for sample in samples if sample.values)
     values = [value for sample in present for value in sample.values.values()]
-    counts = unit is Unit.COUNT or (better is Direction.LOWER and 0 in values)
+    counts = read_as_counts(unit, better, values)
     questions = [
         Question(
             over=one.values, under=other.values, names=(one.stack, other.stack), better=better, margin=margin,

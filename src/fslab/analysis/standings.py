@@ -82,9 +82,7 @@ class MeasuredRow:
 
 def standing(row: MeasuredRow) -> Standing:
     """Return the standing of a row. A stack is worse if the leader is significantly better, as in ``Mark``."""
-    ahead = [each for each in row.answers if _is_behind(row, each)]
-    best_alone = len(ahead) == len(row.answers)
-    worse = {each.other(row.leader): each for each in ahead if best_alone or each.holds}
+    worse = {each.other(row.leader): each for each in behind(row.leader, row.answers, row.better)}
     rivals = [each for each in row.answers if each.other(row.leader) not in worse]
     compared = {row.leader, *(each.other(row.leader) for each in row.answers)}
     not_compared = tuple(label for label in row.medians if row.leader is not None and label not in compared)
@@ -119,9 +117,13 @@ def counted_sides(leader: str | None, answers: Sequence[Answer]) -> dict[str, Co
     return {label: counted for label, counted in sides.items() if counted is not None}
 
 
-def _is_behind(row: MeasuredRow, one: Answer) -> bool:
-    """Return whether the other stack differs from the leader, and is not the better one of the two."""
-    return one.differs and (row.better is Direction.NEITHER or one.winner == row.leader)
+def behind(leader: str | None, answers: Sequence[Answer], better: Direction) -> list[Answer]:
+    """Return the answers by which the other stack is behind the leader: all, if the leader is better than every other
+    one (no correction needed: see ``rows.Mark``), else those that hold after Holm's correction."""
+    ahead = [
+        each for each in answers if each.differs and (better is Direction.NEITHER or each.winner == leader)
+    ]
+    return ahead if len(ahead) == len(answers) else [each for each in ahead if each.holds]
 
 
 def _certainty(row: MeasuredRow, rivals: Sequence[Answer]) -> StandingCertainty:

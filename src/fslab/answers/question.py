@@ -4,7 +4,7 @@
 of a family, and gives the verdict. What a verdict means in words is in ``answers.words``.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from fslab.answers.model import Answer, Counted, Verdict
@@ -30,8 +30,8 @@ from fslab.units import Direction, Unit
 
 __all__ = [
     "COVERAGE", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
-    "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "most_forecast", "unfit",
-    "without",
+    "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "most_forecast",
+    "read_as_counts", "unfit", "without",
 ]  # fmt: skip
 
 COVERAGE = 0.95
@@ -51,9 +51,9 @@ class Question:
     them has the probability of one (Holm). ``paired``: values of one block were measured side by side. ``unit``: of the
     values. ``counts``: they are counts, or (another unit) amounts, of which some may be 0. If one direction is better,
     they are those of events: more trials are asked for only if twice as many would show the present difference.
-    ``prior``: the noise of this comparison as other cells show
-    it. ``block_s``: seconds that one more block takes. ``blocks``: the number of blocks that both took part in, if
-    failed trials made it larger than the number of values; the level of a look depends on it.
+    ``prior``: the noise of this comparison as other cells show it. ``block_s``: seconds that one more block takes.
+    ``blocks``: the number of blocks that both took part in, if failed trials made it larger than the number of values;
+    the level of a look depends on it.
     """
 
     over: Values
@@ -220,6 +220,11 @@ def _verdict(question: Question, found: Estimate) -> Verdict:
     # How events cluster is unknown, so that equal counts of few trials do not show that their rates are equal.
     alike = is_equivalent(found, question.margin) and not _are_events(question)
     return Verdict.ALIKE if alike else Verdict.OPEN
+
+
+def read_as_counts(unit: Unit, better: Direction, values: Iterable[float]) -> bool:
+    """Return whether values are those of events: counts, or what should be low and is 0 in a trial, such as a loss."""
+    return unit is Unit.COUNT or (better is Direction.LOWER and 0 in values)
 
 
 def _are_events(question: Question) -> bool:
