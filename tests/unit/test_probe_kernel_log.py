@@ -124,6 +124,17 @@ def test_errors_of_another_file_system_that_had_the_device_are_not_this_trial_s(
     assert len(found(tmp_path, "", text, ("loop3",), others=own)) == 1
 
 
+@pytest.mark.parametrize(
+    "name",
+    ["nullb0", "zd16", "bcache0p1", "dasda1", "ublkb0", "loop3p1", "nvme1c0n1", "pmem0s", "pmem0.1", "mtdblock0", "sr0",
+     "fd0", "rnbd0", "cciss!c0d0p1"],
+)  # fmt: skip
+def test_every_kind_of_device_is_another_device(tmp_path: Path, name: str) -> None:
+    for text in (f"EXT4-fs error (device {name}): x", f"I/O error, dev {name}, sector 8 op 0x0:(READ)"):
+        assert found(tmp_path, "", f"3,1100,1,-;{text}\n", ("loop3",)) == ()
+        assert len(found(tmp_path, "", f"3,1100,1,-;{text}\n", (name,))) == 1
+
+
 def test_an_error_of_the_disk_under_our_image_is_this_trial_s(tmp_path: Path) -> None:
     text = "3,1100,1,-;I/O error, dev sda, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2\n"
     (warning,) = found(tmp_path, log(1000, 1001), text, below=("sda1", "sda"))

@@ -19,7 +19,8 @@ _RECORD = re.compile(r"^(\d+),\d+,\d+,[^;]*;(.*)$")
 _RECORD_BYTES = 8192  # longest record: PRINTKRB_RECORD_MAX is 1024 before 6.5, PRINTK_MESSAGE_MAX 2048 since
 # Names of block devices (Documentation/admin-guide/devices.txt). jbd2 appends the inode of its journal: loop3-8.
 _DEVICE = re.compile(
-    r"\b(?:loop\d+|z?ram\d+|(?:[shv]d|xvd|ubd)[a-z]+\d*|(?:nvme\d+n|mmcblk|nbd|md_?d?|pmem|drbd|rbd)\d+(?:p\d+)?|dm-\d+)\b"
+    r"\b(?:z?ram\d+|(?:[shv]d|xvd|ubd|dasd|scm)[a-z]+\d*|dm-\d+|cciss!c\d+d\d+(?:p\d+)?|pmem\d+(?:\.\d+)?s?(?:p\d+)?"
+    r"|(?:nvme\d+(?:c\d+)?n|mmcblk|loop|r?nbd|md_?d?|drbd|rbd|zd|bcache|nullb|ublkb|mtdblock|fd|sr)\d+(?:p\d+)?)\b"
 )
 _NO_REASON = re.compile(r"callbacks suppressed|Deprecated parameter")
 
