@@ -34,7 +34,8 @@ PIECE = 100  # trials
 
 Object = dict[str, Any]
 
-_FORMULA = r"^[=+\-@\t\r]"
+# With the forms of full width, which spreadsheets of some languages take for the same.
+_FORMULA = r"^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 
 _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 
