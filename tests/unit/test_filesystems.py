@@ -195,6 +195,8 @@ def test_bad_mount_options_say_what_is_meant(name: str, options: str, says: str)
         ("ext4", "nofail,x-systemd.device-timeout=5,_netdev,noatime", ["/etc/fstab"] * 3),
         ("ext4", "compress=zstd", ["an option of btrfs"]), ("zfs", "recordsize=8k", ["properties"]),
         ("ext4", "nodelalocc,atiem,loop", ["did you mean 'nodelalloc'", "did you mean 'atime'", "type 'loop'"]),
+        ("xfs", "nobarier,delay_log", ["did you mean 'nobarrier'? removed", "did you mean 'delaylog'? removed"]),
+        ("ext4", "uid=5", ["an option of exfat"]), ("btrfs", "device=/dev/sdb", ["a layout"]),
     ],
 )  # fmt: skip
 def test_every_wrong_mount_option_is_reported_with_its_reason(

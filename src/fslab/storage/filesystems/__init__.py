@@ -35,7 +35,8 @@ _NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
     r"loop|offset|sizelimit": "use a medium of type 'loop'",
     r"bind|rbind|move|remount|private|shared|slave|unbindable":
         "fslab mounts a new file system, and only once; leave it out",
-    r"device|logdev|rtdev|jdev|journal_dev|journal_path": "a journal on another disk is layout 'external-journal'",
+    r"logdev|jdev|journal_dev|journal_path": "a journal on another disk is layout 'external-journal'",
+    r"device|rtdev": "disks that are used together are a layout (fslab list layouts)",
 }  # fmt: skip
 
 ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
@@ -332,10 +333,12 @@ class FileSystem(ABC):
         for pattern, why in _NOT_OF_A_FILE_SYSTEM.items():
             if re.fullmatch(pattern, name):
                 return why
-        alike = [each for each in known if each.startswith("no") == name.startswith("no")]
-        owners = [owner for owner, driver in REGISTRY if name in driver.mount_options]
-        if owners and similar(name, alike) is None:
+        if owners := [owner for owner, driver in REGISTRY if name in driver.mount_options]:
             return f"it is an option of {', '.join(owners)}"
+        alike = [each for each in known if each.startswith("no") == name.startswith("no")]
+        meant = similar(name, [*alike, *self.removed_options])
+        if meant is not None and meant in self.removed_options:
+            return f"did you mean '{meant}'? {self.removed_options[meant]}"
         return nearest(name, alike)
 
 
