@@ -105,6 +105,24 @@ def test_whoever_can_put_a_file_beside_it_counts(how: str, theirs: Path, tmp_pat
     assert contents(path.resolve().parent) == before
 
 
+@pytest.mark.parametrize("create", [False, True])
+def test_a_journal_from_an_archive_that_root_unpacked_deletes_no_file(
+    create: bool, theirs: Path, tmp_path: Path
+) -> None:
+    """All of it belongs to root then, and lies where only root can write."""
+    for each in (theirs.parent, *theirs.parent.iterdir()):
+        os.chown(each, 0, 0)
+    hot_journal(theirs, victim := tmp_path / "victim")
+    (link := tmp_path / "link.sqlite").symlink_to(theirs)
+    for path in (theirs, link):
+        with pytest.raises(UnsafeError, match="names another file"):
+            Store.open(str(path), create=create)
+    assert victim.read_bytes() == b"precious"
+    theirs.with_name(f"{theirs.name}-journal").unlink()
+    with Store.open(str(link), create=create) as store:
+        assert store.has("c1")
+
+
 def test_what_is_not_in_the_file_yet_is_reported(theirs: Path, caplog: pytest.LogCaptureFixture) -> None:
     theirs.with_name("store.sqlite-wal").write_bytes(b"x" * 4096)
     with Store.open(str(theirs), create=False) as store:

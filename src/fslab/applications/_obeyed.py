@@ -16,8 +16,6 @@ _CONFIGURED = re.compile(
     r"\[(core|extensions)\]|\t(bare|filemode|ignorecase|logallrefupdates|objectformat|precomposeunicode|refstorage"
     r"|repositoryformatversion|symlinks) = \w+|"
 )
-_JOURNAL_END = struct.Struct(">II8s")  # of one that names another file: length of the name, checksum, magic
-_MAGIC = bytes.fromhex("d9d505f920a163d7")  # sqlite.org/fileformat2.html, "The Rollback Journal"
 _QCOW2 = struct.Struct(
     ">4sIQIIQIIQQIIQQQQ"
 )  # qemu, docs/interop/qcow2.txt: the header, to compatible_features
@@ -45,23 +43,6 @@ def repository_problem(repository: Path) -> str | None:
         text = file.read(_CONFIG_BYTES)
     known = len(text) < _CONFIG_BYTES and all(_CONFIGURED.fullmatch(line) for line in text.split("\n"))
     return None if known else "the configuration has other contents than were written"
-
-
-def names_another_file(journal: Path) -> bool:
-    """Return whether a rollback journal names a super-journal (sqlite.org/atomiccommit.html, "Multi-file Commit").
-
-    SQLite deletes that file when it has rolled back.
-    """
-    if not journal.is_file():
-        return False
-    with journal.open("rb") as file:
-        size = file.seek(0, os.SEEK_END)
-        file.seek(max(0, size - _JOURNAL_END.size))
-        end = file.read()
-    if len(end) < _JOURNAL_END.size:
-        return False
-    length, _, magic = _JOURNAL_END.unpack(end)
-    return bool(magic == _MAGIC and length > 0)
 
 
 def image_problem(path: Path, disk_format: str) -> str | None:

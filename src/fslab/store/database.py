@@ -234,6 +234,7 @@ def _make_directory(url: URL) -> None:
         _check_closed(path)
         files.make_directories(path.parent)
         _check_closed(path)
+        readonly.check_journal(path)
     except OSError as error:
         raise StoreError(f"cannot make its directory: {error.strerror}", where=str(path)) from error
 

@@ -6,7 +6,8 @@ create neither, it opens the database only with the promise that no process writ
 
 Whoever can put a file beside a database can make SQLite delete any file of the reader: a hot rollback journal names a
 super-journal, which SQLite deletes when it has rolled back (sqlite.org/atomiccommit.html, "Multi-file Commit"). So
-what others can write is never opened where it lies, but as a copy of the database file alone.
+what others can write is never opened where it lies, but as a copy of the database file alone. A store beside such a
+journal is refused also where only its reader can write: an archive may have brought both.
 """
 
 import errno
@@ -20,7 +21,8 @@ from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
-from fslab.system import files, path_owners, paths, untrusted_files
+from fslab.errors import UnsafeError
+from fslab.system import files, path_owners, paths, rollback_journal, untrusted_files
 
 log = logging.getLogger("fslab.store")
 _ROOM_SHARE = 2  # a copy takes at most half of the free space
@@ -31,13 +33,14 @@ Connector = Callable[[], sqlite3.Connection]
 def connector(database: str | None) -> Connector | None:
     """Return a function that connects read-only; None if the store can be written, so that none is needed.
 
-    OSError if the store cannot be read.
+    OSError if the store cannot be read, UnsafeError as ``check_journal``.
     """
     if database in {None, "", ":memory:"}:
         return None
     path = Path(str(database))
     if why := stranger(path):
         return _foreign(path, why)
+    check_journal(path)
     if path.is_dir() or (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)):
         return None
     log, index = (path.with_name(path.name + suffix) for suffix in ("-wal", "-shm"))
@@ -59,6 +62,18 @@ def stranger(path: Path) -> str | None:
     real, groups = Path(os.path.realpath(path)).parent, os.geteuid() != 0
     beside = path_owners.stranger_on_the_way(real, sticky=not real.is_dir(), groups=groups)
     return beside or path_owners.stranger_on_the_way(path, groups=groups)
+
+
+def check_journal(path: Path) -> None:
+    """Raise UnsafeError if the journal beside a store names another file, which SQLite would delete."""
+    real = Path(os.path.realpath(path))
+    journal = real.with_name(f"{real.name}-journal")
+    if rollback_journal.names_another_file(journal):
+        raise UnsafeError(
+            "not opened: the journal beside the store names another file, and SQLite would delete that",
+            where=str(journal),
+            hint="fslab makes no such journal: remove it, and do not trust the store",
+        )
 
 
 class CopyConnector:
