@@ -215,6 +215,18 @@ class TestCommand:
             11,
         )
 
+    def test_a_gate_that_tests_no_figure_does_not_pass(self, tmp_path: Path) -> None:
+        """No CPU time is better or worse."""
+        cpu = Metric(name="cpu_user", unit=Unit.PERCENT, better=Direction.NEITHER)
+        for name, middle in (("a", 10), ("b", 20)):
+            found = trials(cell(), around(middle), name, metric=cpu)
+            (tmp_path / f"{name}.json").write_bytes(render(found, Format.JSON))
+        paths = [str(tmp_path / f"{name}.json") for name in ("a", "b")]
+        with pytest.raises(UsageError, match="tests no figure"):
+            self.run("", *paths, metric=["cpu_user"], slower="5%")
+        with pytest.raises(RegressionError):
+            self.run("", *paths, metric=["cpu_user"], different=True)
+
     def test_exports_of_two_machines(self, store: str, tmp_path: Path) -> None:
         with Store.open(store) as opened:
             for name in ("20261120-a", "20261122-a"):

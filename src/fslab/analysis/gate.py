@@ -43,6 +43,11 @@ class GateVerdict:
     needed: int | None
 
     @property
+    def total(self) -> int:
+        """The number of figures that were tested."""
+        return len(self.fails) + len(self.unsure) + len(self.clear)
+
+    @property
     def answer(self) -> GateAnswer:
         """The most severe answer."""
         if self.fails:
@@ -148,7 +153,7 @@ def _enough(line: ComparisonLine, limit: float | None) -> int | None:
 
 def gate_words(verdict: GateVerdict) -> str:
     """Return the answer in one line: ``UNSURE: 6 of 6 figures; about 40 trials each are needed``."""
-    total = len(verdict.fails) + len(verdict.unsure) + len(verdict.clear)
+    total = verdict.total
     few = f"; {len(verdict.unsure)} unsure" if verdict.unsure else ""
     match verdict.answer:
         case GateAnswer.FAILS:
@@ -178,9 +183,8 @@ def remedy(verdict: GateVerdict) -> str:
 
 def failed_words(verdict: GateVerdict) -> str:
     """Return the failures as ``2 of 12 comparisons are slower by 5.0 % or more: …``."""
-    total = len(verdict.fails) + len(verdict.unsure) + len(verdict.clear)
     found = "; ".join(map(_told, verdict.fails))
-    return f"{len(verdict.fails)} of {total} comparisons {_failing(verdict)}: {found}"
+    return f"{len(verdict.fails)} of {verdict.total} comparisons {_failing(verdict)}: {found}"
 
 
 def _failing(verdict: GateVerdict) -> str:

@@ -168,6 +168,12 @@ def compare(
     judged = None
     if limit is not None or gate.different:
         judged = judge(found, slower=limit, different=gate.different)
+        if not judged.total:
+            raise UsageError(
+                "tests no figure: none of those that are compared has a preferred direction",
+                where="--fail-if-slower",
+                hint="name others with --metric, or use --fail-if-different",
+            )
     if as_json:
         document = found.model_dump(mode="json")
         print_json({**document, "gate": judged.as_document() if judged else None})
