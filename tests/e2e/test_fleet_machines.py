@@ -56,7 +56,7 @@ WRITING = """
 title: A study that writes for long
 media: {disk: {type: ram, size: 64m}}
 stacks: {ext4: {medium: disk, filesystem: ext4}}
-workloads: {write: {tool: fio, rw: randwrite, size: 16m, runtime: 20s}}
+workloads: {write: {tool: fio, rw: randwrite, size: 16m, runtime: 5m}}
 trials: 8
 """
 
@@ -228,7 +228,7 @@ def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
     with fleet_lab.lab(programs, tmp_path, 1) as lab:
         (member,) = lab.members
         settings = member.home / "worker.toml"
-        settings.write_text(settings.read_text() + "\nstall = 5\n")
+        settings.write_text(settings.read_text() + "\nstall = 30\n")
         restart(member)
         wait_for(lab.has_joined)
         run = lab.begin("run", study, "--fleet", "--json")
@@ -240,12 +240,12 @@ def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
             out, errors = run.communicate(timeout=4 * LIMIT_S)
             (ended,) = json.loads(out)["machines"]
             assert ended["status"] == "failed", errors
-            assert "no trial for 5 s; cannot be undone: " in ended["message"]
+            assert "no trial for 30 s; cannot be undone: " in ended["message"]
             assert str(place) in ended["message"]
             assert lab.has_joined()
         finally:
             subprocess.run(["fsfreeze", "--unfreeze", place], check=False, timeout=LIMIT_S)
-        study.write_text(WRITING.replace("20s", "1s"))
+        study.write_text(WRITING.replace("5m", "1s"))
         again = lab.json("run", study, "--fleet", "--trials", "2")
         check_results(lab, again, 2)
 

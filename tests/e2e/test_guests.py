@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -96,21 +97,27 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
 
 @pytest.mark.slow
 def test_interrupted_during_a_trial_it_ends_the_guest_and_can_be_finished(
-    fslab: Fslab, study: Path, own_directories: Path
+    fslab: Fslab, study: Path, own_directories: Path, tmp_path: Path
 ) -> None:
-    process = fslab.start("run", study)
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("[1/2]"):
-            break
-    (journal,) = (own_directories / "state").rglob("*.jsonl")
+    """The workload waits for a file of the host to go, which the guest sees."""
+    (held := tmp_path / "held").touch()
+    waits = json.dumps(["sh", "-c", f"while test -e '{held}'; do sleep 1; done"])
+    work = next(line for line in STUDY.splitlines() if line.startswith("  write:"))
+    study.write_text(STUDY.replace(work, f"  write: {{tool: command, run: {waits}, space: 1m}}"))
+    process = fslab.start("run", study, "--allow-commands")
+    state = own_directories / "state"
+    wait_for(lambda: [*state.rglob("*.jsonl")])
+    (journal,) = state.rglob("*.jsonl")
+    console = paths.runtime() / journal.stem / "guest-1/console"
+    wait_for(lambda: console.exists() and "filesystem" in console.read_text())
     leader = next(pid for pid in proc.marked_processes(mark_of(journal)) if "linux.uml" in command_of(pid))
     _, said = end(process, signal.SIGINT)
     assert process.returncode == 130
     assert "fslab run --resume" in said
     assert not group_members(leader)
     assert not list(memory.SHARED.glob(f"fslab-{journal.stem}-*"))
-    assert "[2/2]" in fslab("run", "--resume").stderr
+    held.unlink()
+    assert "[2/2]" in fslab("run", "--resume", "--allow-commands").stderr
 
 
 def command_of(pid: int) -> str:

@@ -35,6 +35,7 @@ def trial(guests: Guests, wanted: Cell, block: int = 0) -> TrialRecord:
     return guests.run(wanted, TrialKey(campaign=guests.workspace.campaign, block=block, seed=7))
 
 
+ENDLESS = {"rw": "write", "bs": "1m", "size": "512m", "runtime": "1h", "direct": True}
 LIMITED = """
 import subprocess
 from pathlib import Path
@@ -110,12 +111,11 @@ def test_memory_is_held_for_a_disk_of_a_guest_that_takes_memory(
 
 def test_a_guest_that_writes_more_than_the_room_of_its_disk_is_ended(guests: Guests) -> None:
     sparse = MediumSpec(name="m", type="ram", options={"size": "1g", "room": "32m"})
-    endless = {"rw": "write", "bs": "1m", "size": "512m", "runtime": "1h", "direct": True}
     record = trial(
         guests,
         cell(
             stack=cell().stack.model_copy(update={"medium": sparse}),
-            workload=WorkloadSpec(name="w", tool="fio", parameters=endless),
+            workload=WorkloadSpec(name="w", tool="fio", parameters=ENDLESS),
         ),
     )
     assert record.status_text == "failed:no_space"
@@ -242,8 +242,6 @@ def stop(guest: Guest) -> None:
 def test_a_guest_that_is_lost_costs_one_trial(
     harm: Callable[[Guest], None], failure: str, said: str, guests: Guests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "PING_EVERY_S", 1.0)
-    monkeypatch.setattr(waiting, "PING_LIMIT_S", 2.0)
     harmed: list[Guest] = []
 
     def when_mounted() -> None:
@@ -252,9 +250,13 @@ def test_a_guest_that_is_lost_costs_one_trial(
         harmed.append(guests.running[0])
         harm(harmed[0])
 
+    endless = cell(workload=WorkloadSpec(name="w", tool="fio", parameters={**ENDLESS, "size": "8m"}))
     helper = threading.Thread(target=when_mounted)
     helper.start()
-    record = trial(guests, cell())
+    with monkeypatch.context() as patch:
+        patch.setattr(waiting, "PING_EVERY_S", 1.0)
+        patch.setattr(waiting, "PING_LIMIT_S", 2.0)
+        record = trial(guests, endless)
     helper.join()
     assert record.status_text == f"failed:{failure}"
     assert said in record.raw["guest_kernel_log"]
