@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from pydantic import ValidationError
+from tests.unit.read import read
 
 from fslab import workloads
 from fslab.campaign.consent import executed
@@ -93,6 +94,14 @@ def test_metrics_are_read_from_what_it_prints() -> None:
         COMMAND.read(parameters, ToolOutput(stdout="nothing", stderr="", duration_s=1))
     with pytest.raises(NoSpaceError):
         COMMAND.read(parameters, ToolOutput(stdout="", stderr="cp: No space left on device", duration_s=1))
+
+
+@pytest.mark.parametrize("said", ["nan", "-inf", "1e999"])
+def test_what_is_no_finite_number_is_no_figure(said: str) -> None:
+    """A ratio or an export of it has no meaning."""
+    parameters = parsed(run="x", **{"metrics.rate.pattern": "rate: (.*)"})
+    with pytest.raises(ToolOutputError, match="no finite number: rate"):
+        read(COMMAND, parameters, ToolOutput(stdout=f"rate: {said}\n", stderr="", duration_s=1))
 
 
 def test_the_time_ranks_only_where_it_is_the_answer() -> None:

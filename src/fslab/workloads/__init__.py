@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import isfinite
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from pydantic import ValidationError, model_validator
@@ -263,20 +264,25 @@ class ParsedWorkload(Generic[P]):
         return self.tool.runs_as(self.parameters)
 
     def read(self, output: ToolOutput) -> Reading:
-        """Parse the tool's output. ToolOutputError if that fails, NoSpaceError if stderr shows that reason."""
+        """Parse the tool's output. ToolOutputError if that fails, or if a figure is infinite or no number;
+        NoSpaceError if stderr shows that reason."""
         if "No space left on device" in output.stderr:
             with suppress(ToolOutputError, *NONSENSE):  # some tools report the place, or another reason
                 self.tool.read(self.parameters, output)
             hint = "give the medium a larger size or the workload a smaller one"
             raise NoSpaceError(f"{self.tool.name}: no space left on device", hint=hint)
         try:
-            return self.tool.read(self.parameters, output)
+            found = self.tool.read(self.parameters, output)
         except NONSENSE as error:
             log.debug("%s", self.tool.name, exc_info=True)
             printed = f"; it printed: {told}" if (told := said(output.stderr)) else ""
             why = f"{type(error).__name__}: {str(error)[:200]}"
             what = f"{self.tool.name}'s output is not as documented ({why}){printed}"
             raise ToolOutputError(what) from error
+        strange = [name for name, value in found.metrics.items() if not isfinite(value or 0.0)]
+        if strange:
+            raise ToolOutputError(f"{self.tool.name} reported no finite number: {', '.join(strange)}")
+        return found
 
     def notices(self) -> tuple[str, ...]:
         return self.tool.notices(self.parameters)
