@@ -121,6 +121,17 @@ def test_fio_writes_one_buffer_again_and_again_unless_told_otherwise(line: str, 
         assert not reading(f"[a]\nrw=read\nsize=1m\n{line}\n", report(read=(MIB, 2000))).repeats
 
 
+@pytest.mark.parametrize(
+    ("line", "zeros"),
+    [("zero_buffers", True), ("buffer_pattern=0x00", True), ("buffer_pattern=0\nzero_buffers=0", True),
+     ("buffer_pattern=0xdeadbeef\nzero_buffers", False), ("zero_buffers=0", False)],
+)  # fmt: skip
+def test_zeros_by_whatever_option(line: str, zeros: bool) -> None:
+    found = reading(f"[a]\nrw=write\nsize=1m\n{line}\n", report(write=(MIB, 2000)))
+    assert found.zeros is zeros
+    assert not (found.zeros and found.repeats)
+
+
 def test_a_mix_of_100_percent_has_one_direction() -> None:
     text = "[global]\nsize=1m\nrw=randrw\n[a]\nrwmixread=100\n[b]\nrwmixwrite=100\n[c]\nrw=randread\n"
     assert [job.directions for job in parsed(text).jobs] == [("read",), ("write",), ("read",)]

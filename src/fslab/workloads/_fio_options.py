@@ -4,6 +4,7 @@ The names are those of ``fio --cmdhelp=all`` and ``fio --enghelp`` of 3.33, and 
 3.41. If the installed fio is too old for an option, fio itself reports an error.
 """
 
+import re
 from collections.abc import Mapping
 
 KNOWN = frozenset(
@@ -152,6 +153,8 @@ LEFT_OUT = frozenset(
     """.split()  # noqa: SIM905
 )
 
+_ZERO = re.compile("0+|0[xX]0+")  # a pattern of which all bytes are zeros
+
 MIXED = frozenset({"rw", "readwrite", "randrw"})
 
 # What places requests in the zones of zonemode=strided.
@@ -194,4 +197,5 @@ def repeats_data(options: Mapping[str, str | None]) -> bool:
 
 def writes_zeros(options: Mapping[str, str | None]) -> bool:
     """Return whether everything that the job writes is zeros."""
-    return options.get("zero_buffers", "0") != "0" and "buffer_pattern" not in options
+    pattern = options.get("buffer_pattern")
+    return options.get("zero_buffers", "0") != "0" if pattern is None else bool(_ZERO.fullmatch(pattern))
