@@ -6,6 +6,8 @@ import pytest
 from tests.unit.claimed import cell
 
 from fslab.campaign.schedule import budget_words, too_small
+from fslab.claims.build import asked_of
+from fslab.claims.scope import Scope
 from fslab.errors import StudyError
 from fslab.plan.expand import expand
 from fslab.plan.plan import trial_s
@@ -64,9 +66,23 @@ def test_only_a_goal_that_is_asked_for_lifts_the_budget() -> None:
     assert load.load_text(STUDY, "s.yaml", ["until=claims"]).limit_s is None
 
 
-def test_a_claim_has_the_margin_of_its_study_or_its_own() -> None:
-    assert [claim.margin for claim in load.load_text(STUDY, "s.yaml").claims] == [0.1, 0.03]
-    assert [claim.margin for claim in load.load_text(STUDY, "s.yaml", ["margin=20%"]).claims] == [0.2, 0.03]
+TAILS = """\
+  - {says: a tail, that: xfs > ext4, metric: p99}
+  - {says: its own margin, that: xfs > ext4, metric: p99, margin: 4%}
+  - {says: a size below the margin, that: xfs / ext4 in 1.1..1.2, metric: p99}
+"""
+
+
+def test_a_claim_has_its_own_margin_or_that_of_its_study_for_its_figures() -> None:
+    def margins(*overrides: str) -> list[float]:
+        study = load.load_text(STUDY + TAILS, "s.yaml", overrides)
+        scope = Scope(cells=expand(study))
+        return [asked_of(claim, scope, study.stopping).margin for claim in study.claims]
+
+    half = pytest.approx((1.1 * 1.2) ** 0.5 / 2 - 0.5)  # of the effect that the last claim states
+    assert margins() == [0.1, 0.03, 0.25, 0.04, half]
+    assert margins("margin=20%") == [0.2, 0.03, 0.25, 0.04, half]
+    assert margins("tail_margin=30%", "precision=5%", "until=claims") == [0.1, 0.03, 0.3, 0.04, half]
 
 
 def test_a_known_limit_is_a_kind_of_warning_and_reaches_the_cells() -> None:

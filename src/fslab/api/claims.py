@@ -96,7 +96,13 @@ def _judge(study: Study, name: str, campaign: Campaign | None, store: Store | No
         campaign=campaign.id if campaign else None,
         conditions=_conditions(campaign, judge) if campaign and judge else None,
         claims=build.judged(
-            study.claims, study=scope, printed=figures, campaign=here, judge=judge, setting=setting
+            study.claims,
+            study=scope,
+            printed=figures,
+            campaign=here,
+            judge=judge,
+            setting=setting,
+            stopping=campaign.stopping if campaign else None,
         ),
         nearness=near,
         tables=() if figures is None else build.tables(figures, published, judge, ours),

@@ -17,20 +17,26 @@ from fslab.claims.schema import Claim, Published
 from fslab.claims.scope import Scope, kind
 from fslab.claims.verdict import margin_of
 from fslab.claims.words import scope_words
-from fslab.stopping import MARGIN
+from fslab.stopping import MARGIN, StoppingRule, smallest
 
 
-def asked_of(claim: Claim, scope: Scope) -> ClaimParts:
-    """Return a claim as the parts to be evaluated by the trials of a scope."""
+def asked_of(claim: Claim, scope: Scope, stopping: StoppingRule | None = None) -> ClaimParts:
+    """Return a claim as the parts to be evaluated by the trials of a scope. ``stopping``: has the study's margins."""
     parts, missing, _ = _meaning_of(claim, scope)
-    return _asked(claim, parts, missing)
+    return _asked(claim, parts, missing, stopping)
 
 
-def _asked(claim: Claim, parts: Sequence[Part], missing: Sequence[str]) -> ClaimParts:
+def _asked(
+    claim: Claim, parts: Sequence[Part], missing: Sequence[str], stopping: StoppingRule | None
+) -> ClaimParts:
+    tails = [figure.metric.is_tail for part in parts for figure in part.figures]
+    study = (stopping.margin, stopping.tail_margin) if stopping else ()
+    # Not the precision, with which the rows of the tables are decided: a verdict must not depend on it.
+    margin = claim.margin or smallest(*study, tail=bool(tails) and all(tails))
     return ClaimParts(
         parts=parts,
         missing=missing,
-        margin=margin_of([part.bounds for part in parts], claim.margin or MARGIN),
+        margin=margin_of([part.bounds for part in parts], margin),
         demands=demands(claim.requires),
         lever=claim.lever,
     )
@@ -79,12 +85,14 @@ def judged(
     campaign: Scope | None = None,
     judge: Evaluator | None = None,
     setting: Setting | None = None,
+    stopping: StoppingRule | None = None,
 ) -> tuple[EvaluatedClaim, ...]:
     """Judge each claim by the printed figures (cells of the ``study``) and by trials (cells of the ``campaign``).
 
-    ``setting``: what is known beside the trials, by which they are seen to test a claim.
+    ``setting``: what is known beside the trials, by which they are seen to test a claim. ``stopping``: has the study's
+    margins.
     """
-    measured = _measured(claims, campaign, judge, setting)
+    measured = _measured(claims, campaign, judge, setting, stopping)
     return tuple(
         EvaluatedClaim(
             id=claim.id or "",
@@ -105,14 +113,16 @@ def _published(claim: Claim, scope: Scope, printed: PublishedFigures) -> ClaimAn
 
 
 def _measured(
-    claims: Sequence[Claim], scope: Scope | None, judge: Evaluator | None, setting: Setting | None
-) -> Sequence[ClaimAnswer | None]:
+    claims: Sequence[Claim], scope: Scope | None, judge: Evaluator | None, setting: Setting | None,
+    stopping: StoppingRule | None,
+) -> Sequence[ClaimAnswer | None]:  # fmt: skip
     """Evaluate all claims together: the level of each verdict depends on the number of verdicts."""
     if scope is None or judge is None:
         return [None] * len(claims)
     meanings = [_meaning_of(claim, scope) for claim in claims]
     asked = [
-        _asked(claim, parts, missing) for claim, (parts, missing, _) in zip(claims, meanings, strict=True)
+        _asked(claim, parts, missing, stopping)
+        for claim, (parts, missing, _) in zip(claims, meanings, strict=True)
     ]
     return [
         _with_scope(answer, parts, meant, scope)

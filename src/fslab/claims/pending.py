@@ -29,7 +29,7 @@ def questions_of(
     Trials go to the open claims that give the most verdicts for the time (``pursue``).
     """
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
-    asked = {claim.id or "": asked_of(claim, scope) for claim in claims}
+    asked = {claim.id or "": asked_of(claim, scope, stopping) for claim in claims}
 
     def ask(
         trials: Sequence[TrialRecord], spent: frozenset[str], left_s: float | None

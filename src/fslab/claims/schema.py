@@ -62,7 +62,9 @@ class Claim(Frozen):
         description="tables of the publication by which it is judged; default: each that has all figures it needs",
     )
     margin: Share | None = Field(
-        None, description="smallest difference that matters for this claim; default: the study's `margin`"
+        None,
+        description="smallest difference that matters for this claim; default: the study's `margin`, or its "
+        "`tail_margin` if all figures of the claim are tails",
     )
     note: str | None = Field(
         None, description="which reading of the sentence `that` tests, where there are several"

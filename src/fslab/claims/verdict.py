@@ -19,7 +19,7 @@ from fslab.claims.model import FAILED, ClaimVerdict, PartFinding
 from fslab.claims.parts import Bounds
 from fslab.stats.interval import Interval
 
-_LARGE = 0.1  # a stated effect from which on the margin is not reduced
+_LARGE = 0.1  # a stated effect from which on the margin is not reduced, unless the margin is larger
 
 
 def of_interval(bounds: Bounds, low: float, high: float, margin: float) -> ClaimVerdict:
@@ -55,10 +55,10 @@ _SMALL_OF = (
 def margin_of(bounds: Iterable[Bounds], margin: float) -> float:
     """Return the smallest difference of interest: ``margin``, or half of the smallest effect that a claim states.
 
-    A claim that states an effect below 10 % would otherwise be called small for its own effect.
+    A claim that states an effect below 10 % or below the margin would otherwise be called small for its own effect.
     """
-    effects = (_effect(each) for each in bounds)
-    return min([margin, *(effect / 2 for effect in effects if effect is not None and effect < _LARGE)])
+    effects, large = (_effect(each) for each in bounds), max(_LARGE, margin)
+    return min([margin, *(effect / 2 for effect in effects if effect is not None and effect < large)])
 
 
 def _effect(bounds: Bounds) -> float | None:

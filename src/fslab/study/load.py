@@ -12,7 +12,6 @@ from pathlib import Path
 from fslab import texts
 from fslab.errors import FslabError, StudyError, UsageError, nearest
 from fslab.names import study_id
-from fslab.stopping import MARGIN
 from fslab.study import shipped
 from fslab.study.check import check
 from fslab.study.inputs import InputPlace, Inputs, input_place
@@ -75,11 +74,10 @@ def load_text(
     scaled = scale(draft, root, mistakes)
     check(draft, written, root, mistakes)
     mistakes.raise_if_any(name)
-    margin = draft.values.get("margin", MARGIN)
     published = draft.values.get("published")
     requires = published.requires if published else ()
     draft.values["claims"] = tuple(
-        claim.model_copy(update={"margin": claim.margin or margin, "requires": claim.requires or requires})
+        claim.model_copy(update={"requires": claim.requires or requires})
         for claim in draft.values.get("claims", ())
     )
     values = {**draft.values, "media": draft.media, "stacks": draft.stacks, "workloads": draft.workloads}

@@ -306,7 +306,7 @@ class StudyFile(Written):
     )
     tail_margin: Share = Field(
         TAIL_MARGIN,
-        description="the same in tables for tails of latencies (percentiles from the 95th on, and the longest); never "
+        description="the same for tails of latencies (percentiles from the 95th on, and the longest); never "
         "less than `margin` or `precision`",
     )
     known_limits: Names = Field(
