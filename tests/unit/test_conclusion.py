@@ -29,7 +29,8 @@ from tests.unit.test_report import (
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, StackSpec, WorkloadSpec
 from fslab.record import Metric, Severity, Status, TrialRecord, ValidityWarning
-from fslab.report import paper
+from fslab.report import cells as cells_of_tables
+from fslab.report import conclusion_terminal, paper
 from fslab.report.conclusion import Conclusion, conclude
 from fslab.report.conclusion_terminal import show
 from fslab.report.model import GuestSummary, Report
@@ -106,6 +107,11 @@ def test_lower_is_better_is_said_as_multiples_of_time() -> None:
     latency = next(each for each in conclude(found).standings if each.metric == "fsync_mean")
     assert latency.labels == ("ext4",)
     assert "as long (" in told(found)
+
+
+def test_a_sign_means_the_same_in_the_table_and_in_the_conclusion() -> None:
+    both = set(cells_of_tables.SIGN.values()) & set(conclusion_terminal.SIGN.values())
+    assert both == {"★", " "}
 
 
 def test_a_tie_says_within_what() -> None:

@@ -220,9 +220,9 @@ Quick
 rand-write-4k                        write iops
 ────────────────────────────────────────────────────────
 ext4
-  defaults                           ≈ 100k IOPS ± 2.0 %
+  defaults                           ☆ 100k IOPS ± 2.0 %
   noatime,data=journal                  50k IOPS ± 2.0 %
-  noatime,data=writeback,barrier=0   ≈ 100k IOPS ± 2.0 %
+  noatime,data=writeback,barrier=0   ☆ 100k IOPS ± 2.0 %
 xfs                                     40k IOPS ± 2.0 %
 
 rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
@@ -231,7 +231,7 @@ rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
   ranked: 1.= ext4 noatime,data=writeback,barrier=0, ext4 defaults · 3. ext4
   noatime,data=journal · 4. xfs
 
-≈ may equal the best · median of 5 trials ± half their range · × with 95 % CI
+☆ may equal the best · median of 5 trials ± half their range · × with 95 % CI
 
 xfs: mkfs -i size=1024, noatime
 kernel 6.18.44 · 2 × Xeon 1234 · 24 GiB memory · on ram (size=1g)

@@ -9,7 +9,7 @@ from fslab.answers.words import percent
 from fslab.report.model import Row, Summary
 from fslab.units import Direction, Unit, counted, format_value
 
-SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "≈", Mark.NONE: " "}
+SIGN = {Mark.BEST: "★", Mark.MAYBE_BEST: "☆", Mark.NONE: " "}
 STYLE = {Mark.BEST: "bold green", Mark.MAYBE_BEST: "green", Mark.NONE: ""}
 # The label names the counted unit once; each value then has only "/s".
 COUNTED = frozenset({Unit.FILES_PER_SECOND, Unit.OPERATIONS_PER_SECOND})

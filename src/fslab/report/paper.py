@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from fslab.analysis.rows import Mark
 from fslab.answers.words import percent
-from fslab.report.cells import absence
+from fslab.report.cells import SIGN, absence
 from fslab.report.model import Report, Row, Summary
 from fslab.report.words import kernels_words
 from fslab.units import Direction, counted, format_value
@@ -14,11 +13,11 @@ from fslab.units import Direction, counted, format_value
 _TEX: dict[str, str | int | None] = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$", "×": r"$\times$", "≈": r"$\approx$",
-    "★": r"$\star$", "↓": r"$\downarrow$", "µ": r"$\mu$", "–": "--", "·": r"$\cdot$", "→": r"$\to$", "α": r"$\alpha$",
+    "★": r"$\star$", "☆": r"$\circ$", "↓": r"$\downarrow$", "µ": r"$\mu$", "–": "--", "·": r"$\cdot$", "→": r"$\to$",
+    "α": r"$\alpha$",
 }  # fmt: skip
 _MD: dict[str, str | int | None] = {character: f"\\{character}" for character in "\\`*_{}[]<>|#"}
 TEX_COLUMNS, TEX_ROWS = 5, 24  # of one table in \\small on a page of A4
-SIGN = {Mark.BEST: "★ ", Mark.MAYBE_BEST: "≈ ", Mark.NONE: ""}
 
 
 def markdown(report: Report) -> str:
@@ -98,7 +97,7 @@ def _value(row: Row, summary: Summary) -> str:
         return absence(summary) if summary.planned else "–"
     spread = "" if summary.spread is None else f" ± {percent(summary.spread)}"
     notes = f" ({', '.join(map(str, summary.notes))})" if summary.notes else ""
-    return f"{SIGN[summary.mark]}{format_value(summary.median, row.unit)}{spread}{notes}"
+    return f"{SIGN[summary.mark]} {format_value(summary.median, row.unit)}{spread}{notes}".lstrip()
 
 
 def _legend(report: Report) -> str:
@@ -106,7 +105,7 @@ def _legend(report: Report) -> str:
     trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
     return (
         f"Median of {trials} ± half their range; ★ better than all others at {report.coverage * 100:g} %, "
-        "≈ may equal the best; ↓ lower is better; numbers in brackets: notes."
+        "☆ may equal the best; ↓ lower is better; numbers in brackets: notes."
     )
 
 

@@ -99,7 +99,7 @@ def _legend(report: Report) -> str:
     percent = f"{report.coverage * 100:g} %"
     meaning = {
         Mark.BEST: f"★ better than all others at {percent}",
-        Mark.MAYBE_BEST: "≈ may equal the best",
+        Mark.MAYBE_BEST: "☆ may equal the best",
     }
     used = {summary.mark for row in report.rows for summary in row.summaries}
     said = [text for mark, text in meaning.items() if mark in used]
