@@ -110,7 +110,7 @@ def test_markdown_begins_with_the_summary_and_has_a_row_for_each_claim() -> None
     assert len(rows) == 3
     assert {line.count("|") - 2 * line.count("\\|") for line in rows} == {7}
     assert lines.index("| kernel | 6.17 | 6.1 | – |") < lines.index(rows[0])
-    assert lines[4] == f"**{summary(made())}**"
+    assert lines[2] == f"**{summary(made())}**"
 
 
 def test_columns_of_printed_figures_are_left_out_if_there_are_none() -> None:
@@ -175,12 +175,10 @@ def test_the_table_of_all_studies_counts_each_verdict_once() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), [*noisy(200.0)[:3], None])]
     found = replication_table.result_of(made(), records)
     assert (found.claims, found.replicated, found.contradicted) == (3, 1, 0)
-    assert (found.noise, found.at_limit, found.untestable, found.tested) == (0, 1, 1, 2)
-    assert found.decided == 0.5
+    assert (found.open, found.tested, found.why) == (1, 2, "1: no kernel has it")
     assert (found.trials, found.with_warnings) == (8, 1)
-    assert "| [s](s.md) | 3 | 2 | 1 | 0 | 0 | 0 | 1 | 0 | 1 | 50 % | 0 | 8 | 1 | 0 % |" in list(
-        replication_table.index([found])
-    )
+    line = "| [s](s.md) | 2026-01-01 | 2 | 2 of 3 | 1 | 0 | 0 | 1 | 1: no kernel has it | 0 | 8 | 1 | 0 % |"
+    assert line in list(replication_table.index([found]))
 
 
 def test_trials_that_cannot_run_here_are_no_warnings() -> None:
@@ -199,12 +197,25 @@ def test_studies_without_a_new_page_keep_their_lines() -> None:
     records = [*trials(cell("ext4"), steady(100.0)), *trials(cell("xfs"), steady(200.0))]
     found = replication_table.result_of(made(), records)
     both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
-    stale = both.replace("| [s](s.md) | 3 |", "| [s](s.md) | 99 |")
+    stale = both.replace("| [s](s.md) | 2026", "| [s](s.md) | 1999")
     assert "\n".join(replication_table.index([found], stale)) == both
     assert both.index("| [r]") < both.index("| [s]")
     assert "[verdicts](../claims.md#verdicts)" in both
+    assert "Rules" not in both
     old = "| [q](q.md) | 3 | 1 |"  # of a table with fewer columns
     assert old not in "\n".join(replication_table.index([found], f"{both}\n{old}"))
+
+
+def test_the_rules_of_earlier_pages_are_told_as_long_as_there_is_one() -> None:
+    found = replication_table.result_of(made(), trials(cell("ext4"), steady(100.0)))
+    both = "\n".join(replication_table.index([found, found.model_copy(update={"study": "r"})]))
+    mixed = both.replace("| [r](r.md) | 2026-01-01 | 2 |", "| [r](r.md) | 2025-01-01 | 1 |")
+    told = "\n".join(replication_table.index([found], mixed))
+    assert "| [r](r.md) | 2025-01-01 | 1 |" in told
+    assert "\nRules 1: evaluated before claims had requirements: many" in told
+    again = "\n".join(replication_table.index([found], told))
+    assert again == told
+    assert "\n".join(replication_table.index([found.model_copy(update={"study": "r"})], told)) == both
 
 
 def test_the_measured_share_is_that_of_the_run() -> None:

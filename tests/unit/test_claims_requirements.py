@@ -340,4 +340,7 @@ def test_the_summary_tells_how_many_claims_are_tested_and_why_not() -> None:
         for number, answer in enumerate((judged(FASTER), judged(SLOWER), judged(FASTER, one=0.1)))
     )
     said = verdict_words.summary(Verdicts(study="s", title="t", source=None, claims=claims))
-    assert said == "Tested 2 of 3: replicated 1, contradicted 1 (1 reversed); not tested here 1 (1 wait)."
+    assert said == (
+        "Tested 2 of 3: replicated 1, contradicted 1 (1 reversed); not tested here 1 "
+        "(1: the disks were waited for too little)."
+    )

@@ -72,7 +72,7 @@ def test_a_publication_without_figures_has_no_line_beside_measured_ones() -> Non
 def test_two_sentences_come_before_the_claims() -> None:
     printed = "Of 3 claims, by the published figures: 1 holds, 2 are contradicted (1, 2)."
     here = (
-        "Tested 2 of 3: replicated 1, open 1 (1 at the limit); not testable here 1 (1 no kernel has it); published "
+        "Tested 2 of 3: replicated 1, open 1 (1 at the limit); not tested here 1 (1: no kernel has it); published "
         "tables contradict 2."
     )
     assert summaries(made()) == [printed, here]

@@ -130,10 +130,9 @@ def _figure(one: PartFinding) -> str:
 
 def lines(page: ReplicationPage) -> Iterator[str]:
     """Yield the page as lines of Markdown."""
-    yield from (f"# {as_markdown(page.title)}", "")
+    yield from (f"# {as_markdown(page.title)}", "", f"**{as_markdown(page.summary)}**", "")
     if page.source:
         yield from (as_markdown(page.source), "")
-    yield from (f"**{as_markdown(page.summary)}**", "")
     yield from (f"{as_markdown(page.measured)}.", "")
     columns = ("printed", "supported by their table") if page.has_printed else ()
     columns = ("claim", *columns, "here", "verdict")

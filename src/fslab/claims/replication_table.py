@@ -6,35 +6,41 @@ from collections.abc import Iterator, Sequence
 from fslab.analysis.cost import measured_share, wall_s
 from fslab.analysis.usability import has_warnings, is_impossible, is_usable
 from fslab.cell import Frozen
-from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, OpenReason, Verdicts
+from fslab.claims.model import FAILED, UPHELD, ClaimVerdict, Verdicts
+from fslab.claims.replication import NONE
+from fslab.claims.verdict_words import untested_words
 from fslab.record import TrialRecord
+from fslab.texts import as_markdown
 from fslab.units import counted, format_duration
+
+# The rules by which verdicts are given: another number when they come to mean something else.
+RULES = 2
+_EARLIER = {
+    1: "before claims had requirements: many of these verdicts, above all *contradicted*, would be *not tested here*, "
+    "because something else than in the publication (the CPU of a guest, the page cache) bounded the figures. Verdicts "
+    "that hold only if trials are independent counted; they are open now."
+}  # fmt: skip
 
 
 class StudyResult(Frozen):
-    """One row of the table of all studies. ``trials``: those that ran; ``impossible``: those that this machine cannot
-    run, such as trials of a file system that its kernel lacks."""
+    """One row of the table of all studies. ``begun``: the day of the first trial. ``why``: why claims are not tested.
+    ``trials``: those that ran; ``impossible``: those that this machine cannot run, such as trials of a file system that
+    its kernel lacks."""
 
     study: str
+    begun: str
     claims: int
     tested: int
     replicated: int
     contradicted: int
     no_longer: int
-    noise: int
-    at_limit: int
-    not_tested: int
-    untestable: int
+    open: int
+    why: str
     minutes: float
     trials: int
     impossible: int
     with_warnings: int
     measured: float | None
-
-    @property
-    def decided(self) -> float | None:
-        """The share of the tested claims that have a verdict; None if no claim is tested."""
-        return (self.replicated + self.contradicted + self.no_longer) / self.tested if self.tested else None
 
 
 def result_of(verdicts: Verdicts, records: Sequence[TrialRecord]) -> StudyResult:
@@ -44,15 +50,12 @@ def result_of(verdicts: Verdicts, records: Sequence[TrialRecord]) -> StudyResult
     ran = [record for record in records if not is_impossible(record)]
     usable = [record for record in ran if is_usable(record)]
     return StudyResult(
-        study=verdicts.study, claims=len(answers), tested=verdicts.tested,
+        study=verdicts.study, begun=f"{min(record.started for record in records):%Y-%m-%d}" if records else NONE,
+        claims=len(answers), tested=verdicts.tested,
         replicated=sum(verdict in UPHELD for verdict in of), no_longer=of.count(ClaimVerdict.NO_LONGER),
-        not_tested=of.count(ClaimVerdict.NOT_TESTED),
-        contradicted=sum(verdict in FAILED for verdict in of),
-        noise=sum(answer.reason in {OpenReason.NOISE, OpenReason.INDEPENDENCE} for answer in answers),
-        at_limit=sum(answer.reason is OpenReason.AT_LIMIT for answer in answers),
-        untestable=of.count(ClaimVerdict.UNKNOWN), minutes=wall_s(records) / 60, trials=len(ran),
-        impossible=len(records) - len(ran), with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)),
-        measured=measured_share(records),
+        contradicted=sum(verdict in FAILED for verdict in of), open=of.count(ClaimVerdict.OPEN),
+        why=untested_words(answers), minutes=wall_s(records) / 60, trials=len(ran), impossible=len(records) - len(ran),
+        with_warnings=len(ran) - len(usable) + sum(map(has_warnings, usable)), measured=measured_share(records),
     )  # fmt: skip
 
 
@@ -69,22 +72,24 @@ def effort_words(result: StudyResult) -> str:
     )
 
 
+_WORDS = ("study", "campaign", "not tested here: why")
 _INDEX = (
-    "study", "claims", "tested", "replicated", "contradicted", "no longer so", "open: noise", "open: at the limit",
-    "not tested here", "not testable here", "decided of the tested", "minutes", "trials",
-    "failed, invalid or with warnings", "measured",
+    "study", "campaign", "rules", "tested", "replicated", "contradicted", "no longer so", "open",
+    "not tested here: why", "minutes", "trials", "failed, invalid or with warnings", "measured",
 )  # fmt: skip
 
 
 _LEGEND = (
-    "*Contradicted*: reversed, tie here or differs ([verdicts](../claims.md#verdicts)). *Measured*: share of the "
-    "trials' time that was measured; the rest is mkfs, mount and preparation."
+    "*Tested*: the figures come from what bounded them in the publication ([requirements](../claims.md"
+    "#requirements-what-figures-must-come-from)). *Contradicted*: reversed, opposite, tie here or differs ([verdicts]"
+    "(../claims.md#verdicts)). *Measured*: share of the trials' time that was measured; the rest is mkfs, mount and "
+    "preparation."
 )
 
 
 def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
     """Yield the table of all studies as lines of Markdown. ``before``: the present one; studies without a new result
-    keep their lines."""
+    keep their lines, and what is said about the rules of these."""
     rows = _kept(before) | {one.study: _line(one) for one in results}
     yield from (
         "# Replications",
@@ -94,8 +99,15 @@ def index(results: Sequence[StudyResult], before: str = "") -> Iterator[str]:
         _LEGEND,
         "",
     )
-    yield from (f"| {' | '.join(_INDEX)} |", f"|---|{'--:|' * (len(_INDEX) - 1)}")
+    yield from (
+        f"| {' | '.join(_INDEX)} |",
+        f"|{'|'.join('---' if one in _WORDS else '--:' for one in _INDEX)}|",
+    )
     yield from (rows[name] for name in sorted(rows))
+    used = {row.split(" | ")[_INDEX.index("rules")] for row in rows.values()}
+    for number, said in _EARLIER.items():
+        if str(number) in used:
+            yield from ("", f"Rules {number}: evaluated {said}")
 
 
 def _kept(text: str) -> dict[str, str]:
@@ -106,12 +118,8 @@ def _kept(text: str) -> dict[str, str]:
 
 def _line(one: StudyResult) -> str:
     fields = (
-        f"[{one.study}]({one.study}.md)", one.claims, one.tested, one.replicated, one.contradicted, one.no_longer,
-        one.noise, one.at_limit, one.not_tested, one.untestable, _percent(one.decided), f"{one.minutes:.0f}",
-        one.trials, one.with_warnings, _percent(one.measured),
+        f"[{one.study}]({one.study}.md)", one.begun, RULES, f"{one.tested} of {one.claims}", one.replicated,
+        one.contradicted, one.no_longer, one.open, as_markdown(one.why) or NONE, f"{one.minutes:.0f}", one.trials,
+        one.with_warnings, NONE if one.measured is None else f"{one.measured * 100:.0f} %",
     )  # fmt: skip
     return f"| {' | '.join(map(str, fields))} |"
-
-
-def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{share * 100:.0f} %"

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from fslab.claims.model import (
     FAILED,
+    UNTESTED,
     UPHELD,
     ClaimAnswer,
     ClaimVerdict,
@@ -15,6 +16,7 @@ from fslab.claims.model import (
     OpenReason,
     Verdicts,
 )
+from fslab.claims.requirements import REGISTRY
 from fslab.claims.trials import NOT_POSSIBLE
 from fslab.claims.words import share_words
 from fslab.units import format_duration
@@ -74,7 +76,8 @@ def summaries(verdicts: Verdicts) -> list[str]:
 def summary(verdicts: Verdicts) -> str:
     """Return the number of claims by verdict of the trials, in one sentence.
 
-    ``Tested 25 of 28: replicated 14, contradicted 9 (6 tie here, 3 reversed), open 2 (…); not tested here 3 (…).``
+    ``Tested 25 of 28: replicated 14, contradicted 9 (6 tie here, 3 reversed), open 2 (…); not tested here 3 (2: files
+    fit in memory; 1: Linux 6.1 has no reiser4).``
     """
     answers = [claim.measured for claim in verdicts.claims if claim.measured is not None]
     count = Counter(answer.verdict for answer in answers)
@@ -82,10 +85,8 @@ def summary(verdicts: Verdicts) -> str:
     if verdicts.tested:
         head += f": {', '.join(_tested(answers, count))}"
     beside = []
-    if count[ClaimVerdict.NOT_TESTED]:
-        beside.append(f"not tested here {count[ClaimVerdict.NOT_TESTED]} ({_requirements(answers)})")
-    if count[ClaimVerdict.UNKNOWN]:
-        beside.append(f"{NOT_TESTABLE} {count[ClaimVerdict.UNKNOWN]} ({_causes(answers)})")
+    if untested := untested_words(answers):
+        beside.append(f"not tested here {len(answers) - verdicts.tested} ({untested})")
     if against := sum(_against(claim) for claim in verdicts.claims):
         beside.append(f"published tables contradict {against}")
     return f"{'; '.join((head, *beside))}."
@@ -105,24 +106,18 @@ def _tested(answers: Sequence[ClaimAnswer], count: Mapping[ClaimVerdict, int]) -
         yield f"open {count[ClaimVerdict.OPEN]} ({_reasons(answers)})"
 
 
-def _requirements(answers: Iterable[ClaimAnswer]) -> str:
-    """Return which requirements claims do not meet: ``12 wait, 3 cpus``."""
-    found = Counter(
-        answer.unmet[0].requirement
-        for answer in answers
-        if answer.verdict is ClaimVerdict.NOT_TESTED and answer.unmet
-    )
-    return ", ".join(f"{count} {name}" for name, count in found.most_common())
+def untested_words(answers: Iterable[ClaimAnswer]) -> str:
+    """Return why claims are not tested: ``12: files fit in memory; 6: Linux 6.1 has no reiser4``."""
+    found = Counter(_cause(answer) for answer in answers if answer.verdict in UNTESTED)
+    return "; ".join(f"{count}: {why}" for why, count in found.most_common())
 
 
-def _causes(answers: Iterable[ClaimAnswer]) -> str:
-    """Return why claims have no figures: ``6 Linux 6.1 has no reiser4, 1 not measured``."""
-    found = Counter(
-        next((one.why for one in answer.findings if one.why), None) or "not measured"
-        for answer in answers
-        if answer.verdict is ClaimVerdict.UNKNOWN
-    )
-    return ", ".join(f"{count} {why.removeprefix(NOT_POSSIBLE)}" for why, count in found.most_common())
+def _cause(answer: ClaimAnswer) -> str:
+    """Return the requirement that is not met, or why there are no figures."""
+    if answer.verdict is ClaimVerdict.NOT_TESTED and answer.unmet:
+        return REGISTRY.get(answer.unmet[0].requirement).short
+    why = next((one.why for one in answer.findings if one.why), None)
+    return (why or "not measured").splitlines()[0].removeprefix(NOT_POSSIBLE)
 
 
 def _printed(claims: Sequence[EvaluatedClaim]) -> str:

@@ -19,11 +19,13 @@ class Requirement(ABC):
 
     ``name`` is that of the class, unless it sets another. ``at_least``: the number must not be smaller, else not
     larger; a claim can set the limit, and the sense of ``either``. ``summary``: what is to be known, as in "it is
-    unknown how …". ``by_software``: what the software does decides whether it is met, and not only machine and amounts.
+    unknown how …". ``short``: why it is not met, in a table. ``by_software``: what the software does decides whether it
+    is met, and not only machine and amounts.
     """
 
     name: str
     summary: ClassVar[str]
+    short: ClassVar[str]
     limit: ClassVar[float]
     at_least: ClassVar[bool] = True
     either: ClassVar[bool] = False

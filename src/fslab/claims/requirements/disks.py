@@ -12,6 +12,7 @@ class Flushes(Requirement):
     `flushes >= 0.5` requires it, where a publication's software flushed at each operation."""
 
     summary = "how often the disks were flushed"
+    short = "another number of flushes"
     limit = 0.1
     at_least = False
     either = True
@@ -35,6 +36,7 @@ class FromDisk(Requirement):
     """Of a bandwidth, half of the bytes. Of other figures, anything at all."""
 
     summary = "whether the data came from the disks"
+    short = "data not from the disks"
     limit = HALF
     by_software = True
 
@@ -57,6 +59,7 @@ class StoredData(Requirement):
     nothing and wins."""
 
     summary = "whether the data was stored"
+    short = "zeros that were not stored"
     limit = 1.0
 
     def measure(self, compared: Compared) -> float | None:
@@ -85,6 +88,7 @@ class Wait(Requirement):
     """
 
     summary = "how long the disks were waited for"
+    short = "the disks were waited for too little"
     limit = HALF
     by_software = True
 

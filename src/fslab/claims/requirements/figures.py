@@ -13,6 +13,7 @@ class FixedCost(Requirement):
     the part of a straight line that does not depend on the size."""
 
     summary = "how much of the time does not grow with the size: two sizes would show it"
+    short = "fixed costs"
     limit = 0.05
     at_least = False
 
@@ -39,6 +40,7 @@ class PrintedRate(Requirement):
 
     name = "rate"
     summary = "how far the figures are from the printed ones"
+    short = "another rate than the printed one"
     limit = 3.0
     at_least = False
 

@@ -19,6 +19,7 @@ class Native(Requirement):
     each instruction: even an order can be reversed. Only what the disks bound can be compared there, and counts."""
 
     summary = "whether the disks or the guest's CPU bounded this"
+    short = "a guest's CPU bounds it"
     limit = HALF
 
     def measure(self, compared: Compared) -> float | None:
@@ -47,6 +48,7 @@ class Checksums(Requirement):
     tables: the share of the time is that of the bytes at the device."""
 
     summary = "how checksums were computed"
+    short = "checksums without the CPU's instruction"
     limit = 0.05
     at_least = False
 
@@ -71,6 +73,7 @@ class LargerThanMemory(Requirement):
     """What fits in memory is read from there, and its writes can be put off."""
 
     summary = "how large the files or the memory were"
+    short = "files fit in memory"
     limit = 1.0
 
     def measure(self, compared: Compared) -> float | None:
@@ -94,6 +97,7 @@ class Cpus(Requirement):
     """Threads that share a CPU overlap in waiting only: what more of them bring depends on the CPUs."""
 
     summary = "how many CPUs there were"
+    short = "fewer CPUs than threads"
     limit = 1.0
 
     def measure(self, compared: Compared) -> float | None:

@@ -10,6 +10,7 @@ class Options(Requirement):
     itself."""
 
     summary = "which options were in effect"
+    short = "options not in effect"
     limit = 1.0
     by_software = True
 
