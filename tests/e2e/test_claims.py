@@ -88,6 +88,7 @@ def test_a_campaign_goes_on_until_its_claims_are_decided(fslab: Fslab, tmp_path:
     assert rises["verdict"] != "replicated" or rises["findings"][0]["low"] > 1
     assert rises["margin"] == 0.1
     assert fslab("claims", "larger.yaml").stdout == fslab("claims").stdout
+    assert "two different campaigns of one study" in fslab("claims", "--beside", "last", code=2).stderr
     fslab("replicate", "larger.yaml", "--write", "pages")
     assert {path.name for path in (tmp_path / "pages").iterdir()} == {"README.md", "larger.md"}
     assert "| 2 | Larger writes move less |" in (tmp_path / "pages" / "larger.md").read_text()

@@ -9,6 +9,7 @@ from rich.console import Console
 from tests.unit.claimed import cell, claim, noisy, steady, trials
 
 from fslab.claims import terminal
+from fslab.claims.agreement import agreement
 from fslab.claims.build import judged, tables
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, Verdicts
@@ -116,6 +117,27 @@ def test_what_is_measured_is_told_also_where_it_is_not_printed() -> None:
     assert [found["w"][name].printed for name in ("ext4", "xfs")] == [None, None]
     assert [found["w"][name].measured for name in ("ext4", "xfs")] == pytest.approx([1.0, 2.0])
     assert [found["v"][name].measured for name in ("ext4", "xfs")] == [None, None]
+
+
+def test_verdicts_of_two_campaigns_are_compared_where_both_decided() -> None:
+    """The first claim is reversed in the second campaign, the second is decided only there, the third means another."""
+    one, first, second, third = made(), *made().claims
+    reversed_ = first.measured.model_copy(update={"verdict": ClaimVerdict.REVERSED, "words": "it is 0.5"})  # type: ignore[union-attr]
+    claims = (
+        first.model_copy(update={"measured": reversed_}),
+        second.model_copy(update={"measured": reversed_}),
+        third.model_copy(update={"that": ("reiser4 is last",), "measured": reversed_}),
+    )
+    found = agreement(one, one.model_copy(update={"claims": claims}))
+    assert (found.common, found.only_a, found.only_b) == (1, (), ("2", "3"))
+    assert [(each.id, each.b.verdict) for each in found.changed] == [("1", ClaimVerdict.REVERSED)]
+    out = io.StringIO()
+    terminal.show_agreement(found, ("x", "y"), Console(file=out, width=80))
+    assert "0 of 1 verdicts that both give are the same (0 %)" in out.getvalue()
+    assert "decided only in B: 2, 3" in out.getvalue()
+    assert "A        ✓ replicated: xfs / ext4 is 2.00" in out.getvalue()
+    assert "B        ✗ reversed: it is 0.5" in out.getvalue()
+    assert agreement(one, one).changed == ()
 
 
 @pytest.mark.parametrize("width", [40, 80, 200])

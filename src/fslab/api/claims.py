@@ -7,6 +7,7 @@ from fslab.analysis.usability import is_usable
 from fslab.api import situations
 from fslab.api.study_campaigns import is_study, naming
 from fslab.claims import build
+from fslab.claims.agreement import Agreement, agreement
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
 from fslab.claims.nearness import Condition, same_machine
@@ -47,6 +48,16 @@ def verdicts(target: str, url: str | None = None, *, published_only: bool = Fals
         campaign = opened.campaign(target)
         study = _of_campaign(campaign)
         return _judge(study, _place(campaign), None if published_only else campaign, opened)
+
+
+def compared(a: str, b: str, url: str | None = None) -> tuple[Agreement, tuple[str, str]]:
+    """Compare the verdicts of two campaigns of one study, and return their ids too. UsageError for two studies."""
+    found = [verdicts(each, url) for each in (a, b)]
+    studies, ids = {each.study for each in found}, [each.campaign or "" for each in found]
+    if len(studies) > 1 or ids[0] == ids[1]:
+        what = "two different campaigns of one study are needed"
+        raise UsageError(what, where=" and ".join(ids), hint="fslab results --list")
+    return agreement(*found), (ids[0], ids[1])
 
 
 def of_campaign(campaign: Campaign, store: Store) -> Verdicts:

@@ -6,6 +6,7 @@ from collections.abc import Collection
 from rich.console import Console
 from rich.text import Text
 
+from fslab.claims.agreement import Agreement
 from fslab.claims.model import (
     ClaimAnswer,
     ClaimVerdict,
@@ -32,6 +33,7 @@ STYLE = {
     ClaimVerdict.UNKNOWN: "dim",
 }
 PRINTED, HERE = "printed", "here"
+_SIDES = "AB"
 
 
 def show(verdicts: Verdicts, console: Console) -> None:
@@ -62,6 +64,27 @@ def show(verdicts: Verdicts, console: Console) -> None:
         _legend(verdicts, told, console, width)
     else:
         console.print("\nthis study has no claims")
+
+
+def show_agreement(found: Agreement, names: tuple[str, str], console: Console) -> None:
+    """Print how many verdicts of two campaigns are the same, and the claims with different ones."""
+    width = min(console.width, WIDEST)
+    same = found.common - len(found.changed)
+    share = f" ({same / found.common * 100:.0f} %)" if found.common else ""
+    for letter, name in zip(_SIDES, names, strict=True):
+        _print(console, Text(f"{letter}  {name}"))
+    _lines(
+        console, f"{same} of {found.common} verdicts that both give are the same{share}", width, "  ", "bold"
+    )
+    for letter, ids in zip(_SIDES, (found.only_a, found.only_b), strict=True):
+        if ids:
+            _lines(console, f"decided only in {letter}: {', '.join(ids)}", width, "  ", "dim")
+    for changed in found.changed:
+        console.print()
+        lead = f"{changed.id:>3}  "
+        _lines(console, lead + changed.says, width, " " * len(lead), "bold")
+        for letter, answer in zip(_SIDES, (changed.a, changed.b), strict=True):
+            _answer(letter, answer, console, width, len(lead))
 
 
 def _claim(claim: EvaluatedClaim, told: Collection[str], console: Console, width: int) -> None:

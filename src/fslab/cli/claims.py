@@ -5,16 +5,18 @@ from typing import Annotated
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
+from fslab.errors import UsageError
 
 EPILOG = """\b
 Examples:
   fslab claims                              the last campaign, claim by claim
+  fslab claims last --beside last~1         which verdicts have changed since another campaign
   fslab claims ext-generations --published  what a publication's own tables say; needs no run
 
 \b
 Exit codes:
    0  shown, whatever the verdicts are
-   2  no such study or campaign, or a mistake in the study
+   2  no such study or campaign, campaigns of two studies, or a mistake in the study
    7  no campaign of the study, or no store
 """
 
@@ -31,6 +33,14 @@ def claims(
     published: Annotated[
         bool, typer.Option("--published", help="Only against the published figures; needs no campaign.")
     ] = False,
+    beside: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CAMPAIGN",
+            help="Another campaign of the study: how many verdicts are the same as there, and the claims with another "
+            "one.",
+        ),
+    ] = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -45,6 +55,17 @@ def claims(
     from fslab.api import claims as api
     from fslab.claims import terminal
 
+    if beside is not None:
+        if published:
+            raise UsageError(
+                "cannot be combined with --published", where="--beside", hint="give only one of them"
+            )
+        agreement, names = api.compared(beside, target, store)
+        if as_json:
+            print_json({"a": names[0], "b": names[1], **agreement.model_dump(mode="json")})
+        else:
+            terminal.show_agreement(agreement, names, console())
+        return
     found = api.verdicts(target, store, published_only=published)
     if as_json:
         document = found.model_dump(mode="json")
