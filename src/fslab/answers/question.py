@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from fslab.answers.model import Answer, Counted, Verdict
 from fslab.stats import Reason
+from fslab.stats.all_pairs import most_true
 from fslab.stats.compare import (
     ComparisonMethod,
     RatioEstimate,
@@ -84,9 +85,9 @@ def answer(
         estimate(each, looks=looks, coverage=coverage, among=families.count(each.family))
         for each in questions
     ]
-    alone = _in_families(families, [each.p_value for each in estimates])
+    alone = _in_families(questions, [each.p_value for each in estimates])
     correlated = _in_families(
-        families,
+        questions,
         [each.p_value if each.p_if_correlated is None else each.p_if_correlated for each in estimates],
     )
     return tuple(
@@ -137,16 +138,18 @@ def without(size: int, reason: Reason, needed: int, coverage: float) -> Estimate
     return no_ratio(size, size, reason, needed, coverage)
 
 
-def _in_families(families: Sequence[Hashable], p_values: Sequence[float | None]) -> list[float | None]:
+def _in_families(questions: Sequence[Question], p_values: Sequence[float | None]) -> list[float | None]:
     """Return the p-values after Holm's correction over those of the same family. Questions without a test do not
     count."""
     members: dict[Hashable, list[int]] = {}
-    for index, (family, p_value) in enumerate(zip(families, p_values, strict=True)):
+    for index, (question, p_value) in enumerate(zip(questions, p_values, strict=True)):
         if p_value is not None:
-            members.setdefault(family, []).append(index)
+            members.setdefault(question.family, []).append(index)
     adjusted: list[float | None] = [None] * len(p_values)
     for chosen in members.values():
-        for index, p_value in zip(chosen, holm([p_values[index] or 0.0 for index in chosen]), strict=True):
+        related = most_true([questions[index].names for index in chosen])
+        corrected = holm([p_values[index] or 0.0 for index in chosen], related)
+        for index, p_value in zip(chosen, corrected, strict=True):
             adjusted[index] = p_value
     return adjusted
 

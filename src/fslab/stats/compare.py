@@ -151,16 +151,18 @@ def pairs_needed(coverage: float) -> int:
     return size
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float], most_true: Sequence[int] | None = None) -> list[float]:
     """Return adjusted p-values in the given order.
 
     If all differences with an adjusted p-value ≤ α are accepted, the error rate of the whole family is at most α.
-    Source: Holm, Scand. J. Statist. 6 (1979) 65.
+    ``most_true``: once none, one, two, … hypotheses are false, how many of the others can be true (``all_pairs``);
+    default: all. Source: Holm, Scand. J. Statist. 6 (1979) 65.
     """
     adjusted = [0.0] * len(p_values)
     largest = 0.0
-    for done, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - done) * p_values[index]))
+    factors = most_true or range(len(p_values), 0, -1)
+    for factor, index in zip(factors, sorted(range(len(p_values)), key=p_values.__getitem__), strict=True):
+        largest = max(largest, min(1.0, factor * p_values[index]))
         adjusted[index] = largest
     return adjusted
 
