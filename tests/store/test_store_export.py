@@ -221,7 +221,17 @@ def test_the_table_is_made_in_pieces() -> None:
 
 
 def test_no_cell_of_a_csv_file_is_a_formula() -> None:
-    hostile = ["=1+cmd|' /C calc'!A0", "+1+1", "-b 4096", "@SUM(A1)", "\t=1", "\r=1", "\n=1", "\uff1d1", "\uff20x"]
+    hostile = [
+        "=1+cmd|' /C calc'!A0",
+        "+1+1",
+        "-b 4096",
+        "@SUM(A1)",
+        "\t=1",
+        "\r=1",
+        "\n=1",
+        "\uff1d1",
+        "\uff20x",
+    ]
     for said in [*hostile, "-5", "1e3", "a=b"]:
         stack = USABLE.cell.stack.model_copy(update={"mkfs_options": said})
         trial = USABLE.model_copy(update={"cell": USABLE.cell.model_copy(update={"stack": stack})})
