@@ -16,7 +16,7 @@ import pytest
 
 from fslab.campaign import sliced_rounds, slices
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.sliced_rounds import left_work
+from fslab.campaign.sliced_rounds import left_work, took_few_slices
 from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
@@ -220,10 +220,12 @@ def test_no_stack_pays_for_what_another_has_put_off(
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
     monkeypatch.setattr("fslab.system.memory.holds", lambda _: False)
-    rounds = rounds_in_slices()
+    told: list[str] = []
+    rounds = rounds_in_slices(told=told.append)
     found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
     assert asked == flushes
     ran_twice = len(flushes) == 3
+    assert ["each slice ends with a flush" in text for text in told] == [True] * ran_twice
     assert [each.duration_s for each in found[0]] == [2.0 if ran_twice else 1.0] * 2
     assert not any(left_work(each) for each in found[1])
 
@@ -241,9 +243,15 @@ def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: py
         return record(None, cell)
 
     monkeypatch.setattr(sliced_rounds, "run_in_slices", together)
-    rounds = rounds_in_slices(alone)
+    told: list[str] = []
+    rounds = rounds_in_slices(alone, told.append)
     found = [rounds.run([slow, fast], TrialKey(campaign="c", block=block, seed=1)) for block in (0, 1)]
     assert done == ["together", "slow", "fast", "slow", "fast"]
+    (text,) = told
+    assert text.startswith("w takes less than 8 slices on fast: from this round on, it is measured whole")
+    busy = record(None, fast, count=7)
+    busy.provenance.device["slices"]["asked_s"] = 0.5
+    assert not took_few_slices(busy), "a set time in long slices"
     assert [[each.duration_s for each in block] for block in found] == [[2.0, 2.0], [1.0, 1.0]]
 
 
@@ -251,11 +259,13 @@ def refused(cell: Cell, _: TrialKey) -> TrialRecord:
     raise AssertionError(f"{cell.stack.name} was measured whole")
 
 
-def rounds_in_slices(whole: Callable[[Cell, TrialKey], TrialRecord] = refused) -> sliced_rounds.SlicedRounds:
+def rounds_in_slices(
+    whole: Callable[[Cell, TrialKey], TrialRecord] = refused, told: Callable[[str], object] = lambda _: None
+) -> sliced_rounds.SlicedRounds:
     images = Path("/")
     workspace = Workspace(campaign="c", runtime=images, images=images, journal=RefusingJournal())
     states = PreparedStates(workspace=workspace)
-    return sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states, whole=whole)
+    return sliced_rounds.SlicedRounds(workspace=workspace, machine={}, states=states, whole=whole, told=told)
 
 
 def test_every_slice_is_drained(turn: Callable[..., SlicedRun], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,13 @@ from fslab.analysis.rows import Mark
 from fslab.analysis.standings import StandingCertainty
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Metric, Provenance, Severity, Status, TrialRecord, ValidityWarning, Value
+from fslab.report import paper
 from fslab.report.build import build
 from fslab.report.conclusion import conclude
+from fslab.report.conclusion_terminal import show as show_conclusion
 from fslab.report.model import Report
 from fslab.report.terminal import show
+from fslab.report.words import slices_words
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.units import Direction, Unit
 
@@ -310,6 +313,23 @@ def test_numbers_of_notes_stand_beside_their_figure(width: int) -> None:
     assert len(marked) >= len(planned)
     assert all("%" in line for line in marked)
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_medians_of_slices_are_said_to_be_no_figures_of_whole_runs() -> None:
+    """Where medians are shown. Whether trials were in slices is known from the trials, not from the plan."""
+    planned = cells((EXT4, XFS), RANDOM, SYNCED)
+    sliced = {"provenance": Provenance(device={"slices": {"count": 20}})}
+    some = five(planned[0], {IOPS: 1000}, **sliced) + five(planned[1], {IOPS: 2000}, **sliced)
+    others = [each for cell in planned[2:] for each in five(cell, {IOPS: 1000})]
+    said = "in slices (1 of 2 workloads): medians compare stacks; those of whole runs differ"
+    told = report(planned, some + others)
+    assert slices_words(told) == said
+    assert slices_words(report(planned, others)) is None
+    assert slices_words(report(planned[:2], some)) == said.replace(" (1 of 2 workloads)", "")
+    short = Console(width=80, color_system=None, file=io.StringIO(), record=True)
+    show_conclusion(told, conclude(told), short)
+    for text in (shown(told), short.export_text(), paper.markdown(told).replace("\\", "")):
+        assert said in " ".join(text.split())
 
 
 def test_colour_only_repeats_what_the_signs_say(quick: Report) -> None:

@@ -165,7 +165,9 @@ def _run_trials(
         budget_s=budget_s,
         wall_s=wall_s,
         finished=store.finished(campaign.id),
-        guests=Guests(workspace=workspace, machine=facts.gather(), groups=groups(campaign.cells)),
+        guests=Guests(
+            workspace=workspace, machine=facts.gather(), groups=groups(campaign.cells), told=observer.note
+        ),
         begun=time.monotonic(),
     )
     done = sum(cell not in without for cell, _ in run.finished)

@@ -45,11 +45,13 @@ BUG_LIMIT = 4096  # characters, from the end of a traceback
 
 @dataclass(kw_only=True)
 class Guests:
-    """The guests of one campaign: one for each machine and kernel. ``groups``: see ``prepared_states``."""
+    """The guests of one campaign: one for each machine and kernel. ``groups``: see ``prepared_states``. ``told``: is
+    told what the user should know."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
     groups: Mapping[str, Shared] = field(default_factory=dict)
+    told: Callable[[str], object] = lambda _: None
     states: PreparedStates = field(init=False)
     rounds: SlicedRounds = field(init=False)
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
@@ -61,8 +63,9 @@ class Guests:
     def __post_init__(self) -> None:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
         self.rounds = SlicedRounds(
-            workspace=self.workspace, machine=self.machine, states=self.states, whole=self._run_here
-        )
+            workspace=self.workspace, machine=self.machine, states=self.states, whole=self._run_here,
+            told=self.told,
+        )  # fmt: skip
 
     @property
     def running(self) -> list[Guest]:

@@ -170,10 +170,11 @@ def _latency(name: str, value: float, freezes: int, ran_s: float) -> float | Non
     return value if interrupted < _INTERRUPTED * above else None
 
 
-def facts(timeline: Timeline) -> Mapping[str, float | int | None]:
+def facts(timeline: Timeline, reading: Reading) -> Mapping[str, float | int | None]:
     """Return what a record says of the slices."""
     return {
         "count": len(timeline.ran),
+        "asked_s": reading.asked_s,
         "started_s": timeline.started_s,
         "ran_s": sum(end - begin for begin, end in timeline.ran),
         "left_share": timeline.left_share,

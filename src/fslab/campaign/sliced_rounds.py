@@ -3,8 +3,7 @@
 What a tool has put off (dirty pages, commits) is written back while others have their turns: they pay for it, and its
 own rate is too high. So each slice ends with a flush, in its own time, if the stacks share a disk and the workload
 leaves work behind; elsewhere only if it is seen to reach the disk in the slices of others, because a flush changes what
-is measured. What some stack does within a few slices is measured whole: with so few, a start, a freeze and the moment
-at which a tool looks at its clock decide the figure. ``trial`` defines what a trial does.
+is measured. What some stack does within a few slices is measured whole. ``trial`` defines what a trial does.
 """
 
 import random
@@ -25,26 +24,26 @@ from fslab.campaign.watch import Watch
 from fslab.cell import Cell, TrialKey
 from fslab.feasibility import medium_plan
 from fslab.machine import tuning
-from fslab.plan.slicing import leaves_work
+from fslab.plan.slicing import LEAST_SLICES, leaves_work
 from fslab.probes import SnapshotMoment
 from fslab.record import TrialRecord
 from fslab.storage import Workspace, images
 from fslab.system import freezer, memory, proc
 from fslab.system.signals import Teardown
+from fslab.units import listed
 from fslab.validity.trial.time import LEFT_MOST
-
-LEAST_SLICES = 8
 
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRounds:
     """The rounds in slices of a campaign. ``machine``: the facts stored with trials. ``states``: what they share.
-    ``whole``: runs one trial by itself."""
+    ``whole``: runs one trial by itself. ``told``: is told what changes for the later rounds of a workload."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
     whole: Callable[[Cell, TrialKey], TrialRecord]
+    told: Callable[[str], object]
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
     _whole: set[str] = field(default_factory=set)  # workloads that a stack was seen to do within a few slices
 
@@ -58,11 +57,19 @@ class SlicedRounds:
         leaves = leaves_work(workloads.parsed(cells[0].workload).traits())
         drain = work in self._left or (leaves and share_a_disk(cells, self.workspace.images))
         records = self._once(cells, key, drain=drain)
-        if any(map(took_few_slices, records)):
+        if few := [record.cell.stack.name for record in records if took_few_slices(record)]:
             self._whole.add(work)
+            self.told(
+                f"{cells[0].workload.name} takes less than {LEAST_SLICES} slices on {listed(few)}: from this round on, "
+                "it is measured whole, one stack after the other"
+            )
             again = [self.whole(cell, key) for cell in cells]
-        elif not drain and any(map(left_work, records)):
+        elif left := [record.cell.stack.name for record in records if not drain and left_work(record)]:
             self._left.add(work)
+            self.told(
+                f"{cells[0].workload.name} leaves work to the slices of others on {listed(left)}: from this round on, "
+                "each slice ends with a flush"
+            )
             again = self._once(cells, key, drain=True)
         else:
             return records
@@ -159,9 +166,12 @@ def left_work(record: TrialRecord) -> bool:
 
 
 def took_few_slices(record: TrialRecord) -> bool:
-    """Return whether a tool ended within fewer slices than its figures need."""
-    count = record.provenance.device.get("slices", {}).get("count")
-    return count is not None and count < LEAST_SLICES
+    """Return whether a tool has done a set amount of work within fewer slices than its figures need.
+
+    With a set time, slices are few if they are long, as on a busy machine; whole, that time would be too short.
+    """
+    slices_ = record.provenance.device.get("slices", {})
+    return slices_.get("asked_s") is None and slices_.get("count", LEAST_SLICES) < LEAST_SLICES
 
 
 def share_a_disk(cells: Sequence[Cell], directory: Path) -> bool:

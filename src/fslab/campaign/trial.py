@@ -116,7 +116,7 @@ def measure(
         log = commands.operations
         operations = None if log is None else tool_output.operations(log, ready.reports)
         reading = sliced_figures.thawed(reading, workload.metrics(), timeline, operations)
-        trial.device["slices"] = sliced_figures.facts(timeline)
+        trial.device["slices"] = sliced_figures.facts(timeline, reading)
     up.flush()
     watch.snapshot(SnapshotMoment.SYNCED)
     remount = up.unmount()  # so that the last snapshot has everything that the run caused

@@ -102,11 +102,13 @@ def _show(made: Plan, screen: Console, *, more: str | None, claims: Sequence[str
 
 
 def _show_slices(made: Plan, screen: Console) -> None:
+    from fslab.plan.slicing import LEAST_SLICES
     from fslab.units import format_duration
 
     if sliced := {cell.workload.name: cell.slice_s for cell in made.cells if cell.slice_s}:
         told = ", ".join(f"{name} ({format_duration(slice_s)})" for name, slice_s in sliced.items())
-        screen.print(f"in slices, the stacks in turns: {told}", soft_wrap=True, markup=False)
+        whole = f"what a stack does within {LEAST_SLICES} slices is measured whole"
+        screen.print(f"in slices, the stacks in turns: {told}; {whole}", soft_wrap=True, markup=False)
     for why in dict.fromkeys(made.whole.values()):
         told = ", ".join(name for name, each in made.whole.items() if each == why)
         screen.print(f"not in slices ({why}): {told}", soft_wrap=True, markup=False)

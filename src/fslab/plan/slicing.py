@@ -22,6 +22,9 @@ MEMORY_SLICE_S = 0.02
 # A workload that leaves dirty pages or an open transaction behind has longer slices, so that more of what it left is
 # written back in its own.
 LEAVING_FACTOR = 2.5
+# What a stack does within fewer slices is measured whole: a start, a freeze and the moment at which a tool looks at
+# its clock would decide its figure.
+LEAST_SLICES = 8
 # The disk of a model is halted together with its tool, so that nothing is left to the slices of others.
 SEEKS = 20
 # All stacks exist at the same time, and with many of them, the slices that are compared are far from each other.

@@ -68,6 +68,7 @@ def build(
         media=_media(campaign.cells),
         scale=campaign.settings.scale,
         extended_from=campaign.settings.extended_from,
+        in_slices=tuple(group.label for group in together if _in_slices(group)),
         coverage=COVERAGE,
         counts=_counts(campaign, trials),
         stacks=stacks,
@@ -101,6 +102,11 @@ def _stacks(
         )
         for key, spec in specs.items()
     )  # fmt: skip
+
+
+def _in_slices(group: Group) -> bool:
+    """Return whether trials of a workload were measured in slices; the plan alone does not show that."""
+    return any("slices" in trial.provenance.device for own in group.trials.values() for trial in own)
 
 
 def _series(together: Sequence[Group], known: MetricsOf) -> Iterator[Series]:

@@ -13,7 +13,15 @@ from fslab.answers.words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
 from fslab.report.fit import with_hint, wrapped
 from fslab.report.model import Report
-from fslab.report.words import alike_margins, behind, kernels_words, margin, not_compared, trials_words
+from fslab.report.words import (
+    alike_margins,
+    behind,
+    kernels_words,
+    margin,
+    not_compared,
+    slices_words,
+    trials_words,
+)
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
@@ -182,7 +190,7 @@ def _legend(report: Report, standings: Sequence[Standing]) -> str:
         told.append("· counts of events: no difference shown")
     if any(each.next for each in standings):
         told.append(f"× relative to the next clearly worse ({report.coverage * 100:g} % CI)")
-    return "; ".join(told)
+    return "; ".join([*told, *filter(None, [slices_words(report)])])
 
 
 def _rest(report: Report, conclusion: Conclusion) -> Iterator[str]:

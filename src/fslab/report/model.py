@@ -153,7 +153,8 @@ class Report(Frozen):
     ``kernel``, ``cpu``, ``cpus`` and ``memory_bytes`` are those of the host, or what the study limits it to. Trials in
     ``guests`` ran on those of the guest instead; ``on_host``: whether trials ran on the host, too.
     ``scale``: factor for the sizes, counts and run times that the study defines. ``extended_from``: trials per cell
-    before each time that a user, who knew the results, added trials.
+    before each time that a user, who knew the results, added trials. ``in_slices``: the workloads with trials in
+    slices.
     """
 
     campaign: str
@@ -170,6 +171,7 @@ class Report(Frozen):
     media: tuple[str, ...]
     scale: float = 1.0
     extended_from: tuple[int, ...] = ()
+    in_slices: tuple[str, ...] = ()
     coverage: float
     counts: Counts
     stacks: tuple[StackColumn, ...]

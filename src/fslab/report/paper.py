@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from fslab.answers.words import percent
 from fslab.report.cells import SIGN, absence
 from fslab.report.model import Report, Row, Summary
-from fslab.report.words import kernels_words
+from fslab.report.words import kernels_words, slices_words
 from fslab.units import Direction, counted, format_value
 
 _TEX: dict[str, str | int | None] = {
@@ -103,10 +103,11 @@ def _value(row: Row, summary: Summary) -> str:
 def _legend(report: Report) -> str:
     counts = sorted({len(s.values) for row in report.rows for s in row.summaries if s.values}) or [0]
     trials = counted(counts[0], "trial") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} trials"
-    return (
+    told = (
         f"Median of {trials} ± half their range; ★ better than all others at {report.coverage * 100:g} %, "
-        "☆ may equal the best; ↓ lower is better; numbers in brackets: notes."
+        "☆ may equal the best; ↓ lower is better; numbers in brackets: notes"
     )
+    return "; ".join(filter(None, (told, slices_words(report)))) + "."
 
 
 def _origin(report: Report) -> str:

@@ -15,7 +15,7 @@ from fslab.analysis.rows import Mark
 from fslab.report import cells
 from fslab.report.fit import tall_tables, width_of, wrapped
 from fslab.report.model import Note, NotePlace, Report, Row, StackColumn
-from fslab.report.words import ranking_words, trials_words
+from fslab.report.words import ranking_words, slices_words, trials_words
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, counted, format_size
 
@@ -111,7 +111,7 @@ def _legend(report: Report) -> str:
         said.append("↓ lower is better")
     if any(row.answers for row in report.rows):
         said.append(f"× with {percent} CI")
-    return " · ".join(said)
+    return " · ".join([*said, *filter(None, [slices_words(report)])])
 
 
 def _notes(report: Report, *, in_full: bool) -> Iterator[str]:

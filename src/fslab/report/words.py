@@ -85,6 +85,16 @@ def kernels_words(report: Report) -> str:
     return ", ".join(dict.fromkeys([*host, *guests]))
 
 
+def slices_words(report: Report) -> str | None:
+    """Return what medians of slices are; None if there are none. In a slice a tool has just slept, and the caches are
+    those of others (docs/measuring.md)."""
+    works = {row.workload for row in report.rows}
+    if not (sliced := works.intersection(report.in_slices)):
+        return None
+    which = "" if sliced == works else f" ({len(sliced)} of {len(works)} workloads)"
+    return f"in slices{which}: medians compare stacks; those of whole runs differ"
+
+
 def of_differences(count: int, of: int, one: str, many: str) -> str:
     """Return ``1 of 3 differences is``, or ``the only difference is``."""
     return (

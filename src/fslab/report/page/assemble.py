@@ -22,7 +22,7 @@ from fslab.report.model import Report
 from fslab.report.page import heat, method, sections, sweeps
 from fslab.report.page.model import Page, PageClaim, PageComparison, PageStatement, Part, Section
 from fslab.report.page.packing import Packer
-from fslab.report.words import line
+from fslab.report.words import line, slices_words
 from fslab.store.campaign import Campaign
 from fslab.units import counted, first_of, format_size, listed
 
@@ -111,7 +111,9 @@ def _confidence(report: Report) -> str:
     share = f"{report.coverage * 100:g} %"
     meaning = f"A {share} CI contains the true value in {share} of repeated campaigns."
     noun = "trial" if counts == [1] else "trials"
-    return f"{trials} {noun} of each cell, in random order. {meaning}"
+    sliced = slices_words(report)
+    told = f"{trials} {noun} of each cell, in random order. {meaning}"
+    return f"{told} {sliced[0].upper()}{sliced[1:]}." if sliced else told
 
 
 def _too_many(report: Report) -> bool:
