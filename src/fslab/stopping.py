@@ -28,9 +28,9 @@ class StoppingRule(Frozen):
     """``trials`` for each cell at first; with a ``precision`` (a share: 0.05) more trials, up to ``max_trials``.
 
     Without ``precision`` each cell has exactly ``trials`` trials. ``margin``: the smallest difference of interest, as a
-    share; ``tail_margin``: that of latencies' tails (``Metric.is_tail``). ``planned_most``: the original maximum of a
-    campaign whose maximum was raised later. The error of each interim analysis is computed with the original maximum,
-    because trials had been analysed before the change.
+    share; ``tail_margin``: that of latencies' tails (``Metric.is_tail``). ``planned_most``: the number of trials by
+    which the error of all interim analyses is to be spent, if that is not the maximum: as many as the budget pays for,
+    as known before the first analysis, or the original maximum if it was raised after trials had been analysed.
     """
 
     trials: int = Field(ge=1, le=MOST_TRIALS)

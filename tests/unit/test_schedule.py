@@ -91,6 +91,32 @@ def test_no_cell_gets_more_than_the_most() -> None:
     assert counts(same) == {"ext4": 9, "xfs": 9, "btrfs": 9}
 
 
+def test_the_error_of_all_looks_is_spent_within_the_budget() -> None:
+    """A block takes 3 s and the first three took 9 s, so that 21 s pay for seven, not for forty."""
+    stopping = StoppingRule(trials=3, precision=0.05, max_trials=40)
+
+    def affordable(budget_s: float | None, rule: StoppingRule = stopping, works: int = 1) -> int | None:
+        named = [WORKLOAD.model_copy(update={"name": f"w{number}"}) for number in range(works)]
+        cells = [each.model_copy(update={"workload": work}) for work in named for each in CELLS]
+        schedule = Schedule(cells=cells, stopping=rule, seed=1, budget_s=budget_s)
+        return schedule.affordable([record(cell, block, 1.0) for block, cell in schedule.trials])
+
+    assert affordable(21.0) == 7
+    assert affordable(1.0) == 3, "it ended earlier"
+    assert affordable(84.0, works=4) == 3 + 2 * 4, "time of workloads that are decided goes to the others"
+    assert affordable(120.0) is None
+    assert affordable(None) is None
+    assert affordable(21.0, stopping.model_copy(update={"planned_most": 9})) is None
+    assert affordable(21.0, stopping.model_copy(update={"until": Until.CLAIMS})) is None
+    assert affordable(21.0, StoppingRule(trials=3)) is None
+
+    schedule = Schedule(cells=CELLS, stopping=stopping, seed=1, budget_s=21.0)
+    schedule.replan(stopping.model_copy(update={"planned_most": 7}))
+    records = [record(cell, block, noise(cell, block, 0.5)) for block, cell in schedule.trials]
+    schedule.look(records)
+    assert schedule.affordable(records) is None, "there was a look"
+
+
 def two_figures(
     stopping: StoppingRule, sigma: float, budget_s: float | None = None, ratio: float = 1.0
 ) -> dict[str, int]:

@@ -230,10 +230,21 @@ class _CampaignRun:
             status, planned = self.run_planned(), len(self.schedule.trials)
             if status is not CampaignStatus.FINISHED:
                 return status
+            self._spend_error_within_budget()
             look = self.schedule.look(self.history.records)
             self._tell(look, more=len(self.schedule.trials) - planned)
             if len(self.schedule.trials) == planned:
                 return CampaignStatus.FINISHED
+
+    def _spend_error_within_budget(self) -> None:
+        """Before the first look, plan the looks for as many blocks as the budget pays for: what is meant for later ones
+        would only make the intervals wider."""
+        most = self.schedule.affordable(self.history.records)
+        if most is not None:
+            stopping = self.campaign.stopping.model_copy(update={"planned_most": most})
+            self.campaign = self.campaign.with_settings(stopping=stopping)
+            self.store.extend_campaign(self.campaign)
+            self.schedule.replan(stopping)
 
     def _tell(self, look: InterimResult | None, more: int) -> None:
         """Report a look, or that ``more`` trials replace invalid ones, to the observer."""

@@ -7,7 +7,7 @@ Depends only on the stored trials, so a resumed campaign continues exactly as it
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fslab.analysis.cost import spent_s
 from fslab.analysis.groups import groups
@@ -85,6 +85,31 @@ class Schedule:
         elif seen.needing and self.blocks < self.stopping.most:
             self._plan(min(looks.next_after(self.blocks), self.stopping.most), seen.needing)
         return seen
+
+    def affordable(self, records: Sequence[TrialRecord]) -> int | None:
+        """Return after how many blocks the budget ends, before the first look; None if it does not end the campaign
+        before the maximum, and after that look: its error was spent by another plan.
+
+        Only the times of trials decide, no figure. Workloads that are decided leave their time to the others: half of
+        it is counted, or the dearest workload.
+        """
+        stopping, left_s = self.stopping, self._left_s(records)
+        if (
+            looks_of(stopping) is None or stopping.until is Until.CLAIMS or stopping.planned_most is not None
+            or left_s is None or self.blocks > stopping.trials
+        ):  # fmt: skip
+            return None
+        workload_of = {cell.id: number for number, own in enumerate(self.together) for cell in own}
+        costs_s = [0.0] * len(self.together)
+        for record in records:
+            costs_s[workload_of[record.cell.id]] += record.duration_s / self.blocks
+        block_s = max(*costs_s, sum(costs_s) / 2)
+        most = self.blocks + int(left_s / block_s) if block_s else stopping.most
+        return most if most < stopping.most else None
+
+    def replan(self, stopping: StoppingRule) -> None:
+        """Go on by another rule."""
+        self.stopping, self.analysis = stopping, replace(self.analysis, stopping=stopping)
 
     def _plan_for(self, until: int, wanted: frozenset[str]) -> None:
         """Plan blocks for open claims; then, once, cells that no claim is about.

@@ -294,8 +294,9 @@ def _later(target: Campaign, source: Campaign, *, has_more: bool) -> Campaign:
     return target.with_settings(**settings).model_copy(update={"trials": trials, "status": status})
 
 
-def _extent(campaign: Campaign) -> tuple[int, int]:
-    return len(campaign.settings.extended_from), campaign.stopping.most
+def _extent(campaign: Campaign) -> tuple[int, int, bool]:
+    stopping = campaign.stopping
+    return len(campaign.settings.extended_from), stopping.most, stopping.planned_most is not None
 
 
 def _runs(campaign: Campaign) -> int:
