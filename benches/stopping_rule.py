@@ -30,11 +30,11 @@ from benches.stopping_data import MOST, SHAPES, Floats, Shape, autocorrelated, m
 from fslab.analysis.groups import Sample
 from fslab.analysis.rows import row_answers
 from fslab.cell import MediumSpec, StackSpec
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.counts import compare_counts
 from fslab.stats.differences import Located, locate
 from fslab.stats.moderation import fit
 from fslab.stats.paired import takes_ranks
+from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
 from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 

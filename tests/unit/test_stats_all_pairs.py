@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats.all_pairs import most_true
-from fslab.stats.compare import holm
+from fslab.stats.multiple_testing import holm
 
 
 @pytest.mark.parametrize(

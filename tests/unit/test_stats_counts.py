@@ -12,9 +12,9 @@ from fslab.answers.model import Verdict
 from fslab.answers.question import Question, answer
 from fslab.answers.words import verdict_words
 from fslab.stats import Reason
-from fslab.stats.compare import ComparisonMethod, RatioEstimate
 from fslab.stats.counts import compare_counts, share_limit
 from fslab.stats.goal import is_equivalent
+from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
 from fslab.units import Direction, Unit
 

@@ -8,9 +8,9 @@ from math import log
 import pytest
 
 from fslab.stats import Reason
-from fslab.stats.compare import ComparisonMethod, RatioEstimate
 from fslab.stats.goal import Goal, further_blocks, is_precise, is_settled
 from fslab.stats.interval import Interval
+from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
 
 

@@ -4,8 +4,8 @@ from dataclasses import replace
 from enum import StrEnum
 
 from fslab.cell import Frozen
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.interval import Interval
+from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
 from fslab.units import Direction, Unit
 
 __all__ = [

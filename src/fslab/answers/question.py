@@ -10,20 +10,14 @@ from dataclasses import dataclass, field, replace
 from fslab.answers.model import Answer, Counted, Verdict
 from fslab.stats import Reason
 from fslab.stats.all_pairs import most_true
-from fslab.stats.compare import (
-    ComparisonMethod,
-    RatioEstimate,
-    benjamini_hochberg,
-    compare_ratio,
-    holm,
-    invalid_samples,
-    no_ratio,
-)
 from fslab.stats.counts import compare_counts
 from fslab.stats.goal import Goal, further_blocks, is_equivalent, is_settled, most_forecast
 from fslab.stats.interval import median
+from fslab.stats.multiple_testing import benjamini_hochberg, holm
 from fslab.stats.noise_prior import NoisePrior, fit_noise
 from fslab.stats.paired import PAIRS_LEAST, compare_blocks
+from fslab.stats.rank_sum import compare_ratio
+from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.single import estimate_median
 from fslab.stopping import MARGIN

@@ -7,8 +7,8 @@ import this module only where something is compared.
 import numpy as np
 from numpy.typing import NDArray
 
-from fslab.stats.compare import INDEPENDENCE_LEAST
 from fslab.stats.noise_prior import CommonCorrelation
+from fslab.stats.ratio_estimate import INDEPENDENCE_LEAST
 
 Floats = NDArray[np.float64]
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from math import hypot, sqrt
 
 from fslab.stats import Reason
-from fslab.stats.compare import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.interval import Interval
 from fslab.stats.paired import PAIRS_LEAST
+from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 

@@ -9,17 +9,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import exp, log
 
-from fslab.stats.compare import (
+from fslab.stats.interval import Interval
+from fslab.stats.noise_prior import NoisePrior
+from fslab.stats.rank_sum import compare_ratio
+from fslab.stats.ratio_estimate import (
     CORRELATED,
     INDEPENDENCE_LEAST,
     ComparisonMethod,
     RatioEstimate,
-    compare_ratio,
     invalid_samples,
     no_ratio,
 )
-from fslab.stats.interval import Interval
-from fslab.stats.noise_prior import NoisePrior
 from fslab.stats.signed_rank import signed_rank_cut
 
 # Simulated at 95 % with the shapes of benches/stopping_data.py, CoV 5 %: three pairs cover 95.3–97.1 %, similar to four

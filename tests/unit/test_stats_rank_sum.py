@@ -7,19 +7,12 @@ from itertools import permutations
 from math import exp, inf, log, nan
 
 import pytest
-import scipy
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fslab.stats import Reason
-from fslab.stats.compare import (
-    RatioEstimate,
-    benjamini_hochberg,
-    compare_ratio,
-    holm,
-    lower_tail,
-    pairs_needed,
-)
+from fslab.stats.rank_sum import compare_ratio, lower_tail, pairs_needed
+from fslab.stats.ratio_estimate import RatioEstimate
 
 # Hollander & Wolfe 1999, table 4.1 (tritiated water through human chorioamnion), at term and at 12–26 weeks. Results in
 # the book and of R's coin::wilcox_test: difference 0.305, 95 % interval -0.15 … 0.76, exact two-sided p 0.2544
@@ -154,26 +147,3 @@ def test_stated_coverage_is_the_simulated_one() -> None:
         hits += low <= 1.5 <= high
     # the standard error of the simulation is 0.0012
     assert hits / rounds == pytest.approx(1 - 2 * 4 / 252, abs=0.005)
-
-
-def test_benjamini_hochberg_by_hand() -> None:
-    """Sorted and times 4/rank: 0.02, 0.02, 0.04, 0.04; each the smallest of its own and those above."""
-    assert benjamini_hochberg([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.02, 0.04, 0.04, 0.02])
-    assert benjamini_hochberg([]) == []
-    assert benjamini_hochberg([0.9, 0.8]) == [0.9, 0.9]
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
-def test_benjamini_hochberg_is_scipy_s(p_values: list[float]) -> None:
-    assert benjamini_hochberg(p_values) == pytest.approx(list(scipy.stats.false_discovery_control(p_values)))
-
-
-def test_holm_by_hand() -> None:
-    # In ascending order: 0.005·4, 0.01·3, 0.03·2, and 0.04·1, which is raised to the value before it.
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-
-
-@given(st.lists(st.floats(min_value=0, max_value=1), max_size=12))
-def test_holm_lies_between_no_correction_and_bonferroni(p_values: list[float]) -> None:
-    for plain, adjusted in zip(p_values, holm(p_values), strict=True):
-        assert plain <= adjusted <= min(1.0, plain * len(p_values))

@@ -1,0 +1,100 @@
+"""Estimates the ratio of two independent samples: Hodges–Lehmann, with the exact interval of the rank-sum test.
+
+Pure functions; they must not know what the numbers mean, nor which direction is better. scipy has the Mann–Whitney
+test, but not its critical values and not the interval.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import comb, sqrt
+
+from fslab.stats import Reason
+from fslab.stats.interval import Interval
+from fslab.stats.ratio_estimate import RatioEstimate, invalid_samples, no_ratio
+
+
+def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:
+    """Return the ratio a/b: Hodges–Lehmann estimate on logarithms, exact Mann–Whitney interval.
+
+    The estimate is the (geometric) median of all quotients aᵢ/bⱼ. The interval runs from the c-th smallest to the c-th
+    largest of them. c is the largest rank with 1 − 2·P(U < c) ≥ coverage, where U is the Mann–Whitney statistic of two
+    samples from one distribution. The two distributions of log values are assumed to differ by a shift only. With ties,
+    the coverage is at least the stated one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give c = 3,
+    96.8 %.
+    Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
+    2nd ed. 1999, sections 4.1–4.3.
+    """
+    needed = pairs_needed(coverage)
+    reason = invalid_samples(a, b)
+    if reason is not None:
+        return no_ratio(len(a), len(b), reason, needed, coverage)
+    quotients = sorted(x / y for x in a for y in b)
+    cut = _cut(len(a), len(b), coverage)
+    interval = None
+    if cut > 0:
+        achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
+        interval = Interval(low=quotients[cut - 1], high=quotients[-cut], coverage=achieved)
+    return RatioEstimate(
+        n_a=len(a), n_b=len(b), ratio=_geometric_median(quotients), interval=interval,
+        p_value=_p_value(quotients, len(a), len(b)),
+        reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage,
+    )  # fmt: skip
+
+
+def lower_tail(size_a: int, size_b: int, value: int) -> float:
+    """Return P(U ≤ value) for the Mann–Whitney U of two samples from one continuous distribution. Exact.
+
+    Source: Mann & Whitney, Ann. Math. Statist. 18 (1947) 50.
+    """
+    return sum(_counts(size_a, size_b)[: value + 1]) / comb(size_a + size_b, size_a)
+
+
+def pairs_needed(coverage: float) -> int:
+    """Return the smallest equal size of two samples that can give ``coverage`` (4 for 95 %, 5 for 99 %)."""
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage is a probability between 0 and 1, not {coverage}")
+    size = 1
+    while 1 - 2 / comb(2 * size, size) < coverage:
+        size += 1
+    return size
+
+
+@lru_cache(maxsize=256)
+def _counts(size_a: int, size_b: int) -> tuple[int, ...]:
+    """Return how many arrangements of the two samples have U = 0, 1, …, size_a·size_b.
+
+    These are the coefficients of the Gaussian binomial ∏ (1 − q^(size_b+i)) / (1 − q^i), i = 1 … size_a.
+    """
+    counts = [1] + [0] * (size_a * size_b)
+    for i in range(1, size_a + 1):
+        for power in range(len(counts) - 1, size_b + i - 1, -1):
+            counts[power] -= counts[power - size_b - i]
+        for power in range(i, len(counts)):
+            counts[power] += counts[power - i]
+    return tuple(counts)
+
+
+def _cut(size_a: int, size_b: int, coverage: float) -> int:
+    """Return the largest rank c with 1 − 2·P(U < c) ≥ coverage; 0 if there is none."""
+    total, below, cut = comb(size_a + size_b, size_a), 0, 0
+    for count in _counts(size_a, size_b)[: (size_a * size_b + 1) // 2]:
+        below += count
+        if 1 - 2 * below / total < coverage:
+            break
+        cut += 1
+    return cut
+
+
+def _p_value(quotients: Sequence[float], size_a: int, size_b: int) -> float:
+    """Return the exact two-sided p-value. Ties count against a difference, as in the closed interval."""
+    above = sum(quotient > 1 for quotient in quotients)
+    below = sum(quotient < 1 for quotient in quotients)
+    against = len(quotients) - max(above, below)
+    return min(1.0, 2 * lower_tail(size_a, size_b, against))
+
+
+def _geometric_median(ordered: Sequence[float]) -> float:
+    middle = len(ordered) // 2
+    if len(ordered) % 2:
+        return ordered[middle]
+    return sqrt(ordered[middle - 1]) * sqrt(ordered[middle])

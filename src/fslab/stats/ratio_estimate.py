@@ -1,0 +1,121 @@
+"""The estimate of a ratio, or of a difference of counts, as values: what all methods of comparing two samples return.
+
+Must not know what the numbers mean, nor which direction is better.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from math import exp, isfinite, log, sqrt
+
+from fslab.stats import Reason
+from fslab.stats.interval import Interval
+
+# With fewer blocks, estimates of an autocorrelation of 0.5 and of 0 are too similar to distinguish the two.
+INDEPENDENCE_LEAST = 20
+CORRELATED = sqrt(3)  # how much wider an interval must be for an autocorrelation of 0.5
+
+
+class ComparisonMethod(StrEnum):
+    """The method that computed an interval."""
+
+    PAIRED_T = "paired_t"
+    MODERATED_T = "moderated_t"
+    SIGNED_RANK = "signed_rank"
+    ASYMMETRIC = "asymmetric"
+    RANK_SUM = "rank_sum"
+    COUNTS = "counts"
+    MEDIAN = "median"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RatioEstimate:
+    """The ratio of sample a (``n_a`` values) to sample b (``n_b`` values). If paired, both count the common blocks.
+
+    ``interval`` is None if the samples cannot give the wanted coverage. ``ratio`` and ``p_value`` are None if there is
+    no ratio at all. ``reason``: why one of them is None. ``p_value``: two-sided, for "the ratio is 1". ``needed``: the
+    size that both samples must have for the wanted coverage. ``coverage``: the wanted one. With interim analyses, it
+    and ``p_value`` are over all looks, and the interval's own coverage is that of this look. ``widening``: the factor
+    by which the interval is wider because trials are correlated with the ones before them. ``more``, ``more_interval``:
+    instead of a ratio, the difference a − b of counts, on average of the blocks (:mod:`fslab.stats.counts`).
+    ``borrowed``: degrees of freedom that the noise of other cells adds (:mod:`fslab.stats.moderation`).
+    ``correlation_known``: the data show how much trials resemble the ones before. ``p_if_correlated``: of paired
+    samples of which this is not known, the p-value of :attr:`interval_if_correlated`.
+    """
+
+    n_a: int
+    n_b: int
+    ratio: float | None
+    interval: Interval | None
+    p_value: float | None
+    reason: Reason | None
+    needed: int
+    method: ComparisonMethod = ComparisonMethod.RANK_SUM
+    coverage: float = 0.95
+    widening: float = 1.0
+    more: float | None = None
+    more_interval: Interval | None = None
+    borrowed: float = 0.0
+    correlation_known: bool = False
+    p_if_correlated: float | None = None
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval of the ratio's logarithm: 0.05 is nearly ± 5 %. Of counts: in events."""
+        if self.more_interval is not None:
+            return (self.more_interval.high - self.more_interval.low) / 2
+        return None if self.interval is None else log(self.interval.high / self.interval.low) / 2
+
+    @property
+    def differs(self) -> bool | None:
+        """Whether the interval excludes 1 (0 for a difference of counts); None without an interval."""
+        if self.more_interval is not None:
+            return not self.more_interval.low <= 0 <= self.more_interval.high
+        if self.interval is None:
+            return None
+        return not self.interval.low <= 1 <= self.interval.high
+
+    @property
+    def is_larger(self) -> bool | None:
+        """Whether a is larger than b; None if they are equal or nothing is known."""
+        above = self.more if self.ratio is None else log(self.ratio)
+        return above > 0 if above else None
+
+    @property
+    def rests_on_independence(self) -> bool:
+        """Whether it differs, but would not if successive trials were correlated, and this is unknown.
+
+        20 blocks are needed to know it, or 10 of many cells. An autocorrelation of 0.5 makes intervals √3 times as
+        wide (``CORRELATED``).
+        """
+        wide = self.interval_if_correlated
+        return self.differs is True and wide is not None and wide.low < 1 < wide.high
+
+    @property
+    def interval_if_correlated(self) -> Interval | None:
+        """The interval for an autocorrelation of 0.5, if there are too few blocks to estimate it; otherwise None."""
+        known = self.correlation_known or self.n_a >= INDEPENDENCE_LEAST
+        if self.interval is None or self.interval.low <= 0 or known:
+            return None
+        low, high = log(self.interval.low), log(self.interval.high)
+        middle, half = (low + high) / 2, max(1.0, CORRELATED / self.widening) * (high - low) / 2
+        return Interval(low=exp(middle - half), high=exp(middle + half), coverage=self.interval.coverage)
+
+
+def invalid_samples(a: Sequence[float], b: Sequence[float]) -> Reason | None:
+    """Return why these values have no ratio; None if they have one."""
+    if not a or not b:
+        return Reason.NO_SAMPLES
+    if not all(map(isfinite, (*a, *b))):
+        return Reason.NOT_FINITE
+    if min(*a, *b) <= 0:
+        return Reason.NOT_POSITIVE
+    return None
+
+
+def no_ratio(size_a: int, size_b: int, reason: Reason, needed: int, coverage: float) -> RatioEstimate:
+    """Return the estimate of samples that have no ratio."""
+    return RatioEstimate(
+        n_a=size_a, n_b=size_b, ratio=None, interval=None, p_value=None, reason=reason,
+        needed=needed, coverage=coverage,
+    )  # fmt: skip
