@@ -24,7 +24,7 @@ from fslab.record import (
     ValidityWarning,
     Value,
 )
-from fslab.stopping import StoppingRule
+from fslab.stopping_rule import StoppingRule
 from fslab.store import queries, rows, schema
 from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus, RunBudget
 from fslab.store.store import Store

@@ -9,7 +9,7 @@ from fslab.api.ablation import make, ordered
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.explain.evidence import Evidence
 from fslab.record import Status, TrialRecord, Value
-from fslab.stopping import StoppingRule
+from fslab.stopping_rule import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import Unit
 

@@ -17,7 +17,7 @@ from fslab.cell import Cell
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
 from fslab.record import Status, TrialRecord
-from fslab.stopping import StoppingRule, Until
+from fslab.stopping_rule import StoppingRule, Until
 from fslab.store.campaign import RunBudget
 
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

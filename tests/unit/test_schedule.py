@@ -13,7 +13,7 @@ from fslab.analysis.rows import looks_of, row_answers
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.record import Provenance, Status, TrialRecord, Value
-from fslab.stopping import StoppingRule, Until
+from fslab.stopping_rule import StoppingRule, Until
 from fslab.units import Direction, Unit
 
 RAM = MediumSpec(name="memory", type="ram")

@@ -24,7 +24,7 @@ from fslab.cell import Cell, WorkloadSpec
 from fslab.machine import facts
 from fslab.machine.differences import Circumstances, Difference
 from fslab.record import Metric, TrialRecord
-from fslab.stopping import smallest
+from fslab.stopping_rule import smallest
 from fslab.units import Direction, Unit
 
 

@@ -14,7 +14,7 @@ from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
 from fslab.answers.model import Answer, Verdict
 from fslab.answers.words import percent
-from fslab.stopping import MARGIN
+from fslab.stopping_rule import MARGIN
 from fslab.units import Direction, first_of
 
 

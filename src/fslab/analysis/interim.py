@@ -20,7 +20,7 @@ from fslab.answers.model import Interval
 from fslab.answers.question import Goal, most_forecast
 from fslab.cell import Cell
 from fslab.record import TrialRecord
-from fslab.stopping import StoppingRule, Until
+from fslab.stopping_rule import StoppingRule, Until
 from fslab.units import Direction, Unit
 
 

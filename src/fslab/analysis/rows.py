@@ -18,7 +18,7 @@ from fslab.answers.question import COVERAGE, Goal, Looks, NoisePrior, Question, 
 from fslab.cell import Frozen, StackSpec
 from fslab.record import Metric
 from fslab.stats.ranking import rank
-from fslab.stopping import MARGIN, StoppingRule
+from fslab.stopping_rule import MARGIN, StoppingRule
 from fslab.units import Direction, Unit
 
 ALL_MATTER = 5

@@ -20,7 +20,7 @@ from fslab.stats.rank_sum import compare_ratio
 from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate, invalid_samples, no_ratio
 from fslab.stats.sequential import Looks, compare_at_look
 from fslab.stats.single import estimate_median
-from fslab.stopping import MARGIN
+from fslab.stopping_rule import MARGIN
 from fslab.units import Direction, Unit
 
 __all__ = [

@@ -30,7 +30,7 @@ from fslab.machine.surroundings import here
 from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.stopping import Until
+from fslab.stopping_rule import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store

@@ -23,7 +23,7 @@ from fslab.machine.surroundings import here
 from fslab.plan.expand import order_block
 from fslab.plan.plan import trial_s
 from fslab.record import TrialRecord
-from fslab.stopping import StoppingRule, Until
+from fslab.stopping_rule import StoppingRule, Until
 from fslab.store.campaign import RunBudget
 from fslab.study.model import Study
 from fslab.units import counted, format_duration

@@ -36,7 +36,7 @@ from fslab.claims.verdict import firm, from_edge, margin
 from fslab.claims.words import answer_words, tendency_of, verdict_of
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
-from fslab.stopping import MARGIN
+from fslab.stopping_rule import MARGIN
 
 ERROR = 0.05
 Weights = Sequence[tuple[CellFigure, float]]

@@ -16,7 +16,7 @@ from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
 from fslab.record import TrialRecord
-from fslab.stopping import StoppingRule
+from fslab.stopping_rule import StoppingRule
 
 Answered = Mapping[str, tuple[ClaimParts, ClaimAnswer]]
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from fslab.cell import Cell, Frozen
 from fslab.scaling import Scaled
-from fslab.stopping import StoppingRule
+from fslab.stopping_rule import StoppingRule
 
 
 class Stage(StrEnum):

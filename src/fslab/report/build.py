@@ -20,7 +20,7 @@ from fslab.report.model import Counts, GuestSummary, Report, Row, StackColumn, S
 from fslab.report.notes import NoteBook
 from fslab.report.words import row_words
 from fslab.stats.interval import half_range, median, median_interval
-from fslab.stopping import StoppingRule
+from fslab.stopping_rule import StoppingRule
 from fslab.store.campaign import Campaign
 from fslab.units import parse_size
 from fslab.validity.campaign import Series, campaign_warnings

@@ -13,7 +13,7 @@ from fslab.cell import Cache, Fresh, Frozen, Geometry, Scalar, as_written
 from fslab.claims.schema import Claim, Names, Published, Several, several
 from fslab.machine import tunables
 from fslab.scaling import Scaled
-from fslab.stopping import MARGIN, MOST_TRIALS, TAIL_MARGIN, StoppingRule, Until
+from fslab.stopping_rule import MARGIN, MOST_TRIALS, TAIL_MARGIN, StoppingRule, Until
 from fslab.units import GuestSize, Share, parse_duration
 
 DEFAULT_TIME_LIMIT_S = 600.0

@@ -1,6 +1,6 @@
-"""The stopping rule: how often a campaign repeats its cells. The study sets it, the campaign stores it.
+"""The settings of the stopping rule: how often a campaign repeats its cells. The study sets it, the campaign stores it.
 
-This module only contains the values; ``analysis`` applies the rule to the trials.
+``analysis.interim`` applies the rule to the trials.
 """
 
 from enum import StrEnum
