@@ -9,10 +9,10 @@ Frequent looks do not increase the error rate, because every interval is compute
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from fslab.analysis.budget_allocation import Candidate, Effort, allocate
 from fslab.analysis.groups import by_cell, groups, mean_s, metrics_of
 from fslab.analysis.labels import stack_lines
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.pursuit import Candidate, Effort, pursue
 from fslab.analysis.rows import answers_of_row
 from fslab.analysis.same_stacks import same_stacks
 from fslab.analysis.usability import exhausted_cells
@@ -128,7 +128,7 @@ class InterimAnalysis:
                     seconds=further * sum(cost_s.get(cell, 0.0) for cell in each.cells),
                 )
                 candidates.append(Candidate(name=str(number), effort=effort, blocks=each.blocks))
-        return frozenset(pursue(candidates, lambda cell: cost_s.get(cell, 0.0), left_s).cells)
+        return frozenset(allocate(candidates, lambda cell: cost_s.get(cell, 0.0), left_s).cells)
 
 
 def questions(

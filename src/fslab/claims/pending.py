@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from fslab.analysis.budget_allocation import BudgetAllocation, Candidate, allocate
 from fslab.analysis.interim import Ask, ClaimsProgress, RepeatedQuestion
-from fslab.analysis.pursuit import Candidate, Pursuit, pursue
 from fslab.analysis.rows import looks_of
 from fslab.cell import Cell
 from fslab.claims.build import asked_of
@@ -26,7 +26,7 @@ def questions_of(
 ) -> Ask:
     """Return the function that evaluates all parts of all claims at each interim analysis.
 
-    Trials go to the open claims that give the most verdicts for the time (``pursue``).
+    Trials go to the open claims that give the most verdicts for the time (``allocate``).
     """
     scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
     asked = {claim.id or "": asked_of(claim, scope, stopping) for claim in claims}
@@ -71,7 +71,7 @@ def _progress(
     decided = [name for name in verdicts if verdicts[name] not in {ClaimVerdict.OPEN, *UNTESTED}]
     plan = _plan(answered, [name for name in still_open if name not in at_limit], trials, spent, left_s)
     return ClaimsProgress(
-        decided=tuple(decided), open=(*plan.pursued, *plan.waiting), given_up=tuple(plan.given_up), at_limit=at_limit,
+        decided=tuple(decided), open=(*plan.chosen, *plan.waiting), given_up=tuple(plan.given_up), at_limit=at_limit,
         untestable=sum(verdict in UNTESTED for verdict in verdicts.values()),
         cells=frozenset(plan.cells), left_s=left_s,
     )  # fmt: skip
@@ -79,7 +79,7 @@ def _progress(
 
 def _plan(
     answered: Answered, names: Sequence[str], trials: Trials, spent: frozenset[str], left_s: float | None
-) -> Pursuit:
+) -> BudgetAllocation:
     candidates, lost = [], []
     for name in names:
         asked, answer = answered[name]
@@ -90,7 +90,7 @@ def _plan(
             left = [each for each in answer.findings if each.verdict is ClaimVerdict.OPEN]
             blocks = min((finding.blocks or 0 for finding in left), default=0)
             candidates.append(Candidate(name=name, effort=effort, blocks=blocks))
-    found = pursue(candidates, trials.cost_s, left_s)
+    found = allocate(candidates, trials.cost_s, left_s)
     found.given_up += lost
     return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.unit.claimed import cell, claim, parts
 
-from fslab.analysis.pursuit import Candidate, Effort, pursue
+from fslab.analysis.budget_allocation import Candidate, Effort, allocate
 from fslab.claims.effort import effort_of
 from fslab.claims.model import ClaimVerdict, PartFinding
 
@@ -27,34 +27,34 @@ def test_the_cheapest_are_taken_until_the_time_is_full() -> None:
         candidate("cheap", {"a": 10}),
         candidate("next", {"b": 10, "a": 20}),
     ]
-    found = pursue(claims, cost, 45.0)
-    assert (found.pursued, found.waiting, found.given_up) == (["cheap", "next"], ["dear"], [])
+    found = allocate(claims, cost, 45.0)
+    assert (found.chosen, found.waiting, found.given_up) == (["cheap", "next"], ["dear"], [])
     assert found.cells == {"a", "b"}
     assert found.seconds == 30.0  # not 40 s: "cheap" pays for ten of the twenty trials of cell a
 
 
 def test_without_a_limit_all_are_taken() -> None:
-    found = pursue([candidate("dear", {"c": 400}), candidate("cheap", {"a": 1})], cost, None)
-    assert set(found.pursued) == {"dear", "cheap"}
+    found = allocate([candidate("dear", {"c": 400}), candidate("cheap", {"a": 1})], cost, None)
+    assert set(found.chosen) == {"dear", "cheap"}
 
 
 def test_what_takes_more_than_is_left_alone_is_given_up() -> None:
     claims = [candidate("dear", {"c": 10}), candidate("cheap", {"a": 10})]
-    assert pursue(claims, cost, 50.0).given_up == ["dear"]
+    assert allocate(claims, cost, 50.0).given_up == ["dear"]
 
 
 def test_a_forecast_from_few_blocks_gives_up_late() -> None:
     """With 50 s left, a claim of 100 s is given up after 40 blocks (limit 60 s), but not after 4 (limit 150 s)."""
     cheap = candidate("cheap", {"a": 10})
-    assert pursue([candidate("dear", {"c": 10}, seen=4), cheap], cost, 50.0).waiting == ["dear"]
-    assert pursue([candidate("dear", {"c": 10}, seen=40), cheap], cost, 50.0).given_up == ["dear"]
+    assert allocate([candidate("dear", {"c": 10}, seen=4), cheap], cost, 50.0).waiting == ["dear"]
+    assert allocate([candidate("dear", {"c": 10}, seen=40), cheap], cost, 50.0).given_up == ["dear"]
 
 
 def test_time_that_nobody_needs_goes_to_the_likeliest_of_those_given_up() -> None:
     claims = [candidate("hopeless", {"c": 100}), candidate("nearly", {"c": 10})]
-    found = pursue(claims, cost, 50.0)
-    assert (found.pursued, found.given_up, found.cells) == (["nearly"], ["hopeless"], {"c"})
-    assert pursue([candidate("hopeless", {"c": 100})], cost, 50.0).pursued == []
+    found = allocate(claims, cost, 50.0)
+    assert (found.chosen, found.given_up, found.cells) == (["nearly"], ["hopeless"], {"c"})
+    assert allocate([candidate("hopeless", {"c": 100})], cost, 50.0).chosen == []
 
 
 def test_a_failing_part_whose_cells_get_no_more_trials_does_not_stand_for_the_claim() -> None:
