@@ -25,7 +25,7 @@ from fslab.claims.model import ClaimVerdict, OpenReason
 from fslab.claims.parts import within
 from fslab.claims.trials import Trials
 from fslab.claims.verdict import from_edge, of_claim
-from fslab.claims.verdict_words import verdict_words
+from fslab.claims.verdict_words import claim_verdict_words
 from fslab.claims.words import finding_words
 from fslab.record import Provenance
 from fslab.stats.goal import Goal, is_settled
@@ -77,7 +77,9 @@ def test_what_holds_only_if_trials_are_independent_is_open_with_a_tendency() -> 
     assert ">= 1.9 only if trials are independent, which needs 20 blocks to check" in near.words
     assert near.findings[0].further is not None
     assert near.findings[0].further <= 16
-    assert verdict_words(near, printed=False).startswith("open: replicated only if trials are independent")
+    assert claim_verdict_words(near, printed=False).startswith(
+        "open: replicated only if trials are independent"
+    )
     clear = answer(claim("xfs / ext4 >= 1.8"), TWICE)
     assert (clear.verdict, clear.tendency) == (ClaimVerdict.REPLICATED, None)
     against, far = (answer(claim(f"xfs / ext4 >= {bound}"), TWICE) for bound in (2.1, 2.2))

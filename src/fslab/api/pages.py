@@ -8,7 +8,7 @@ from pathlib import Path
 from fslab.analysis.groups import headline_metrics
 from fslab.api.claims import of_campaign
 from fslab.claims.model import ClaimAnswer, PublishedTable
-from fslab.claims.verdict_words import verdict_words
+from fslab.claims.verdict_words import claim_verdict_words
 from fslab.errors import FslabError
 from fslab.explain.statements import all_statements, evidence_of
 from fslab.record import TrialRecord
@@ -154,4 +154,4 @@ def _statements(
 
 
 def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:
-    return "not printed" if answer is None else verdict_words(answer, printed=printed)
+    return "not printed" if answer is None else claim_verdict_words(answer, printed=printed)

@@ -17,7 +17,7 @@ from fslab.claims.model import (
     Verdicts,
 )
 from fslab.claims.nearness import Condition
-from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, verdict_words
+from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, claim_verdict_words
 from fslab.claims.words import figure_words, finding_words, verdict_of
 from fslab.texts import as_markdown
 
@@ -94,7 +94,7 @@ def _row(claim: EvaluatedClaim, answer: ClaimAnswer) -> ReplicationRow:
         supported=VERDICT_NAMES.get(claim.published.verdict, NONE) if claim.published else NONE,
         here=finding_words(finding, answer.margin) if finding else answer.words,
         verdict=answer.verdict,
-        said=verdict_words(answer, printed=False),
+        said=claim_verdict_words(answer, printed=False),
         note=claim.note,
     )
 

@@ -13,7 +13,14 @@ from fslab.claims.model import (
     EvaluatedClaim,
     Verdicts,
 )
-from fslab.claims.verdict_words import SIGN, VERDICT_NAMES, has_printed, level_words, summaries, verdict_words
+from fslab.claims.verdict_words import (
+    SIGN,
+    VERDICT_NAMES,
+    claim_verdict_words,
+    has_printed,
+    level_words,
+    summaries,
+)
 
 WIDEST = 100
 STYLE = {
@@ -102,7 +109,7 @@ def _claim(claim: EvaluatedClaim, told: Collection[str], console: Console, width
 
 def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent: int) -> None:
     lead = f"{' ' * indent}{name:<8} {SIGN[answer.verdict]} "
-    verdict = verdict_words(answer, printed=name == PRINTED) if answer.verdict in VERDICT_NAMES else ""
+    verdict = claim_verdict_words(answer, printed=name == PRINTED) if answer.verdict in VERDICT_NAMES else ""
     body = f"{verdict}: {answer.words}" if verdict else answer.words
     wrapped = textwrap.wrap(body, max(width - len(lead), 20), break_long_words=False, break_on_hyphens=False)
     for number, line in enumerate(wrapped):

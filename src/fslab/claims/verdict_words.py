@@ -38,7 +38,7 @@ SIGN = {
 NOT_PRINTED, NOT_TESTABLE = "not printed", "not testable here"
 
 
-def verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
+def claim_verdict_words(answer: ClaimAnswer, *, printed: bool) -> str:
     """Return a verdict in words.
 
     Examples: ``replicated``, ``open: noise (at least 4 min 10 s more)``, ``differs in size, direction replicated``.
