@@ -136,7 +136,7 @@ def test_btrfs_is_found_by_any_of_its_devices(tmp_path: Path) -> None:
     assert (found["btrfs_metadata_reserved"], found["btrfs_metadata_total"]) == (1500, 1000)
 
 
-def test_page_cache_counters_of_btrfs_on_a_joined_device(
+def test_writeback_counters_of_btrfs_on_a_joined_device(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On LVM and md, btrfs lists the joined device only."""
@@ -146,19 +146,19 @@ def test_page_cache_counters_of_btrfs_on_a_joined_device(
     write(tmp_path / "debug/bdi/btrfs-7/stats", "BdiDirtied:    16 kB\nBdiWritten:    8 kB\n")
     monkeypatch.setattr(detached, "debugfs", lambda: tmp_path / "debug")
     on = replace(target(tmp_path, "loop6", "loop7"), volume="dm-0")
-    assert REGISTRY.get("page-cache").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
-    assert REGISTRY.get("page-cache").snapshot(target(tmp_path, "loop6")) == {}, "another file system"
+    assert REGISTRY.get("writeback").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
+    assert REGISTRY.get("writeback").snapshot(target(tmp_path, "loop6")) == {}, "another file system"
     write(tmp_path / "proc/self/cgroup", "0::/user.slice/session-1.scope\n")
-    assert REGISTRY.get("page-cache").snapshot(on) == {}, "before Linux 6.10: of the root cgroup only"
+    assert REGISTRY.get("writeback").snapshot(on) == {}, "before Linux 6.10: of the root cgroup only"
     write(tmp_path / "proc/self/cgroup", "4:memory:/user.slice\n0::/user.slice\n")
-    assert REGISTRY.get("page-cache").snapshot(on) != {}, "memory in version 1: the root has all"
+    assert REGISTRY.get("writeback").snapshot(on) != {}, "memory in version 1: the root has all"
     write(tmp_path / "proc/self/cgroup", "0::/\n")
-    assert REGISTRY.get("page-cache").snapshot(on) != {}
+    assert REGISTRY.get("writeback").snapshot(on) != {}
     (tmp_path / "proc/self/ns").mkdir()
     (tmp_path / "proc/self/ns/cgroup").symlink_to("cgroup:[4026532000]")
-    assert REGISTRY.get("page-cache").snapshot(on) == {}, "in a container"
+    assert REGISTRY.get("writeback").snapshot(on) == {}, "in a container"
     write(tmp_path / "debug/bdi/btrfs-7/wb_stats", "")
-    assert REGISTRY.get("page-cache").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
+    assert REGISTRY.get("writeback").snapshot(on) == {"BdiDirtied": 16, "BdiWritten": 8}
 
 
 def test_a_hole_breaks_no_piece_but_another_place_does() -> None:

@@ -1,4 +1,4 @@
-"""Page cache data that this file system dirtied and wrote back.
+"""Writeback: what this file system dirtied in the page cache and wrote back.
 
 Reads ``bdi/NAME/stats`` of debugfs (mm/backing-dev.c), through a detached mount; takes some 50 µs. Before Linux 6.10,
 which added ``wb_stats`` beside it, the file has only what the root memory cgroup dirtied.
@@ -19,7 +19,7 @@ _FIRST_NAMESPACE = "cgroup:[4026531835]"  # PROC_CGROUP_INIT_INO, include/linux/
 _LINE = re.compile(r"^(BdiDirtied|BdiWritten):\s+(\d+) kB", re.MULTILINE)
 
 
-class PageCacheCounters(Probe):
+class WritebackCounters(Probe):
     """Direct writes that bypass the page cache dirty nothing. Unlike /proc/vmstat, the counters are of one file
     system, but only root can read them; for other users there are no figures."""
 
