@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import NoReturn
 
 from fslab import outputs
-from fslab.errors import FslabError, InterruptedBySignal, NoSpaceError, UsageError
+from fslab.errors import FULL_DISK, FslabError, InterruptedBySignal, NoSpaceError, UsageError
 from fslab.names import shown
 from fslab.system import signals
 
@@ -20,7 +20,7 @@ from fslab.system import signals
 # nothing, because objects that imports create stay in use.
 GARBAGE = 20_000
 # Errors of writes to standard output if it is a file; EFBIG: setrlimit(2), RLIMIT_FSIZE.
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FULL = FULL_DISK | {errno.EFBIG}
 
 
 def main() -> NoReturn:

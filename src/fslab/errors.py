@@ -4,6 +4,7 @@ They can be raised anywhere and are caught once, in ``__main__``. Any other exce
 This module starts nothing, and imports no other module of fslab.
 """
 
+import errno
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -99,6 +100,11 @@ class NeedsRootError(FslabError):
     """The operation needs privileges that this user does not have."""
 
     exit_code = 4
+
+
+# Errors of system calls on a full disk, or by a user whose share of it is full.
+FULL_DISK = frozenset({errno.ENOSPC, errno.EDQUOT})
+SIZES_HINT = "give the medium a larger size or the workload a smaller one"
 
 
 class NoSpaceError(FslabError):

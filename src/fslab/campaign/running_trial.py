@@ -13,6 +13,7 @@ from fslab.campaign.prepared_states import Prepared
 from fslab.campaign.watch import Findings
 from fslab.cell import Cache, Cell, TrialKey
 from fslab.errors import (
+    FULL_DISK,
     BusyError,
     FailureClass,
     FslabError,
@@ -32,7 +33,6 @@ from fslab.validity.facts import TrialFacts
 from fslab.workloads import Reading
 
 ABORT = (UnsafeError, BusyError, NeedsRootError)
-NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT})
 BROKEN = frozenset({errno.EIO, errno.EROFS, errno.EUCLEAN})
 KEPT_LINES = 100
 
@@ -178,7 +178,7 @@ def status_of(failure: FslabError) -> Status:
 
 def _from_os_error(error: OSError) -> FslabError:
     """Return the error for an OSError of a broken or full file system under test. Re-raise others: they are bugs."""
-    if error.errno in NO_SPACE:
+    if error.errno in FULL_DISK:
         return NoSpaceError(f"no space left: {error}", hint="give the medium a larger size")
     if error.errno in BROKEN:
         return FslabError(f"the file system failed: {error}", hint="look at the kernel log (dmesg)")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from fslab.errors import NoSpaceError, UnsafeError
+from fslab.errors import FULL_DISK, NoSpaceError, UnsafeError
 from fslab.storage import Growth, Workspace
 from fslab.system import files, memory
 from fslab.system.files import opened
@@ -107,7 +107,7 @@ def create(path: Path, size_bytes: int, workspace: Workspace, *, sparse: bool = 
                 _fill(descriptor, size_bytes)
             made = os.fstat(descriptor)
         except OSError as error:
-            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            if error.errno in FULL_DISK:
                 raise NoSpaceError(
                     f"no space for an image of {format_size(size_bytes)}",
                     where=str(path),

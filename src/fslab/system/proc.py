@@ -18,9 +18,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from fslab.errors import NoSpaceError, ToolFailedError, ToolMissingError, ToolOutputError, ToolTimeoutError
+from fslab.errors import (
+    SIZES_HINT,
+    NoSpaceError,
+    ToolFailedError,
+    ToolMissingError,
+    ToolOutputError,
+    ToolTimeoutError,
+)
 from fslab.system import ending, freezer, oom, path_owners, search_path, signals, sysfs
-from fslab.system.said import said
+from fslab.system.said import reports_full_disk, said
 
 log = logging.getLogger("fslab.proc")
 
@@ -314,10 +321,8 @@ def failed(
     if told and not (reasons and _SEE_LOG in told):
         what += f"{'; it printed' if reasons else ''}: {told}"
     where = shell_line(done.argv)
-    if any("No space left on device" in text for text in (done.stderr, done.stdout)):
-        return NoSpaceError(
-            what, where=where, hint="give the medium a larger size or the workload a smaller one"
-        )
+    if reports_full_disk(done.stderr, done.stdout):
+        return NoSpaceError(what, where=where, hint=SIZES_HINT)
     return failure(what, where=where)
 
 

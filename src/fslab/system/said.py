@@ -1,12 +1,19 @@
-"""What a program printed, on one line for a message: the sentence that says why must not be cut off. Pure."""
+"""What a program printed: whether it reports a full disk, and all of it on one line for a message. Pure.
 
+The sentence of the line that says why must not be cut off.
+"""
+
+import os
 import re
+
+from fslab.errors import FULL_DISK
 
 FIRST, LAST = 3, 5  # lines
 LONGEST = 300  # characters of a line
 _ERROR = re.compile(
     r"error|fail|fatal|invalid|illegal|cannot|can't|unable|must |too (?:small|large|many)", re.IGNORECASE
 )
+_FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)))  # programs run in the C locale
 _USAGE = re.compile(r"\s*usage:", re.IGNORECASE)
 
 
@@ -24,3 +31,8 @@ def said(*outputs: str) -> str:
         reason = [line for line in lines[FIRST:-LAST] if _ERROR.search(line)][:1]
         lines = [*lines[:FIRST], "…", *(line for each in reason for line in (each, "…")), *lines[-LAST:]]
     return " | ".join(lines)
+
+
+def reports_full_disk(*outputs: str) -> bool:
+    """Return whether one of the outputs contains the system's message for a full disk."""
+    return any(map(_FULL_DISK.search, outputs))

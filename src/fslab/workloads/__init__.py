@@ -22,11 +22,11 @@ from fslab.abilities import Needs
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.applications import Application
 from fslab.cell import EntryOptions, WorkloadSpec
-from fslab.errors import FslabError, NoSpaceError, ToolOutputError
+from fslab.errors import SIZES_HINT, FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.scaling import Changes
-from fslab.system.said import said
+from fslab.system.said import reports_full_disk, said
 from fslab.system.tools import Tool
 from fslab.workloads._run import Check as Check
 from fslab.workloads._run import Commands as Commands
@@ -266,11 +266,10 @@ class ParsedWorkload(Generic[P]):
     def read(self, output: ToolOutput) -> Reading:
         """Parse the tool's output. ToolOutputError if that fails, or if a figure is infinite or no number;
         NoSpaceError if stderr shows that reason."""
-        if "No space left on device" in output.stderr:
+        if reports_full_disk(output.stderr):
             with suppress(ToolOutputError, *NONSENSE):  # some tools report the place, or another reason
                 self.tool.read(self.parameters, output)
-            hint = "give the medium a larger size or the workload a smaller one"
-            raise NoSpaceError(f"{self.tool.name}: no space left on device", hint=hint)
+            raise NoSpaceError(f"{self.tool.name}: no space left on device", hint=SIZES_HINT)
         try:
             found = self.tool.read(self.parameters, output)
         except NONSENSE as error:

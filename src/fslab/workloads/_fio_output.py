@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fslab import texts
-from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
+from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.system.said import said
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
@@ -222,6 +222,6 @@ def _number(value: object) -> float | None:
 
 def _failure(error: int, said: str) -> FslabError:
     what = f"fio failed with {errno.errorcode.get(error, error)}" + (f": {said}" if said else "")
-    if error == errno.ENOSPC:
-        return NoSpaceError(what, hint="give the medium a larger size or the workload a smaller one")
+    if error in FULL_DISK:
+        return NoSpaceError(what, hint=SIZES_HINT)
     return ToolFailedError(what)

@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any, ClassVar
 
-from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
 from fslab.record import Metric
-from fslab.system.said import said
+from fslab.system.said import reports_full_disk, said
 from fslab.system.tools import Tool
 from fslab.system.users import PRLIMIT, SETPRIV
 from fslab.units import Direction, Unit, parse_duration, parse_size
@@ -19,7 +19,6 @@ from fslab.workloads import Commands, Job, Reading, RunsAs, ToolOutput, Workload
 from fslab.workloads._command_lines import filled, split
 from fslab.workloads._command_parameters import CommandParameters
 
-_FULL = "No space left on device"
 _FLUSHED = '"$@" && sync -f .'
 
 
@@ -87,8 +86,8 @@ class OwnCommand(Workload[CommandParameters]):
 
     def read(self, parameters: CommandParameters, output: ToolOutput) -> Reading:
         """Return the time, and each metric's last match. ToolOutputError if a metric has no match."""
-        if _FULL in output.stderr or _FULL in output.stdout:
-            raise NoSpaceError("the command: no space left on device", hint="give the medium a larger size")
+        if reports_full_disk(output.stderr, output.stdout):
+            raise NoSpaceError("the command: no space left on device", hint=SIZES_HINT)
         return Reading(
             metrics={
                 "time": output.duration_s,

@@ -12,8 +12,9 @@ from typing import ClassVar
 
 from fslab import scaling
 from fslab.abilities import Ability, Needs
-from fslab.errors import NoSpaceError, ToolOutputError
+from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
 from fslab.record import Metric
+from fslab.system.said import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
@@ -90,10 +91,8 @@ class Iozone(Workload[IozoneParameters]):
         """Parse the table, or the lines of the children. IOzone's kB are 1024 bytes."""
         if parameters.program == "engine":
             return _reading_of_engine(parameters, output)
-        if "No space left on device" in output.stderr + output.stdout:
-            raise NoSpaceError(
-                "iozone: no space left on device", hint="give the medium a larger size or a smaller 'size'"
-            )
+        if reports_full_disk(output.stderr, output.stdout):
+            raise NoSpaceError("iozone: no space left on device", hint=SIZES_HINT)
         if parameters.threads > 1:
             return _reading(parameters, dict(_children(parameters, output.stdout)), {})
         rates = dict(_table(parameters, output.stdout))

@@ -13,6 +13,7 @@ from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.record import Metric
+from fslab.system.said import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
@@ -240,7 +241,7 @@ def _passes(parameters: SysbenchParameters, written_bytes: int | None) -> float 
 
 
 def _failure(said: str) -> FslabError:
-    if "errno = 28" in said:
+    if reports_full_disk(said):
         hint = "give the medium a larger size or the workload a smaller file-total-size"
         return NoSpaceError(f"sysbench: {said}", hint=hint)
     return ToolFailedError(f"sysbench: {said}")
