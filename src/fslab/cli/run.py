@@ -25,6 +25,7 @@ from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
 if TYPE_CHECKING:
+    from fslab.campaign import launch
     from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
@@ -83,7 +84,6 @@ def run(
         fleet_run.run(loaded, path, fleet, labels, limit_s=limit_s, store=store, as_json=as_json)
         return
     undo_leftovers(quiet=quiet or as_json)
-    from fslab.api.study_campaigns import naming
     from fslab.campaign import launch
     from fslab.cli import live
     from fslab.store.store import Store
@@ -92,16 +92,13 @@ def run(
     conditions = launch.RunConditions(consent=agreed, wipe=allowed.devices, tell=partial(say, err=True))
     with Store.open(store, create=not resume) as opened:
         if resume:
-            with naming(study or "last"):
-                campaign = launch.resumable(
-                    opened, study, conditions, trials=repeats.trials, max_trials=repeats.max_trials
-                )
+            campaign = _to_resume(study, repeats, opened, conditions)
         else:
             path = run_options.named(study)
+            loaded = changes.load(path, *repeats.settings())
             campaign = launch.of_study(
-                changes.load(path, *repeats.settings()), path, budget_s=limit_s, name=labels.name, note=labels.note,
-                tell=conditions.tell,
-            )  # fmt: skip
+                loaded, path, budget_s=limit_s, name=labels.name, note=labels.note, tell=conditions.tell
+            )
             launch.create(campaign, opened, conditions)
         shown = live.shown(console(stderr=True), quiet=quiet, silent=as_json)
         try:
@@ -113,6 +110,19 @@ def run(
             _show_so_far(opened.campaign(campaign.id), opened, as_json=as_json)
             raise
         _conclude(opened.campaign(campaign.id), opened, report, as_json=as_json)
+
+
+def _to_resume(
+    named: str | None, repeats: run_options.Repeats, store: Store, conditions: launch.RunConditions
+) -> Campaign:
+    """Return the campaign to finish, by default the last one, with the numbers of trials that the user asks for."""
+    from fslab.api.study_campaigns import naming
+    from fslab.campaign import launch
+
+    with naming(named or "last"):
+        return launch.resumable(
+            store, named, conditions, trials=repeats.trials, max_trials=repeats.max_trials
+        )
 
 
 def _show_so_far(campaign: Campaign, store: Store, *, as_json: bool) -> None:
