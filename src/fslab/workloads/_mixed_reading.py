@@ -1,13 +1,14 @@
 """Combines the readings of parts that ran at the same time. Pure."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from fslab.units import format_duration
-from fslab.validity.facts import Rate
 from fslab.workloads import Reading, ToolOutput
 
 STREAMS = ("stdout", "stderr")
+_Figure = TypeVar("_Figure")
 _ALONE = 0.9  # a part that ran for a smaller share of the time left the others without its load for too long
 
 
@@ -25,34 +26,20 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
     readings = list(parts.values())
     longest = max(seconds.values(), default=0.0)
     overlap = min(seconds.values()) / longest if longest else None
-
-    def named(what: str) -> dict[str, Any]:
-        return {
-            f"{name}_{key}": value
-            for name, each in parts.items()
-            for key, value in getattr(each, what).items()
-        }
-
-    short = [name for name, each in seconds.items() if each < _ALONE * longest]
     wrote = [each.flushed for each in readings if each.flushed is not None]
     depths = [each.depth for each in readings if each.depth is not None and each.depth.asked > 1]
     return Reading(
-        metrics={**named("metrics"), "overlap": None if overlap is None else 100 * overlap},
-        latencies=named("latencies"),
+        metrics={
+            **_named(parts, lambda each: each.metrics),
+            "overlap": None if overlap is None else 100 * overlap,
+        },
+        latencies=_named(parts, lambda each: each.latencies),
         read_bytes=_sum(each.read_bytes for each in readings),
         written_bytes=_sum(each.written_bytes for each in readings),
         measured_s=longest or None,
-        parts_s={
-            f"{name} {what}".strip(): taken
-            for name, each in parts.items()
-            for what, taken in _times(each).items()
-        },
+        parts_s=_named(parts, _times, " "),
         direct=all(each.direct for each in readings),
-        # Parts have different numbers of rounds: together, they use the files of all rounds once.
-        working_set_bytes=_sum(
-            None if each.working_set_bytes is None else each.working_set_bytes * each.rounds
-            for each in readings
-        ),
+        working_set_bytes=_sum(map(_working_set, readings)),
         flushed=all(wrote) if wrote else None,
         zeros=any(each.zeros for each in readings),
         repeats=any(each.repeats for each in readings),
@@ -61,27 +48,46 @@ def combined(parts: Mapping[str, Reading], seconds: Mapping[str, float]) -> Read
         depth=min(depths, key=lambda depth: depth.at_most / depth.asked, default=None),
         queue_in_tool=any(each.queue_in_tool for each in readings),
         rates=tuple(
-            Rate(what=f"{name} {rate.what}", interval_s=rate.interval_s, values=rate.values)
-            for name, each in parts.items()
-            for rate in each.rates
+            replace(rate, what=f"{name} {rate.what}") for name, each in parts.items() for rate in each.rates
         ),
-        errors=named("errors"),
-        wrong=named("wrong"),
-        messages=(
-            *(f"{name}: {message}" for name, each in parts.items() for message in each.messages),
-            *(
-                f"part '{name}' ended after {format_duration(seconds[name])}, but the longest part ran for "
-                f"{format_duration(longest)}"
-                for name in short
-            ),
-        ),
-        promises_broken=tuple(
-            f"{name}: {promise}" for name, each in parts.items() for promise in each.promises_broken
-        ),
+        errors=_named(parts, lambda each: each.errors),
+        wrong=_named(parts, lambda each: each.wrong),
+        messages=(*_lines(parts, lambda each: each.messages), *_ended_early(seconds, longest)),
+        promises_broken=_lines(parts, lambda each: each.promises_broken),
         drops=sum(each.drops for each in readings),
         mounts_damaged=any(each.mounts_damaged for each in readings),
         disk_fails=any(each.disk_fails for each in readings),
     )
+
+
+def _named(
+    parts: Mapping[str, Reading], of: Callable[[Reading], Mapping[str, _Figure]], between: str = "_"
+) -> dict[str, _Figure]:
+    """Return the figures of all parts; the name of its part precedes that of each figure."""
+    return {
+        f"{name}{between}{key}".rstrip(): value
+        for name, each in parts.items()
+        for key, value in of(each).items()
+    }
+
+
+def _lines(parts: Mapping[str, Reading], of: Callable[[Reading], Iterable[str]]) -> tuple[str, ...]:
+    return tuple(f"{name}: {line}" for name, each in parts.items() for line in of(each))
+
+
+def _ended_early(seconds: Mapping[str, float], longest: float) -> Iterator[str]:
+    """Yield a message for each part that left the others without its load for too long."""
+    for name, each in seconds.items():
+        if each < _ALONE * longest:
+            yield (
+                f"part '{name}' ended after {format_duration(each)}, but the longest part ran for "
+                f"{format_duration(longest)}"
+            )
+
+
+def _working_set(part: Reading) -> int | None:
+    """Return the bytes of all rounds: parts have different numbers of rounds, and use the files of each once."""
+    return None if part.working_set_bytes is None else part.working_set_bytes * part.rounds
 
 
 def _times(part: Reading) -> Mapping[str, float]:
