@@ -19,7 +19,8 @@ from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError
-from fslab.storage.filesystems import REGISTRY, not_shown
+from fslab.storage.filesystem_options import not_shown
+from fslab.storage.filesystems import REGISTRY
 
 ABOUT = "about.json"
 VERSION = 2  # what the files of a sequence hold at its start, and the forms of its steps

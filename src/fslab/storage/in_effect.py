@@ -7,7 +7,8 @@ one, or a value beyond a limit.
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from fslab.storage.filesystems import VFS_OPTIONS, FileSystem
+from fslab.storage.filesystem_options import VFS_OPTIONS
+from fslab.storage.filesystems import FileSystem
 from fslab.units import parse_size
 
 # mount(8): options that the kernel does not list because they are its default, and what it lists otherwise.

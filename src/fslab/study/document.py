@@ -18,8 +18,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from fslab.claims.schema import Claim, Published
+from fslab.storage.filesystem_options import VFS_OPTIONS
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
-from fslab.storage.filesystems import VFS_OPTIONS, FileSystem
+from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
 from fslab.study.fields import adapter_of, keys_of

@@ -4,53 +4,17 @@ The file of a file system is declarative: it contains the mkfs command, the opti
 """
 
 import re
-import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fslab.abilities import Ability, Limits, Needs
 from fslab.errors import nearest, similar
 from fslab.registry import Registry
-from fslab.storage import Stripe
+from fslab.storage import Stripe, filesystem_options
 from fslab.storage.promises import Promises
 from fslab.system.tools import Tool
-
-# mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without options that would hide the mount from fslab or that are
-# meaningless for a file system of one trial (user, auto, remount, bind, …).
-VFS_OPTIONS: Mapping[str, str] = {
-    "defaults": "", "async": "", "sync": "", "dirsync": "", "atime": "", "noatime": "", "diratime": "",
-    "nodiratime": "", "relatime": "", "norelatime": "", "strictatime": "", "nostrictatime": "", "lazytime": "",
-    "nolazytime": "", "rw": "", "suid": "", "nosuid": "", "dev": "", "nodev": "", "exec": "", "noexec": "",
-    "silent": "", "loud": "", "iversion": "", "noiversion": "",
-}  # fmt: skip
-
-# Options that never reach a file system: those of fstab(5) in mount(8) and systemd.mount(5), of loop devices, of bind
-# mounts; and those that name a second device, whose contents fslab would not check.
-_NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
-    r"auto|noauto|nofail|_netdev|user|nouser|users|owner|group|sw|comment|[xX]-.*":
-        "an option of /etc/fstab for when, and by whom, it is mounted; leave it out",
-    r"ro": "a workload writes; leave it out",
-    r"loop|offset|sizelimit": "use a medium of type 'loop'",
-    r"bind|rbind|move|remount|private|shared|slave|unbindable":
-        "fslab mounts a new file system, and only once; leave it out",
-    r"logdev|jdev|journal_dev|journal_path": "a journal on another disk is layout 'external-journal'",
-    r"device|rtdev": "disks that are used together are a layout (fslab list layouts)",
-}  # fmt: skip
-
-ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
-WHOLE = re.compile(r"[0-9]{1,20}")
-SIZE = re.compile(r"[0-9]{1,20}[kmgKMG]?")
-# The allowed characters of a value in the form "any". Names of character sets make the kernel load a module.
-FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
-_FORMS = {
-    "int": (WHOLE, "a whole number"),
-    "size": (SIZE, "a size such as 256k"),
-    "any": (FREE, "letters, digits and '_.:+*-'"),
-}
-# A value can directly follow its flag: -llogdev=…
-ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
 
 TIB = 1 << 40
 
@@ -305,23 +269,18 @@ class FileSystem(ABC):
 
         Finds typing mistakes, not all errors.
         """
-        try:
-            words = shlex.split(options)
-        except ValueError as error:
-            return [f"mkfs options '{options}': {error}"]
-        refused = [*_ends_the_machine(self.name, " ".join(words)), *_other_devices(self.name, words)]
-        return refused or list(_flag_mistakes(self.name, words, self.mkfs_flags))
+        return filesystem_options.mkfs_mistakes(self.name, options, self.mkfs_flags)
 
     def mount_mistakes(self, options: str) -> list[str]:
         """Return what is wrong with mount options: those that this file system does not have, and invalid values."""
-        if refused := list(_ends_the_machine(self.name, options)):
+        if refused := list(filesystem_options.ends_the_machine(self.name, options)):
             return refused
-        known = {**VFS_OPTIONS, **self.mount_options}
+        known = {**filesystem_options.VFS_OPTIONS, **self.mount_options}
         found: list[str] = []
         for option in options.split(","):
             name, equals, value = option.strip().partition("=")
             if name in known:
-                found += _value_mistakes(name, value if equals else None, known[name])
+                found += filesystem_options.value_mistakes(name, value if equals else None, known[name])
             else:
                 found.append(f"{self.name} has no mount option '{name}': {self._instead_of(name, known)}")
         return found
@@ -330,9 +289,8 @@ class FileSystem(ABC):
         """Return why a mount option is unknown, or what may be meant. An option and its opposite are not similar."""
         if name in self.removed_options:
             return self.removed_options[name]
-        for pattern, why in _NOT_OF_A_FILE_SYSTEM.items():
-            if re.fullmatch(pattern, name):
-                return why
+        if why := filesystem_options.why_never(name):
+            return why
         if owners := [owner for owner, driver in REGISTRY if name in driver.mount_options]:
             return f"it is an option of {', '.join(owners)}"
         alike = [each for each in known if each.startswith("no") == name.startswith("no")]
@@ -342,17 +300,6 @@ class FileSystem(ABC):
         return nearest(name, alike)
 
 
-def not_shown(options: str) -> str | None:
-    """Return the first mount option that the kernel never shows for one file system on one device, or None.
-
-    mount(8) would use another device or loop device, or another place, with it.
-    """
-    names = (option.strip().partition("=")[0] for option in options.split(","))
-    return next(
-        (name for name in names if any(re.fullmatch(key, name) for key in _NOT_OF_A_FILE_SYSTEM)), None
-    )
-
-
 def _numbers(version: str) -> list[int]:
     return [int(word) for word in re.findall(r"\d+", version)]
 
@@ -360,75 +307,6 @@ def _numbers(version: str) -> list[int]:
 def _raise_any(mistakes: list[str]) -> None:
     if mistakes:
         raise ValueError("; ".join(mistakes))
-
-
-def _ends_the_machine(filesystem: str, options: str) -> Iterator[str]:
-    """Yield the options with which an error of the file system stops the whole machine.
-
-    This holds for all file systems, whatever they declare, and also in guests. There only the trial would be lost, but
-    ``--on`` can run the same study on the host.
-    """
-    for word in re.split(r"[^\w-]+", options.lower()):
-        attached = word[2:] if word.startswith("-") else word  # -epanic
-        if ENDS_THE_MACHINE.search(word) or ENDS_THE_MACHINE.search(attached):
-            yield f"'{word}' of {filesystem} can stop the whole machine: fslab does not allow it on any file system"
-
-
-def _other_devices(filesystem: str, words: list[str]) -> Iterator[str]:
-    """Yield external logs and second devices: mkfs would overwrite them without fslab's checks."""
-    for word in words:
-        if ELSEWHERE.search(word) or "/" in word:
-            yield f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
-
-
-def _flag_mistakes(filesystem: str, words: list[str], known: Mapping[str, str]) -> Iterator[str]:
-    """Yield the mistakes of all flags. The words that follow an unknown flag may be its value, and are left out."""
-    index = 0
-    while index < len(words):
-        try:
-            index += _check_flag(filesystem, words[index], words[index + 1 :], known)
-        except ValueError as error:
-            yield str(error)
-            index += 1
-            while index < len(words) and not words[index].startswith("-"):
-                index += 1
-
-
-def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
-    """Check one flag and return how many words it takes."""
-    name = flag if flag.startswith("--") else flag[:2]
-    name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
-    if name not in known:
-        raise ValueError(
-            f"fslab does not know or allow the mkfs option '{flag}' of {filesystem}: {nearest(name, known)}"
-        )
-    if known[name] == "":
-        if attached:
-            raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, but has '{attached}'")
-        return 1
-    if attached or "=" in flag:
-        return 1
-    if not rest:
-        raise ValueError(f"mkfs option '{name}' of {filesystem} needs a value")
-    return 2
-
-
-def _value_mistakes(name: str, value: str | None, form: str) -> Iterator[str]:
-    optional = form.endswith("?")
-    form = form.removesuffix("?")
-    if value is None or value == "":
-        if form and not optional:
-            yield f"mount option '{name}' needs a value ({form})"
-    elif not form:
-        yield f"mount option '{name}' takes no value, but has '{value}'"
-    elif form in _FORMS:
-        pattern, takes = _FORMS[form]
-        if not pattern.fullmatch(value):
-            yield f"mount option '{name}' takes {takes}, not '{value}'"
-    else:
-        words = form.split("|")
-        if not (value.partition(":")[0] in words and FREE.fullmatch(value)):
-            yield f"mount option '{name}' cannot be '{value}': {nearest(value, words)}"
 
 
 REGISTRY: Registry[FileSystem] = Registry("file system", __name__, FileSystem, group="fslab.filesystems")

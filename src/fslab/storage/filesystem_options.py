@@ -1,0 +1,140 @@
+"""What no file system may get as options of mkfs and mount, and the forms of flags and values. Pure.
+
+Which options a file system has, its file declares.
+"""
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from fslab.errors import nearest
+
+# mount(8), "FILESYSTEM-INDEPENDENT MOUNT OPTIONS", without options that would hide the mount from fslab or that are
+# meaningless for a file system of one trial (user, auto, remount, bind, …).
+VFS_OPTIONS: Mapping[str, str] = {
+    "defaults": "", "async": "", "sync": "", "dirsync": "", "atime": "", "noatime": "", "diratime": "",
+    "nodiratime": "", "relatime": "", "norelatime": "", "strictatime": "", "nostrictatime": "", "lazytime": "",
+    "nolazytime": "", "rw": "", "suid": "", "nosuid": "", "dev": "", "nodev": "", "exec": "", "noexec": "",
+    "silent": "", "loud": "", "iversion": "", "noiversion": "",
+}  # fmt: skip
+
+# Options that never reach a file system: those of fstab(5) in mount(8) and systemd.mount(5), of loop devices, of bind
+# mounts; and those that name a second device, whose contents fslab would not check.
+_NOT_OF_A_FILE_SYSTEM: Mapping[str, str] = {
+    r"auto|noauto|nofail|_netdev|user|nouser|users|owner|group|sw|comment|[xX]-.*":
+        "an option of /etc/fstab for when, and by whom, it is mounted; leave it out",
+    r"ro": "a workload writes; leave it out",
+    r"loop|offset|sizelimit": "use a medium of type 'loop'",
+    r"bind|rbind|move|remount|private|shared|slave|unbindable":
+        "fslab mounts a new file system, and only once; leave it out",
+    r"logdev|jdev|journal_dev|journal_path": "a journal on another disk is layout 'external-journal'",
+    r"device|rtdev": "disks that are used together are a layout (fslab list layouts)",
+}  # fmt: skip
+
+ENDS_THE_MACHINE = re.compile(r"(?:^|[_-])(?:panic|reboot|oops|halt|poweroff)(?:$|[_-])")
+WHOLE = re.compile(r"[0-9]{1,20}")
+SIZE = re.compile(r"[0-9]{1,20}[kmgKMG]?")
+# The allowed characters of a value in the form "any". Names of character sets make the kernel load a module.
+FREE = re.compile(r"[A-Za-z0-9_.:+*-]{1,255}")
+_FORMS = {
+    "int": (WHOLE, "a whole number"),
+    "size": (SIZE, "a size such as 256k"),
+    "any": (FREE, "letters, digits and '_.:+*-'"),
+}
+# A value can directly follow its flag: -llogdev=…
+ELSEWHERE = re.compile(r"(?:^|^-\w|,)\s*(?:device|logdev|rtdev|name|file)\s*=")
+
+
+def mkfs_mistakes(filesystem: str, options: str, flags: Mapping[str, str]) -> list[str]:
+    """Return what is wrong with mkfs options: mistakes of ``flags`` (``FileSystem.mkfs_flags``), and what fslab does
+    not allow."""
+    try:
+        words = shlex.split(options)
+    except ValueError as error:
+        return [f"mkfs options '{options}': {error}"]
+    refused = [*ends_the_machine(filesystem, " ".join(words)), *_other_devices(filesystem, words)]
+    return refused or list(_flag_mistakes(filesystem, words, flags))
+
+
+def why_never(name: str) -> str | None:
+    """Return why a mount option never reaches a file system, and what to do; None if it may."""
+    return next((why for key, why in _NOT_OF_A_FILE_SYSTEM.items() if re.fullmatch(key, name)), None)
+
+
+def not_shown(options: str) -> str | None:
+    """Return the first mount option that the kernel never shows for one file system on one device, or None.
+
+    mount(8) would use another device or loop device, or another place, with it.
+    """
+    names = (option.strip().partition("=")[0] for option in options.split(","))
+    return next((name for name in names if why_never(name)), None)
+
+
+def ends_the_machine(filesystem: str, options: str) -> Iterator[str]:
+    """Yield the options with which an error of the file system stops the whole machine.
+
+    This holds for all file systems, whatever they declare, and also in guests. There only the trial would be lost, but
+    ``--on`` can run the same study on the host.
+    """
+    for word in re.split(r"[^\w-]+", options.lower()):
+        attached = word[2:] if word.startswith("-") else word  # -epanic
+        if ENDS_THE_MACHINE.search(word) or ENDS_THE_MACHINE.search(attached):
+            yield f"'{word}' of {filesystem} can stop the whole machine: fslab does not allow it on any file system"
+
+
+def _other_devices(filesystem: str, words: list[str]) -> Iterator[str]:
+    """Yield external logs and second devices: mkfs would overwrite them without fslab's checks."""
+    for word in words:
+        if ELSEWHERE.search(word) or "/" in word:
+            yield f"mkfs option '{word}' of {filesystem} names another file or device: fslab does not allow it"
+
+
+def _flag_mistakes(filesystem: str, words: list[str], known: Mapping[str, str]) -> Iterator[str]:
+    """Yield the mistakes of all flags. The words that follow an unknown flag may be its value, and are left out."""
+    index = 0
+    while index < len(words):
+        try:
+            index += _check_flag(filesystem, words[index], words[index + 1 :], known)
+        except ValueError as error:
+            yield str(error)
+            index += 1
+            while index < len(words) and not words[index].startswith("-"):
+                index += 1
+
+
+def _check_flag(filesystem: str, flag: str, rest: list[str], known: Mapping[str, str]) -> int:
+    """Check one flag and return how many words it takes."""
+    name = flag if flag.startswith("--") else flag[:2]
+    name, _, attached = name.partition("=") if flag.startswith("--") else (name, "", flag[2:])
+    if name not in known:
+        raise ValueError(
+            f"fslab does not know or allow the mkfs option '{flag}' of {filesystem}: {nearest(name, known)}"
+        )
+    if known[name] == "":
+        if attached:
+            raise ValueError(f"mkfs option '{name}' of {filesystem} takes no value, but has '{attached}'")
+        return 1
+    if attached or "=" in flag:
+        return 1
+    if not rest:
+        raise ValueError(f"mkfs option '{name}' of {filesystem} needs a value")
+    return 2
+
+
+def value_mistakes(name: str, value: str | None, form: str) -> Iterator[str]:
+    """Yield what is wrong with the value of a mount option. ``form``: as in ``FileSystem.mount_options``."""
+    optional = form.endswith("?")
+    form = form.removesuffix("?")
+    if value is None or value == "":
+        if form and not optional:
+            yield f"mount option '{name}' needs a value ({form})"
+    elif not form:
+        yield f"mount option '{name}' takes no value, but has '{value}'"
+    elif form in _FORMS:
+        pattern, takes = _FORMS[form]
+        if not pattern.fullmatch(value):
+            yield f"mount option '{name}' takes {takes}, not '{value}'"
+    else:
+        words = form.split("|")
+        if not (value.partition(":")[0] in words and FREE.fullmatch(value)):
+            yield f"mount option '{name}' cannot be '{value}': {nearest(value, words)}"
