@@ -13,7 +13,7 @@ from tests.hold import Hold, mark_of
 from tests.limits import LIMIT_S
 
 import fslab as api
-from fslab.system import loops, memory, mounts, paths, proc
+from fslab.system import loops, memory, mounts, paths, process_marks
 
 pytestmark = pytest.mark.root
 
@@ -101,7 +101,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     hold.reached(process)  # a workload runs on a mounted file system
     journal = next((own_directories / "state").rglob("*.jsonl"))
     campaign, mark = journal.stem, mark_of(journal)
-    assert proc.marked_processes(mark)
+    assert process_marks.marked_processes(mark)
     assert loops_of(campaign)
     end(process, signal.SIGKILL)
     before = fslab.trials()
@@ -119,7 +119,7 @@ def test_killed_in_the_middle_it_is_finished_without_losing_or_repeating_a_trial
     assert all(kept[trial["cell"]["id"], trial["block"]] == trial["started"] for trial in before)
     assert not ours(own_directories)
     assert not loops_of(campaign)
-    assert not proc.marked_processes(mark)
+    assert not process_marks.marked_processes(mark)
 
 
 def loops_of(campaign: str) -> list[Path]:

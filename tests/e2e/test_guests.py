@@ -16,7 +16,7 @@ from tests.limits import wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import memory, mounts, paths, proc
+from fslab.system import memory, mounts, paths, process_marks
 
 __all__ = ["home"]
 
@@ -74,8 +74,8 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     images = f"fslab-{campaign}-*"
     wait_for(lambda: mark_of(journal))
     mark = mark_of(journal)
-    wait_for(lambda: any("linux.uml" in command_of(pid) for pid in proc.marked_processes(mark)))
-    leader = next(pid for pid in proc.marked_processes(mark) if "linux.uml" in command_of(pid))
+    wait_for(lambda: any("linux.uml" in command_of(pid) for pid in process_marks.marked_processes(mark)))
+    leader = next(pid for pid in process_marks.marked_processes(mark) if "linux.uml" in command_of(pid))
     wait_for(lambda: bool(list(memory.SHARED.glob(images))))
     console = paths.runtime() / campaign / "guest-1/console"
     assert (mounts.at(console.parent) is not None) == (os.geteuid() == 0), "bounded, where it may be"
@@ -88,7 +88,7 @@ def test_killed_during_a_trial_it_leaves_no_process_and_no_file(
     end(process, signal.SIGKILL)
     wait_for(lambda: not group_members(leader))
     wait_for(lambda: not list(state.rglob("*.jsonl")))
-    assert not proc.marked_processes(mark)
+    assert not process_marks.marked_processes(mark)
     assert not list(memory.SHARED.glob(images))
     assert mounts.at(console.parent) is None
     assert not (paths.runtime() / campaign).exists()
@@ -110,7 +110,9 @@ def test_interrupted_during_a_trial_it_ends_the_guest_and_can_be_finished(
     (journal,) = state.rglob("*.jsonl")
     console = paths.runtime() / journal.stem / "guest-1/console"
     wait_for(lambda: console.exists() and "filesystem" in console.read_text())
-    leader = next(pid for pid in proc.marked_processes(mark_of(journal)) if "linux.uml" in command_of(pid))
+    leader = next(
+        pid for pid in process_marks.marked_processes(mark_of(journal)) if "linux.uml" in command_of(pid)
+    )
     _, said = end(process, signal.SIGINT)
     assert process.returncode == 130
     assert "fslab run --resume" in said

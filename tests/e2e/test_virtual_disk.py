@@ -21,7 +21,7 @@ from tests.limits import LIMIT_S, wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import disk, proc
+from fslab.system import disk, process_marks
 
 pytestmark = [
     pytest.mark.root,
@@ -46,7 +46,7 @@ def write(path: Path, run: str) -> Path:
 
 def servers(own: Path) -> list[int]:
     marks = filter(None, map(mark_of, (own / "state").rglob("*.jsonl")))
-    found = [pid for mark in marks for pid in proc.marked_processes(mark)]
+    found = [pid for mark in marks for pid in process_marks.marked_processes(mark)]
     servers = []
     for pid in found:
         with suppress(FileNotFoundError, ProcessLookupError):  # a command of the campaign that has just ended

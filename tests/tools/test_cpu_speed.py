@@ -16,7 +16,7 @@ from tests.unit.claimed import cell, trials
 
 from fslab.campaign.run_speed import STOOD_STILL, TOOL_BEGINS, TOOL_ENDS, RunSpeed, stood_still
 from fslab.record import TrialRecord, Value
-from fslab.system import proc
+from fslab.system import proc, process_marks
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.units import Unit
 
@@ -26,7 +26,7 @@ _numbers = itertools.count()
 @pytest.fixture
 def mark() -> tuple[str, str]:
     """Return a mark that no other test has, in this process or another one."""
-    return (proc.MARK, f"fslab-test-{os.getpid()}-{next(_numbers)}")
+    return (process_marks.MARK, f"fslab-test-{os.getpid()}-{next(_numbers)}")
 
 
 LAST = max(os.sched_getaffinity(0))
@@ -54,9 +54,9 @@ def test_the_speed_of_a_time_is_known_and_the_loop_ends(mark: tuple[str, str]) -
         assert max(known_at_last(speed, begun)) > 0
         assert speed.rates(begun - 100, begun - 99) == []
         assert speed.is_alive()
-        (loop,) = proc.marked_processes(mark[1])
+        (loop,) = process_marks.marked_processes(mark[1])
         assert os.sched_getaffinity(loop) == {LAST}
-    assert not proc.marked_processes(mark[1])
+    assert not process_marks.marked_processes(mark[1])
     assert not speed.is_alive()
     assert speed.rates(begun, time.monotonic()) == []
 
@@ -78,8 +78,8 @@ def test_parts_without_work_are_unknown(mark: tuple[str, str]) -> None:
 def test_a_loop_that_was_killed_is_known_and_leaves_nothing(mark: tuple[str, str]) -> None:
     opened = open_files()
     with CpuSpeed(cpu=LAST, mark=mark) as speed:
-        wait_for(lambda: len(proc.marked_processes(mark[1])) == 1)
-        (loop,) = proc.marked_processes(mark[1])
+        wait_for(lambda: len(process_marks.marked_processes(mark[1])) == 1)
+        (loop,) = process_marks.marked_processes(mark[1])
         os.kill(loop, signal.SIGKILL)
         wait_for(lambda: not speed.is_alive())
         speed.end()
@@ -148,7 +148,7 @@ def test_a_cpu_that_does_not_exist_has_no_speed(mark: tuple[str, str]) -> None:
         speed.resume()
         wait_for(lambda: not speed.is_alive())
         assert speed.rates(time.monotonic() - 1, time.monotonic()) == []
-    assert not proc.marked_processes(mark[1])
+    assert not process_marks.marked_processes(mark[1])
 
 
 def test_a_loop_that_cannot_start_leaves_nothing(

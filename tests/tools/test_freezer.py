@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from fslab.system import freezer, proc
+from fslab.system import freezer, proc, process_marks
 
 # Two processes that each count in a file of their own.
 COUNT = """
@@ -75,10 +75,10 @@ def test_a_frozen_program_does_nothing_and_continues(frozen: freezer.Freezer, tm
 
 def test_a_frozen_program_of_a_campaign_that_was_killed_ends(frozen: freezer.Freezer) -> None:
     mark = f"frozen-{os.getpid()}-{next(_numbers)}"
-    with proc.running(("sleep", "600"), env={proc.MARK: mark}) as started:
+    with proc.running(("sleep", "600"), env={process_marks.MARK: mark}) as started:
         frozen.adopt(started.pid)
         frozen.freeze()
-        assert proc.kill_marked(mark)
+        assert process_marks.kill_marked(mark)
         until(lambda: started.has_ended(0.01))
 
 

@@ -14,7 +14,7 @@ import pytest
 from tests.limits import LIMIT_S, wait_for
 
 from fslab.errors import InterruptedBySignal, ToolFailedError, ToolMissingError, ToolTimeoutError
-from fslab.system import proc, signals
+from fslab.system import proc, process_marks, signals
 
 PYTHON = sys.executable
 
@@ -116,8 +116,10 @@ def test_an_exception_while_waiting_ends_the_child(monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(select, "poll", Interrupted)
     with pytest.raises(InterruptedBySignal):
-        proc.run([PYTHON, "-c", "import time; time.sleep(60)"], env={proc.MARK: f"test-{os.getpid()}"})
-    assert proc.marked_processes(f"test-{os.getpid()}") == []
+        proc.run(
+            [PYTHON, "-c", "import time; time.sleep(60)"], env={process_marks.MARK: f"test-{os.getpid()}"}
+        )
+    assert process_marks.marked_processes(f"test-{os.getpid()}") == []
 
 
 def test_a_signal_while_starting_ends_the_child(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,9 +193,9 @@ def test_only_marked_processes_are_killed_even_if_a_number_is_used_again(
     start: Callable[..., proc.Child], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = f"test-{os.getpid()}"
-    ours, other = start("sleep", "1000", **{proc.MARK: mark}), start("sleep", "1000")
-    monkeypatch.setattr(proc, "marked_processes", lambda _: [ours.pid, other.pid])
-    assert proc.kill_marked(mark)
+    ours, other = start("sleep", "1000", **{process_marks.MARK: mark}), start("sleep", "1000")
+    monkeypatch.setattr(process_marks, "marked_processes", lambda _: [ours.pid, other.pid])
+    assert process_marks.kill_marked(mark)
     assert ours.wait(LIMIT_S) == -signal.SIGKILL
     assert other.exit_code() is None
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fslab.machine.kinds import _initramfs, _qemu_command
-from fslab.system import proc, sysfs
+from fslab.system import process_marks, sysfs
 
 PROGRAM = "/nowhere/qemu"
-MARK = (proc.MARK, "a-campaign")
+MARK = (process_marks.MARK, "a-campaign")
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from fslab.errors import (
 from fslab.machine import facts
 from fslab.storage import guard
 from fslab.store.database import translated
-from fslab.system import loops, mounts, proc, signals, sysfs, tools
+from fslab.system import loops, mounts, proc, process_marks, signals, sysfs, tools
 from fslab.system.said import said
 
 # Recorded on Linux 6.18: the root file system, tmpfs at a path with a space and a backslash, btrfs on a loop device.
@@ -169,7 +169,7 @@ def test_marked_processes_are_those_with_the_very_mark_that_fslab_does_not_desce
         (tmp_path / str(pid) / "environ").write_bytes(environ)
     (tmp_path / "self").mkdir()
     (tmp_path / "99").mkdir()
-    assert proc.marked_processes("c1", tmp_path) == [11]
+    assert process_marks.marked_processes("c1", tmp_path) == [11]
 
 
 def test_facts_of_a_machine(tmp_path: Path) -> None:

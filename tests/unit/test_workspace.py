@@ -18,7 +18,7 @@ from fslab.campaign import cleanup, journal, workspace
 from fslab.campaign.campaign import new_id
 from fslab.campaign.journal import CampaignJournal
 from fslab.storage.media import REGISTRY as MEDIA
-from fslab.system import cache, paths, proc
+from fslab.system import cache, paths, process_marks
 
 
 def test_a_workspace_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +111,8 @@ def test_processes_are_known_by_a_secret_of_the_campaign_and_not_by_its_name(own
         mark = killed.mark
     sleep = ["sleep", str(LIMIT_S)]
     with (
-        subprocess.Popen(sleep, env={proc.MARK: name, "FSLAB_CAMPAIGN": name}) as other,
-        subprocess.Popen(sleep, env={proc.MARK: mark}) as ours,
+        subprocess.Popen(sleep, env={process_marks.MARK: name, "FSLAB_CAMPAIGN": name}) as other,
+        subprocess.Popen(sleep, env={process_marks.MARK: mark}) as ours,
     ):
         cleanup.clean(name)
         assert ours.wait(LIMIT_S) == -signal.SIGKILL

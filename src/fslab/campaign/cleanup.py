@@ -16,7 +16,7 @@ from fslab.machine import tuning
 from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import disk, loops, mounts, proc, trees
+from fslab.system import disk, loops, mounts, process_marks, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -161,7 +161,7 @@ def _check_ours(campaign: str, entry: JournalEntry) -> None:
 def end_marked(mark: str) -> None:
     """SIGKILL the campaign's processes that still run, and wait until they are gone, at most ``END_DEADLINE_S``."""
     deadline = time.monotonic() + END_DEADLINE_S
-    while proc.kill_marked(mark) and time.monotonic() < deadline:
+    while process_marks.kill_marked(mark) and time.monotonic() < deadline:
         time.sleep(0.05)
 
 

@@ -30,7 +30,7 @@ from fslab.plan.model import Shared
 from fslab.record import Provenance, TrialRecord
 from fslab.storage import Drive, Workspace
 from fslab.storage.parsed_stack import disk_slots, parsed_stack
-from fslab.system import proc
+from fslab.system import process_marks
 from fslab.system.cpu_speed import CpuSpeed
 from fslab.system.signals import Teardown
 from fslab.workloads import REGISTRY as WORKLOADS
@@ -210,7 +210,9 @@ class Guests:
             directory = self.workspace.runtime / f"guest-{self._booted}"
             share.make(directory, self.workspace)
             self.workspace.exit.callback(self.end)
-            boot = Boot(spec=spec, directory=directory, mark=(proc.MARK, self.workspace.mark), init=INIT)
+            boot = Boot(
+                spec=spec, directory=directory, mark=(process_marks.MARK, self.workspace.mark), init=INIT
+            )
             try:
                 self._running[spec] = REGISTRY.get(spec.type).boot(boot)
                 self._unbootable.pop(spec, None)
@@ -230,7 +232,7 @@ class Guests:
         if known is None or not known.is_alive():
             if known is not None:
                 known.end()
-            speed = CpuSpeed(cpu=cpu, mark=(proc.MARK, self.workspace.mark))
+            speed = CpuSpeed(cpu=cpu, mark=(process_marks.MARK, self.workspace.mark))
             self._watched[cpu] = self.workspace.exit.enter_context(speed)
         return self._watched[cpu]
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fslab.crash.examine import LIMIT_S, Subject
 from fslab.crash.recording import Recording
-from fslab.system import disk, files, mounts, proc
+from fslab.system import disk, files, mounts, proc, process_marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,9 @@ def recovery_of(
         return
     directory = image.with_name(_DIRECTORY)
     server = disk.start(
-        directory, _options(image, directory, volatile=volatile), mark=os.environ.get(proc.MARK, "crash")
+        directory,
+        _options(image, directory, volatile=volatile),
+        mark=os.environ.get(process_marks.MARK, "crash"),
     )
     try:
         _copy(image, server.file)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 
 from fslab.probes import Target
-from fslab.system import disk, proc
+from fslab.system import disk, process_marks
 
 _DISK = b"(" + disk.TOOL.program.encode()
 
@@ -14,7 +14,7 @@ def own_processes(target: Target, pids: Iterable[int]) -> frozenset[int]:
 
     PostgreSQL, for example, overwrites its environment.
     """
-    marked = proc.marked_processes(target.campaign, target.proc) if target.campaign else []
+    marked = process_marks.marked_processes(target.campaign, target.proc) if target.campaign else []
     mount = target.directory.parent
     device = os.stat(mount).st_dev if os.path.ismount(mount) else None  # noqa: PTH116 - plain calls
     return frozenset(marked) | {pid for pid in pids if _works_in(target, pid, device)}

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from fslab.errors import ToolFailedError
 from fslab.record import Command
-from fslab.system import kernel_log, mounts, proc
+from fslab.system import kernel_log, mounts, proc, process_marks
 from fslab.system.warm_memory import WarmMemory
 
 
@@ -174,7 +174,7 @@ class Workspace:
     @property
     def marked(self) -> dict[str, str]:
         """What a command has in its environment, so that it can be found after a crash."""
-        return {proc.MARK: self.mark}
+        return {process_marks.MARK: self.mark}
 
     def record(self, stage: str, done: proc.Completed) -> None:
         """Record a command that has ended, for the provenance."""

@@ -17,7 +17,7 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FslabError, ToolFailedError, UnsupportedError
-from fslab.system import proc, sysfs, tools
+from fslab.system import proc, process_marks, sysfs, tools
 from fslab.system.tools import Tool
 
 TOOL = Tool(program="fslab-disk", package=None)
@@ -176,7 +176,7 @@ def start(directory: Path, options: Sequence[str], *, mark: str) -> Server:
     try:
         child = proc.start(
             [*argv, "--lifeline", str(ours)], output=said, errors=errors, inherit=[ours], cwd=directory.parent,
-            env={proc.MARK: mark}, kept=True,
+            env={process_marks.MARK: mark}, kept=True,
         )  # fmt: skip
     except BaseException:
         for descriptor in (theirs, answer, errors):

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import FrameType
 
 from fslab.errors import FslabError
-from fslab.system import proc
+from fslab.system import proc, process_marks
 
 RESULT = "together.json"
 # All commands share one pipe as their stdin. Its other end is closed when all are ready.
@@ -58,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _started(argv: Sequence[str], directory: Path, reports: Path, gate: int) -> proc.Child:
-    mark = {proc.MARK: os.environ[proc.MARK]} if proc.MARK in os.environ else {}
+    mark = {process_marks.MARK: os.environ[process_marks.MARK]} if process_marks.MARK in os.environ else {}
     with contextlib.ExitStack() as files:
         out, err = (
             files.enter_context((reports / name).open("wb")).fileno() for name in ("stdout", "stderr")

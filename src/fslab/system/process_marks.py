@@ -1,0 +1,45 @@
+"""The mark of a campaign in the environment of its processes, by which they are found and ended."""
+
+import contextlib
+import os
+import signal
+from pathlib import Path
+
+from fslab.system import ending, freezer, sysfs
+
+MARK = "FSLAB_MARK"
+
+
+def marked_processes(mark: str, root: Path = Path("/proc")) -> list[int]:
+    """Return the processes whose environment has this mark, except this process and those that it descends from."""
+    pids = (int(entry.name) for entry in root.iterdir() if entry.name.isdigit())
+    spared = _ancestry(root)
+    return [pid for pid in pids if pid not in spared and _is_marked(pid, mark, root)]
+
+
+def kill_marked(mark: str) -> bool:
+    """Send SIGKILL to ``marked_processes``. Return whether there were any."""
+    found = marked_processes(mark)
+    for pid in found:
+        with contextlib.suppress(ProcessLookupError), ending.referred(pid) as pidfd:
+            # Once more: by now, another process can have got the number.
+            if _is_marked(pid, mark):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+                freezer.let_end(pid)
+    return bool(found)
+
+
+def _ancestry(root: Path) -> set[int]:
+    """Return this process and all that it descends from."""
+    found, pid = set(), os.getpid()
+    while pid and pid not in found:
+        found.add(pid)
+        pid = int(sysfs.field(root / str(pid) / "status", "PPid") or 0)
+    return found
+
+
+def _is_marked(pid: int, mark: str, root: Path = Path("/proc")) -> bool:
+    try:
+        return f"{MARK}={mark}".encode() in (root / str(pid) / "environ").read_bytes().split(b"\0")
+    except OSError:  # the process has ended, or may not be read
+        return False
