@@ -28,7 +28,8 @@ from benches import pairs
 
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.applications import DriveRequest, SteppedApplication
-from fslab.storage import Workspace, stack
+from fslab.storage import Workspace
+from fslab.storage.mounted_stack import Stack
 from fslab.system import proc
 from fslab.workloads import REGISTRY, Job, ToolOutput
 
@@ -157,7 +158,7 @@ def main() -> int:
 
 
 def runner(
-    workspace: Workspace, up: stack.Stack, tool: str, keys: dict[str, Any]
+    workspace: Workspace, up: Stack, tool: str, keys: dict[str, Any]
 ) -> Callable[[str, int], Mapping[str, float]]:
     """Return a function that does the work of a pair one way, from prepared files, and returns its figures."""
     workload = REGISTRY.get(tool)

@@ -19,7 +19,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benches import pairs
 
-from fslab.storage import Workspace, stack
+from fslab.storage import Workspace
+from fslab.storage.mounted_stack import Stack
 from fslab.system import cache, proc
 from fslab.workloads import REGISTRY, Job
 
@@ -41,7 +42,7 @@ def main() -> int:
 
 
 def runner(
-    workspace: Workspace, up: stack.Stack, job: dict[str, object]
+    workspace: Workspace, up: Stack, job: dict[str, object]
 ) -> Callable[[str, int], Mapping[str, float]]:
     """Return a function that runs a pair's command one way and returns its IOPS."""
     workload = REGISTRY.get("fio")

@@ -15,6 +15,7 @@ from fslab.machine import tuning
 from fslab.probes import SnapshotMoment
 from fslab.stats.interval import median, median_interval
 from fslab.storage import Workspace, stack
+from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import proc
 
@@ -35,7 +36,7 @@ def parser(description: str | None, *, pairs: int) -> argparse.ArgumentParser:
 
 
 @contextmanager
-def built(arguments: argparse.Namespace, size: str) -> Iterator[tuple[Workspace, stack.Stack]]:
+def built(arguments: argparse.Namespace, size: str) -> Iterator[tuple[Workspace, Stack]]:
     """Build a stack, and take it down at the end. A modelled disk has its own times from then on. Idle CPUs stay ready:
     the time to wake them up differs from run to run. ``size``: the memory that it takes."""
     model = {"profile": "ssd-sata", "size": "16g", "memory": size}
@@ -69,7 +70,7 @@ def compare(name: str, pairs: int, run: Callable[[str, int], Mapping[str, float]
     return good
 
 
-def probed(workspace: Workspace, up: stack.Stack, argv: tuple[str, ...]) -> proc.Completed:
+def probed(workspace: Workspace, up: Stack, argv: tuple[str, ...]) -> proc.Completed:
     """Run a command as a trial does."""
     watch = Watch(up)
     try:

@@ -26,6 +26,7 @@ from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Probe, SnapshotMoment, Target
 from fslab.stats.paired import compare_blocks
 from fslab.storage import stack
+from fslab.storage.mounted_stack import Stack
 from fslab.system import proc
 from fslab.system.signals import Teardown
 
@@ -78,7 +79,7 @@ def main() -> int:
     return int(found.interval is not None and found.interval.high < 0.99)
 
 
-def print_costs(up: stack.Stack) -> None:
+def print_costs(up: Stack) -> None:
     """Print the median CPU time per trial of each probe, and of all probes together, which share some work."""
     watch = Watch(up)
     target = watch.target()
@@ -101,7 +102,7 @@ def _cost(probe: Probe, target: Target) -> float:
     return time.process_time() - begun
 
 
-def measure(up: stack.Stack, seconds: int, depth: int) -> float:
+def measure(up: Stack, seconds: int, depth: int) -> float:
     """Return the IOPS of random writes with O_DIRECT."""
     with tempfile.TemporaryDirectory() as directory:
         report = Path(directory) / "fio.json"

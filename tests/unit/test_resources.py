@@ -17,7 +17,7 @@ from fslab import feasibility
 from fslab.cell import Cell, MachineSpec, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import NoSpaceError, UnsafeError
 from fslab.storage import Growth, Workspace, images
-from fslab.storage.stack import Stack
+from fslab.storage.mounted_stack import Stack
 from fslab.system import memory, oom, proc
 from fslab.workloads import REGISTRY as WORKLOADS
 from fslab.workloads import parsed

@@ -34,6 +34,7 @@ from fslab.features import (
 )
 from fslab.storage import Workspace, stack
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
+from fslab.storage.mounted_stack import Stack
 from fslab.system import kernel, proc, sysfs
 from fslab.system.signals import Teardown
 
@@ -182,7 +183,7 @@ class _Volumes:
                 own.callback(os.truncate, image, image.stat().st_size)
             yield _Made(up=up, workspace=self.workspace, image=image)
 
-    def _image(self, up: stack.Stack) -> Path | None:
+    def _image(self, up: Stack) -> Path | None:
         """Return the volume's image if it is one of this workspace; its file was verified when it was attached."""
         if up.device is None:
             return None
@@ -195,7 +196,7 @@ class _Volumes:
 class _Made:
     """A mounted volume, and what a feature may do with it."""
 
-    up: stack.Stack
+    up: Stack
     workspace: Workspace
     image: Path | None
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from fslab import workloads
 from fslab.cell import Cache, Cell
-from fslab.storage import stack
+from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import cache, tools, warm_memory
 
@@ -14,7 +14,7 @@ MOST_BYTES = 4 << 30
 
 
 def prepare(
-    wanted: Cache, up: stack.Stack, workload: workloads.ParsedWorkload[Any], keep: Callable[[], None] | None
+    wanted: Cache, up: Stack, workload: workloads.ParsedWorkload[Any], keep: Callable[[], None] | None
 ) -> bool:
     """Flush what preparing left, and bring the page cache to the declared state. Returns whether that succeeded.
 

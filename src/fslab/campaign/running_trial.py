@@ -24,8 +24,8 @@ from fslab.errors import (
 from fslab.feasibility import plugins_of, programs_of
 from fslab.record import Provenance, RunPart, Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.storage import Workspace, in_effect
+from fslab.storage.mounted_stack import Stack
 from fslab.storage.parsed_stack import parsed_stack
-from fslab.storage.stack import Stack
 from fslab.system import tools
 from fslab.system.kernel_log import KernelMessages, about
 from fslab.system.signals import Teardown

@@ -13,6 +13,7 @@ from fslab.cell import Cache
 from fslab.errors import UnsafeError
 from fslab.machine import tuning
 from fslab.storage import stack, tool_scratch
+from fslab.storage.mounted_stack import Stack
 from fslab.system import tools, trees, untrusted_files, users
 from fslab.workloads import Commands, Job, RunsAs
 
@@ -23,7 +24,7 @@ class Ready:
     turns a command line of the workload into the one that is run."""
 
     workload: workloads.ParsedWorkload[Any]
-    up: stack.Stack
+    up: Stack
     commands: Commands
     command: Callable[[tuple[str, ...]], list[str]]
     reports: int
@@ -64,7 +65,7 @@ def set_up(trial: RunningTrial) -> Ready:
     return Ready(workload=workload, up=up, commands=commands, command=command, reports=reports, memory=memory)
 
 
-def _build(trial: RunningTrial) -> stack.Stack:
+def _build(trial: RunningTrial) -> Stack:
     cell, workspace = trial.cell, trial.workspace
     slot, keep = cell.slot, cell.fresh.lasts
     if workspace.attached is None:
@@ -84,7 +85,7 @@ def _build(trial: RunningTrial) -> stack.Stack:
     return up
 
 
-def _forget_files(up: stack.Stack) -> None:
+def _forget_files(up: Stack) -> None:
     """Empty the directory of a kept file system: the next trial starts without files, but on a used disk."""
     trees.remove(up.work)
 
@@ -100,7 +101,7 @@ def _owned(directory: Path, runs_as: RunsAs) -> Callable[[tuple[str, ...]], list
 
 
 def _prepare_files(
-    trial: RunningTrial, up: stack.Stack, commands: Commands, scratch: Path,
+    trial: RunningTrial, up: Stack, commands: Commands, scratch: Path,
     command: Callable[[tuple[str, ...]], list[str]],
 ) -> None:  # fmt: skip
     _write_inputs(commands.inputs, scratch)

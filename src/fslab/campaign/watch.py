@@ -12,7 +12,7 @@ from fslab.probes import REGISTRY as PROBES
 from fslab.probes import Snapshot, SnapshotMoment, Target, Work
 from fslab.record import RunPart, Value
 from fslab.storage.filesystems import others_in_log
-from fslab.storage.stack import Stack
+from fslab.storage.mounted_stack import Stack
 from fslab.system import kernel_log, proc
 from fslab.tracing import Trace, figures, slow_operations
 from fslab.tracing.tracer import Tracer
