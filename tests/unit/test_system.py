@@ -23,7 +23,7 @@ from fslab.errors import (
 )
 from fslab.machine import facts
 from fslab.storage import guard
-from fslab.store.database import translated
+from fslab.store.database_errors import translated
 from fslab.system import loops, mounts, proc, process_marks, signals, sysfs, tools
 from fslab.system.said import said
 

@@ -21,7 +21,7 @@ from fslab.feasibility import why_not
 from fslab.plan.expand import expand
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
-from fslab.store.database import checked_contents
+from fslab.store.database_errors import checked_contents
 from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.study.model import Study

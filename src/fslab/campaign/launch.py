@@ -26,7 +26,7 @@ from fslab.stopping_rule import MOST_TRIALS, StoppingRule
 from fslab.storage import print_nothing
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus
-from fslab.store.database import checked_contents
+from fslab.store.database_errors import checked_contents
 from fslab.store.store import Store
 from fslab.study.model import Study
 from fslab.system import paths

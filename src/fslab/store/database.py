@@ -1,4 +1,4 @@
-"""Connects to a store's database, creates its tables, and turns database errors into StoreErrors.
+"""Connects to a store's database and creates its tables.
 
 SQLite runs in WAL mode with synchronous FULL: a committed trial survives power loss. Must not depend on campaigns and
 trials.
@@ -7,39 +7,27 @@ trials.
 import os
 import sqlite3
 import time
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url, select, table, text
 from sqlalchemy.exc import (
     ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    InternalError,
     NoSuchModuleError,
-    OperationalError,
-    SQLAlchemyError,
-    StatementError,
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql import column
 
-from fslab.errors import NotStoredError, StoreDeniedError, StoreError, StoreLostError, UnsafeError
+from fslab.errors import NotStoredError, StoreError, UnsafeError
 from fslab.store import readonly
 from fslab.store.creation import create as create_tables
+from fslab.store.database_errors import STATEMENT_LIMIT_S, translated
 from fslab.store.rows import from_json
 from fslab.store.schema import SCHEMA, VERSION_TABLE, metadata
-from fslab.system import files, paths, signals
+from fslab.system import files, paths
 
 BUSY_TIMEOUT_S = 30.0
-STATEMENT_LIMIT_S = 600.0  # of reading: a view in a hostile store can be endless
 _LOOK_EVERY = 100_000  # steps of SQLite's virtual machine: some milliseconds
-# What reading raises for content that fslab did not write.
-WRONG_CONTENT = (ValueError, TypeError, LookupError, ArithmeticError, RecursionError, zlib.error)
 WRITING = "fslab_writing"  # execution option: take SQLite's write lock when the transaction begins
 _TAKE_ALL = ("UTF8", "SQL_ASCII")  # PostgreSQL encodings for any text; SQL_ASCII keeps bytes as they are
 _CREATION_LOCK = 0x66736C6162  # PostgreSQL advisory lock, "fslab"
@@ -130,73 +118,6 @@ def _options(url: URL, reading: readonly.Connector | None) -> dict[str, Any]:
         # Otherwise a database in SQL_ASCII returns bytes.
         return {"connect_args": {"client_encoding": "utf8"}}
     return {"creator": reading} if reading else {}
-
-
-@contextmanager
-def translated(place: str) -> Iterator[None]:
-    """Turn database failures into StoreErrors with the place; pass on all other errors."""
-    try:
-        with signals.kept():
-            yield
-    except DBAPIError as error:
-        raise _kind(error)(_said(error), where=place, hint=_hint(str(error.orig))) from error
-    except StatementError as error:
-        raise StoreError(f"cannot store this value: {error.orig}", where=place) from error
-    except RecursionError as error:
-        raise StoreError("cannot store this value: it is nested too deeply", where=place) from error
-    except SQLAlchemyError as error:
-        raise StoreError(str(error), where=place) from error
-
-
-@contextmanager
-def checked_contents(place: str, hint: str = "give another store with --store") -> Iterator[None]:
-    """Raise StoreError for content that is no campaign or trial of fslab: another user may have written the store."""
-    try:
-        yield
-    except WRONG_CONTENT as error:
-        what = str(error) or type(error).__name__
-        if isinstance(error, ValidationError):
-            first = error.errors(include_url=False)[0]
-            what = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-        what = f"contains data that fslab did not write: {what[:300]}"
-        raise StoreError(what, where=place, hint=hint) from error
-
-
-def _kind(error: DBAPIError) -> type[StoreError]:
-    if getattr(error.orig, "sqlstate", None) == _DENIED:
-        return StoreDeniedError
-    return StoreLostError if _passes(error) else StoreError
-
-
-def _passes(error: DBAPIError) -> bool:
-    """Return whether the cause is a condition of the database (PEP 249, OperationalError), not the statement."""
-    if not isinstance(error, OperationalError | InterfaceError | InternalError):
-        return error.connection_invalidated
-    said = str(error.orig)
-    return not any(words in said for words in _LASTING)
-
-
-def _said(error: DBAPIError) -> str:
-    return f"message of the database: {' '.join(str(error.orig).split())}"
-
-
-def _hint(said: str) -> str | None:
-    hints = {
-        "disk is full": "free space on the disk of the store",
-        "not a database": "this file is not an fslab store; give another path with --store",
-        "locked": "another process has locked the store for too long: end it, or try again later",
-        "readonly": "its owner is another user, or it is read-only: run fslab as its owner, or copy it elsewhere",
-        "interrupted": f"reading ends after {STATEMENT_LIMIT_S:g} s: if others could write this store, do not use it",
-        "permission denied": "the owner of the database gives rights: fslab store grant",
-        "unable to open": "this user cannot open the store or its directory: change permissions, or use --store",
-    }
-    return next((hint for words, hint in hints.items() if words in said), None)
-
-
-_DENIED = "42501"  # PostgreSQL's insufficient_privilege
-
-# Errors that a retry does not solve, but that SQLite also reports as OperationalError.
-_LASTING = ("readonly", "no such", "not a database", "has no column", "syntax error", "interrupted")
 
 
 def _check_there(url: URL) -> None:

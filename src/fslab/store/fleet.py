@@ -20,7 +20,8 @@ from fslab.cell import Frozen
 from fslab.errors import FslabError, NotStoredError, StoreError
 from fslab.names import shown
 from fslab.store import queries, rows
-from fslab.store.database import checked_contents, open_engine, place_of, store_url
+from fslab.store.database import open_engine, place_of, store_url
+from fslab.store.database_errors import checked_contents
 from fslab.store.fleet_sql import (
     ASSIGNMENT,
     age,

@@ -19,15 +19,8 @@ from fslab.names import study_id
 from fslab.record import TrialRecord
 from fslab.store import queries, read_limits, rows
 from fslab.store.campaign import Campaign, CampaignEntry, CampaignStatus
-from fslab.store.database import (
-    WRITING,
-    WRONG_CONTENT,
-    checked_contents,
-    open_engine,
-    place_of,
-    store_url,
-    translated,
-)
+from fslab.store.database import WRITING, open_engine, place_of, store_url
+from fslab.store.database_errors import WRONG_CONTENT, checked_contents, translated
 from fslab.store.retry import WriteRetries
 
 log = logging.getLogger("fslab.store")
