@@ -18,8 +18,8 @@ from fslab.cell import Cell, MediumSpec, StackSpec, WorkloadSpec
 from fslab.errors import UsageError
 from fslab.units import parse_size
 from fslab.workloads import Commands, Job, ParsedWorkload, ToolOutput, parsed
-from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
 from fslab.workloads._fio_phases import phases
+from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
 pytestmark = pytest.mark.skipif(shutil.which("fio") is None, reason="fio is not installed")
 # Each of these runs for a second or less.

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 from fslab import scaling
 from fslab.scaling import ScaledAmount
-from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
 from fslab.workloads._fio_places import number
+from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 
 _LEAST_BYTES = 4 << 20
 _LEAST_REQUESTS = 16

@@ -26,8 +26,8 @@ from fslab.workloads._fio_file_parameters import FileJob, FioFileParameters
 from fslab.workloads._fio_job import CHECK, FIO, REPORT, direction_declared, latency
 from fslab.workloads._fio_options import repeats_data
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
-from fslab.workloads._fio_parameters import LARGEST_OF, largest_request
 from fslab.workloads._fio_places import FileSet, all_files
+from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 from fslab.workloads._traits import Traits
 
 JOBS = "jobs.fio"

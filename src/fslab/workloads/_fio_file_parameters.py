@@ -17,10 +17,12 @@ from fslab.units import parse_duration, parse_size
 from fslab.workloads import Parameters
 from fslab.workloads._fio_amounts import scaled
 from fslab.workloads._fio_file_reading import MOST_JOBS, JobFile, JobSection, read_jobs, refusal
+from fslab.workloads._fio_objections import spelled
 from fslab.workloads._fio_options import LEFT_OUT, directions, writes_through, writes_zeros
-from fslab.workloads._fio_parameters import DEFAULT_REQUEST_BYTES, VARIABLES, mistake, spelled
+from fslab.workloads._fio_parameters import VARIABLES, mistake
 from fslab.workloads._fio_phases import Start, start_of
 from fslab.workloads._fio_places import number
+from fslab.workloads._fio_requests import DEFAULT_REQUEST_BYTES
 
 # fio reads a job file in pieces of 4,096 bytes, or 8,192 (OPT_LEN_MAX): what follows in a line is further lines to it.
 LONGEST_LINE_BYTES = 4000

@@ -14,6 +14,7 @@ from posixpath import normpath
 from fslab.errors import FslabError
 from fslab.units import parse_duration, parse_size
 from fslab.workloads import SECTOR_BYTES
+from fslab.workloads._fio_objections import COUNTS, objection
 from fslab.workloads._fio_options import (
     ALIASES,
     ASYNC_ENGINES,
@@ -25,8 +26,8 @@ from fslab.workloads._fio_options import (
     directions,
     only_verifies,
 )
-from fslab.workloads._fio_parameters import COUNTS, LARGEST_OF, objection, request_of
 from fslab.workloads._fio_places import file_names, number, one_file, size_in_bytes
+from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
 MOST_JOBS = 32
 _MOST_NESTED = 10

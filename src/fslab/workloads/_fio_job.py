@@ -40,7 +40,8 @@ from fslab.workloads._fio_output import (
     sync_count,
     sync_metrics,
 )
-from fslab.workloads._fio_parameters import LARGEST_OF, FioParameters, largest_request
+from fslab.workloads._fio_parameters import FioParameters
+from fslab.workloads._fio_requests import LARGEST_OF, largest_request
 from fslab.workloads._traits import Switchable, Traits
 
 FIO = Tool(program="fio", package="fio")

@@ -1,10 +1,9 @@
-"""Parameters of fio: the keys that fslab interprets, and a check of the names of all others.
+"""Parameters of fio: the keys that fslab interprets, and what contradicts another one.
 
 Values are passed to fio as they are written. Nothing here runs fio or touches a disk.
 """
 
 import re
-from collections.abc import Iterable
 from typing import Annotated, ClassVar, Self
 
 from pydantic import (
@@ -20,35 +19,25 @@ from pydantic import (
 from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from fslab.cell import Scalar
-from fslab.errors import nearest, similar
-from fslab.units import SomeSize, parse_duration, parse_size, plain_size
+from fslab.errors import nearest
+from fslab.units import SomeSize, parse_duration, parse_size
 from fslab.workloads import MOST_AT_ONCE, SECTOR_BYTES, Parameters
+from fslab.workloads._fio_objections import count_mistake, objection, spelled
 from fslab.workloads._fio_options import (
-    ALIASES,
     ASYNC_ENGINES,
-    KNOWN,
     LEFT_OUT,
     METADATA_ENGINES,
     MIXED,
-    ORDER,
-    REFUSED,
     SYNC_ENGINES,
-    ZONED,
     ZONES,
     directions,
     only_verifies,
     writes_through,
 )
 from fslab.workloads._fio_places import all_files, one_file
+from fslab.workloads._fio_requests import LARGEST_OF, request_of
 
-_WITH_BYTES = re.compile(r"\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
-_ONE_OR_MORE = re.compile(r"[\d.,:/%\skmgtib-]+", re.IGNORECASE)  # sizes, ranges and shares: 4KiB/60:64KiB/40
 _TIME = re.compile(r"\d+(?:us|ms|[smhd])?")  # fio 3.33 cuts fractions: 1.5 is 1 s
-AT_ONCE = frozenset(
-    {"numjobs", "iodepth", "verify_async"}
-)  # processes, and the requests in flight and threads of each
-COUNTS = AT_ONCE | {"nrfiles", "loops"}  # loops=-1 is 2^32 - 1 to fio
-_AT_LEAST_ONE = COUNTS - {"verify_async", "loops"}
 VARIABLES = "variables."  # prefix of the keys that hold the variables of a job file
 _RW = re.compile(r"(read|write|randread|randwrite|rw|readwrite|randrw)(:\d+[kmg]?)?")
 
@@ -295,7 +284,7 @@ class FioParameters(Parameters):
         if self.timed and self.runtime is None:
             found["time_based"] = "needs 'runtime'"
         files = self.others.get("nrfiles", "1")
-        if not _uncounted("nrfiles", files) and int(files) > parse_size(self.size):
+        if not count_mistake("nrfiles", files) and int(files) > parse_size(self.size):
             found["nrfiles"] = f"{files} files cannot share {self.size}: less than one byte each"
         if self.direct and any(parse_size(part) % SECTOR_BYTES for part in self.bs.split(",")):
             found["bs"] = f"must be a multiple of {SECTOR_BYTES} bytes with direct I/O"
@@ -313,73 +302,12 @@ class FioParameters(Parameters):
         return found
 
 
-def spelled(value: Scalar) -> str:
-    """Return the value in fio's spelling: fio reads ``4KiB`` as 4,000 bytes.
-
-    A bare ``10m`` may be minutes and is not changed.
-    """
-    if isinstance(value, bool):
-        return str(int(value))
-    text = str(value)
-    return _WITH_BYTES.sub(lambda size: plain_size(size[0]), text) if _ONE_OR_MORE.fullmatch(text) else text
-
-
 def _needs_file(key: str) -> str | None:
     return "has no effect without 'file'" if key == "scale" or key.startswith(VARIABLES) else None
 
 
 def _empty(value: object) -> str | None:
     return "has no value: write one, or leave it out" if value == "" else None
-
-
-def objection(key: str, value: object) -> str | None:
-    """Return why an option cannot be passed to fio, and what to do; None if it can, or if it is left out."""
-    if key in REFUSED:
-        return f"not allowed: {REFUSED[key]}"
-    if key in LEFT_OUT | {"scale", "file", "file_text"}:
-        return None
-    if key in ORDER:
-        return "orders the jobs of a job file: use 'file', or several workloads"
-    if key in ALIASES:
-        return f"write it as '{ALIASES[key]}'"
-    if key not in KNOWN:
-        near = similar(key.lower(), KNOWN)
-        advice = f"did you mean '{near}'?" if near else "delete it, or see fio --cmdhelp=all"
-        return f"fio has no such option: {advice}"
-    return _uncounted(key, str(value)) if key in COUNTS else _refused_value(key, str(value))
-
-
-def _refused_value(key: str, value: str) -> str | None:
-    if key == "filename" and any(_reaches_outside(name) for name in value.split(":")):
-        return (
-            "must be plain file names, without '/' and of at most 255 bytes: the files are on the file system "
-            "under test"
-        )
-    if key in _NO_PATHS and re.search(r"[/']", value):
-        return "file names are not allowed here"
-    if key == "zonemode" and value == "zbd":
-        return f"not allowed: {ZONED}"
-    if key == "allow_file_create" and value in {"0", "False"}:
-        return "fslab starts with an empty directory, in which fio has to make the files: delete the line"
-    return None
-
-
-_NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
-
-
-def _reaches_outside(name: str) -> bool:
-    return not name or "/" in name or name in {".", "..", "-"} or len(name.encode("utf-8", "replace")) > 255
-
-
-def _uncounted(key: str, value: str) -> str | None:
-    """Return why a value is not a valid plain number, else None. fio reads ``4k`` as 4,096 jobs."""
-    if not re.fullmatch("[0-9]+", value):
-        return f"'{value}' is not a whole number in digits"
-    if key in _AT_LEAST_ONE and not int(value):
-        return "must be at least 1"
-    if key in AT_ONCE and int(value) > MOST_AT_ONCE:
-        return f"must be at most {MOST_AT_ONCE}, not {value}"
-    return None
 
 
 def mistake(key: str, value: object, why: str) -> InitErrorDetails:
@@ -390,33 +318,3 @@ def _again(found: ErrorDetails) -> InitErrorDetails:
     why = found["msg"].removeprefix("Value error, ")
     kind = PydanticCustomError(found["type"], "{why}", {"why": why})
     return {"type": kind, "loc": found["loc"], "input": found["input"]}
-
-
-DEFAULT_REQUEST_BYTES = 4096
-LARGEST_OF = ("bsrange", "bssplit")
-_SIZE_IN_LIST = re.compile(r"[^,:/-]+")
-
-
-def largest_request(written: Iterable[str | None]) -> int:
-    """Return the largest request that ``bs``, ``bsrange`` or ``bssplit`` allows; fio's default if none is given.
-
-    Examples of values: ``4k,64k``, ``4k-1m``, ``4k/60:64k/40``.
-    """
-    sizes = [_size_or_none(each) for text in written if text for each in _SIZE_IN_LIST.findall(text)]
-    return max((size for size in sizes if size is not None), default=DEFAULT_REQUEST_BYTES)
-
-
-def request_of(bs: str | None, used: Iterable[str]) -> int:
-    """Return the largest size that ``bs`` sets for these directions; 0 for a size that fslab cannot parse."""
-    sizes = [
-        (_size_or_none(each) or 0) if each else DEFAULT_REQUEST_BYTES for each in (bs or "").split(",")[:2]
-    ]
-    return max(sizes[0] if direction == "read" else sizes[-1] for direction in used)
-
-
-def _size_or_none(text: str) -> int | None:
-    """Return the size; None if fslab cannot parse it. fio then accepts or rejects it."""
-    try:
-        return parse_size(text)
-    except ValueError:
-        return None

@@ -1,0 +1,76 @@
+"""What cannot be passed to fio: names of options, and values of single ones. Pure."""
+
+import re
+
+from fslab.cell import Scalar
+from fslab.errors import similar
+from fslab.units import plain_size
+from fslab.workloads import MOST_AT_ONCE
+from fslab.workloads._fio_options import ALIASES, KNOWN, LEFT_OUT, ORDER, REFUSED, ZONED
+
+_WITH_BYTES = re.compile(r"\d+(?:\.\d+)?\s*[kmgt]i?b(?!\w)", re.IGNORECASE)
+_ONE_OR_MORE = re.compile(r"[\d.,:/%\skmgtib-]+", re.IGNORECASE)  # sizes, ranges and shares: 4KiB/60:64KiB/40
+AT_ONCE = frozenset(
+    {"numjobs", "iodepth", "verify_async"}
+)  # processes, and the requests in flight and threads of each
+COUNTS = AT_ONCE | {"nrfiles", "loops"}  # loops=-1 is 2^32 - 1 to fio
+_AT_LEAST_ONE = COUNTS - {"verify_async", "loops"}
+_NO_PATHS = frozenset({"mem", "buffer_pattern", "verify_pattern", "filename_format"})
+
+
+def spelled(value: Scalar) -> str:
+    """Return the value in fio's spelling: fio reads ``4KiB`` as 4,000 bytes.
+
+    A bare ``10m`` may be minutes and is not changed.
+    """
+    if isinstance(value, bool):
+        return str(int(value))
+    text = str(value)
+    return _WITH_BYTES.sub(lambda size: plain_size(size[0]), text) if _ONE_OR_MORE.fullmatch(text) else text
+
+
+def objection(key: str, value: object) -> str | None:
+    """Return why an option cannot be passed to fio, and what to do; None if it can, or if it is left out."""
+    if key in REFUSED:
+        return f"not allowed: {REFUSED[key]}"
+    if key in LEFT_OUT | {"scale", "file", "file_text"}:
+        return None
+    if key in ORDER:
+        return "orders the jobs of a job file: use 'file', or several workloads"
+    if key in ALIASES:
+        return f"write it as '{ALIASES[key]}'"
+    if key not in KNOWN:
+        near = similar(key.lower(), KNOWN)
+        advice = f"did you mean '{near}'?" if near else "delete it, or see fio --cmdhelp=all"
+        return f"fio has no such option: {advice}"
+    return count_mistake(key, str(value)) if key in COUNTS else _refused_value(key, str(value))
+
+
+def _refused_value(key: str, value: str) -> str | None:
+    if key == "filename" and any(_reaches_outside(name) for name in value.split(":")):
+        return (
+            "must be plain file names, without '/' and of at most 255 bytes: the files are on the file system "
+            "under test"
+        )
+    if key in _NO_PATHS and re.search(r"[/']", value):
+        return "file names are not allowed here"
+    if key == "zonemode" and value == "zbd":
+        return f"not allowed: {ZONED}"
+    if key == "allow_file_create" and value in {"0", "False"}:
+        return "fslab starts with an empty directory, in which fio has to make the files: delete the line"
+    return None
+
+
+def _reaches_outside(name: str) -> bool:
+    return not name or "/" in name or name in {".", "..", "-"} or len(name.encode("utf-8", "replace")) > 255
+
+
+def count_mistake(key: str, value: str) -> str | None:
+    """Return why a value is not a valid plain number, else None. fio reads ``4k`` as 4,096 jobs."""
+    if not re.fullmatch("[0-9]+", value):
+        return f"'{value}' is not a whole number in digits"
+    if key in _AT_LEAST_ONE and not int(value):
+        return "must be at least 1"
+    if key in AT_ONCE and int(value) > MOST_AT_ONCE:
+        return f"must be at most {MOST_AT_ONCE}, not {value}"
+    return None
