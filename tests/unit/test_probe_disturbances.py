@@ -11,7 +11,6 @@ import pytest
 
 from fslab.probes import REGISTRY, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
-from fslab.system import reference
 from fslab.system.proc import Usage
 from fslab.units import Unit
 
@@ -315,9 +314,3 @@ def test_the_reference_loop_reads_something(tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/fd"))  # noqa: PTH208
     assert REGISTRY.get("reference-loop").snapshot(target(tmp_path))["rate"] > 0
     assert set(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
-
-
-def test_what_noise_costs_is_known_from_normal_theory() -> None:
-    """2·(2.8·0.16/log 1.1)² + 1 = 45.2. The minimum is three trials."""
-    assert reference.trials_for(0.1, 0.16) == 45
-    assert reference.trials_for(0.1, 0.03) == 3

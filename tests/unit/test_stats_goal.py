@@ -8,7 +8,7 @@ from math import log
 import pytest
 
 from fslab.stats import Reason
-from fslab.stats.goal import Goal, further_blocks, is_precise, is_settled
+from fslab.stats.goal import Goal, further_blocks, is_precise, is_settled, size_for, trials_to_detect
 from fslab.stats.interval import Interval
 from fslab.stats.ratio_estimate import ComparisonMethod, RatioEstimate
 from fslab.stats.sequential import Looks
@@ -102,6 +102,9 @@ def test_half_the_width_takes_nearly_four_times_the_blocks() -> None:
     assert further_blocks(wide, precision=0.0512711) == 33 - 10
     assert further_blocks(wide, precision=0.0512711, looks=Looks(first=5)) == 40 - 10
     assert further_blocks(wide, precision=0.2) == 0
+    assert size_for(0.05, 0.1, 10, coverage=0.95) == 33
+    # With the noise of many other cells, t is the same for both: 10·(0.1/0.0501)² is 39.8.
+    assert size_for(0.0501, 0.1, 10, coverage=0.95, borrowed=1e6) == 40
 
 
 def test_what_is_clearly_apart_takes_less_to_decide_than_to_measure() -> None:
@@ -121,3 +124,9 @@ def test_what_cannot_be_told_is_unknown() -> None:
 
 def test_half_width_is_that_of_the_logarithm() -> None:
     assert estimate(0.5, 2.0).half_width == pytest.approx(log(2))
+
+
+def test_what_noise_costs_is_known_from_normal_theory() -> None:
+    """2·(2.8·0.16/log 1.1)² + 1 = 45.2. The minimum is three trials."""
+    assert trials_to_detect(0.1, 0.16) == 45
+    assert trials_to_detect(0.1, 0.03) == 3

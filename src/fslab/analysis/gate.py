@@ -8,11 +8,11 @@ in B but not in A. *clear*: a change as large as the limit is ruled out. *unsure
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from math import ceil, log
 
 from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
 from fslab.answers.model import Answer, Verdict
+from fslab.answers.question import size_until
 from fslab.answers.words import percent
 from fslab.stopping_rule import MARGIN
 from fslab.units import Direction, first_of
@@ -139,16 +139,13 @@ def _needed(unsure: Sequence[ComparisonLine], limit: float | None) -> int | None
 
 
 def _enough(line: ComparisonLine, limit: float | None) -> int | None:
-    """Return with how many values of each side the interval ends before the limit: its width falls with their square
-    root. Without a limit: with how many a difference or a tie is shown."""
-    answer, size = line.answer, min(line.answer.n)
+    """Return with how many values of each side the interval ends before the limit. Without a limit: with how many a
+    difference or a tie is shown."""
+    answer = line.answer
     unproven = answer.winner == answer.under and not answer.holds
-    if limit is None or unproven or answer.ratio is None or answer.interval is None:
-        return size + answer.further if answer.further else None
-    half = log(answer.interval.high / answer.interval.low) / 2
-    edge = 1 + limit if line.better is Direction.LOWER else 1 - limit
-    distance = abs(log(answer.ratio / edge))
-    return ceil(size * (half / distance) ** 2) + 1 if distance > half / 100 else None
+    if limit is None or unproven or answer.interval is None:
+        return min(answer.n) + answer.further if answer.further else None
+    return size_until(answer, 1 + limit if line.better is Direction.LOWER else 1 - limit)
 
 
 def gate_words(verdict: GateVerdict) -> str:

@@ -6,12 +6,21 @@ of a family, and gives the verdict. What a verdict means in words is in ``answer
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import log
 
 from fslab.answers.model import Answer, Counted, Verdict
 from fslab.stats import Reason
 from fslab.stats.all_pairs import most_true
 from fslab.stats.counts import compare_counts
-from fslab.stats.goal import Goal, further_blocks, is_equivalent, is_settled, most_forecast
+from fslab.stats.goal import (
+    Goal,
+    further_blocks,
+    is_equivalent,
+    is_settled,
+    most_forecast,
+    size_for,
+    trials_to_detect,
+)
 from fslab.stats.interval import median
 from fslab.stats.multiple_testing import benjamini_hochberg, holm
 from fslab.stats.noise_prior import NoisePrior, fit_noise
@@ -26,7 +35,7 @@ from fslab.units import Direction, Unit
 __all__ = [
     "COVERAGE", "PAIRS_LEAST", "Estimate", "Goal", "Looks", "Method", "NoisePrior", "Question", "Values",
     "answer", "estimate", "estimate_figure", "false_discoveries", "fit_noise", "further_from", "most_forecast",
-    "read_as_counts", "unfit", "without",
+    "read_as_counts", "size_until", "trials_to_detect", "unfit", "without",
 ]  # fmt: skip
 
 COVERAGE = 0.95
@@ -243,3 +252,13 @@ def _further(
 def further_from(found: Estimate, margin: float, *, looks: Looks | None) -> int | None:
     """Return about how many more blocks show on which side of 1 an estimate lies, or that it is within the margin."""
     return further_blocks(found, precision=margin, goal=Goal.DECIDED, looks=looks)
+
+
+def size_until(found: Answer, bound: float) -> int | None:
+    """Return about how many values of each side end the interval before ``bound``, if the ratio stays what it is; None
+    if this is unknown."""
+    if found.ratio is None or found.interval is None:
+        return None
+    half = log(found.interval.high / found.interval.low) / 2
+    distance = abs(log(found.ratio / bound))
+    return size_for(distance, half, min(found.n), coverage=found.interval.coverage)

@@ -2,6 +2,7 @@
 
 from collections import deque
 
+from fslab.answers.question import trials_to_detect
 from fslab.record import TrialRecord
 from fslab.system import reference
 from fslab.units import format_duration
@@ -13,7 +14,7 @@ _FEWEST = 5
 
 def trials_sentence(spread: float, block_s: float | None = None) -> str:
     """Return the sentence. ``block_s``: seconds for one trial of each cell; None: without a study."""
-    trials = reference.trials_for(DIFFERENCE, spread)
+    trials = trials_to_detect(DIFFERENCE, spread)
     told = (
         f"the speed of a fixed loop varies by {spread * 100:.0f} % here: if trials vary as much, detecting a "
         f"difference of {DIFFERENCE * 100:.0f} % takes about {trials} trials of each cell"

@@ -57,8 +57,7 @@ def further_blocks(
     """Return roughly how many more blocks are needed; 0 if the goal is reached, None if this cannot be estimated.
 
     The estimate uses the present spread and, for ``decided``, the present ratio. More trials may change both, so it is
-    for "time left", not for a decision. The half-width for n values is proportional to t(n − 1)/√n. With ``looks``,
-    blocks are counted up to the look that would show the result.
+    for "time left", not for a decision. With ``looks``, blocks are counted up to the look that would show the result.
     """
     half, now = estimate.half_width, min(estimate.n_a, estimate.n_b)
     interval = estimate.interval or estimate.more_interval
@@ -69,26 +68,46 @@ def further_blocks(
         return 0
     if not wanted > 0:
         return None
-
-    def width(size: int) -> float:
-        """Return the half-width relative to one value's spread; t changes little beyond a thousand."""
-        return two_sided_quantile(1 - coverage, min(size - 1 + estimate.borrowed, 1000)) / sqrt(size)
-
-    coverage = min(interval.coverage, 1 - 1e-9)
     fragile = goal is Goal.DECIDED and estimate.differs and estimate.interval_if_correlated is not None
     if fragile:
         half *= max(1.0, CORRELATED / estimate.widening)  # it must differ also if trials are correlated
+    size = size_for(wanted, half, now, coverage=interval.coverage, borrowed=estimate.borrowed)
+    if fragile:
+        # These blocks can show whether trials are independent.
+        size = min(size or INDEPENDENCE_LEAST, INDEPENDENCE_LEAST)
+    if size is None:
+        return None
+    return (looks.first_from(size) if looks else size) - now
+
+
+def size_for(wanted: float, half: float, now: int, *, coverage: float, borrowed: float = 0.0) -> int | None:
+    """Return how many values have an interval of half-width ``wanted``, if ``now`` values have one of ``half``.
+
+    More than ``now``; None if it is a million or more. The half-width for n values is proportional to t(n − 1)/√n.
+    """
+    freedom = borrowed - 1
+
+    def width(size: int) -> float:
+        """Return the half-width relative to one value's spread; t changes little beyond a thousand."""
+        return two_sided_quantile(1 - min(coverage, 1 - 1e-9), min(max(size + freedom, 1), 1000)) / sqrt(size)
+
     low, high = now, now + 1
     while high < _MOST and width(high) * half > wanted * width(now):
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if width(middle) * half > wanted * width(now) else (low, middle)
-    if fragile:
-        high = min(high, INDEPENDENCE_LEAST)  # these blocks can show whether trials are independent
-    if high >= _MOST:
-        return None
-    return (looks.first_from(high) if looks else high) - now
+    return None if high >= _MOST else high
+
+
+def trials_to_detect(difference: float, spread: float) -> int:
+    """Return how many trials of each of two cells detect a relative ``difference`` in four of five campaigns.
+
+    For planning, before there are values: it adds the scatter of campaigns, which a forecast from the values of one
+    (:func:`size_for`) already contains. ``spread``: standard deviation of the logarithms. At least three.
+    """
+    # Normal quantiles of 97.5 % and 80 %; the difference of two has √2 times the spread.
+    return max(3, round(2 * ((1.96 + 0.84) * spread / log1p(difference)) ** 2 + 1))
 
 
 def _wanted_half_width(estimate: RatioEstimate, precision: float, goal: Goal) -> float:

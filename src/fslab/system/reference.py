@@ -50,12 +50,6 @@ def spread_of(rates: Sequence[float]) -> float:
     return stdev(map(log, rates))
 
 
-def trials_for(difference: float, spread_each: float) -> int:
-    """Estimate how many trials of each of two cells detect a relative ``difference`` in four of five campaigns."""
-    # Normal quantiles of 97.5 % and 80 %; the difference of two has √2 times the spread. The minimum is three trials.
-    return max(3, round(2 * ((1.96 + 0.84) * spread_each / log(1 + difference)) ** 2 + 1))
-
-
 def _read(descriptor: int, offsets: list[int]) -> None:
     """Do all reads in a loop that runs in C."""
     deque(map(os.pread, repeat(descriptor), repeat(_READ_BYTES), offsets), maxlen=0)
