@@ -14,6 +14,7 @@ from fslab.analysis.interim import InterimResult
 from fslab.campaign.campaign import resume
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell
+from fslab.claims.published import Printed
 from fslab.claims.schema import Claim
 from fslab.cli.progress import look_lines
 from fslab.record import Status, TrialRecord
@@ -41,10 +42,10 @@ def record(of: Cell, block: int, made: Callable[[Cell, int], float]) -> TrialRec
 
 
 def finished(
-    *claims: Claim, made: Callable[[Cell, int], float] = value
+    *claims: Claim, made: Callable[[Cell, int], float] = value, printed: Printed | None = None
 ) -> tuple[dict[str, int], InterimResult]:
     """Run a campaign to its end. Return the number of planned trials by cell, and the last interim result."""
-    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims)
+    schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=claims, printed=printed or {})
     records: dict[tuple[str, int], TrialRecord] = {}
     while True:
         for block, each in schedule.trials:
@@ -67,6 +68,17 @@ def test_cells_of_no_claim_come_last_with_the_trials_of_the_study() -> None:
     assert counts["xfs w"] >= counts["btrfs w"] + 4, "its partners are measured beside it once more"
     schedule = Schedule(cells=CELLS, stopping=UNTIL, seed=1, claims=(claim("xfs > ext4", on="w"),))
     assert {each.stack.name for _, each in schedule.trials} == {"xfs", "ext4"}
+
+
+def test_a_claim_whose_figures_are_far_from_the_printed_ones_gets_no_more_trials() -> None:
+    """100 IOPS here and 20 there: something else bounds them. With 50 there, they may be compared."""
+    ext4 = next(each for each in CELLS if (each.stack.name, each.workload.name) == ("ext4", "w"))
+    far, near = (
+        finished(claim("xfs > ext4", on="w"), printed={(ext4.id, "write_iops"): (there,)})
+        for there in (20.0, 50.0)
+    )
+    assert [look.claims and look.claims.untestable for _, look in (far, near)] == [1, 0]
+    assert far[0]["xfs w"] < near[0]["xfs w"]
 
 
 def test_all_cells_of_a_workload_are_in_the_blocks_of_one_that_no_claim_is_about() -> None:

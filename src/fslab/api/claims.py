@@ -11,7 +11,7 @@ from fslab.claims.agreement import Agreement, agreement
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
 from fslab.claims.nearness import Condition, same_machine
-from fslab.claims.published import PublishedFigures, read_figures
+from fslab.claims.published import PublishedFigures
 from fslab.claims.regime import Setting
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope
@@ -25,6 +25,7 @@ from fslab.store.database_errors import checked_contents
 from fslab.store.store import Store
 from fslab.study import load, shipped
 from fslab.study.model import Study
+from fslab.study.printed import printed_figures
 from fslab.units import counted, parse_size
 from fslab.workloads import parsed_if_known
 
@@ -136,19 +137,18 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
 
 
 def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:
-    """Return the published figures; None if the study has no ``published`` section."""
-
+    """Return the published figures; None if the study has no ``published`` section. UsageError without their file."""
     if study.published is None:
         return None
     file = study.published.figures
     if file is None:
         return PublishedFigures(printed=())
-    text = study.files.get(file) or shipped.figures(file)  # read with the study
-    if text is None:
+    found = printed_figures(study, scope)
+    if found is None:
         hint = "'figures' of 'published' must name a file in the study's directory"
         where = str(Path(name).parent / file)
         raise UsageError("the file of published figures does not exist", where=where, hint=hint)
-    return read_figures(text, file, study.published, scope)
+    return found
 
 
 def _conditions(campaign: Campaign, judge: Evaluator) -> str:

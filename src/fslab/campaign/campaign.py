@@ -23,7 +23,9 @@ from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
 from fslab.cell import Cell, MachineSpec, TrialKey
 from fslab.claims import prospects
-from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
+from fslab.claims.published import Printed
+from fslab.claims.scope import Scope
+from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, StudyError, UsageError
 from fslab.feasibility import Reasons
 from fslab.machine import facts
 from fslab.machine.surroundings import here
@@ -34,6 +36,8 @@ from fslab.stopping_rule import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
+from fslab.study.load import load_text
+from fslab.study.printed import printed_figures
 from fslab.system import signals
 from fslab.units import format_duration
 
@@ -151,7 +155,7 @@ def _run_trials(
     workspace.lost |= lost_slots(history.records)
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.settings.claims,
-        memory_bytes=campaign.machine.get("memory_bytes"),
+        printed=_printed(campaign), memory_bytes=campaign.machine.get("memory_bytes"),
         without=without | _untestable(campaign, without, history.records),
         budget_s=campaign.settings.budget_s, runs=campaign.settings.runs,
     )  # fmt: skip
@@ -178,6 +182,21 @@ def _run_trials(
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     return run.run_until_done()
+
+
+def _printed(campaign: Campaign) -> Printed:
+    """Return the publication's figures in the cells of a campaign that repeats trials for claims."""
+    if campaign.stopping.until is not Until.CLAIMS:
+        return {}
+    try:
+        study = load_text(campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.files)
+    except (
+        StudyError
+    ):  # of another version of fslab, which is resumed: claims are judged by these figures at the end
+        return {}
+    scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
+    found = printed_figures(study, scope)
+    return found.by_cell() if found else {}
 
 
 def _untestable(

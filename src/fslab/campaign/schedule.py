@@ -18,6 +18,7 @@ from fslab.cell import Cell, by_workload
 from fslab.claims import prospects
 from fslab.claims.effort import BLOCKS_LEAST
 from fslab.claims.pending import cells_of, questions_of
+from fslab.claims.published import Printed
 from fslab.claims.schema import Claim
 from fslab.machine.surroundings import here
 from fslab.plan.expand import order_block
@@ -33,7 +34,8 @@ from fslab.units import counted, format_duration
 class Schedule:
     """The trials of a campaign. ``trials``: all that are planned so far; ``look`` plans more if they are not enough.
 
-    ``claims``: the claims to decide, if trials are repeated for claims. ``memory_bytes``: of the machine. ``without``:
+    ``claims``: the claims to decide, if trials are repeated for claims; ``printed``: the publication's figures, without
+    which they cannot all be judged. ``memory_bytes``: of the machine. ``without``:
     ids of cells that this machine cannot measure, and those that only claims need which cannot be tested; they are
     never planned, and nothing waits for them. ``budget_s``: the
     time for the trials of a run, without those stored ``earlier``; ``runs``: the budgets of all runs, this one last. A
@@ -45,6 +47,7 @@ class Schedule:
     stopping: StoppingRule
     seed: int
     claims: Sequence[Claim] = ()
+    printed: Printed = field(default_factory=dict)
     memory_bytes: int | None = None
     without: frozenset[str] = frozenset()
     budget_s: float | None = None
@@ -62,7 +65,7 @@ class Schedule:
         possible = [cell for cell in self.cells if cell.id not in self.without]
         serving = frozenset(cell.id for cell in possible)
         if self.stopping.until is Until.CLAIMS:
-            ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes)
+            ask = questions_of(self.claims, possible, self.stopping, self.memory_bytes, self.printed)
             about = cells_of(self.claims, possible, self.memory_bytes) or serving
             self.idle = serving - about
             serving = about

@@ -12,6 +12,8 @@ from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import UNTESTED, ClaimAnswer, ClaimVerdict, OpenReason, PartFinding
 from fslab.claims.multiplicity import ClaimParts, answers
 from fslab.claims.parts import Part
+from fslab.claims.published import Printed
+from fslab.claims.regime import Setting
 from fslab.claims.schema import Claim
 from fslab.claims.scope import Scope
 from fslab.claims.trials import Trials
@@ -22,20 +24,21 @@ Answered = Mapping[str, tuple[ClaimParts, ClaimAnswer]]
 
 
 def questions_of(
-    claims: Sequence[Claim], cells: Sequence[Cell], stopping: StoppingRule, memory_bytes: int | None
-) -> Ask:
+    claims: Sequence[Claim], cells: Sequence[Cell], stopping: StoppingRule, memory_bytes: int | None,
+    printed: Printed,
+) -> Ask:  # fmt: skip
     """Return the function that evaluates all parts of all claims at each interim analysis.
 
     Trials go to the open claims that give the most verdicts for the time (``allocate``).
     """
-    scope = Scope(cells=tuple(cells), memory_bytes=memory_bytes)
+    scope, setting = Scope(cells=tuple(cells), memory_bytes=memory_bytes), Setting(printed=printed)
     asked = {claim.id or "": asked_of(claim, scope, stopping) for claim in claims}
 
     def ask(
         trials: Sequence[TrialRecord], spent: frozenset[str], left_s: float | None
     ) -> tuple[tuple[RepeatedQuestion, ...], ClaimsProgress]:
         evaluator = Evaluator(trials=Trials(records=trials), looks=looks_of(stopping), interim=True)
-        found = dict(zip(asked, answers([*asked.values()], evaluator), strict=True))
+        found = dict(zip(asked, answers([*asked.values()], evaluator, setting), strict=True))
         answered = {name: (asked[name], answer) for name, answer in found.items()}
         questions = tuple(
             question for name, pair in answered.items() for question in _questions(name, *pair, evaluator)

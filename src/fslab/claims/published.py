@@ -5,7 +5,7 @@ publication may print one figure twice with different values.
 """
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from io import StringIO
 from itertools import combinations
@@ -24,6 +24,7 @@ from fslab.record import Metric
 
 COLUMNS = ["table", "workload", "filesystem", "variant", "metric", "unit", "value"]
 PLAIN = "defaults"
+Printed = Mapping[tuple[str, str], tuple[float, ...]]  # figures by cell id and metric name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,7 +63,7 @@ class PublishedFigures:
             for cell in one.cells
         }
 
-    def by_cell(self) -> dict[tuple[str, str], tuple[float, ...]]:
+    def by_cell(self) -> Printed:
         """Return all figures by cell id and metric: a publication may print one in several tables."""
         found: dict[tuple[str, str], tuple[float, ...]] = {}
         for table in self.tables:
