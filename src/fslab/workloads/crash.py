@@ -3,17 +3,17 @@
 Builds the request of ``fslab crash test`` and parses its document; starts no process. Method: docs/crash.md.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
-from fslab import applications, scaling, texts
+from fslab import applications, scaling
 from fslab.abilities import Ability, Needs
 from fslab.crash.request import CrashExtent, CrashRequest
-from fslab.errors import UnsupportedError
 from fslab.record import Metric
 from fslab.system import paths
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput
+from fslab.workloads._one_disk import SEEDS, OneDiskTest
 from fslab.workloads._traits import Traits
 
 _BYTES_PER_SEQUENCE = 64 << 10
@@ -21,8 +21,6 @@ _GUESSED_PER_S = 10.0  # crash states; a guess for any file system
 _GUESSED_SEQUENCES_PER_S = 20.0
 _AGAIN = 8  # recording one recovery and testing its states takes as long as testing this many states
 _LEAST_STATES, _LEAST_SEQUENCES = 10, 5
-_SEEDS = 1 << 31
-REQUEST = "crash-test.json"
 _TIMES = ("recovery", "loss_window")
 _SHARES = {"p50": 0.5, "p95": 0.95}
 _COUNTS = {
@@ -39,16 +37,13 @@ class CrashParameters(CrashExtent, Parameters):
     sequences and states."""
 
 
-class Crash(Workload[CrashParameters]):
+class Crash(OneDiskTest[CrashParameters]):
     """Does not measure speed: the duration is that of the test program."""
 
     summary = "power cuts: promises broken, data lost, and the time to mount again"
-    tools: ClassVar[tuple[Tool, ...]] = (
-        Tool(program="fslab", package=None),
-        Tool(program="fslab-disk", package=None),
-    )
+    disk = "one virtual disk with a log of its data"
+    medium = "{type: virtual, profile: none, size: 320m, log: data}"
     Parameters = CrashParameters
-    drives_disk = True
 
     def metrics(self, parameters: CrashParameters) -> tuple[Metric, ...]:  # noqa: ARG002
         """Return counts of promises, losses and states, the time to mount a state, and the age of lost data."""
@@ -72,23 +67,14 @@ class Crash(Workload[CrashParameters]):
     def commands(self, parameters: CrashParameters, job: Job) -> Commands:
         """Return ``fslab crash test`` on the trial's directory, and its request."""
         request = CrashRequest(
-            **dict(parameters), directory=job.directory, seed=job.seed % _SEEDS, scratch=job.scratch,
+            **dict(parameters), directory=job.directory, seed=job.seed % SEEDS, scratch=job.scratch,
             recordings=paths.recordings(),
         )  # fmt: skip
-        return Commands(
-            run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
-            inputs={REQUEST: request.model_dump_json(indent=2)},
-        )
+        return self.requested(request, job)
 
     def read(self, parameters: CrashParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a data log."""
-        if "with a log of its data" in output.stderr:
-            raise UnsupportedError(
-                "crash needs a medium that is one virtual disk with a log of its data",
-                where="medium",
-                hint="media: {disk: {type: virtual, profile: none, size: 320m, log: data}}, layout: single",
-            )
-        return _reading(texts.json_of(output.stdout), output.duration_s)
+        """Parse the counts of the document."""
+        return _reading(self.document(output), output.duration_s)
 
     def needs(self, parameters: CrashParameters) -> Needs:
         if parameters.application is not None:

@@ -3,22 +3,17 @@
 Builds the request of ``fslab crash fault`` and parses its document; starts no process. Method: docs/io-errors.md.
 """
 
-from typing import Any, ClassVar
-
 from pydantic import Field, field_validator
 
-from fslab import faults, texts
+from fslab import faults
 from fslab.abilities import Ability, Needs
 from fslab.crash.request import FaultRequest
-from fslab.errors import UnsupportedError
 from fslab.record import Metric
-from fslab.system.tools import Tool
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput
+from fslab.workloads._one_disk import SEEDS, OneDiskTest
 from fslab.workloads._traits import Traits
 
-REQUEST = "fault.json"
-_SEEDS = 1 << 31
 _GUESSED_S = 3.0
 _COUNTS = {
     "silent": Direction.LOWER,
@@ -46,16 +41,13 @@ class IoErrorsParameters(Parameters):
         return value
 
 
-class IoErrors(Workload[IoErrorsParameters]):
+class IoErrors(OneDiskTest[IoErrorsParameters]):
     """Counts operations on eight files. Does not measure speed."""
 
     summary = "io-errors: disk faults that a file system reports, corrects, or silently passes on"
-    tools: ClassVar[tuple[Tool, ...]] = (
-        Tool(program="fslab", package=None),
-        Tool(program="fslab-disk", package=None),
-    )
+    disk = "one virtual disk with a log"
+    medium = "{type: virtual, profile: none, size: 320m, log: requests}"
     Parameters = IoErrorsParameters
-    drives_disk = True
 
     def metrics(self, parameters: IoErrorsParameters) -> tuple[Metric, ...]:  # noqa: ARG002
         """Return counts of operations, and metrics of the file system that are 1 or 0."""
@@ -69,22 +61,16 @@ class IoErrors(Workload[IoErrorsParameters]):
     def commands(self, parameters: IoErrorsParameters, job: Job) -> Commands:
         """Return the command that tests a fault in a directory of its own, and its request."""
         request = FaultRequest(
-            directory=job.directory / "work", fault=parameters.fault, seed=job.seed % _SEEDS, scratch=job.scratch
-        )  # fmt: skip
-        return Commands(
-            run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
-            inputs={REQUEST: request.model_dump_json(indent=2)},
+            directory=job.directory / "work",
+            fault=parameters.fault,
+            seed=job.seed % SEEDS,
+            scratch=job.scratch,
         )
+        return self.requested(request, job)
 
     def read(self, parameters: IoErrorsParameters, output: ToolOutput) -> Reading:  # noqa: ARG002
-        """Parse the counts of the document. UnsupportedError if the medium is not one virtual disk with a log."""
-        if "virtual disk" in output.stderr:
-            raise UnsupportedError(
-                "io-errors needs a medium that is one virtual disk with a log",
-                where="medium",
-                hint="media: {disk: {type: virtual, profile: none, size: 320m, log: requests}}",
-            )
-        document: dict[str, Any] = texts.json_of(output.stdout)
+        """Parse the counts of the document."""
+        document = self.document(output)
         figures: dict[str, float | None] = {name: float(document[name]) for name in _COUNTS}
         if not document["hit"]:  # if no operation met the fault, these counts have no meaning
             figures |= dict.fromkeys(_OF_HITS)

@@ -3,22 +3,20 @@
 Builds the request of ``fslab crash recover`` and parses its document; starts no process. Method: docs/crash.md.
 """
 
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import Field
 
-from fslab import scaling, texts
+from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.crash.request import RecoveryExtent, RecoveryRequest
-from fslab.errors import UnsupportedError
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput
+from fslab.workloads._one_disk import SEEDS, OneDiskTest
 from fslab.workloads._traits import Traits
 
-REQUEST = "recovery.json"
-_SEEDS = 1 << 31
 _BYTES_PER_FILE = 4 << 10  # an inode, a name, and the unused part of the last block
 _FILES_PER_S = 5000.0  # a guess for any file system
 _RECOVERY_S = 5.0
@@ -32,17 +30,14 @@ class RecoveryParameters(RecoveryExtent, Parameters):
     existing: int = Field(0, ge=0, le=1_000_000, description="files of 4 KiB that are on the disk before")
 
 
-class Recovery(Workload[RecoveryParameters]):
+class Recovery(OneDiskTest[RecoveryParameters]):
     """Each trial measures each time once."""
 
     summary = "recovery: time to mount, read, write and check the file system after a power cut"
-    tools: ClassVar[tuple[Tool, ...]] = (
-        Tool(program="fslab", package=None),
-        Tool(program="fslab-disk", package=None),
-        Tool(program="fslab-engine", package=None),
-    )
+    tools = (*OneDiskTest.tools, Tool(program="fslab-engine", package=None))
+    disk = "one virtual disk, whose power can be cut"
+    medium = "{type: virtual, profile: hdd-7200}"
     Parameters = RecoveryParameters
-    drives_disk = True
 
     def metrics(self, parameters: RecoveryParameters) -> tuple[Metric, ...]:
         """Return times, bytes that the disk transferred during mount, and the number of unsynced files kept."""
@@ -68,23 +63,13 @@ class Recovery(Workload[RecoveryParameters]):
         request = RecoveryRequest(
             **parameters.model_dump(exclude={"existing"}),
             directory=job.directory / "work",
-            seed=job.seed % _SEEDS,
+            seed=job.seed % SEEDS,
         )
-        return Commands(
-            prepare=(*prepare, ("mkdir", str(request.directory))),
-            run=("fslab", "crash", "run", str(job.scratch / REQUEST)),
-            inputs={REQUEST: request.model_dump_json(indent=2)},
-        )
+        return self.requested(request, job, *prepare, ("mkdir", str(request.directory)))
 
     def read(self, parameters: RecoveryParameters, output: ToolOutput) -> Reading:
-        """Parse the figures of the document. UnsupportedError if the medium is not one virtual disk."""
-        if "this is not on one virtual disk" in output.stderr:
-            raise UnsupportedError(
-                "recovery needs a medium that is one virtual disk, whose power can be cut",
-                where="medium",
-                hint="media: {disk: {type: virtual, profile: hdd-7200}}, layout: single",
-            )
-        return _reading(texts.json_of(output.stdout), parameters)
+        """Parse the figures of the document."""
+        return _reading(self.document(output), parameters)
 
     def scaled(self, parameters: RecoveryParameters, factor: float) -> scaling.Changes:
         """Scale the numbers of files, each to at least 100."""
