@@ -6,9 +6,10 @@ Records are immutable. An unknown value is None, never 0. This module has no sid
 import re
 from datetime import datetime
 from enum import StrEnum
+from math import isfinite
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from fslab.cell import Cell, Frozen, TrialKey
 from fslab.names import Shown
@@ -56,10 +57,14 @@ class Metric(Frozen):
         return self.unit is Unit.NANOSECONDS and _TAIL.search(self.name) is not None
 
 
-class Value(Frozen):
-    """A measured figure. ``value``: None if the tool could not measure it."""
+def _known(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
 
-    value: float | None
+
+class Value(Frozen):
+    """A measured figure. ``value``: None if the tool could not measure it, also for infinity and NaN."""
+
+    value: Annotated[float | None, AfterValidator(_known)]
     unit: Unit
 
 

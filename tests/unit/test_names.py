@@ -17,13 +17,14 @@ from fslab.campaign.journal import CampaignJournal, is_running, leftover
 from fslab.cell import MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import FslabError, NoSpaceError, StoreError
 from fslab.names import LONGEST_FILE_NAME, file_name, is_word, short_word
-from fslab.record import Severity, Status, TrialRecord, ValidityWarning
+from fslab.record import Severity, Status, TrialRecord, ValidityWarning, Value
 from fslab.report.figures import Figure, files
 from fslab.store import export, rows
 from fslab.store.export import Format, render
 from fslab.store.store import Store
 from fslab.study.matrix import medium_specs
 from fslab.study.model import StudyMedium
+from fslab.units import Unit
 
 HOSTILE = ["../ESC", "/etc/x", "a/b", "", ".", "..", ".hidden", "-rf", "a\0b", "a\nb", "a b", "x" * 129, "ä"]
 
@@ -99,6 +100,19 @@ def test_a_hostile_export(tmp_path: Path, change: dict[str, object]) -> None:
     file.write_text(json.dumps([{**trial, **change}]))
     with pytest.raises(StoreError, match="is not an exported trial"):
         export.read(file)
+
+
+@pytest.mark.parametrize("written", ["Infinity", "-Infinity", "NaN", "1e999"])
+def test_a_figure_that_is_no_finite_number_is_unknown(written: str, tmp_path: Path) -> None:
+    figures = {"write_iops": Value(value=12.25, unit=Unit.IOPS)}
+    key = TrialKey(campaign="c1", block=0, seed=7)
+    record = TrialRecord(
+        key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0, metrics=figures, probes=figures
+    )
+    file = tmp_path / "trials.json"
+    file.write_bytes(render([record], Format.JSON).replace(b"12.25", written.encode()))
+    (trial,) = export.read(file)
+    assert trial.metrics["write_iops"].value is trial.probes["write_iops"].value is None
 
 
 def test_an_export_nested_without_end(tmp_path: Path) -> None:

@@ -108,13 +108,13 @@ def trial_row(record: TrialRecord, cell: int) -> Row:
 
 
 def figure_rows(figures: Mapping[str, Value], trial: int) -> list[Row]:
-    """Return the rows of metrics or probes. NaN and infinity become NULL (unknown)."""
+    """Return the rows of metrics or probes."""
     return [
         {
             "trial": trial,
             "name": name,
             "position": position,
-            "value": _finite(figure.value),
+            "value": figure.value,
             "unit": figure.unit.value,
         }
         for position, (name, figure) in enumerate(figures.items())
@@ -169,11 +169,7 @@ def _inflated(compressed: bytes) -> bytes:
 
 def to_figures(rows: Iterable[RowMapping]) -> dict[str, Value]:
     """Return metrics or probes by name."""
-    return {row["name"]: Value(value=_finite(row["value"]), unit=Unit(row["unit"])) for row in rows}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and isfinite(value) else None
+    return {row["name"]: Value(value=row["value"], unit=Unit(row["unit"])) for row in rows}
 
 
 def to_warning(row: RowMapping) -> ValidityWarning:
