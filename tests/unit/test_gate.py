@@ -17,6 +17,7 @@ from fslab.analysis import gate
 from fslab.analysis.campaign_comparison_lines import Line
 from fslab.answers.question import Question, answer
 from fslab.cli.compare import compare, fraction
+from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
 from fslab.record import Metric, Status
 from fslab.store.campaign import Campaign
@@ -191,7 +192,7 @@ class TestCommand:
             "stack": None, "kernel": None, "metric": ["write_iops"], "differing": None, "force": False, "slower": None,
             "different": False, "unsure_ok": False, "as_json": True,
         }  # fmt: skip
-        compare(a=a, b=b, **{**given, "store": store, **more})
+        described(compare)(a=a, b=b, **{**given, "store": store, **more})
 
     def test_another_kernel_is_refused_by_name(self, store: str) -> None:
         with pytest.raises(NotComparableError, match=r"kernel: 6.1.0-25 → 6.1.0-26\n.*--differing kernel"):

@@ -175,7 +175,7 @@ class TestCommand:
         return path
 
     def test_json_has_points_and_changes(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
-        verb(None, None, None, ["write_iops"], store=store, as_json=True)
+        verb(metric=["write_iops"], store=store, as_json=True)
         document = json.loads(capsys.readouterr().out)
         assert len(document["series"][0]["points"]) == 12
         assert [change["since"] for change in document["series"][0]["changes"]] == ["20261107-a"]
@@ -190,7 +190,7 @@ class TestCommand:
                 opened.create_campaign(campaign)
                 for trial in trials:
                     opened.add_trial(trial)
-        verb(None, None, None, ["write_iops"], store=path, as_json=True)
+        verb(metric=["write_iops"], store=path, as_json=True)
         document = json.loads(capsys.readouterr().out)
         assert [point["campaign"] for point in document["series"][0]["points"]] == document["campaigns"]
         assert document["campaigns"] == sorted(document["campaigns"])
@@ -198,11 +198,11 @@ class TestCommand:
 
     def test_mistaken_names(self, store: str) -> None:
         with pytest.raises(StoreError, match="did you mean 'nightly'"):
-            verb("nigthly.yaml", None, None, None, store=store)
+            verb("nigthly.yaml", store=store)
         with pytest.raises(UsageError, match="--workload"):
-            verb(None, None, ["comit"], None, store=store)
+            verb(workload=["comit"], store=store)
         with pytest.raises(UsageError, match="--stack"):
-            verb(None, ["zfs"], None, None, store=store)
+            verb(stack=["zfs"], store=store)
 
     def test_the_id_of_a_study_may_contain_dots(self, store: str) -> None:
         campaign, _ = night(20, 100.0)
@@ -217,7 +217,7 @@ class TestCommand:
         with Store.open(store) as opened:
             opened.create_campaign(night(20, 100.0, hostname=None)[0])
         with pytest.raises(UsageError, match="--machine"):
-            verb(None, None, None, None, "None", store)
+            verb(machine="None", store=store)
 
 
 class TestMachines:
@@ -238,11 +238,11 @@ class TestMachines:
         return path
 
     def test_each_machine_by_itself(self, store: str, capsys: pytest.CaptureFixture[str]) -> None:
-        verb(None, None, None, ["write_iops"], "lab1", store, as_json=True)
+        verb(metric=["write_iops"], machine="lab1", store=store, as_json=True)
         document = json.loads(capsys.readouterr().out)
         assert (document["machine"], len(document["series"][0]["points"])) == ("lab1", 12)
         with pytest.raises(UsageError, match="--machine"):
-            verb(None, None, None, None, "lab3", store)
+            verb(machine="lab3", store=store)
 
     def test_changes_of_all(self, store: str) -> None:
         """The changes of all machines are listed together, with their facts. The page escapes the names of machines."""

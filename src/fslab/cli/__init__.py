@@ -34,6 +34,7 @@ from fslab.cli import (
     serve,
     stores,
 )
+from fslab.cli.option_groups import App
 
 
 class _CrashGroup(TyperGroup):
@@ -53,7 +54,7 @@ class _CrashGroup(TyperGroup):
         return self._loaded.get(cmd_name)
 
 
-app = typer.Typer(
+app = App(
     name="fslab",
     help="Which Linux file system, with which options, suits your work and machine: with what confidence, and why.",
     epilog="Start with: fslab doctor. Then, as root: fslab run quick; without root: fslab run here.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from fslab.store.store import Store
 
 
-def name(
-    campaign: NeededCampaignArgument,
-    name: Annotated[str, typer.Argument(help="The new name; '' removes the name.")],
-    store: StoreOption = None,
-) -> None:
-    """Give a campaign a name. Every command takes it instead of the id."""
+def name(campaign: NeededCampaignArgument, name: str, *, store: StoreOption = None) -> None:
+    """Give a campaign a name. Every command takes it instead of the id.
+
+    Parameters:
+        name: The new name; '' removes the name.
+    """
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
@@ -29,14 +29,12 @@ def name(
     say(f"{found} is called '{name}'" if name else f"{found} has no name")
 
 
-def note(
-    campaign: CampaignArgument = "last",
-    text: Annotated[
-        str | None, typer.Argument(help="The new note; '' removes the note; default: show the note.")
-    ] = None,
-    store: StoreOption = None,
-) -> None:
-    """Store a note with a campaign, or show it."""
+def note(campaign: CampaignArgument = "last", text: str | None = None, *, store: StoreOption = None) -> None:
+    """Store a note with a campaign, or show it.
+
+    Parameters:
+        text: The new note; '' removes the note; default: show the note.
+    """
     from fslab.store.store import Store
 
     with Store.open(store, create=False) as opened:
@@ -47,19 +45,20 @@ def note(
 
 
 def delete(
-    campaigns: Annotated[
-        list[str], typer.Argument(help="Complete ids or names; not 'last', and no beginnings of ids.")
-    ],
+    campaigns: list[str],
+    *,
     yes: YesOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also those that run elsewhere according to the store.")
-    ] = False,
+    force: bool = False,
     store: StoreOption = None,
 ) -> None:
     """Delete campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
 
     A campaign that runs is not deleted. Whether one of another machine or user still runs cannot be checked: the store
     says so until it ends. --force deletes it; in a fleet it also ends the measurement.
+
+    Parameters:
+        campaigns: Complete ids or names; not 'last', and no beginnings of ids.
+        force: Also those that run elsewhere according to the store.
     """
     from fslab.store.store import Store
 

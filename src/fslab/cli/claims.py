@@ -1,9 +1,5 @@
 """``fslab claims``: the claims of a study, checked against its published figures and against measured data."""
 
-from typing import Annotated
-
-import typer
-
 from fslab.cli.common import JsonOption, StoreOption, console, print_json
 from fslab.errors import UsageError
 
@@ -22,25 +18,10 @@ Exit codes:
 
 
 def claims(
-    target: Annotated[
-        str,
-        typer.Argument(
-            metavar="[CAMPAIGN|STUDY]",
-            help="A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then the last "
-            "campaign of it.",
-        ),
-    ] = "last",
-    published: Annotated[
-        bool, typer.Option("--published", help="Only against the published figures; needs no campaign.")
-    ] = False,
-    beside: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CAMPAIGN",
-            help="Another campaign of the study: how many verdicts are the same as there, and the claims with another "
-            "one.",
-        ),
-    ] = None,
+    target: str = "last",
+    *,
+    published: bool = False,
+    beside: str | None = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -51,6 +32,13 @@ def claims(
     stacks differ by less than the study's margin), different in size, reversed, or open, with the reason. If the budget
     ended, `fslab run --resume CAMPAIGN --budget 1h` runs more trials where claims are open; `fslab run STUDY
     --until-decided` starts a new campaign without a budget. For the language of claims see docs/claims.md.
+
+    Parameters:
+        target [CAMPAIGN|STUDY]: A campaign (its id, the beginning of one, or 'last'), or a study (its id or file): then
+            the last campaign of it.
+        published: Only against the published figures; needs no campaign.
+        beside CAMPAIGN: Another campaign of the study: how many verdicts are the same as there, and the claims with
+            another one.
     """
     from fslab.api import claims as api
     from fslab.claims import terminal

@@ -95,51 +95,29 @@ class SafeConsole(Console):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyChanges:
-    """The options that change a study when it is read."""
+    """The options that change a study when it is read.
 
-    set: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="Set one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.",
-        ),
-    ] = None
-    on: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MACHINE",
-            help="Where trials run: 'host'; 'uml' or 'qemu' (guests with their own kernel, no root needed); or "
-            "'auto': the first of these that can build the stack; or 'best': one for all stacks, the nearest to the "
-            "hardware that can build most of them. Default: 'on' of the study, or 'host'.",
-        ),
-    ] = None
+    Parameters:
+        set KEY=VALUE: Set one value of the study, such as trials=3 or media.fast.size=2g. Repeatable.
+        on MACHINE: Where trials run: 'host'; 'uml' or 'qemu' (guests with their own kernel, no root needed); or 'auto':
+            the first of these that can build the stack; or 'best': one for all stacks, the nearest to the hardware that
+            can build most of them. Default: 'on' of the study, or 'host'.
+        scale FACTOR: Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default:
+            'scale' of the study, or 1. Values set by --set are not scaled.
+        on_path DIRECTORY: Measure the disk that DIRECTORY is on, on the host: images there, of the same sizes, replace
+            the study's RAM disks, virtual disks and images. The file system of DIRECTORY is in all figures.
+        allow_path DIRECTORY: Let the study read its files (job files, scripts, published figures) in DIRECTORY and
+            below too. Default: only in the study's own directory and below. Repeatable.
+    """
+
+    set: list[str] | None = None
+    on: str | None = None
     kernel: KernelOption = None
     modules: ModulesOption = None
     guest_memory: MemoryOption = None
-    scale: Annotated[
-        float | None,
-        typer.Option(
-            metavar="FACTOR",
-            help="Multiply the study's sizes, counts and run times by FACTOR, such as 0.05; 1 is full size. Default: "
-            "'scale' of the study, or 1. Values set by --set are not scaled.",
-        ),
-    ] = None
-    on_path: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Measure the disk that DIRECTORY is on, on the host: images there, of the same sizes, replace "
-            "the study's RAM disks, virtual disks and images. The file system of DIRECTORY is in all figures.",
-        ),
-    ] = None
-    allow_path: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DIRECTORY",
-            help="Let the study read its files (job files, scripts, published figures) in DIRECTORY and below too. "
-            "Default: only in the study's own directory and below. Repeatable.",
-        ),
-    ] = None
+    scale: float | None = None
+    on_path: str | None = None
+    allow_path: list[str] | None = None
 
     def settings(self, *more: str) -> list[str]:
         """Return them as settings of a study: KEY=VALUE. ``more``: other settings."""

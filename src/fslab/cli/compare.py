@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fslab.cli.common import JsonOption, ShownMetricsOption, StoreOption, console, print_json, say
-from fslab.cli.option_groups import grouped
 from fslab.errors import (
     InconclusiveError,
     NotComparableError,
@@ -46,24 +45,6 @@ SIDE = (
     "commas: then each campaign is one value, its median."
 )
 
-FirstArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[A]", help=f"{SIDE} Default: 'last~1', or 'last' if stacks are named."),
-]
-
-SecondArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[B]", help="The same; ratios are B ÷ A. Default: 'last'."),
-]
-
-StackOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="NAME",
-        help="Only this stack (its name or file system). Given twice: compare the first one in A with the second one "
-        "in B; in A if B is not given.",
-    ),
-]
 
 KernelOption = Annotated[
     list[str] | None,
@@ -74,46 +55,22 @@ KernelOption = Annotated[
     ),
 ]
 
-DifferingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="FACT",
-        help="Allow FACT to differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings, images, "
-        "device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.",
-    ),
-]
-
-ForceOption = Annotated[
-    bool,
-    typer.Option(
-        "--force", help="Compare despite unlike conditions; the differences are listed above the table."
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
-    """What fails a build."""
+    """What fails a build.
 
-    slower: Annotated[
-        str | None,
-        typer.Option(
-            "--fail-if-slower",
-            metavar="PERCENT",
-            help="Exit with 10 if a figure of B is significantly worse, and measured to be worse by PERCENT or more.",
-        ),
-    ] = None
-    different: Annotated[
-        bool, typer.Option("--fail-if-different", help="Exit with 10 if any figure differs significantly.")
-    ] = False
-    unsure_ok: Annotated[
-        bool,
-        typer.Option(
-            "--unsure-ok",
-            help="Exit with 0, not 11, if trials are too few or too noisy to rule out what --fail-if-slower or "
-            "--fail-if-different tests.",
-        ),
-    ] = False
+    Parameters:
+        slower --fail-if-slower PERCENT: Exit with 10 if a figure of B is significantly worse, and measured to be worse
+            by PERCENT or more.
+        different --fail-if-different: Exit with 10 if any figure differs significantly.
+        unsure_ok: Exit with 0, not 11, if trials are too few or too noisy to rule out what --fail-if-slower or
+            --fail-if-different tests.
+    """
+
+    slower: str | None = None
+    different: bool = False
+    unsure_ok: bool = False
 
     def limit(self) -> float | None:
         """Return the share of --fail-if-slower. UsageError for --unsure-ok alone."""
@@ -126,16 +83,15 @@ class Gate:
         return None if self.slower is None else fraction(self.slower)
 
 
-@grouped
 def compare(
-    a: FirstArgument = None,
-    b: SecondArgument = None,
-    stack: StackOption = None,
+    a: str | None = None,
+    b: str | None = None,
+    *,
+    stack: list[str] | None = None,
     kernel: KernelOption = None,
     metric: ShownMetricsOption = None,
-    differing: DifferingOption = None,
-    force: ForceOption = False,
-    *,
+    differing: list[str] | None = None,
+    force: bool = False,
     gate: Gate,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -155,6 +111,17 @@ def compare(
     out 5 %, it is unsure, which has an exit code of its own. The first line says FAILED, UNSURE or PASSED, and why.
     --fail-if-different is unsure where neither a difference nor a tie within
     10 % is shown.
+
+    Parameters:
+        a [A]: A campaign (id, its beginning, name, 'last', 'last~1'), or a JSON file of fslab export; or several,
+            separated by commas: then each campaign is one value, its median. Default: 'last~1', or 'last' if stacks are
+            named.
+        b [B]: The same; ratios are B ÷ A. Default: 'last'.
+        stack NAME: Only this stack (its name or file system). Given twice: compare the first one in A with the second
+            one in B; in A if B is not given.
+        differing FACT: Allow FACT to differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings,
+            images, device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.
+        force: Compare despite unlike conditions; the differences are listed above the table.
     """
     from fslab.analysis.gate import gate_words, judge
     from fslab.api import comparisons

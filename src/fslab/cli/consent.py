@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -27,24 +27,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Allowed:
-    """What the user allows on the command line."""
+    """What the user allows on the command line.
 
-    wipe: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="Allow overwriting DEVICE, which the study must name, although it contains data or is too large to "
-            "be read completely within a minute. A stored campaign overwrites only devices given here. Repeatable.",
-        ),
-    ] = None
-    allow_commands: Annotated[
-        bool,
-        typer.Option(
-            "--allow-commands",
-            help="Run what the study brings without asking: its commands and scripts (tool: command), and kernels "
-            "and modules of guests. They are not confined; 'fslab plan' shows them.",
-        ),
-    ] = False
+    Parameters:
+        wipe DEVICE: Allow overwriting DEVICE, which the study must name, although it contains data or is too large to
+            be read completely within a minute. A stored campaign overwrites only devices given here. Repeatable.
+        allow_commands: Run what the study brings without asking: its commands and scripts (tool: command), and kernels
+            and modules of guests. They are not confined; 'fslab plan' shows them.
+    """
+
+    wipe: list[str] | None = None
+    allow_commands: bool = False
 
     @property
     def devices(self) -> frozenset[str]:

@@ -7,21 +7,18 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from fslab.api import crash
 from fslab.cli.common import JsonOption, print_json, say
-from fslab.cli.option_groups import grouped
+from fslab.cli.option_groups import App
 from fslab.crash.request import CrashRequest, FaultRequest, RecoveryRequest
 from fslab.errors import NeedsRootError
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False)
+app = App(rich_markup_mode=None, add_completion=False)
 
 
 @app.command("test", short_help="Test crash consistency in a directory on a virtual disk.")
-@grouped
 def test(request: CrashRequest) -> None:
     """Run short sequences of operations, make states that a power cut could leave, and check each; prints JSON.
 
@@ -33,7 +30,6 @@ def test(request: CrashRequest) -> None:
 
 
 @app.command("recover", short_help="Time the recovery after a power cut of a virtual disk.")
-@grouped
 def recover(request: RecoveryRequest) -> None:
     """Write files, sync the last, cut power, and time mount, the first read, the first write and a check; prints JSON.
 
@@ -45,7 +41,6 @@ def recover(request: RecoveryRequest) -> None:
 
 
 @app.command("fault", short_help="Test a file system on a virtual disk that fails.")
-@grouped
 def fault(request: FaultRequest) -> None:
     """Read or write eight files while the disk fails, mount again, and count errors that were reported, data that was
     silently wrong, and data that was right; prints JSON.
@@ -58,25 +53,24 @@ def fault(request: FaultRequest) -> None:
 
 
 @app.command("run", short_help="Run a test, recover or fault that a file describes.")
-def run(
-    file: Annotated[
-        Path, typer.Argument(help="Its arguments and options as JSON, as a trial hands them over.")
-    ],
-) -> None:
-    """Run what a file says: its key "do" is the name of the command; prints JSON. Needs root."""
+def run(file: Path) -> None:
+    """Run what a file says: its key "do" is the name of the command; prints JSON. Needs root.
+
+    Parameters:
+        file: Its arguments and options as JSON, as a trial hands them over.
+    """
     _check_root()
     print_json(crash.run_request(file))
 
 
 @app.command("replay", short_help="Make the image of a crash state again.")
-def replay(
-    name: Annotated[str, typer.Argument(metavar="ID", help="RECORDING.STATE, as printed with a finding.")],
-    output: Annotated[
-        Path | None, typer.Option(help="New file for the image; default: ID.img in this directory.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Make the image of a crash state, as it is before the first mount, and check a copy of it. Needs root."""
+def replay(name: str, *, output: Path | None = None, as_json: JsonOption = False) -> None:
+    """Make the image of a crash state, as it is before the first mount, and check a copy of it. Needs root.
+
+    Parameters:
+        name ID: RECORDING.STATE, as printed with a finding.
+        output: New file for the image; default: ID.img in this directory.
+    """
     _check_root()
     told = crash.crash_state(name, (output or Path(f"{name}.img")).absolute())
     if as_json:

@@ -5,24 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, console, print_json, say
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fslab.api.capabilities import MachineCapabilities, StudyNeeds
-    from fslab.feasibility import Capability
-    from fslab.machine.advice import Advice
-
-
-if TYPE_CHECKING:
     from rich.console import Console
 
-    from fslab.feasibility import MatrixEntry
+    from fslab.api.capabilities import MachineCapabilities, StudyNeeds
+    from fslab.feasibility import Capability, MatrixEntry
 
 
 HAS_NO = " has no "
@@ -36,20 +27,15 @@ MEANING = {
 }
 
 
-def doctor(
-    study: Annotated[
-        str | None,
-        typer.Argument(help="Check only what this study needs: a file, or the id of a shipped study."),
-    ] = None,
-    packages_only: Annotated[
-        bool, typer.Option("--packages", help="Print only the names of missing packages, one per line.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
+def doctor(study: str | None = None, *, packages_only: bool = False, as_json: JsonOption = False) -> None:
     """Show what this machine can measure, what is missing, and the command that installs it.
 
     Measures the speed of a fixed loop for 1.5 s. Installs and changes nothing. Exit status 0 even if something is
     missing.
+
+    Parameters:
+        study: Check only what this study needs: a file, or the id of a shipped study.
+        packages_only --packages: Print only the names of missing packages, one per line.
     """
     from fslab.api import capabilities
 
@@ -83,17 +69,12 @@ def _show_all(found: MachineCapabilities, *, as_json: bool) -> None:
         print_json(asdict(found))
         return
     _show(found)
-    _show_advice(found.advice)
-    if found.reference_spread is not None:
-        say(machine_noise.trials_sentence(found.reference_spread))
-
-
-def _show_advice(advice: Sequence[Advice]) -> None:
-    """Print what increases the noise on this machine, and the tuning that a study can set against it."""
     screen = console()
-    for each in advice:
+    for each in found.advice:
         remedy = f" → tuning: {{{each.tuning}}}" if each.tuning else ""
         screen.print(f"{each.what}{remedy}", markup=False)
+    if found.reference_spread is not None:
+        say(machine_noise.trials_sentence(found.reference_spread))
 
 
 def _show(machine: MachineCapabilities) -> None:

@@ -9,7 +9,6 @@ import typer
 
 from fslab.cli import consent
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json, say
-from fslab.cli.option_groups import grouped
 from fslab.cli.run_options import given, options_of
 from fslab.errors import UsageError
 
@@ -30,53 +29,22 @@ Examples:
 """
 
 
-FirstArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[A]", help="A stack: its name or file system; with --ablate, default: the slowest."
-    ),
-]
-SecondArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[B]", help="The stack to compare with; default: the best of the others."),
-]
-
-
 @dataclass(frozen=True, kw_only=True)
 class More:
-    """Which further trials to run."""
+    """Which further trials to run.
 
-    trace: Annotated[
-        bool,
-        typer.Option(
-            "--trace",
-            help="Run one more trial of each chosen cell with kernel tracing, which slows it down; needs root.",
-        ),
-    ] = False
-    ablate: Annotated[
-        bool,
-        typer.Option(
-            "--ablate",
-            help="Run trials of the slower stack with its mechanisms off, interleaved with trials of both stacks. "
-            "Needs a workload; A and B name the two stacks.",
-        ),
-    ] = False
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MECHANISM",
-            help="With --ablate: only this mechanism (fslab list mechanisms). Repeatable.",
-        ),
-    ] = None
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            max=100_000,
-            help="With --ablate: trials of each cell; default: as the study says.",
-        ),
-    ] = None
+    Parameters:
+        trace: Run one more trial of each chosen cell with kernel tracing, which slows it down; needs root.
+        ablate: Run trials of the slower stack with its mechanisms off, interleaved with trials of both stacks. Needs a
+            workload; A and B name the two stacks.
+        only MECHANISM: With --ablate: only this mechanism (fslab list mechanisms). Repeatable.
+        trials N: With --ablate: trials of each cell; default: as the study says.
+    """
+
+    trace: bool = False
+    ablate: bool = False
+    only: list[str] | None = None
+    trials: Annotated[int | None, typer.Option(min=1, max=100000)] = None
 
     def check(self) -> None:
         """Raise UsageError for options of --ablate without it."""
@@ -84,17 +52,14 @@ class More:
             raise UsageError("needs --ablate", where=", ".join(unused), hint="add --ablate, or omit it")
 
 
-@grouped
 def explain(
     campaign: CampaignArgument = "last",
-    workload: Annotated[str | None, typer.Argument(help="Only this workload.")] = None,
-    a: FirstArgument = None,
-    b: SecondArgument = None,
+    workload: str | None = None,
+    a: str | None = None,
+    b: str | None = None,
     *,
     more: More,
-    every: Annotated[
-        bool, typer.Option("--all", help="Show every cell with every explanation and its counters.")
-    ] = False,
+    every: bool = False,
     allowed: consent.Allowed,
     store: StoreOption = None,
     as_json: JsonOption = False,
@@ -105,6 +70,12 @@ def explain(
     A mechanism that was observed, or that coincides with a difference, need not be its cause. --ablate shows causes:
     it runs trials with each mechanism switched off, and divides the ratio of the two stacks among the mechanisms. What
     they do not explain is shown too.
+
+    Parameters:
+        workload: Only this workload.
+        a [A]: A stack: its name or file system; with --ablate, default: the slowest.
+        b [B]: The stack to compare with; default: the best of the others.
+        every --all: Show every cell with every explanation and its counters.
     """
     from fslab.api.explanations import chosen, evidence_of
     from fslab.store.store import Store

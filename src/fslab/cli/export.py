@@ -1,57 +1,38 @@
 """``fslab export``: export a campaign's trials as CSV, JSON or Parquet."""
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
-
-import typer
 
 from fslab.cli.common import CampaignArgument, StoreOption
-
-
-class ExportFormat(StrEnum):
-    """The formats of an export."""
-
-    CSV = "csv"
-    JSON = "json"
-    PARQUET = "parquet"
+from fslab.store.export import Format
 
 
 def export(
     campaign: CampaignArgument = "last",
-    form: Annotated[
-        ExportFormat | None,
-        typer.Option(
-            "--format",
-            "-f",
-            help="csv, parquet: one row per figure. Default: by the ending of --output, else json.",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="Write to this file, replacing it; default: standard output. Parquet needs a file.",
-        ),
-    ] = None,
+    *,
+    form: Format | None = None,
+    output: Path | None = None,
     store: StoreOption = None,
 ) -> None:
-    """Export every trial of a campaign: its stack, workload, figures, warnings and provenance."""
+    """Export every trial of a campaign: its stack, workload, figures, warnings and provenance.
+
+    Parameters:
+        form --format -f: csv, parquet: one row per figure. Default: by the ending of --output, else json.
+        output --output -o: Write to this file, replacing it; default: standard output. Parquet needs a file.
+    """
     from fslab.errors import UsageError
     from fslab.store.export import export as write
     from fslab.store.store import Store
 
     form = form or _format_of(output)
-    if form is ExportFormat.PARQUET and output is None:
+    if form is Format.PARQUET and output is None:
         raise UsageError(
             "Parquet needs a file", where="--format parquet", hint="name one: --output trials.parquet"
         )
     with Store.open(store, create=False) as opened:
-        write(opened, opened.campaign(campaign).id, form.value, output)
+        write(opened, opened.campaign(campaign).id, form, output)
 
 
-def _format_of(output: Path | None) -> ExportFormat:
+def _format_of(output: Path | None) -> Format:
     """Return the format for the suffix of the output file; JSON if the suffix is unknown."""
     suffix = "" if output is None else output.suffix.removeprefix(".").lower()
-    return ExportFormat(suffix) if suffix in set(ExportFormat) else ExportFormat.JSON
+    return Format(suffix) if suffix in set(Format) else Format.JSON

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -24,32 +24,16 @@ DEFAULT_SIZE = "384m"
 
 
 def features(
-    filesystems: Annotated[
-        list[str], typer.Argument(metavar="FILESYSTEM…", help="Names as in: fslab list filesystems.")
-    ],
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="MACHINE",
-            help="Where to test: host, uml, qemu, or auto: for each file system the first of these that has it.",
-        ),
-    ] = "auto",
+    filesystems: list[str],
+    *,
+    on: str = "auto",
     kernel: KernelOption = None,
     modules: ModulesOption = None,
     guest_memory: MemoryOption = None,
-    medium: Annotated[
-        str,
-        typer.Option(
-            metavar="loop|ram", help="On the host: image files on a disk (loop), or in memory (ram)."
-        ),
-    ] = "ram",
-    size: Annotated[str, typer.Option(metavar="SIZE", help="Size of each scratch volume.")] = DEFAULT_SIZE,
-    only: Annotated[
-        str | None, typer.Option(metavar="NAME,…", help="Test only these features (fslab list features).")
-    ] = None,
-    details: Annotated[
-        bool, typer.Option("--details", help="Show what was observed, feature by feature.")
-    ] = False,
+    medium: str = "ram",
+    size: str = DEFAULT_SIZE,
+    only: str | None = None,
+    details: bool = False,
     as_json: JsonOption = False,
 ) -> None:
     """Test what file systems support, and print a table with the documented features beside it.
@@ -58,6 +42,14 @@ def features(
     was inconclusive; the reason is shown. Without root, the tests run in a guest with its own kernel.
 
     Exit status 4 if none of the file systems can be made on any machine.
+
+    Parameters:
+        filesystems FILESYSTEM…: Names as in: fslab list filesystems.
+        on MACHINE: Where to test: host, uml, qemu, or auto: for each file system the first of these that has it.
+        medium loop|ram: On the host: image files on a disk (loop), or in memory (ram).
+        size SIZE: Size of each scratch volume.
+        only NAME,…: Test only these features (fslab list features).
+        details: Show what was observed, feature by feature.
     """
     from fslab.api import feature_tests
     from fslab.cell import MachineSpec

@@ -1,9 +1,5 @@
 """``fslab fleet``: run a study on many machines, and combine their results."""
 
-from typing import Annotated
-
-import typer
-
 from fslab.cli import fleet_members, fleet_schedule, fleet_status
 from fslab.cli.common import (
     CampaignsStudyArgument,
@@ -15,8 +11,9 @@ from fslab.cli.common import (
     print_json,
     say,
 )
+from fslab.cli.option_groups import App
 
-app = typer.Typer(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
+app = App(no_args_is_help=True, help="Run a study on many machines, and combine their results.")
 app.command("init", short_help="Create a fleet.", epilog=fleet_members.INIT_EPILOG)(fleet_members.init)
 app.command("scheduler", short_help="Admit machines, and assign runs to them.")(fleet_members.serve)
 app.command("invite", short_help="Print a token with which a machine can join.")(fleet_members.invite)
@@ -53,16 +50,11 @@ Exit codes:
 )
 def results(
     study: CampaignsStudyArgument = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STACK",
-            help="Compare all others with this stack or file system. Default: the first of the study.",
-        ),
-    ] = None,
+    *,
+    against: str | None = None,
     workload: OnlyWorkloadsOption = None,
     metric: ShownMetricsOption = None,
-    each: Annotated[bool, typer.Option("--each", help="Show the ratio on each machine as well.")] = False,
+    each: bool = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -76,6 +68,10 @@ def results(
     All campaigns of the study in the store are used, those of one machine together; fslab store copy collects them in
     one store. If ratios differ between machines with one kernel, CPU or setting and those with another, this is shown
     as a coincidence: the cause may be something else.
+
+    Parameters:
+        against STACK: Compare all others with this stack or file system. Default: the first of the study.
+        each: Show the ratio on each machine as well.
     """
     from fslab.api import comparisons
     from fslab.store.store import Store

@@ -50,40 +50,25 @@ def _home(directory: Path | None, name: str) -> Path:
 
 
 def init(
-    store: Annotated[
-        str,
-        typer.Option(
-            metavar="URL",
-            envvar="FSLAB_STORE",
-            help="The PostgreSQL database of the results; it may be empty.",
-        ),
-    ],
-    address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST",
-            help="How machines reach this one: a name or an IP address. Default: its host name.",
-        ),
-    ] = None,
-    worker_store: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help="The same database for the machines, such as with a role that cannot delete. Default: as --store.",
-        ),
-    ] = None,
-    port: Annotated[
-        int, typer.Option(metavar="PORT", min=1, max=65535, help="Port of the scheduler.")
-    ] = 8786,
-    enrolment_port: Annotated[
-        int,
-        typer.Option(metavar="PORT", min=1, max=65535, help="Port where machines with an invitation join."),
-    ] = 8785,
+    *,
+    store: Annotated[str, typer.Option(envvar="FSLAB_STORE")],
+    address: str | None = None,
+    worker_store: str | None = None,
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8786,
+    enrolment_port: Annotated[int, typer.Option(min=1, max=65535)] = 8785,
     directory: DirectoryOption = None,
 ) -> None:
     """Create a fleet on this machine: a certificate authority of its own, and the tables in the database.
 
     Nothing is started. The authority's private key stays in the directory: anyone who can read it can add machines.
+
+    Parameters:
+        store URL: The PostgreSQL database of the results; it may be empty.
+        address HOST: How machines reach this one: a name or an IP address. Default: its host name.
+        worker_store URL: The same database for the machines, such as with a role that cannot delete. Default: as
+            --store.
+        port PORT: Port of the scheduler.
+        enrolment_port PORT: Port where machines with an invitation join.
     """
     _check_installed()
     from fslab.fleet import scheduler
@@ -101,30 +86,22 @@ def init(
 
 
 def serve(
+    *,
     directory: DirectoryOption = None,
-    host: Annotated[
-        str, typer.Option(metavar="IP", help="The address to listen on; 0.0.0.0: all of this machine.")
-    ] = "0.0.0.0",  # noqa: S104 - machines of the fleet connect from elsewhere, and need a certificate
-    user: Annotated[
-        str,
-        typer.Option(
-            metavar="USER",
-            help="User of the process that talks to the machines, if the scheduler runs as root. With 'root', whoever "
-            "has a certificate of the fleet can run programs here as root.",
-        ),
-    ] = "nobody",
-    give_up_after: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="After a machine has been offline for TIME, its assignment fails; with --spread it moves to another "
-            "machine.",
-        ),
-    ] = "1h",
+    host: str = "0.0.0.0",  # noqa: S104 - machines of the fleet connect from elsewhere, and need a certificate
+    user: str = "nobody",
+    give_up_after: str = "1h",
 ) -> None:
     """Run the fleet's scheduler until it is interrupted: it lets machines join, and assigns studies to them.
 
     It can be stopped and restarted at any time, because all assignments are in the database.
+
+    Parameters:
+        host IP: The address to listen on; 0.0.0.0: all of this machine.
+        user USER: User of the process that talks to the machines, if the scheduler runs as root. With 'root', whoever
+            has a certificate of the fleet can run programs here as root.
+        give_up_after TIME: After a machine has been offline for TIME, its assignment fails; with --spread it moves to
+            another machine.
     """
     _check_installed()
     from fslab.fleet import scheduler
@@ -146,14 +123,19 @@ def serve(
 
 
 def invite(
-    machines: Annotated[int, typer.Option(metavar="N", min=1, help="How many machines may use it.")] = 1,
-    valid: Annotated[str, typer.Option("--for", metavar="TIME", help="When it expires, such as 1h.")] = "1h",
+    *,
+    machines: Annotated[int, typer.Option(min=1)] = 1,
+    valid: str = "1h",
     directory: DirectoryOption = None,
 ) -> None:
     """Print an invitation: a token with which a machine can join the fleet.
 
     The token also contains the fingerprint of the fleet's certificate, so that the machine can verify the server. Keep
     it as secret as a password until it has expired.
+
+    Parameters:
+        machines N: How many machines may use it.
+        valid --for TIME: When it expires, such as 1h.
     """
     _check_installed()
     from fslab.fleet import invitations, scheduler
@@ -169,36 +151,25 @@ def invite(
 
 
 def worker(
-    address: Annotated[
-        str | None,
-        typer.Argument(metavar="[ADDRESS]", help="HOST or HOST:PORT of the fleet to join; needs --token."),
-    ] = None,
-    token: Annotated[
-        str | None,
-        typer.Option(metavar="TOKEN", envvar="FSLAB_TOKEN", help="An invitation: fslab fleet invite."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="What studies may do here, in TOML; default: /etc/fslab/worker.toml. Without the file: images in "
-            "memory and in fslab's own directory, no device, no command, no tuning.",
-        ),
-    ] = None,
-    directory: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Where this machine's certificate is; default: /etc/fslab/worker; for other users than root "
-            "~/.config/fslab/worker.",
-        ),
-    ] = None,
+    address: str | None = None,
+    *,
+    token: Annotated[str | None, typer.Option(envvar="FSLAB_TOKEN")] = None,
+    config: Path | None = None,
+    directory: Path | None = None,
 ) -> None:
     """Make this machine a member of a fleet: run what the fleet assigns to it, until interrupted.
 
     With ADDRESS and --token it joins first; afterwards it is a member until its certificate expires, after two years.
     Only FILE determines what studies may do here. Trials are stored here first ($XDG_DATA_HOME/fslab/fleet.sqlite),
     then sent: nothing is lost while the network is unavailable.
+
+    Parameters:
+        address [ADDRESS]: HOST or HOST:PORT of the fleet to join; needs --token.
+        token TOKEN: An invitation: fslab fleet invite.
+        config FILE: What studies may do here, in TOML; default: /etc/fslab/worker.toml. Without the file: images in
+            memory and in fslab's own directory, no device, no command, no tuning.
+        directory DIR: Where this machine's certificate is; default: /etc/fslab/worker; for other users than root
+            ~/.config/fslab/worker.
     """
     _check_installed()
     from fslab.fleet import enrolment, invitations

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
-from typing import Annotated
-
-import typer
 
 from fslab.cli import run_options
 from fslab.cli.common import (
@@ -15,7 +12,6 @@ from fslab.cli.common import (
     option_value,
     say,
 )
-from fslab.cli.option_groups import grouped
 from fslab.errors import UsageError
 
 EPILOG = """\b
@@ -28,42 +24,31 @@ See fslab fleet status for what is scheduled, and fslab history STUDY for the re
 """
 
 
-@grouped
 def schedule(
+    study: str | None = None,
+    *,
     changes: StudyChanges,
-    study: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[STUDY]", help="A study file, or the id of a shipped study (fslab list studies)."
-        ),
-    ] = None,
-    at: Annotated[str, typer.Option(metavar="HH:MM", help="Time of day of the first run, in UTC.")] = "02:00",
-    every: Annotated[
-        str, typer.Option(metavar="TIME", help="From one run to the next, such as 24h or 7d.")
-    ] = "24h",
-    name: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Replaces the schedule of this name; default: the study's id."),
-    ] = None,
+    at: str = "02:00",
+    every: str = "24h",
+    name: str | None = None,
     machines: run_options.MachinesOption = None,
     spread: run_options.SpreadOption = False,
-    budget: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Start no new trial of a run after TIME, such as 10m. Default: 'budget' of the study.",
-        ),
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option(metavar="N", help="Trials of each cell. Default: 'trials' of the study, or 5."),
-    ] = None,
+    budget: str | None = None,
+    trials: int | None = None,
     store: StoreOption = None,
 ) -> None:
     """Let the fleet run a study repeatedly. The schedule is in the database, so the scheduler can be restarted.
 
     Each run uses the machines that are online when it starts. A run that was due while no scheduler ran is started
     once, as soon as a scheduler runs. If a run cannot be started, fslab fleet status shows the reason.
+
+    Parameters:
+        study [STUDY]: A study file, or the id of a shipped study (fslab list studies).
+        at HH:MM: Time of day of the first run, in UTC.
+        every TIME: From one run to the next, such as 24h or 7d.
+        name NAME: Replaces the schedule of this name; default: the study's id.
+        budget TIME: Start no new trial of a run after TIME, such as 10m. Default: 'budget' of the study.
+        trials N: Trials of each cell. Default: 'trials' of the study, or 5.
     """
     from fslab.fleet import starting
     from fslab.names import word
@@ -86,11 +71,12 @@ def schedule(
     say(f"schedule {chosen}: {value.file} at {made.next_run:%Y-%m-%d %H:%M} UTC, then every {every}")
 
 
-def unschedule(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="As fslab fleet status shows it.")],
-    store: StoreOption = None,
-) -> None:
-    """Remove a schedule. Runs that it started continue, and their results stay."""
+def unschedule(name: str, *, store: StoreOption = None) -> None:
+    """Remove a schedule. Runs that it started continue, and their results stay.
+
+    Parameters:
+        name NAME: As fslab fleet status shows it.
+    """
     from fslab.store.fleet import FleetStore
     from fslab.store.store import Store
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import UsageError
@@ -16,15 +14,12 @@ if TYPE_CHECKING:
     from fslab.store.fleet_values import AssignmentSummary, FleetSchedule, MemberMachine
 
 
-def status(
-    run: Annotated[
-        str | None,
-        typer.Argument(metavar="[RUN]", help="Show how far this run is. Default: all unfinished runs."),
-    ] = None,
-    store: StoreOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show the machines of the fleet, what runs on each, and how far runs are."""
+def status(run: str | None = None, *, store: StoreOption = None, as_json: JsonOption = False) -> None:
+    """Show the machines of the fleet, what runs on each, and how far runs are.
+
+    Parameters:
+        run [RUN]: Show how far this run is. Default: all unfinished runs.
+    """
     from fslab.store.fleet import FleetStore
     from fslab.store.store import Store
 
@@ -61,13 +56,12 @@ def show(found: list[AssignmentSummary]) -> None:
         say(f"{each.machine}: {each.file} {each.status.value}{trials}{message}")
 
 
-def cancel(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="As fslab run --fleet and fslab fleet status print it.")
-    ],
-    store: StoreOption = None,
-) -> None:
-    """Cancel a run. The machines clean up, and keep the trials that are stored."""
+def cancel(run: str, *, store: StoreOption = None) -> None:
+    """Cancel a run. The machines clean up, and keep the trials that are stored.
+
+    Parameters:
+        run RUN: As fslab run --fleet and fslab fleet status print it.
+    """
     from fslab.store.fleet import FleetStore
     from fslab.store.store import Store
 
@@ -79,13 +73,13 @@ def cancel(
     say(f"{counted(count, 'machine')} cancelled")
 
 
-def forget(
-    machine: Annotated[str, typer.Argument(metavar="MACHINE", help="Name of a machine that is gone.")],
-    store: StoreOption = None,
-) -> None:
+def forget(machine: str, *, store: StoreOption = None) -> None:
     """Remove a machine that is gone from the list of the fleet. Its results stay, and so does its certificate.
 
     Its assignments fail; with --spread they start again on another machine of the run.
+
+    Parameters:
+        machine MACHINE: Name of a machine that is gone.
     """
     from fslab.store.fleet import FleetStore
     from fslab.store.store import Store

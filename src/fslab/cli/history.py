@@ -1,9 +1,5 @@
 """``fslab history``: show a study over time on one machine, with its change points."""
 
-from typing import Annotated
-
-import typer
-
 from fslab.cli.common import (
     CampaignsStudyArgument,
     JsonOption,
@@ -31,15 +27,11 @@ Exit codes:
 
 def history(
     study: CampaignsStudyArgument = None,
-    stack: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Only this stack or file system. Repeatable.")
-    ] = None,
+    *,
+    stack: list[str] | None = None,
     workload: OnlyWorkloadsOption = None,
     metric: ShownMetricsOption = None,
-    machine: Annotated[
-        str | None,
-        typer.Option(metavar="HOST", help="Host name of a machine. Default: that of the last campaign."),
-    ] = None,
+    machine: str | None = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -48,6 +40,10 @@ def history(
     A change of level can be detected from about ten campaigns on. Its size is shown, and which facts of the machine
     changed at the same campaign (kernel, settings, tools, device). A single deviating campaign is not a change.
     Campaigns of other machines are left out, and so are cells that the last campaign no longer has.
+
+    Parameters:
+        stack NAME: Only this stack or file system. Repeatable.
+        machine HOST: Host name of a machine. Default: that of the last campaign.
     """
     from fslab.api import comparisons
     from fslab.store.store import Store

@@ -1,9 +1,7 @@
 """``fslab list``: list what studies can use (file systems, media, workloads, …), mechanisms and validity rules."""
 
 from enum import StrEnum
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from fslab.cli.common import JsonOption, console, print_json, say
 
@@ -33,17 +31,15 @@ USED_BY_STUDIES = (
 )  # fmt: skip
 
 
-def listing(
-    kind: Annotated[
-        Kind | None, typer.Argument(help="List only these; default: everything that studies use.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
+def listing(kind: Kind | None = None, *, as_json: JsonOption = False) -> None:
     """List what studies can use, and the plug-ins that add to it.
 
     A list on its own has details: `fslab list filesystems` has the options of mkfs and mount that studies may use,
     `fslab list media` the profiles of disks. For every key of a study: fslab schema --markdown. An entry of a plug-in
     is followed by the name of its package. With the environment variable FSLAB_PLUGINS=off, no plug-in is used.
+
+    Parameters:
+        kind: List only these; default: everything that studies use.
     """
     from fslab.api import capabilities
 

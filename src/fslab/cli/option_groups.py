@@ -1,15 +1,20 @@
-"""Groups of options: a parameter whose type is a group is one option for each of the group's fields.
+"""The options of commands: their parameters, described in their docstrings.
 
-A group is a dataclass whose fields are annotated as the parameters of a command are, or a model, whose descriptions are
-the help texts, and whose fields without a default are arguments.
+Positional parameters are arguments, the others options. A docstring lists them below ``Parameters:``, an entry each:
+``name --flag METAVAR: help``, the flag only if it is not that of the name.
+
+A parameter whose type is a group is one option for each of the group's fields. A group is a dataclass, described alike,
+or a model, whose descriptions are the help texts, and whose fields without a default are arguments.
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import inspect
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_origin, get_type_hints
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import typer
 
@@ -18,26 +23,68 @@ from fslab.errors import UsageError
 if TYPE_CHECKING:
     from pydantic.fields import FieldInfo
 
+Command = Callable[..., None]
+_HEADING = "\n\nParameters:\n"
+_ENTRY = re.compile(r"(?P<name>\w+)(?P<flags>(?: --?[a-z][a-z-]*)*)(?: (?P<metavar>\S+?))?: (?P<help>.+)")
+_Entries = Mapping[str, re.Match[str]]
 
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
+
+class App(typer.Typer):
+    """A Typer whose commands are described in their docstrings."""
+
+    def command(self, name: str | None = None, **options: Any) -> Callable[[Any], Any]:
+        """Return what registers a function as a command."""
+        register = super().command(name, **options)
+        return lambda command: register(described(command))
+
+
+def described(command: Command) -> Command:
     """Return the command as typer sees it, with the fields of its groups as parameters."""
     hints = get_type_hints(command, include_extras=True)
+    text, entries = _read(command)
     shown, groups = list[inspect.Parameter](), dict[str, list[str]]()
     for name, parameter in inspect.signature(command).parameters.items():
         fields = list(_parameters(hints[name]))
         if fields:
             groups[name] = [field.name for field in fields]
-        shown += fields or [_parameter(name, hints[name], parameter.default)]
+        is_option = parameter.kind is inspect.Parameter.KEYWORD_ONLY
+        kind = _typed(name, hints[name], entries, is_option=is_option)
+        shown += fields or [_parameter(name, kind, parameter.default)]
 
     def called(**given: Any) -> None:
         for name, fields in groups.items():
             given[name] = _made(hints[name], {field: given.pop(field) for field in fields})
         command(**given)
 
-    called.__doc__ = command.__doc__
+    called.__name__, called.__doc__ = command.__name__, text
     called.__annotations__ = {parameter.name: parameter.annotation for parameter in shown}
     vars(called)["__signature__"] = inspect.Signature(shown)
     return called
+
+
+def _read(about: Any) -> tuple[str, _Entries]:
+    """Return a docstring without its list of parameters, and the entries of this list by name."""
+    text, _, listed = inspect.cleandoc(about.__doc__ or "").partition(_HEADING)
+    entries = {}
+    for entry in re.split(r"\n(?=    \S)", listed) if listed else ():
+        match = _ENTRY.fullmatch(" ".join(entry.split()))
+        if match is None:
+            raise ValueError(f"not a description of a parameter: {entry}")
+        entries[match["name"]] = match
+    return text, entries
+
+
+def _typed(name: str, kind: Any, entries: _Entries, *, is_option: bool) -> Any:
+    """Return the annotation of a parameter, with what its entry says."""
+    if name not in entries:
+        return kind
+    entry = entries[name]
+    limits = [each for each in get_args(kind) if isinstance(each, typer.models.ParameterInfo)]
+    info = copy.copy(limits[0]) if limits else typer.Option() if is_option else typer.Argument()
+    if is_option:
+        info.param_decls = entry["flags"].split() or [f"--{name.replace('_', '-')}"]
+    info.help, info.metavar = entry["help"], entry["metavar"]
+    return Annotated[get_args(kind)[0] if limits else kind, info]
 
 
 def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
@@ -46,9 +93,10 @@ def _parameter(name: str, kind: Any, default: Any) -> inspect.Parameter:
 
 def _parameters(group: Any) -> Iterator[inspect.Parameter]:
     if dataclasses.is_dataclass(group):
-        hints = get_type_hints(group, include_extras=True)
+        hints, (_, entries) = get_type_hints(group, include_extras=True), _read(group)
         for each in dataclasses.fields(group):
-            yield _parameter(each.name, hints[each.name], each.default)
+            kind = _typed(each.name, hints[each.name], entries, is_option=True)
+            yield _parameter(each.name, kind, each.default)
         return
     for name, field in getattr(group, "model_fields", {}).items():
         if get_origin(field.annotation) is not Literal:  # says which model it is

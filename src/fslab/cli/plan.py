@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.markup import escape
 
 from fslab.cli.common import (
@@ -16,7 +15,6 @@ from fslab.cli.common import (
     console,
     print_json,
 )
-from fslab.cli.option_groups import grouped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,28 +25,23 @@ if TYPE_CHECKING:
     from fslab.plan.model import Plan
 
 
-@grouped
 def plan(
-    study: Annotated[
-        str, typer.Argument(help="A study file, or the id of a shipped study (fslab list studies).")
-    ],
+    study: str,
+    *,
     changes: StudyChanges,
-    commands: Annotated[
-        bool, typer.Option("--commands", "--all", help="Print each cell with the exact commands of a trial.")
-    ] = False,
-    machine: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Plan for another machine, by a file that 'fslab doctor --json' wrote there. Default: this machine.",
-        ),
-    ] = None,
+    commands: bool = False,
+    machine: Path | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a study would need: trials, time, space, the devices that it overwrites, and what cannot run here.
 
     Changes nothing: starts no process, opens no device, writes no file. Names that are known only at run time are
     shown as placeholders: /dev/loopN, CAMPAIGN.
+
+    Parameters:
+        study: A study file, or the id of a shipped study (fslab list studies).
+        commands --commands --all: Print each cell with the exact commands of a trial.
+        machine FILE: Plan for another machine, by a file that 'fslab doctor --json' wrote there. Default: this machine.
     """
     from fslab.api import plans
 

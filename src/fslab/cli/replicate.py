@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, StoreOption, console, print_json, say
 from fslab.errors import ToolFailedError, UsageError
@@ -34,33 +32,11 @@ Exit codes:
 
 
 def replicate(
-    studies: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[STUDY|CAMPAIGN]…",
-            help="Studies (the last campaign of each), or campaigns; default: the last campaign.",
-        ),
-    ] = None,
-    every: Annotated[
-        bool,
-        typer.Option("--all", help="All shipped studies with claims that have a campaign; with --run, all."),
-    ] = False,
-    run: Annotated[
-        bool,
-        typer.Option(
-            "--run",
-            help="First run each study without changed settings, one after another, unless it has such a campaign. "
-            "Interrupted campaigns are resumed. If a study fails, the next one runs.",
-        ),
-    ] = False,
-    write: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Write STUDY.md of each study to DIR, and README.md with a table of all. Existing "
-            "files are replaced; in the table, other studies keep their lines.",
-        ),
-    ] = None,
+    studies: list[str] | None = None,
+    *,
+    every: bool = False,
+    run: bool = False,
+    write: Path | None = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,6 +44,14 @@ def replicate(
 
     For each claim the page has what was printed, whether the publication's own table supports it, what was measured
     here with its interval, and the verdict. Then follow the conditions that differ, and a summary of all verdicts.
+
+    Parameters:
+        studies [STUDY|CAMPAIGN]…: Studies (the last campaign of each), or campaigns; default: the last campaign.
+        every --all: All shipped studies with claims that have a campaign; with --run, all.
+        run: First run each study without changed settings, one after another, unless it has such a campaign.
+            Interrupted campaigns are resumed. If a study fails, the next one runs.
+        write DIR: Write STUDY.md of each study to DIR, and README.md with a table of all. Existing files are replaced;
+            in the table, other studies keep their lines.
     """
     from fslab.api.study_campaigns import naming
     from fslab.store.store import Store

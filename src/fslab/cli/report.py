@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fslab import names, outputs
 from fslab.cli.common import StoreOption, say
@@ -43,33 +41,25 @@ class FigureFormat(StrEnum):
 
 
 def report(
-    campaigns: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CAMPAIGN]…",
-            help="Campaigns: ids, beginnings of ids, names, 'last' or 'last~1'. Several are compared (html).",
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The file; '-' is standard output. Default: CAMPAIGN.html, or for "
-            "md and latex standard output.",
-        ),
-    ] = None,
-    form: Annotated[
-        FigureFormat, typer.Option("--format", "-f", help="html: a page; md, latex: only tables.")
-    ] = FigureFormat.HTML,
-    figures: Annotated[
-        Path | None,
-        typer.Option(metavar="DIRECTORY", help="Also write every figure to DIRECTORY, as SVG and PNG."),
-    ] = None,
+    campaigns: list[str] | None = None,
+    *,
+    output: Path | None = None,
+    form: FigureFormat = FigureFormat.HTML,
+    figures: Path | None = None,
     store: StoreOption = None,
-) -> None:  # fmt: skip
+) -> None:
     """Write the results as one HTML file that needs no server and no network. An existing file is replaced.
 
     The answer and its confidence come first. Below are each workload with every trial, latency and rate over time,
     the exact commands, the machine, and each excluded trial with the reason.
+
+    Parameters:
+        campaigns [CAMPAIGN]…: Campaigns: ids, beginnings of ids, names, 'last' or 'last~1'. Several are compared
+            (html).
+        output --output -o FILE: The file; '-' is standard output. Default: CAMPAIGN.html, or for md and latex standard
+            output.
+        form --format -f: html: a page; md, latex: only tables.
+        figures DIRECTORY: Also write every figure to DIRECTORY, as SVG and PNG.
     """
     from fslab.api.pages import html_of, page_of, tables_of
     from fslab.campaign.liveness import as_it_is

@@ -2,37 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from fslab.cli.common import CampaignArgument, JsonOption, StoreOption, console, print_json
 
 if TYPE_CHECKING:
     from fslab.api.results import CampaignResults
-    from fslab.store.campaign import Campaign
     from fslab.store.store import Store
 
 
 def results(
     campaign: CampaignArgument = "last",
-    listing: Annotated[bool, typer.Option("--list", help="Only list all campaigns of the store.")] = False,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Print every figure of every stack, with its spread.")
-    ] = False,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            metavar="STACK",
-            help="Compare each stack with STACK (a name or a file system) instead of with the best of each row.",
-        ),
-    ] = None,
-    notes: Annotated[
-        bool,
-        typer.Option(
-            "--notes", help="Print each warning in full: its evidence, where it applies, what to do."
-        ),
-    ] = False,
+    *,
+    listing: bool = False,
+    everything: bool = False,
+    baseline: str | None = None,
+    notes: bool = False,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -40,6 +25,12 @@ def results(
 
     --all prints a table of all figures, also those of single jobs and percentiles, each as the median of the usable
     trials ± half their range. --notes and --baseline print the table of the most important figures.
+
+    Parameters:
+        listing --list: Only list all campaigns of the store.
+        everything --all: Print every figure of every stack, with its spread.
+        baseline STACK: Compare each stack with STACK (a name or a file system) instead of with the best of each row.
+        notes: Print each warning in full: its evidence, where it applies, what to do.
     """
     from fslab.store.store import Store
 
@@ -69,12 +60,6 @@ def show(
         conclusion_terminal.show(report, found.conclusion(), console())
 
 
-def _state(campaign: Campaign, store: Store) -> str:
-    from fslab.campaign.liveness import as_it_is
-
-    return as_it_is(campaign, store).status.value.replace("_", " ")
-
-
 def _done(row: dict[str, Any]) -> str:
     """Return ``10 of 24`` or ``26 of 24–240``; only the number of trials if the campaign is finished.
 
@@ -91,6 +76,8 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from fslab.campaign.liveness import as_it_is
+
     counts = store.counts()
     rows: list[dict[str, Any]] = [
         {
@@ -98,7 +85,7 @@ def _show_campaigns(store: Store, *, as_json: bool) -> None:
             "name": campaign.name,
             "note": campaign.note,
             "study": campaign.study_id,
-            "status": _state(campaign, store),
+            "status": as_it_is(campaign, store).status.value.replace("_", " "),
             "trials": counts.get(campaign.id, 0),
             "planned": campaign.planned()[0],
             "planned_most": campaign.planned()[1],

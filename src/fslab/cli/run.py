@@ -20,7 +20,6 @@ from fslab.cli.common import (
     print_json,
     say,
 )
-from fslab.cli.option_groups import grouped
 from fslab.errors import InterruptedBySignal, ToolFailedError
 from fslab.units import counted
 
@@ -35,20 +34,19 @@ Without root, fslab measures directories and guests only. As root it also makes 
 compares them on the same image or disk (sudo {sys.argv[0]} run quick), and drops their caches before each trial."""
 
 
-@grouped
 def run(
+    study: str | None = None,
+    *,
     changes: StudyChanges,
     repeats: run_options.Repeats,
     labels: run_options.Labels,
     fleet: run_options.FleetChoice,
-    study: run_options.StudyArgument = None,
-    budget: run_options.BudgetOption = None,
-    wall_limit: run_options.WallLimitOption = None,
-    resume: run_options.ResumeOption = False,
-    *,
+    budget: str | None = None,
+    wall_limit: str | None = None,
+    resume: bool = False,
     allowed: consent.Allowed,
-    quiet: run_options.QuietOption = False,
-    report: run_options.ReportOption = None,
+    quiet: bool = False,
+    report: Path | None = None,
     store: StoreOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -70,6 +68,18 @@ def run(
     Exit status: 0 if at least one trial completed (the table shows whether trials are valid), 6 if all failed, 128 + N
     after signal N (130 after Ctrl-C), otherwise that of the error: 2 command line or study, 3 unsafe, 4 not possible
     here, 5 no space, 7 store, 8 busy.
+
+    Parameters:
+        study [STUDY]: A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a
+            study; default: the last unfinished campaign of this machine, or with --trials its last campaign.
+        budget TIME: Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of
+            the campaign, once more. Waiting for other campaigns does not count: see --wall-limit.
+        wall_limit TIME: End after TIME on the clock: like --budget, but the time spent waiting for other campaigns on
+            this machine counts too, and such a wait ends then.
+        resume: Finish an interrupted campaign; stored trials are kept. With --trials N: extend a campaign, also a
+            finished one, to N trials of each cell.
+        quiet --quiet -q: Print one line per trial instead of the live display.
+        report FILE: Write the HTML report to FILE, replacing it; default: $XDG_DATA_HOME/fslab/reports/CAMPAIGN.html.
     """
     reports.check_name(report)
     limit_s, wall_s = run_options.seconds(budget), run_options.seconds(wall_limit)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,38 +12,6 @@ import typer
 from fslab.cli.common import StudyChanges, option_value
 from fslab.errors import UsageError
 
-StudyArgument = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[STUDY]",
-        help="A study file, or the id of a shipped study (fslab list studies). With --resume: a campaign or a "
-        "study; default: the last unfinished campaign of this machine, or with --trials its last campaign.",
-    ),
-]
-BudgetOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="Start no new trial after TIME, such as 10m. Default: 'budget' of the study; with --resume, that of "
-        "the campaign, once more. Waiting for other campaigns does not count: see --wall-limit.",
-    ),
-]
-WallLimitOption = Annotated[
-    str | None,
-    typer.Option(
-        metavar="TIME",
-        help="End after TIME on the clock: like --budget, but the time spent waiting for other campaigns on this "
-        "machine counts too, and such a wait ends then.",
-    ),
-]
-ResumeOption = Annotated[
-    bool,
-    typer.Option(
-        "--resume",
-        help="Finish an interrupted campaign; stored trials are kept. With --trials N: extend a campaign, also a "
-        "finished one, to N trials of each cell.",
-    ),
-]
 MachinesOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -59,55 +26,27 @@ SpreadOption = Annotated[
         help="Divide the study's workloads among the machines of the fleet. Default: every machine runs all.",
     ),
 ]
-QuietOption = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print one line per trial instead of the live display.")
-]
-ReportOption = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the HTML report to FILE, replacing it; default: $XDG_DATA_HOME/fslab/reports/CAMPAIGN.html.",
-    ),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Repeats:
-    """How often cells are repeated."""
+    """How often cells are repeated.
 
-    trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Trials of each cell; with --precision, the number to start with. Default: 'trials' of the "
-            "study, or 5.",
-        ),
-    ] = None
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SHARE",
-            help="Repeat until the ranking of the stacks is clear, or they are known to differ by less than "
-            "SHARE, such as 5%. The study's own budget is then ignored; --budget is not.",
-        ),
-    ] = None
-    max_trials: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="With --precision or --until-decided: at most N trials of each cell, after which open "
-            "comparisons stay undecided. Default: 'max_trials' of the study, or 40.",
-        ),
-    ] = None
-    until_decided: Annotated[
-        bool,
-        typer.Option(
-            "--until-decided",
-            help="Repeat until each claim of the study is decided; the study's own budget is ignored. In a study "
-            "without claims: until it is decided which stack is best for each workload, or that they tie. Without "
-            "this option a study with claims does the same within its budget, unless --trials is given.",
-        ),
-    ] = False
+    Parameters:
+        trials N: Trials of each cell; with --precision, the number to start with. Default: 'trials' of the study, or 5.
+        precision SHARE: Repeat until the ranking of the stacks is clear, or they are known to differ by less than
+            SHARE, such as 5%. The study's own budget is then ignored; --budget is not.
+        max_trials N: With --precision or --until-decided: at most N trials of each cell, after which open comparisons
+            stay undecided. Default: 'max_trials' of the study, or 40.
+        until_decided: Repeat until each claim of the study is decided; the study's own budget is ignored. In a study
+            without claims: until it is decided which stack is best for each workload, or that they tie. Without this
+            option a study with claims does the same within its budget, unless --trials is given.
+    """
+
+    trials: int | None = None
+    precision: str | None = None
+    max_trials: int | None = None
+    until_decided: bool = False
 
     def settings(self) -> list[str]:
         """Return them as settings of a study."""
@@ -118,36 +57,31 @@ class Repeats:
 
 @dataclass(frozen=True, kw_only=True)
 class Labels:
-    """What a user calls a campaign."""
+    """What a user calls a campaign.
 
-    name: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="A name for the campaign; every command takes it instead of the id."
-        ),
-    ] = None
-    note: Annotated[str | None, typer.Option(metavar="TEXT", help="A note to store with the campaign.")] = (
-        None
-    )
+    Parameters:
+        name NAME: A name for the campaign; every command takes it instead of the id.
+        note TEXT: A note to store with the campaign.
+    """
+
+    name: str | None = None
+    note: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetChoice:
-    """Whether a fleet runs the study, and which of its machines."""
+    """Whether a fleet runs the study, and which of its machines.
 
-    fleet: Annotated[
-        bool,
-        typer.Option(
-            "--fleet",
-            help="Run the study on the machines of the fleet whose store --store or FSLAB_STORE names, wait for "
-            "them, and combine their results: docs/fleet.md.",
-        ),
-    ] = False
+    Parameters:
+        fleet: Run the study on the machines of the fleet whose store --store or FSLAB_STORE names, wait for them, and
+            combine their results: docs/fleet.md.
+        detach: With --fleet: do not wait for the machines.
+    """
+
+    fleet: bool = False
     machines: MachinesOption = None
     spread: SpreadOption = False
-    detach: Annotated[bool, typer.Option("--detach", help="With --fleet: do not wait for the machines.")] = (
-        False
-    )
+    detach: bool = False
 
 
 def named(study: str | None, command: str = "run") -> str:

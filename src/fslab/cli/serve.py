@@ -15,14 +15,10 @@ Examples:
 
 
 def serve(
-    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes any that is free.")] = 8765,
-    name: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="HOST", help="Another host name that browsers may use for this server. Repeatable."
-        ),
-    ] = None,
+    *,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 8765,
+    name: list[str] | None = None,
     store: StoreOption = None,
 ) -> None:
     """Show the campaigns of the store in a browser: the same pages as fslab report, updated while
@@ -33,6 +29,11 @@ def serve(
     or ssh -L.
 
     Stop it with Ctrl-C.
+
+    Parameters:
+        host ADDRESS: The address to listen on.
+        port: The port; 0 takes any that is free.
+        name HOST: Another host name that browsers may use for this server. Repeatable.
     """
     from fslab.serve import server
     from fslab.store.store import Store

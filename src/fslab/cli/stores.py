@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 from fslab.cli.common import JsonOption, StoreOption, YesOption, option_value, print_json, say
+from fslab.cli.option_groups import App
 from fslab.errors import StoreError, UsageError
 from fslab.units import counted
 
-app = typer.Typer(
+app = App(
     no_args_is_help=True,
     help="Copy campaigns between stores, check a store, delete old campaigns, grant rights.",
 )
@@ -25,22 +26,17 @@ _PLACE = "a file, or a database URL such as postgresql+psycopg://host/name"
 
 
 @app.command("copy", short_help="Copy campaigns to another store.", epilog=COPY_EPILOG)
-def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help=f"The store to read: {_PLACE}.")],
-    target: Annotated[
-        str, typer.Argument(metavar="TO", help="The store to copy to; created if it does not exist.")
-    ],
-    campaigns: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[CAMPAIGN]...", help="Ids or names; default: all campaigns of FROM."),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+def copy(source: str, target: str, campaigns: list[str] | None = None, *, json: JsonOption = False) -> None:
     """Copy campaigns with all their trials, the tools' output, traced trials, names and notes.
 
     Each trial is read back and compared with the original (SHA-256). Trials that TO has already are compared and not
     changed: run the same command again to finish an interrupted copy, or to add a campaign's new trials. A plan or a
     status that is further in TO is kept. A name that another campaign of TO has is left out. FROM is never changed.
+
+    Parameters:
+        source FROM: The store to read: a file, or a database URL such as postgresql+psycopg://host/name.
+        target TO: The store to copy to; created if it does not exist.
+        campaigns [CAMPAIGN]...: Ids or names; default: all campaigns of FROM.
     """
     from fslab.store.store import Store
     from fslab.store.transfer import copy_campaign
@@ -105,21 +101,11 @@ Examples:
 
 @app.command("prune", short_help="Delete old campaigns.", epilog=PRUNE_EPILOG)
 def prune(
-    older_than: Annotated[
-        str, typer.Option(metavar="TIME", help="Delete campaigns that were started longer ago, such as 90d.")
-    ],
-    keep: Annotated[
-        int,
-        typer.Option(
-            metavar="N", min=0, help="Keep the N newest of each study on each machine, however old."
-        ),
-    ] = 1,
-    study: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="Only campaigns of this study. Repeatable.")
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be deleted; delete nothing.")
-    ] = False,
+    *,
+    older_than: str,
+    keep: Annotated[int, typer.Option(min=0)] = 1,
+    study: list[str] | None = None,
+    dry_run: bool = False,
     yes: YesOption = False,
     store: StoreOption = None,
     json: JsonOption = False,
@@ -127,6 +113,12 @@ def prune(
     """Delete old campaigns with all their trials. This cannot be undone; make a copy first: fslab store copy.
 
     Kept are campaigns with a name, and campaigns that may still be running.
+
+    Parameters:
+        older_than TIME: Delete campaigns that were started longer ago, such as 90d.
+        keep N: Keep the N newest of each study on each machine, however old.
+        study ID: Only campaigns of this study. Repeatable.
+        dry_run: Show what would be deleted; delete nothing.
     """
     from fslab.api import retention
     from fslab.store.store import Store
@@ -163,21 +155,14 @@ def prune(
 
 
 @app.command("grant", short_help="Give roles of a PostgreSQL server rights in a store.")
-def grant(
-    measuring: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ROLE", help="May store campaigns and run assignments; not delete, not assign studies."
-        ),
-    ] = None,
-    reading: Annotated[
-        str | None, typer.Option(metavar="ROLE", help="May read everything, and write nothing.")
-    ] = None,
-    store: StoreOption = None,
-) -> None:
+def grant(*, measuring: str | None = None, reading: str | None = None, store: StoreOption = None) -> None:
     """Give existing roles (CREATE ROLE name LOGIN PASSWORD …) rights in the store; replaces the rights that they have.
 
     Run it as the owner of the database, and again after an upgrade of fslab that changes the tables.
+
+    Parameters:
+        measuring ROLE: May store campaigns and run assignments; not delete, not assign studies.
+        reading ROLE: May read everything, and write nothing.
     """
     from fslab.store import roles
     from fslab.store.store import Store
