@@ -155,7 +155,7 @@ rand-4k, write iops
   xfs   1k IOPS ± 2 %  1.20k IOPS ± 2 %  1.20 (1.16–1.24)  20 % faster
 
 medians of the usable trials (± half their range, if the terminal is wide
-   enough)"""
+  enough)"""
     )
 
 

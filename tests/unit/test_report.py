@@ -232,7 +232,7 @@ rand-write-4k: ext4 noatime,data=writeback,barrier=0 2.00 × ext4
   noatime,data=journal (1.94–2.06), 2.50 × xfs (2.43–2.58); ext4
   noatime,data=writeback,barrier=0 and ext4 defaults alike (± 10 %): 0.97–1.03 ×
   ranked: 1.= ext4 noatime,data=writeback,barrier=0, ext4 defaults · 3. ext4
-  noatime,data=journal · 4. xfs
+    noatime,data=journal · 4. xfs
 
 ☆ may equal the best · median of 5 trials ± half their range · × with 95 % CI
 

@@ -11,10 +11,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fslab.analysis import campaign_comparison_lines
 from fslab.analysis import campaign_comparison_lines as lines
 from fslab.analysis.campaign_comparison_model import CampaignComparison, Side
-from fslab.analysis.groups import MetricsOf, by_cell, headline_metrics
+from fslab.analysis.groups import MetricsOf, all_metrics, by_cell, headline_metrics
 from fslab.analysis.matching import Matched, MatchedBy, Partners, match
 from fslab.analysis.measured import MeasuredCampaign
 from fslab.analysis.rows import looks_of
@@ -129,7 +128,7 @@ def compare_results(
         coverage=COVERAGE,
         differences=_differences(a, b, matched, by, allowed),
         lines=compared,
-        means=campaign_comparison_lines.means(compared, questions, looks=looks, coverage=COVERAGE),
+        means=lines.means(compared, questions, looks=looks, coverage=COVERAGE),
         only_a=tuple(_called(cell) for cell in matched.only_a),
         only_b=tuple(_called(cell) for cell in matched.only_b),
     )
@@ -150,7 +149,7 @@ def metrics_for(
     headline = list(metrics_of(workload))
     if headline and not wanted:
         return headline
-    declared = {metric.name: metric for metric in lines.declared(workload)}
+    declared = {metric.name: metric for metric in all_metrics(workload)}
     names = [name for name in wanted if name in figures] if wanted else list(figures)[:1]
     return [
         declared.get(name) or Metric(name=name, unit=figures[name], better=Direction.NEITHER)

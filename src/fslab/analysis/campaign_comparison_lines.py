@@ -9,11 +9,11 @@ from fslab.analysis.usability import is_failed, is_usable
 from fslab.answers.model import Answer, Interval, Verdict
 from fslab.answers.question import Looks, Question, estimate
 from fslab.answers.words import verdict_words
-from fslab.cell import Cell, WorkloadSpec
+from fslab.cell import Cell
 from fslab.record import Metric, TrialRecord
 from fslab.stats.interval import half_range, median
 from fslab.units import Direction, Unit, shown_size
-from fslab.workloads import parsed_if_known, traits_of
+from fslab.workloads import traits_of
 
 Key = tuple[str, Direction, str | None]
 
@@ -48,12 +48,6 @@ class Line:
             return "failed in B"
         sides = (("A", self.question.under), ("B", self.question.over))
         return f"no usable trial in {' and '.join(name for name, values in sides if not values)}"
-
-
-def declared(workload: WorkloadSpec) -> tuple[Metric, ...]:
-    """Return all metrics of a workload; empty if this version of fslab does not know the workload."""
-    known = parsed_if_known(workload)
-    return known.metrics() if known else ()
 
 
 def values_by_block(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:

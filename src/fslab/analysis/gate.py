@@ -180,7 +180,9 @@ def remedy(verdict: GateVerdict) -> str:
 
 def failed_words(verdict: GateVerdict) -> str:
     """Return the failures as ``2 of 12 comparisons are slower by 5.0 % or more: …``."""
-    found = "; ".join(map(_told, verdict.fails))
+    found = "; ".join(
+        f"{line.workload} on {line.stack}, {line.metric}: {line.verdict}" for line in verdict.fails
+    )
     return f"{len(verdict.fails)} of {verdict.total} comparisons {_failing(verdict)}: {found}"
 
 
@@ -194,7 +196,3 @@ def unsure_words(verdict: GateVerdict) -> str:
     what = "a difference" if verdict.limit is None else f"a slowdown of {percent(verdict.limit)}"
     some = first_of([f"{line.workload} on {line.stack} ({line.metric})" for line in verdict.unsure], 4)
     return f"not decided for {some}: {what} is neither shown nor ruled out"
-
-
-def _told(line: ComparisonLine) -> str:
-    return f"{line.workload} on {line.stack}, {line.metric}: {line.verdict}"

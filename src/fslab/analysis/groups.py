@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from fslab.analysis import labels
-from fslab.analysis.usability import usable_value
+from fslab.analysis.usability import usable_values
 from fslab.cell import Cell, StackSpec, WorkloadSpec, by_workload
 from fslab.record import Metric, TrialRecord
 from fslab.units import Direction
@@ -56,15 +56,9 @@ class Group:
 
     def by_block(self, metric: str, stack: str) -> Mapping[int, float]:
         """Return the values of a metric in the usable trials on a stack, by block. Unknown values are absent."""
-        known = self._values.get((metric, stack))
-        if known is not None:
-            return known
-        found: dict[int, float] = {}
-        for trial in self.trials.get(stack, []):
-            value = usable_value(trial, metric)
-            if value is not None:
-                found[trial.key.block] = value
-        return self._values.setdefault((metric, stack), found)
+        if (metric, stack) not in self._values:
+            self._values[metric, stack] = usable_values(self.trials.get(stack, []), metric)
+        return self._values[metric, stack]
 
 
 def mean_s(trials: Sequence[TrialRecord]) -> float | None:

@@ -55,6 +55,12 @@ def _has(trial: TrialRecord, severity: Severity) -> bool:
     return bool(trial.validity) and any(warning.severity is severity for warning in trial.validity)
 
 
+def usable_values(trials: Iterable[TrialRecord], metric: str) -> dict[int, float]:
+    """Return the known values of a metric in usable trials, by block."""
+    found = {trial.key.block: usable_value(trial, metric) for trial in trials}
+    return {block: value for block, value in found.items() if value is not None}
+
+
 def usable_value(trial: TrialRecord, metric: str) -> float | None:
     """Return the trial's value of a metric; None if it is unknown, or the trial is not usable."""
     figure = trial.metrics.get(metric)

@@ -3,9 +3,9 @@
 import statistics
 
 from fslab import feasibility
-from fslab.analysis.groups import headline_metrics
+from fslab.analysis.groups import by_cell, headline_metrics
 from fslab.analysis.rows import looks_of
-from fslab.analysis.usability import usable_value
+from fslab.analysis.usability import usable_values
 from fslab.campaign import launch
 from fslab.campaign.consent import Consent
 from fslab.campaign.observer import Observer
@@ -108,11 +108,9 @@ def read(campaign: Campaign, store: Store) -> tuple[Ablation, Attribution | None
     plan = campaign.settings.ablation
     if plan is None:
         raise ValueError(f"{campaign.id} is not an ablation")
-    values: dict[str, dict[int, float]] = {}
-    for trial in store.trials(campaign.id):
-        value = usable_value(trial, plan.metric)
-        if value is not None:
-            values.setdefault(trial.cell.id, {})[trial.key.block] = value
+    trials = by_cell(store.trials(campaign.id))
+    known = {cell: usable_values(own, plan.metric) for cell, own in trials.items()}
+    values = {cell: own for cell, own in known.items() if own}
     blocks = min((len(each) for each in values.values()), default=0)
     looks = looks_of(campaign.stopping)
     coverage = looks.coverage_at(blocks) if looks is not None and blocks else 0.95

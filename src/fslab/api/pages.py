@@ -137,20 +137,16 @@ def statements(
     campaign: Campaign, trials: Sequence[TrialRecord], traced: Sequence[TrialRecord]
 ) -> tuple[PageStatement, ...]:
     """Return the explanations for the cells, from the kernel's counters; those with the most weight first."""
-    return tuple(_statements(campaign, trials, traced))[:MOST]
-
-
-def _statements(
-    campaign: Campaign, trials: Sequence[TrialRecord], traced: Sequence[TrialRecord]
-) -> Iterator[PageStatement]:
     found = all_statements(evidence_of(campaign.cells, trials, traced))
-    for each in sorted(found, key=lambda statement: -statement.weight):
-        yield PageStatement(
+    return tuple(
+        PageStatement(
             says=each.text,
             about=f"{each.workload} on {each.stack}",
             sure=each.certainty.value,
             evidence=(*map(str, each.figures), f"falsified if: {each.refuted_by}"),
         )
+        for each in sorted(found, key=lambda statement: -statement.weight)[:MOST]
+    )
 
 
 def _verdict(answer: ClaimAnswer | None, *, printed: bool) -> str:

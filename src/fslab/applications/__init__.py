@@ -34,8 +34,6 @@ from fslab.storage.promises import EVERY_PROMISE, Promise, Promises
 from fslab.system import mounts
 from fslab.system.tools import Tool
 
-GUESSED_S = 0.03
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Contract:
@@ -86,8 +84,12 @@ class Application(ABC):
 
 
 class DurableApplication(Application):
-    """An application that acknowledges transactions and promises to keep them: its power can be cut, too."""
+    """An application that acknowledges transactions and promises to keep them: its power can be cut, too.
 
+    ``transaction_s``: how long a transaction takes, roughly.
+    """
+
+    transaction_s: ClassVar[float] = 0.03
     Load: type[Load]
 
     @property
@@ -140,7 +142,7 @@ class DurableApplication(Application):
 
     def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
         """Return the rough duration of a transaction, for the plan."""
-        return GUESSED_S
+        return self.transaction_s
 
 
 class SteppedApplication(Application):

@@ -107,6 +107,7 @@ class Mariadb(DurableApplication):
 
     summary = "MariaDB: sysbench's OLTP tests, by innodb_flush_log_at_trx_commit"
     tools = (server.TOOL, server.CLIENT, server.SYSBENCH)
+    transaction_s = 0.01
     laid_out_bytes = 60 << 20
     continues = "sysbench measures by the clock"
     Load = MariadbLoad
@@ -186,9 +187,6 @@ class Mariadb(DurableApplication):
             if digest != hashlib.md5(contents(int(number)), usedforsecurity=False).hexdigest():
                 return RecoveredData(problem=f"transaction {number} has other contents than were committed")
         return RecoveredData(transactions=frozenset(numbers))
-
-    def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
-        return 0.01
 
 
 def _problem(mariadb: server.MariadbServer, table: str, rows: int) -> str | None:

@@ -39,6 +39,7 @@ class Postgresql(DurableApplication):
 
     summary = "PostgreSQL: pgbench, by synchronous_commit and others"
     tools = (server.TOOL,)
+    transaction_s = 0.01
     laid_out_bytes = 40 << 20
     Load = pgbench.PgbenchLoad
 
@@ -105,9 +106,6 @@ class Postgresql(DurableApplication):
         return RecoveredData(
             transactions=frozenset(numbers) if problem is None else frozenset(), problem=problem
         )
-
-    def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
-        return 0.01
 
 
 _DURABLE = "with synchronous_commit, a commit waits until its log is on the disk"

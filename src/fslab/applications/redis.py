@@ -92,6 +92,7 @@ class Redis(DurableApplication):
 
     summary = "Redis: sets of keys, by appendfsync"
     tools = (server.TOOL, server.CHECK)
+    transaction_s = 0.005
     laid_out_bytes = 1 << 20
     continues = "Redis syncs its log by the clock"
     Load = RedisLoad
@@ -164,9 +165,6 @@ class Redis(DurableApplication):
         return RecoveredData(
             transactions=frozenset() if problem is not None else frozenset(there), problem=problem
         )
-
-    def seconds_each(self, settings: Settings) -> float:  # noqa: ARG002
-        return 0.005
 
 
 _DURABLE = "appendfsync always: a single fsync before sending the replies"

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from fslab.analysis.groups import all_metrics
 from fslab.claims import figures
 from fslab.claims.demands import NONE, demand
 from fslab.claims.language import EACH, Condition, Gains, Misread, Statement, Term, Varies, names_in
@@ -24,7 +25,7 @@ def mistakes(claim: Claim, scope: Scope) -> Found:
             yield ("requires", number), wrong
     on = scope.on(claim.on)
     if claim.metric is not None and on:
-        known = {metric.name for cell in on for metric in figures.metrics(cell.workload)}
+        known = {metric.name for cell in on for metric in all_metrics(cell.workload)}
         if all(figures.metric(cell.workload, claim.metric) is None for cell in on):
             yield ("metric",), _unknown("metric", claim.metric, known)
             return

@@ -3,12 +3,12 @@
 import re
 from math import inf
 
+from fslab.analysis.groups import all_metrics
 from fslab.cell import WorkloadSpec
 from fslab.claims.language import Range
 from fslab.claims.parts import Bounds
 from fslab.record import Metric
 from fslab.units import Direction, Unit
-from fslab.workloads import parsed_if_known
 
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?)(.*)")
 _SI = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -65,15 +65,9 @@ def printed(value: float, unit: str, stored_in: Unit | None = None) -> float:
     raise ValueError(f"unknown unit '{unit}'")
 
 
-def metrics(workload: WorkloadSpec) -> tuple[Metric, ...]:
-    """Return the metrics of a workload, the headline first; empty if this version does not know the workload."""
-    known = parsed_if_known(workload)
-    return known.metrics() if known else ()
-
-
 def metric(workload: WorkloadSpec, name: str | None) -> Metric | None:
     """Return the metric of this name, or else the first whose name ends with it; without ``name``, the first of all."""
-    known = metrics(workload)
+    known = all_metrics(workload)
     if name is None:
         return known[0] if known else None
     for found in known:

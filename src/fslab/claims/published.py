@@ -14,7 +14,7 @@ from math import inf, log, prod
 from fslab.cell import Cell
 from fslab.claims import figures
 from fslab.claims.model import ClaimAnswer, ClaimVerdict, PartFinding
-from fslab.claims.parts import Bounds, CellFigure, Part, Quotient
+from fslab.claims.parts import Bounds, Part, Quotient
 from fslab.claims.schema import Published
 from fslab.claims.scope import Scope, kind, workload_is
 from fslab.claims.verdict import margin
@@ -105,7 +105,10 @@ class PublishedFigures:
             return [mixed]
         known = self.anywhere(tables)
         lacking = [one for one in part.figures if one.key not in known]
-        why = _named(lacking[0]) if lacking else part.name
+        why = part.name
+        if lacking:
+            metric, cell = lacking[0].metric, lacking[0].cell
+            why = f"{metric.name} of {cell.workload.name} on {cell.stack.name}"
         return [
             PartFinding(
                 what=part.name,
@@ -217,7 +220,3 @@ def _range(values: Sequence[float]) -> float:
     """Return the largest ratio of two of the values; 1 for fewer than two values."""
     ratios = [max(x / y, y / x) for x, y in combinations(values, 2)]
     return max(ratios, key=log, default=1.0)
-
-
-def _named(figure: CellFigure) -> str:
-    return f"{figure.metric.name} of {figure.cell.workload.name} on {figure.cell.stack.name}"

@@ -96,7 +96,7 @@ class Resolver:
                     for one, other in product(above, below):
                         yield from self._pair(one, other)
             case RatioForm():
-                yield from self._ratio(form)
+                yield from self._pair(form.over, form.under, figures.bounds(form.range))
             case Level():
                 yield from self._level(form)
             case Tie():
@@ -124,9 +124,6 @@ class Resolver:
                     if bounds
                     else better(pair[0], pair[1], (names[0], names[1]), where)
                 )
-
-    def _ratio(self, form: RatioForm) -> Iterator[Part]:
-        yield from self._pair(form.over, form.under, figures.bounds(form.range))
 
     def _level(self, form: Level) -> Iterator[Part]:
         for names, cells in self._aligned([(form.term, ())]):

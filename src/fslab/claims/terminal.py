@@ -7,12 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from fslab.claims.agreement import Agreement
-from fslab.claims.model import (
-    ClaimAnswer,
-    ClaimVerdict,
-    EvaluatedClaim,
-    Verdicts,
-)
+from fslab.claims.model import ClaimAnswer, EvaluatedClaim, Verdicts
 from fslab.claims.verdict_words import (
     SIGN,
     VERDICT_NAMES,
@@ -24,20 +19,13 @@ from fslab.claims.verdict_words import (
 
 WIDEST = 100
 STYLE = {
-    ClaimVerdict.HOLDS: "green",
-    ClaimVerdict.IN_PART: "green",
-    ClaimVerdict.CONTRADICTED: "bold red",
-    ClaimVerdict.REPLICATED: "green",
-    ClaimVerdict.PARTLY: "green",
-    ClaimVerdict.SMALL: "green",
-    ClaimVerdict.TIE: "cyan",
-    ClaimVerdict.DIFFERS: "magenta",
-    ClaimVerdict.OPPOSITE: "bold red",
-    ClaimVerdict.REVERSED: "bold red",
-    ClaimVerdict.OPEN: "yellow",
-    ClaimVerdict.NO_LONGER: "magenta",
-    ClaimVerdict.NOT_TESTED: "dim",
-    ClaimVerdict.UNKNOWN: "dim",
+    "✓": "green",
+    "✗": "bold red",
+    "=": "cyan",
+    "≠": "magenta",
+    "○": "magenta",
+    "?": "yellow",
+    "–": "dim",
 }
 PRINTED, HERE = "printed", "here"
 _SIDES = "AB"
@@ -52,13 +40,8 @@ def show(verdicts: Verdicts, console: Console) -> None:
             _lines(console, line, width, "  ", "dim")
     for one in verdicts.nearness:
         near = {True: "near", False: "not near", None: "unknown"}[one.near]
-        _lines(
-            console,
-            f"{one.name}: {one.theirs} in the publication, {one.here} here ({near})",
-            width,
-            "  ",
-            "dim",
-        )
+        line = f"{one.name}: {one.theirs} in the publication, {one.here} here ({near})"
+        _lines(console, line, width, "  ", "dim")
     for line in verdicts.known_limits:
         _lines(console, f"known limit: {line}", width, "  ", "dim")
     if verdicts.claims:
@@ -112,12 +95,13 @@ def _answer(name: str, answer: ClaimAnswer, console: Console, width: int, indent
     verdict = claim_verdict_words(answer, printed=name == PRINTED) if answer.verdict in VERDICT_NAMES else ""
     body = f"{verdict}: {answer.words}" if verdict else answer.words
     wrapped = textwrap.wrap(body, max(width - len(lead), 20), break_long_words=False, break_on_hyphens=False)
+    style = STYLE[SIGN[answer.verdict]]
     for number, line in enumerate(wrapped):
         text = Text(lead if number == 0 else " " * len(lead))
         if number == 0 and verdict and line.startswith(verdict):
-            text.append(verdict, style=STYLE[answer.verdict]).append(line.removeprefix(verdict))
+            text.append(verdict, style=style).append(line.removeprefix(verdict))
         else:
-            text.append(line, style=STYLE[answer.verdict] if not verdict else "")
+            text.append(line, style=style if not verdict else "")
         _print(console, text)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from fslab.analysis.groups import by_cell, mean_s
 from fslab.analysis.noise import CampaignNoise
-from fslab.analysis.usability import is_usable, usable_value
+from fslab.analysis.usability import is_usable, usable_values
 from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
 from fslab.record import Severity, Status, TrialRecord
@@ -28,12 +28,7 @@ class Trials:
 
     def values(self, figure: CellFigure) -> dict[int, float]:
         """Return the known values of a figure in usable trials, by block."""
-        found: dict[int, float] = {}
-        for record in self.by_cell.get(figure.cell.id, []):
-            value = usable_value(record, figure.metric.name)
-            if value is not None:
-                found[record.key.block] = value
-        return found
+        return usable_values(self.by_cell.get(figure.cell.id, []), figure.metric.name)
 
     def common_blocks(self, figures: Iterable[CellFigure]) -> int:
         """Return the number of blocks in which the cells of all figures have a trial, usable or not."""

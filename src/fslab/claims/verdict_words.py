@@ -87,7 +87,8 @@ def summary(verdicts: Verdicts) -> str:
     beside = []
     if untested := untested_words(answers):
         beside.append(f"not tested here {len(answers) - verdicts.tested} ({untested})")
-    if against := sum(_against(claim) for claim in verdicts.claims):
+    published = [claim.published.verdict for claim in verdicts.claims if claim.published is not None]
+    if against := published.count(ClaimVerdict.CONTRADICTED):
         beside.append(f"published tables contradict {against}")
     return f"{'; '.join((head, *beside))}."
 
@@ -157,10 +158,6 @@ def level_words(verdicts: Verdicts) -> str:
         f"smallest difference of interest: {between}; at most 5 % of the study's verdicts are expected to be false "
         "(Benjamini–Hochberg over claims, Holm within a claim)"
     )
-
-
-def _against(claim: EvaluatedClaim) -> bool:
-    return claim.published is not None and claim.published.verdict is ClaimVerdict.CONTRADICTED
 
 
 def _reasons(answers: Iterable[ClaimAnswer]) -> str:

@@ -216,7 +216,9 @@ def _baseline(wanted: str | None, stacks: Sequence[StackColumn]) -> str | None:
 
 
 def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
-    least, most = campaign.planned(_impossible(trials))
+    tried = {trial.cell.id for trial in trials if not is_impossible(trial)}
+    # Cells that this machine does not support: all their trials are unsupported.
+    least, most = campaign.planned(impossible=len({trial.cell.id for trial in trials} - tried))
     odd = notable(trials)
     return Counts(
         planned=least,
@@ -228,12 +230,6 @@ def _counts(campaign: Campaign, trials: Sequence[TrialRecord]) -> Counts:
         failed=sum(map(is_failed, odd)),
         impossible=sum(map(is_impossible, odd)),
     )
-
-
-def _impossible(trials: Sequence[TrialRecord]) -> int:
-    """Return the number of cells that this machine does not support: all their trials are unsupported."""
-    tried = {trial.cell.id for trial in trials if not is_impossible(trial)}
-    return len({trial.cell.id for trial in trials} - tried)
 
 
 def _memory_bytes(campaign: Campaign) -> int | None:

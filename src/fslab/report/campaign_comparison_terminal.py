@@ -1,6 +1,5 @@
 """Shows a comparison of two sets of results in a terminal. Computes nothing."""
 
-import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Literal
@@ -18,6 +17,7 @@ from fslab.analysis.campaign_comparison_model import (
 )
 from fslab.answers.model import INDEPENDENCE_LEAST, Verdict
 from fslab.machine.differences import Difference
+from fslab.report.fit import wrapped
 from fslab.report.words import is_far, of_differences
 from fslab.units import Direction, Unit, counted, first_of, format_value, ratio_text
 
@@ -101,13 +101,6 @@ def _style(line: ComparisonLine) -> str:
     return "green" if answer.winner == answer.over else "red"
 
 
-def wrapped(text: str, width: int, *, style: str = "") -> Text:
-    lines = textwrap.wrap(
-        text, max(width, 20), subsequent_indent="   ", break_long_words=False, break_on_hyphens=False
-    )
-    return Text("\n".join(lines), style=style)
-
-
 def _side(side: Side) -> str:
     campaigns = [name for name in side.campaigns if name not in side.name][:MOST_NAMED]
     begun = f"{side.begun:%Y-%m-%d %H:%M} UTC" if side.begun else ""
@@ -181,11 +174,7 @@ def _remarks(lines: Sequence[ComparisonLine]) -> Iterator[str]:
     if fragile:
         what = of_differences(len(fragile), len(holding), "holds", "hold")
         needed = f"which needs {INDEPENDENCE_LEAST} trials of each to check"
-        yield f"{what} only if trials are independent, {needed}: {_places(fragile)}"
-
-
-def _places(lines: Sequence[ComparisonLine]) -> str:
-    return first_of(list(map(_place, lines)), MOST_NAMED)
+        yield f"{what} only if trials are independent, {needed}: {first_of([*map(_place, fragile)], MOST_NAMED)}"
 
 
 def _place(line: ComparisonLine) -> str:

@@ -1,6 +1,6 @@
 """Describes what changed on the machines of a fleet, for the terminal and the page. Computes nothing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fslab.analysis.history_model import History
@@ -23,21 +23,20 @@ class ShownChange:
 
 def changes(histories: Sequence[History]) -> list[ShownChange]:
     """Return the changes of all machines, newest first."""
-    return sorted(_changes(histories), key=lambda each: (each.since, each.machine, each.figure), reverse=True)
-
-
-def _changes(histories: Sequence[History]) -> Iterator[ShownChange]:
-    for history in histories:
-        for series in history.series:
-            for change in series.changes:
-                yield ShownChange(
-                    machine=history.machine or "this machine",
-                    figure=f"{series.workload} on {series.stack}, {series.metric.replace('_', ' ')}",
-                    before=change.before,
-                    since=change.since,
-                    words=change.words,
-                    facts=", ".join(map(str, change.facts)),
-                )
+    found = [
+        ShownChange(
+            machine=history.machine or "this machine",
+            figure=f"{series.workload} on {series.stack}, {series.metric.replace('_', ' ')}",
+            before=change.before,
+            since=change.since,
+            words=change.words,
+            facts=", ".join(map(str, change.facts)),
+        )
+        for history in histories
+        for series in history.series
+        for change in series.changes
+    ]
+    return sorted(found, key=lambda each: (each.since, each.machine, each.figure), reverse=True)
 
 
 def summary(histories: Sequence[History]) -> str:

@@ -4,7 +4,7 @@ Stacks have the study's own names. ``analysis.standings`` decides which stack is
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from fslab.analysis.standings import MeasuredRow, Standing, StandingCertainty, standing
 from fslab.answers.words import alike_margin, counted_words, needs_text
@@ -114,7 +114,11 @@ def _take(known: Sequence[Standing], report: Report) -> Iterator[str]:
     unsafe = unsafe_stacks(report)
     wins = Counter(label for each in decided for label in each.labels if label not in unsafe)
     if wins:
-        chosen = _chosen(wins, behind, report)
+        order = [stack.label for stack in report.stacks]
+        # The stack with the most wins; of several, the one that is least behind elsewhere.
+        chosen = min(
+            wins, key=lambda label: (-wins[label], behind.get(label, (1.0, ""))[0], order.index(label))
+        )
         alone = all(each.labels == (chosen,) for each in decided if chosen in each.labels)
         own = f", up to {_factor(behind.pop(chosen))} behind elsewhere" if chosen in behind else ""
         yield f"Take {chosen}: {'best' if alone else 'best or alike'} in {_share(wins[chosen], known)}{own}"
@@ -133,12 +137,6 @@ def _behind(known: Sequence[Standing]) -> dict[str, tuple[float, str]]:
             if factor is not None:
                 found[label] = max(found.get(label, (1.0, "")), (factor, each.workload))
     return found
-
-
-def _chosen(wins: Mapping[str, int], behind: Mapping[str, tuple[float, str]], report: Report) -> str:
-    """Return the stack with the most wins; of several, the one that is least behind elsewhere."""
-    order = [stack.label for stack in report.stacks]
-    return min(wins, key=lambda label: (-wins[label], behind.get(label, (1.0, ""))[0], order.index(label)))
 
 
 def _factor(cost: tuple[float, str]) -> str:

@@ -1,6 +1,5 @@
 """Shows the conclusion of a report on one screen: sentence, metrics, warnings, and the commands that show more."""
 
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from rich import box
@@ -11,7 +10,7 @@ from rich.text import Text
 from fslab.analysis.standings import Standing, StandingCertainty
 from fslab.answers.words import difference_words, needs_text
 from fslab.report.conclusion import Conclusion
-from fslab.report.fit import with_hint, wrapped
+from fslab.report.fit import NARROWEST, with_hint, wrapped
 from fslab.report.model import Report
 from fslab.report.words import (
     alike_margins,
@@ -25,7 +24,7 @@ from fslab.report.words import (
 from fslab.store.campaign import CampaignStatus
 from fslab.units import Direction, Unit, first_of, format_size, format_value, ratio_text
 
-NARROWEST, WIDEST = 20, 110
+WIDEST = 110
 TABLE_FROM = 72  # columns; on a narrower terminal, each metric is a sentence
 MANY = 12  # metrics; if there are more, those with the same best stacks share a line
 MOST_LINES = 3  # of those
@@ -103,7 +102,7 @@ def _sentences(standings: Sequence[Standing], width: int) -> Iterator[Text]:
         first = f"{SIGN[each.certainty]} {_label(each, standings).strip()}: {_best(each)} {_value(each)}"
         yield wrapped(first, width, style=STYLE.get(each.certainty, ""))
         if told := margin(each):
-            yield Text("\n".join(textwrap.wrap(told, width, initial_indent="  ", subsequent_indent="  ")))
+            yield wrapped(f"  {told}", width)
 
 
 def _together(standings: Sequence[Standing], width: int) -> Iterator[Text]:

@@ -13,6 +13,7 @@ from fslab.report import cells
 from fslab.report.model import Report, Row, StackColumn
 
 INDENT = "  "
+NARROWEST = 20
 
 _CLAUSE = re.compile(
     r"(?:, or|, so that|[;:])(?= )"
@@ -22,14 +23,15 @@ UNLIMITED = 10_000
 
 
 def lines_of(text: str, width: int) -> list[str]:
-    """Wrap a text to ``width`` columns. All lines but the first are indented."""
+    """Wrap a text to ``width`` columns. All lines but the first are indented further."""
+    indent = " " * (len(text) - len(text.lstrip(" "))) + INDENT
     return textwrap.wrap(
-        text, width, subsequent_indent=INDENT, break_long_words=False, break_on_hyphens=False
+        text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
 
 
 def wrapped(text: str, width: int, *, style: str = "") -> Text:
-    return Text("\n".join(lines_of(text, width)), style=style)
+    return Text("\n".join(lines_of(text, max(width, NARROWEST))), style=style)
 
 
 def with_hint(what: str, hint: str | None, width: int, *, most: int = 2) -> str:
@@ -72,12 +74,8 @@ def _first(candidates: Sequence[str], width: int, most: int) -> str | None:
 
 def _shorter(text: str) -> list[str]:
     """Return the text, then the text without its last clause, and so on, down to its first clause."""
-    ends = [match.start() for match in _CLAUSE.finditer(text) if _is_closed(text[: match.start()])]
-    return [text, *(text[:end] for end in reversed(ends))]
-
-
-def _is_closed(text: str) -> bool:
-    return text.count("(") <= text.count(")")
+    before = [text[: match.start()] for match in _CLAUSE.finditer(text)]
+    return [text, *(each for each in reversed(before) if each.count("(") <= each.count(")"))]
 
 
 def tall_tables(report: Report, console: Console) -> Iterator[tuple[list[Row], list[RenderableType]]]:

@@ -8,8 +8,8 @@ from rich.text import Text
 
 from fslab.analysis.fleet_model import FactSplit, Fleet, FleetRow, FleetVerdict
 from fslab.answers.model import Interval
-from fslab.report.campaign_comparison_terminal import wrapped
-from fslab.units import Direction, listed, ratio_text
+from fslab.report.fit import wrapped
+from fslab.units import Direction, counted, listed, ratio_text
 
 NAMED = 6  # machines named in the first line; if there are more, only their number
 STYLE = {FleetVerdict.EVERYWHERE: "bold", FleetVerdict.UNDECIDED: "dim"}
@@ -24,7 +24,7 @@ def parts(found: Fleet, width: int, *, each: bool) -> Iterator[RenderableType]:
     """Yield the machines, then each workload and metric with its stacks, then the legend."""
     names = [machine.name for machine in found.machines]
     told = f": {', '.join(names)}" if len(names) <= NAMED else ""
-    yield wrapped(f"{found.study} on {_count(len(names), 'machine')}{told}", width, style="bold")
+    yield wrapped(f"{found.study} on {counted(len(names), 'machine')}{told}", width, style="bold")
     headings: dict[str, list[FleetRow]] = {}
     for row in found.rows:
         headings.setdefault(f"{row.workload}, {row.metric.replace('_', ' ')}", []).append(row)
@@ -86,7 +86,7 @@ def _machines(row: FleetRow) -> Table:
         table.add_column(justify="right" if number == 1 else "left", no_wrap=True)
     for one in sorted(row.machines, key=lambda one: one.ratio):
         interval = f"({_interval(one.interval)})"
-        table.add_row(f"    {one.machine}", *ratio_text(one.ratio), interval, _count(one.n, "block"))
+        table.add_row(f"    {one.machine}", *ratio_text(one.ratio), interval, counted(one.n, "block"))
     return table
 
 
@@ -102,10 +102,6 @@ def _interval(span: Interval) -> str:
     return "–".join(ratio_text(span.low, span.high))
 
 
-def _count(count: int, name: str) -> str:
-    return f"{count:,} {name}{'s' * (count != 1)}"
-
-
 def _legend(found: Fleet) -> str:
     few = any(row.verdict is FleetVerdict.FEW_MACHINES for row in found.rows)
     said: Sequence[str] = [
@@ -113,7 +109,7 @@ def _legend(found: Fleet) -> str:
         "a ratio divides the figures: of a latency, below 1 is better",
         "95 % intervals"
         + ("" if few else ": confidence of the average, prediction for another machine like these"),
-        *([f"{_count(found.uncommon, 'cell')} that not all machines have"] if found.uncommon else []),
+        *([f"{counted(found.uncommon, 'cell')} that not all machines have"] if found.uncommon else []),
         *([f"too few blocks on every machine: {'; '.join(found.partial)}"] if found.partial else []),
     ]
     return " · ".join(said)

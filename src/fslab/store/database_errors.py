@@ -29,7 +29,8 @@ def translated(place: str) -> Iterator[None]:
         with signals.kept():
             yield
     except DBAPIError as error:
-        raise _kind(error)(_said(error), where=place, hint=_hint(str(error.orig))) from error
+        said = f"message of the database: {' '.join(str(error.orig).split())}"
+        raise _kind(error)(said, where=place, hint=_hint(str(error.orig))) from error
     except StatementError as error:
         raise StoreError(f"cannot store this value: {error.orig}", where=place) from error
     except RecursionError as error:
@@ -64,10 +65,6 @@ def _passes(error: DBAPIError) -> bool:
         return error.connection_invalidated
     said = str(error.orig)
     return not any(words in said for words in _LASTING)
-
-
-def _said(error: DBAPIError) -> str:
-    return f"message of the database: {' '.join(str(error.orig).split())}"
 
 
 def _hint(said: str) -> str | None:

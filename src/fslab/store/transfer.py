@@ -226,7 +226,7 @@ def _load(connection: Connection, numbers: Sequence[int]) -> list[_Trial]:
             found[each[0]].belonging[table.name].append(tuple(each))
     for trial in found.values():
         for rows in trial.belonging.values():
-            rows.sort(key=_name)
+            rows.sort(key=lambda row: row[1])  # its name or position, unique within a trial and a table
     return list(found.values())
 
 
@@ -251,11 +251,6 @@ def _finish(writer: Connection, campaign: Campaign, documents: Sequence[Row], tr
         queries.update_plan(writer, now)
     if now.status is not known.status:
         queries.update_campaign(writer, campaign.id, status=now.status.value)
-
-
-def _name(row: tuple[Any, ...]) -> Any:
-    """Return the row's name or position, which is unique within a trial and a table."""
-    return row[1]
 
 
 def _plain(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The types of values of a study file: how each is read, and its JSON Schema. Pure."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -68,29 +68,14 @@ Geometries = Annotated[
     BeforeValidator(several),
     WithJsonSchema({"anyOf": [_GEOMETRY, {"type": "array", "items": _GEOMETRY, "minItems": 1}]}),
 ]
-Tuning = Annotated[
-    dict[str, str],
-    BeforeValidator(_tuning),
-    WithJsonSchema(
-        {
-            "title": "mapping",
-            "type": "object",
-            "properties": dict.fromkeys(tunables.NAMES, _SETTING),
-            "additionalProperties": False,
-        }
-    ),
-]
 
 
-StackTuning = Annotated[
-    dict[str, tuple[str, ...]],
-    BeforeValidator(_tunings),
-    WithJsonSchema(
-        {
-            "title": "mapping",
-            "type": "object",
-            "properties": dict.fromkeys(tunables.NAMES, _SETTINGS),
-            "additionalProperties": False,
-        }
-    ),
-]
+def _tunables(setting: dict[str, Any]) -> WithJsonSchema:
+    properties = dict.fromkeys(tunables.NAMES, setting)
+    return WithJsonSchema(
+        {"title": "mapping", "type": "object", "properties": properties, "additionalProperties": False}
+    )
+
+
+Tuning = Annotated[dict[str, str], BeforeValidator(_tuning), _tunables(_SETTING)]
+StackTuning = Annotated[dict[str, tuple[str, ...]], BeforeValidator(_tunings), _tunables(_SETTINGS)]

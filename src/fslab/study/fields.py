@@ -153,19 +153,12 @@ def describe(error: ErrorDetails) -> str:
         return f"{shown} is not {wanted}"
     if kind in {"enum", "literal_error"}:
         known = re.findall(r"'([^']*)'", str(context["expected"]))
-        return f"{shown} is not one of {', '.join(known)}{_near(error['input'], known)}"
+        near = similar(str(error["input"]), known)
+        return f"{shown} is not one of {', '.join(known)}" + (f" — did you mean '{near}'?" if near else "")
     # Messages of fslab's validators contain the invalid value; those of pydantic do not.
     ours = kind in {"value_error", "assertion_error"}
-    return _plainly(str(context.get("error", error["msg"]))) + ("" if ours else f", got {shown}")
-
-
-def _plainly(message: str) -> str:
-    return brief(message).replace("Input should be", "should be")
-
-
-def _near(value: object, known: list[str]) -> str:
-    near = similar(str(value), known)
-    return f" — did you mean '{near}'?" if near else ""
+    said = brief(str(context.get("error", error["msg"]))).replace("Input should be", "should be")
+    return said if ours else f"{said}, got {shown}"
 
 
 def _shown(value: object) -> str:

@@ -258,21 +258,16 @@ class Study(StudyFile):
     @property
     def for_claims(self) -> bool:
         """Whether trials are added for undecided claims: true if the study has claims and no other goal is set."""
-        asked = {override.partition("=")[0].strip() for override in self.overrides}
-        other = {"until", "precision"} & self.model_fields_set or "trials" in asked
+        other = {"until", "precision"} & self.model_fields_set or "trials" in self._overridden
         return bool(self.claims) and (self.until is Until.CLAIMS or not other)
 
     @property
     def stopping(self) -> StoppingRule:
-        if self.for_claims:
-            margin = self.precision or self.margin
-            return StoppingRule(
-                trials=self.trials, precision=margin, margin=self.margin, tail_margin=self.tail_margin,
-                until=Until.CLAIMS, max_trials=self.max_trials,
-            )  # fmt: skip
         until, precision = self.until, self.precision
-        if until is Until.CLAIMS:  # without claims: until each workload has a best stack or a tie
-            until, precision = Until.DECIDED, precision or self.margin
+        if self.for_claims or until is Until.CLAIMS:
+            # Without claims: until each workload has a best stack or a tie.
+            until = Until.CLAIMS if self.for_claims else Until.DECIDED
+            precision = precision or self.margin
         return StoppingRule(
             trials=self.trials,
             precision=precision,
@@ -285,5 +280,9 @@ class Study(StudyFile):
     @property
     def limit_s(self) -> float | None:
         """The effective budget, in seconds. ``--set`` with ``precision`` or ``until`` lifts the study's own budget."""
-        asked = {override.partition("=")[0].strip() for override in self.overrides}
+        asked = self._overridden
         return None if asked & {"precision", "until"} and "budget" not in asked else self.budget_s
+
+    @property
+    def _overridden(self) -> set[str]:
+        return {override.partition("=")[0].strip() for override in self.overrides}

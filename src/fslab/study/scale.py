@@ -4,7 +4,7 @@ Each tool and medium defines which values are scaled and their lower limits. Thi
 and computes the space that is needed. Pure.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -173,7 +173,8 @@ class _Scaler:
                 continue
             wanted = max(self._filesystems_bytes(stack), self._files_bytes(stack))
             for layout in stack.layout:
-                least = max(least, *(_disk_bytes(layout, point, wanted) for point in _layout_points(layout)))
+                values = (matrix.values_at(layout.options, point) for point in matrix.points(layout.options))
+                least = max(least, *(_disk_bytes(layout, each, wanted) for each in values))
         return least
 
     def _filesystems_bytes(self, stack: StudyStack) -> int:
@@ -202,11 +203,6 @@ def _disk_bytes(layout: StudyLayout, point: Mapping[str, Scalar], wanted_bytes: 
     options = entry.parse_options(point)
     share = entry.usable_bytes(options, _PROBE_BYTES) / _PROBE_BYTES
     return max(entry.least_disk_bytes, int(wanted_bytes / share) + (8 << 20))
-
-
-def _layout_points(layout: StudyLayout) -> Iterator[dict[str, Scalar]]:
-    for point in matrix.points(layout.options):
-        yield matrix.values_at(layout.options, point)
 
 
 def _from_command_line(node: Node) -> frozenset[str]:

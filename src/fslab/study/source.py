@@ -7,7 +7,6 @@ contain all duplicate keys, not only the first. What a study may contain is not 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Any, TypeAlias
@@ -216,7 +215,7 @@ class _Builder:
     def _merge(self, node: YamlNode, path: Path, place: SourcePosition) -> dict[str, Node]:
         """Return the fields that ``<<: *anchor`` adds. With several anchors, the first wins (YAML merge key type)."""
         fields: dict[str, Node] = {}
-        for mapping in _each(node):
+        for mapping in node.value if isinstance(node, SequenceNode) else [node]:
             content = self.build(mapping, path, place).content
             if isinstance(content, dict):
                 fields = {**content, **fields}
@@ -255,7 +254,3 @@ class _Builder:
         found = obeyed(text)
         if found is not None:
             self.mistakes.add(place, path, f"contains the control character {found}")
-
-
-def _each(node: YamlNode) -> Sequence[YamlNode]:
-    return list(node.value) if isinstance(node, SequenceNode) else [node]

@@ -14,13 +14,16 @@ from fslab.registry import Registry
 __all__ = ["REGISTRY", "CellFacts", "Compared", "Lever", "Requirement"]
 
 
+ON_HOST = "--on host"
+
+
 class Requirement(ABC):
     """One requirement: a number that must be at least or at most ``limit``.
 
     ``name`` is that of the class, unless it sets another. ``at_least``: the number must not be smaller, else not
     larger; a claim can set the limit, and the sense of ``either``. ``summary``: what is to be known, as in "it is
-    unknown how …". ``short``: why it is not met, in a table. ``by_software``: what the software does decides whether it
-    is met, and not only machine and amounts.
+    unknown how …". ``short``: why it is not met, in a table. ``remedy``: the option of ``fslab run`` with which it may
+    be met. ``by_software``: what the software does decides whether it is met, and not only machine and amounts.
     """
 
     name: str
@@ -29,6 +32,7 @@ class Requirement(ABC):
     limit: ClassVar[float]
     at_least: ClassVar[bool] = True
     either: ClassVar[bool] = False
+    remedy: ClassVar[str | None] = ON_HOST
     by_software: ClassVar[bool] = False
 
     @abstractmethod
@@ -44,8 +48,8 @@ class Requirement(ABC):
         return False
 
     def try_(self, compared: Compared) -> str | None:
-        """Return the option of ``fslab run`` with which it may be met."""
-        return "--on host" if compared.in_guest else None
+        """Return the remedy, if it is one for these cells."""
+        return self.remedy if self.remedy != ON_HOST or compared.in_guest else None
 
     def unmet(
         self, compared: Compared, *, limit: float | None = None, at_least: bool | None = None, declared: bool
@@ -55,22 +59,15 @@ class Requirement(ABC):
         least = self.at_least if at_least is None else at_least
         wanted = self.limit if limit is None else limit
         if value is None:
-            return self._unknown(compared) if declared else None
-        if value >= wanted if least else value <= wanted:
+            if not declared:
+                return None
+        elif value >= wanted if least else value <= wanted:
             return None
         return Unmet(
             requirement=self.name,
-            what=self.words(compared, value),
+            what=f"it is unknown {self.summary}" if value is None else self.words(compared, value),
             try_=self.try_(compared),
-            by_software=self.by_software,
-        )
-
-    def _unknown(self, compared: Compared) -> Unmet:
-        return Unmet(
-            requirement=self.name,
-            what=f"it is unknown {self.summary}",
-            try_=self.try_(compared),
-            by_software=False,
+            by_software=self.by_software and value is not None,
         )
 
 

@@ -14,6 +14,7 @@ class Flushes(Requirement):
     summary = "how often the disks were flushed"
     short = "another number of flushes"
     limit = 0.1
+    remedy = None  # the workload decides
     at_least = False
     either = True
     by_software = True
@@ -26,10 +27,6 @@ class Flushes(Requirement):
         """Return both counts."""
         side = max(compared.sides, key=lambda side: _each(side) or 0.0)
         return f"{side.flushes:,.0f} flushes for {side.operations:,.0f} operations"
-
-    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
-        """Return None: the workload decides."""
-        return None
 
 
 class FromDisk(Requirement):
@@ -61,6 +58,7 @@ class StoredData(Requirement):
     summary = "whether the data was stored"
     short = "zeros that were not stored"
     limit = 1.0
+    remedy = None  # options of mkfs or mount decide
 
     def measure(self, compared: Compared) -> float | None:
         """Return 0 if a side did not store what the tool wrote, else 1."""
@@ -70,10 +68,6 @@ class StoredData(Requirement):
         """Return which file systems did not store it."""
         names = dict.fromkeys(side.cell.stack.name for side in compared.sides if _NOT_STORED & side.warnings)
         return f"the tool writes zeros or repeats its data, and {', '.join(names)} did not store all of it"
-
-    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
-        """Return None: mkfs or mount options decide."""
-        return None
 
     def implied(self, compared: Compared) -> bool:
         """Return True: it is never left out."""

@@ -75,6 +75,7 @@ class LargerThanMemory(Requirement):
     summary = "how large the files or the memory were"
     short = "files fit in memory"
     limit = 1.0
+    remedy = "--scale 1"  # restores the publication's amounts
 
     def measure(self, compared: Compared) -> float | None:
         """Return the size of the files by that of the memory."""
@@ -87,10 +88,6 @@ class LargerThanMemory(Requirement):
             f"files of {format_size(side.working_set_bytes or 0)} fit in memory "
             f"({format_size(side.memory_bytes or 0)})"
         )
-
-    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
-        """Return the option that restores the publication's amounts."""
-        return "--scale 1"
 
 
 class Cpus(Requirement):

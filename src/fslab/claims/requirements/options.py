@@ -12,6 +12,7 @@ class Options(Requirement):
     summary = "which options were in effect"
     short = "options not in effect"
     limit = 1.0
+    remedy = None  # the kernel decides
     by_software = True
 
     def measure(self, compared: Compared) -> float | None:
@@ -31,10 +32,6 @@ class Options(Requirement):
             return f"options of {', '.join(dropped)} are not in effect"
         names = " and ".join(dict.fromkeys(side.cell.stack.name for side in compared.sides))
         return f"{names} have the same options in effect"
-
-    def try_(self, compared: Compared) -> str | None:  # noqa: ARG002
-        """Return None: the kernel decides."""
-        return None
 
     def implied(self, compared: Compared) -> bool:
         """Return whether the cells differ in their options."""

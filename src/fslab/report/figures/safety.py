@@ -28,7 +28,10 @@ class SafetyPoint:
 def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: StackStyles) -> Figure:
     """Return the figure. ``row``: the speed. ``cuts``: the workload that cuts power."""
     title = _axis.title_of(row.metric, row.unit, row.better)
-    data = [_fields(each) for each in points]
+    data = [
+        {**_axis.row(each), "broken": each.broken, "lost": each.lost, "gone": each.broken + each.lost}
+        for each in points
+    ]
     x = _axis.quantity(
         "speed",
         f"{row.workload}: {title}",
@@ -56,11 +59,6 @@ def figure(key: str, row: Row, cuts: str, points: Sequence[SafetyPoint], looks: 
         f"promises were broken on {', '.join(broken) or 'none'}.",
         marks={"stack": len(data), "interval": sum(each["low"] is not None for each in data)},
     )
-
-
-def _fields(each: SafetyPoint) -> dict[str, Any]:
-    counts = {"broken": each.broken, "lost": each.lost, "gone": each.broken + each.lost}
-    return {**_axis.row(each), **counts}
 
 
 def _layers(

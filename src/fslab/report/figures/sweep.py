@@ -120,11 +120,15 @@ def surface_figure(
     title = _axis.title_of(metric, unit, better)
     x = _side("x", across, parameters[0])
     y = _side("y", up, parameters[1])
+    medians = [field.median for field in fields]
+    middle = (
+        min(medians) + max(medians)
+    ) / 2  # of the colours: fields above it have dark text, those below it light
     panel = {
         "width": _axis.WIDTH,
         "height": 26 * len(up),
         "encoding": {"x": x, "y": y},
-        "layer": _surface_layers(title, unit, _middle([field.median for field in fields])),
+        "layer": _surface_layers(title, unit, middle),
     }
     spec = _axis.base(
         f"{name}: {title} by {parameters[0]} and {parameters[1]}",
@@ -172,11 +176,6 @@ def _surface_layers(title: str, unit: Unit, middle: float) -> list[dict[str, Any
         _axis.layer("field", {"type": "rect", "stroke": "var(--paper)"}, color=colour),
         _axis.layer("figure", {"type": "text", "fontSize": 11}, text={"field": "text"}, color=dark),
     ]
-
-
-def _middle(values: Sequence[float]) -> float:
-    """Return the middle of the colour scale. Fields above it have dark text, fields below it light text."""
-    return (min(values) + max(values)) / 2
 
 
 def _prefix(value: float, unit: Unit) -> str:

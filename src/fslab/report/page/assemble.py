@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from fslab import __version__
 from fslab.analysis.groups import Group, MetricsOf, groups, headline_metrics, metrics_of
-from fslab.analysis.standings import Standing
 from fslab.analysis.usability import is_usable
 from fslab.record import TrialRecord
 from fslab.report.build import build
@@ -78,7 +77,10 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         asked=_asked(report),
         machine=_machine(report),
         conclusion=concluded,
-        lines=_lines(concluded.standings),
+        # With more of them, the table is clearer.
+        lines=tuple(line(each, concluded.standings) for each in concluded.standings)
+        if len(concluded.standings) <= FEW
+        else (),
         sure=_confidence(report),
         heat=heat.rows(report, concluded.standings, anchors),
         tradeoffs=tuple(safety.figures(report, prefix)),
@@ -95,11 +97,6 @@ def part(source: CampaignSource, *, known: MetricsOf = headline_metrics, prefix:
         ),
         left_out=dict(_left_out(source, report)),
     )
-
-
-def _lines(standings: Sequence[Standing]) -> tuple[str, ...]:
-    """Return each metric in words; nothing if there are more than ``FEW``, because then the table is clearer."""
-    return tuple(line(each, standings) for each in standings) if len(standings) <= FEW else ()
 
 
 def _confidence(report: Report) -> str:

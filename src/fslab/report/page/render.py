@@ -7,7 +7,6 @@ import contextlib
 import json
 import os
 import stat
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,6 +18,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
+from fslab import outputs
+from fslab.errors import UnsafeError
 from fslab.names import study_id
 from fslab.report.changes import ShownChange
 from fslab.report.figures import styles
@@ -116,8 +117,10 @@ def library(kept: Path | None = None) -> Markup:
     code = None if file is None else _own_text(file)
     if code is None:
         code = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE))
-        if file is not None:
-            _keep(code, file)
+        with contextlib.suppress(OSError, UnsafeError):  # a full disk only costs time at the next report
+            if file is not None:
+                outputs.make_directory(file.parent)
+                outputs.replace(file, code)
     return Markup(code.replace("</script", "<\\/script").replace("<!--", "<\\!--"))  # noqa: S704
 
 
@@ -130,19 +133,6 @@ def _own_text(file: Path) -> str | None:
         return file.read_text(encoding="utf-8")
     except OSError:
         return None
-
-
-def _keep(text: str, file: Path) -> None:
-    """Write a file completely or not at all. Ignores errors: a full disk only costs time at the next report."""
-    with contextlib.suppress(OSError):
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(dir=file.parent, prefix=file.name)
-        try:
-            Path(name).write_text(text, encoding="utf-8")
-            Path(name).replace(file)
-        finally:
-            os.close(handle)
-            Path(name).unlink(missing_ok=True)
 
 
 def _part(part: Part, prefix: str) -> Markup:
