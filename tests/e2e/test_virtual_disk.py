@@ -21,7 +21,7 @@ from tests.limits import LIMIT_S, wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
-from fslab.system import disk, process_marks
+from fslab.system import disk_server, process_marks
 
 pytestmark = [
     pytest.mark.root,
@@ -121,7 +121,7 @@ def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
             assert each["profile"] == "hdd-7200"
             assert each["statistics"]["operations"]["read"]["requests"] > 0
             assert each["statistics"]["model"]["media_reads"] > 0
-            assert each["io_flusher"] is disk.may_flush()
+            assert each["io_flusher"] is disk_server.may_flush()
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")
@@ -130,7 +130,7 @@ def test_doctor_says_what_the_server_of_a_disk_lacks(fslab: Fslab) -> None:
     without = ["setpriv", "--bounding-set=-sys_resource", str(FSLAB), "doctor", "--json"]
     done = subprocess.run(without, check=True, capture_output=True, text=True, timeout=LIMIT_S)
     assert words in done.stdout
-    assert disk.may_flush() is (words not in json.dumps(fslab.json("doctor", "--json")["advice"]))
+    assert disk_server.may_flush() is (words not in json.dumps(fslab.json("doctor", "--json")["advice"]))
 
 
 def kill_at(fslab: Fslab, study: Path, own: Path, wait_s: float, *, whole: bool) -> None:

@@ -25,7 +25,7 @@ from fslab.errors import ToolFailedError
 from fslab.record import Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.storage.media import _disk
-from fslab.system import disk, loops, proc
+from fslab.system import disk_server, loops, proc
 
 pytestmark = pytest.mark.skipif(not BINARY.exists(), reason="fslab-disk is not installed beside this Python")
 
@@ -164,7 +164,7 @@ def test_a_late_disk_is_a_warning(workspace: Workspace) -> None:
 def test_a_server_that_was_killed_costs_one_trial(workspace: Workspace) -> None:
     """If the server was killed between two trials, the next trial starts a new one."""
     assert run(workspace, READS, profile="none").status is not Status.FAILED
-    server: disk.Server = workspace.media["disk m"]
+    server: disk_server.Server = workspace.media["disk m"]
     server.child.end()
     assert not server.runs
     record = run(workspace, READS, profile="none")
@@ -193,7 +193,7 @@ def test_a_killed_server_that_measures_a_disk_without_answers_ends(workspace: Wo
     """
     options = ["--size", str(1 << 20), "--timed"]
     other, ours = (
-        disk.start(workspace.runtime / name, options, mark=workspace.campaign) for name in ("b", "a")
+        disk_server.start(workspace.runtime / name, options, mark=workspace.campaign) for name in ("b", "a")
     )
     with ExitStack() as undo:
         undo.callback(other.end)
@@ -215,7 +215,7 @@ def test_a_killed_server_that_measures_a_disk_without_answers_ends(workspace: Wo
             ours.ask("statistics")
 
 
-def asks(server: disk.Server, path: Path) -> None:
+def asks(server: disk_server.Server, path: Path) -> None:
     with suppress(ToolFailedError):
         server.ask("calibrate", path=str(path))
 

@@ -16,7 +16,7 @@ from fslab.machine import tuning
 from fslab.storage import pool, signatures
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.layouts import volume_name
-from fslab.system import disk, loops, mounts, process_marks, trees
+from fslab.system import disk_server, loops, mounts, process_marks, trees
 
 log = logging.getLogger("fslab.undo")
 END_DEADLINE_S = 5.0
@@ -134,7 +134,7 @@ def _abort_disks(journal: CampaignJournal) -> None:
         if entry.kind == "disk":
             with contextlib.suppress(FslabError, OSError):
                 _check_ours(journal.campaign, entry)
-                disk.clean(Path(entry.target))
+                disk_server.clean(Path(entry.target))
 
 
 def _check_ours(campaign: str, entry: JournalEntry) -> None:
@@ -213,7 +213,7 @@ UNDO: Mapping[str, Callable[[str], None]] = {
     "directory": _remove_directory,
     "tree": _remove_tree,
     pool.KIND: pool.clean,
-    "disk": lambda target: disk.clean(Path(target)),
+    "disk": lambda target: disk_server.clean(Path(target)),
     "tuning": _put_back,
     tuning.TIMER: tuning.start_timer,
 }

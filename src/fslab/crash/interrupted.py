@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from fslab.crash.examine import LIMIT_S, Subject
 from fslab.crash.recording import Recording
-from fslab.system import disk, files, mounts, proc, process_marks
+from fslab.system import disk_server, files, mounts, proc, process_marks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def recovery_of(
         yield None
         return
     directory = image.with_name(_DIRECTORY)
-    server = disk.start(
+    server = disk_server.start(
         directory,
         _options(image, directory, volatile=volatile),
         mark=os.environ.get(process_marks.MARK, "crash"),
@@ -46,7 +46,7 @@ def recovery_of(
         server.ask("clear")
         done = _repaired(tested, server.file) if repair else _mounted(tested, server.file, target)
         server.ask("sync")
-        yield Recording(base=image, log=disk.log_of(directory)) if done else None
+        yield Recording(base=image, log=disk_server.log_of(directory)) if done else None
     finally:
         server.end()
         with suppress(OSError):
@@ -55,7 +55,7 @@ def recovery_of(
 
 def _options(image: Path, directory: Path, *, volatile: bool) -> Sequence[str]:
     size, cache = str(image.stat().st_size), "volatile" if volatile else "none"
-    log = ("--log", disk.log_of(directory).name, "--log-data", "--log-limit", size)
+    log = ("--log", disk_server.log_of(directory).name, "--log-data", "--log-limit", size)
     return ("--size", size, "--cache", cache, *log)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, MountError, UnsupportedError
-from fslab.system import block_log, disk, mounts, proc, sysfs
+from fslab.system import block_log, disk_server, mounts, proc, sysfs
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,7 +52,7 @@ def disk_of(directory: Path) -> Path:
     source = Path(mounts.containing(directory).source)
     backing = sysfs.text(sysfs.block_directory(source) / "loop/backing_file") if source.exists() else None
     server = Path(backing).parent if backing else None
-    if server is None or not disk.control_of(server).exists():
+    if server is None or not disk_server.control_of(server).exists():
         raise UnsupportedError(
             "this is not on one virtual disk",
             where=str(directory),
@@ -64,7 +64,7 @@ def disk_of(directory: Path) -> Path:
 def server_of(directory: Path) -> Path:
     """Do the same as :func:`disk_of`; UnsupportedError also if the disk keeps no log of its data."""
     server = disk_of(directory)
-    if not Path(f"{disk.log_of(server)}.data").exists():
+    if not Path(f"{disk_server.log_of(server)}.data").exists():
         raise UnsupportedError(
             "this is not on one virtual disk with a log of its data",
             where=str(directory),
@@ -87,7 +87,7 @@ def record(directory: Path, source: Source[Any], scratch: Path, threads: int = 1
             where=str(directory),
             hint="see its mount options; with 'No space left', use fewer sequences or a larger disk",
         ) from error
-    disk.ask(server, "sync")
+    disk_server.ask(server, "sync")
     return recording
 
 
@@ -97,7 +97,7 @@ def _perform_all(directory: Path, server: Path, source: Source[Any], threads: in
         for first in runs[::threads]:
             _together(pool, directory, server, source, runs[first : first + threads])
             mounts.flush(directory)  # data that no sync covers also reaches the disk, so cuts hit it
-            disk.ask(server, "mark", name=FLUSHED)
+            disk_server.ask(server, "mark", name=FLUSHED)
 
 
 @contextmanager
@@ -128,7 +128,7 @@ def _together(
     def mark(name: str) -> None:
         if ended.is_set():
             raise _EndedError("another run failed", where=name)
-        disk.ask(server, "mark", name=name)
+        disk_server.ask(server, "mark", name=name)
 
     def perform(number: int) -> None:
         try:
@@ -151,14 +151,14 @@ def _together(
 def _begin(directory: Path, server: Path, scratch: Path) -> Recording:
     """Take a snapshot of the disk, and start the log with nothing written between the two. Otherwise the log would
     write old data over newer contents, and make states that no disk can have."""
-    base, log = scratch / "crash-base", disk.log_of(server)
+    base, log = scratch / "crash-base", disk_server.log_of(server)
     for _ in range(TRIES):
         mounts.flush(directory)
-        disk.ask(server, "clear")
+        disk_server.ask(server, "clear")
         base.unlink(missing_ok=True)
-        disk.ask(server, "snapshot", path=str(base))
-        disk.ask(server, "mark", name=START)
-        disk.ask(server, "sync")
+        disk_server.ask(server, "snapshot", path=str(base))
+        disk_server.ask(server, "mark", name=START)
+        disk_server.ask(server, "sync")
         rows = block_log.read(log)
         if rows.filter(rows["op"].is_in(["write", "discard"])).is_empty():
             return Recording(base=base, log=log)

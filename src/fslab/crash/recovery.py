@@ -16,7 +16,7 @@ from fslab.crash import contents, recording
 from fslab.crash.examine import Complaints, Subject
 from fslab.crash.request import RecoveryRequest
 from fslab.errors import FslabError, MountError
-from fslab.system import cache, disk, kernel_log, mounts, proc
+from fslab.system import cache, disk_server, kernel_log, mounts, proc
 from fslab.units import parse_size
 
 PER_DIRECTORY = 1000
@@ -76,10 +76,10 @@ def measure(directory: Path, device: str, tested: Subject, request: RecoveryRequ
 def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:
     """Write the files, cut power and unmount. Power is switched on again afterwards, even after an error."""
     mount = mounts.containing(directory)
-    disk.ask(server, "pace", real=False)  # the time to write the files is not measured
+    disk_server.ask(server, "pace", real=False)  # the time to write the files is not measured
     try:
         _write(directory, request)
-        disk.ask(server, "cut", unflushed=request.unflushed, seed=request.seed)
+        disk_server.ask(server, "cut", unflushed=request.unflushed, seed=request.seed)
         mounts.unmount(mount.target)
         mounts.wait_released(Path(mount.source))
     except OSError as error:
@@ -89,8 +89,8 @@ def _cut(server: Path, directory: Path, request: RecoveryRequest) -> None:
             hint="use fewer files, or a medium with more memory",
         ) from error
     finally:
-        disk.ask(server, "power_on")
-        disk.ask(server, "pace", real=True)
+        disk_server.ask(server, "power_on")
+        disk_server.ask(server, "pace", real=True)
 
 
 def _write(directory: Path, request: RecoveryRequest) -> None:
@@ -167,5 +167,5 @@ def _mount(device: str, target: Path, tested: Subject) -> int:
 
 
 def _transferred(server: Path) -> tuple[int, int]:
-    operations = disk.ask(server, "statistics")["operations"]
+    operations = disk_server.ask(server, "statistics")["operations"]
     return operations["read"]["bytes"], operations["write"]["bytes"]

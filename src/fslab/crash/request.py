@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, field_validator, model_validator
 from fslab import applications
 from fslab.cell import EntryOptions
 from fslab.errors import FslabError
-from fslab.system import disk
+from fslab.system import disk_server
 from fslab.units import SomeSize, parse_size
 
 _SEQUENCES, _RUNS = 100, 3
@@ -157,8 +157,8 @@ class RecoveryExtent(EntryOptions):
         description="new files that are not synced when power is cut; one more file is synced",
     )
     size: SomeSize = Field("4k", description="size of each new file")
-    unflushed: disk.Unflushed = Field(
-        disk.Unflushed.RANDOM,
+    unflushed: disk_server.Unflushed = Field(
+        disk_server.Unflushed.RANDOM,
         description="writes in the disk's volatile cache at the power cut: all kept, all lost, or each at random",
     )
     check: bool = Field(True, description="also measure a full check of the file system")

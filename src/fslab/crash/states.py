@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from fslab import texts
 from fslab.errors import ToolFailedError, UsageError
-from fslab.system import disk, proc
+from fslab.system import disk_server, proc
 
 if TYPE_CHECKING:
     import polars as pl
@@ -112,13 +112,13 @@ class Builder:
         while b"\n" not in self._rest:
             part = os.read(self._answers, 1 << 16)
             if not part or len(self._rest) > ANSWER_BYTES:
-                raise ToolFailedError("fslab-disk states has ended", where=disk.TOOL.program)
+                raise ToolFailedError("fslab-disk states has ended", where=disk_server.TOOL.program)
             self._rest += part
         line, _, self._rest = self._rest.partition(b"\n")
         answer: dict[str, Any] = texts.json_of(line)
         if not answer["ok"]:
             raise ToolFailedError(
-                f"cannot create the crash state: {answer['error']}", where=disk.TOOL.program
+                f"cannot create the crash state: {answer['error']}", where=disk_server.TOOL.program
             )
         return answer
 
@@ -131,7 +131,7 @@ def builder(log: Path, base: Path) -> Iterator[Builder]:
     child = None
     try:
         try:
-            argv: Sequence[str] = [disk.TOOL.program, "states", str(log), "--base", str(base)]
+            argv: Sequence[str] = [disk_server.TOOL.program, "states", str(log), "--base", str(base)]
             child = proc.start(argv, output=tell, errors=2, stdin=ask)
         finally:
             os.close(ask)

@@ -20,7 +20,7 @@ from fslab.crash.contents import BLOCK_BYTES
 from fslab.crash.examine import Subject
 from fslab.errors import FslabError, MountError, UnsupportedError
 from fslab.faults import FILES
-from fslab.system import block_log, cache, disk, files, kernel_log, mounts, paths
+from fslab.system import block_log, cache, disk_server, files, kernel_log, mounts, paths
 
 BLOCKS = 8  # of each file: more than any file system stores in an inode
 NAMES, NAME_BYTES = 64, 100
@@ -106,30 +106,30 @@ class Ground:
 
     def requests(self, operation: str, work: Callable[[], object]) -> list[Range]:
         """Return the ranges of the disk that ``work`` reads or writes (``operation``), and what they hold."""
-        disk.ask(self.server, "clear")
+        disk_server.ask(self.server, "clear")
         work()
-        disk.ask(self.server, "sync")
-        rows = block_log.read(disk.log_of(self.server))
+        disk_server.ask(self.server, "sync")
+        rows = block_log.read(disk_server.log_of(self.server))
         rows = rows.filter(rows["op"] == operation)
         found = dict.fromkeys(zip(rows["offset"], rows["length"], strict=True))
         return [Range(start=at, end=at + length, data=self._is_data(at)) for at, length in found]
 
     def _is_data(self, at: int) -> bool:
-        with (self.server / disk.FILE).open("rb", buffering=0) as file:
+        with (self.server / disk_server.FILE).open("rb", buffering=0) as file:
             return os.pread(file.fileno(), len(contents.MAGIC), at) == contents.MAGIC
 
     def arm(self, effect: str, *, where: Range | None = None, **more: Any) -> int:
         """Arm a fault and return its id."""
         bounds = {} if where is None else {"start": where.start, "end": where.end}
-        return int(disk.ask(self.server, "arm", effect=effect, **bounds, **more)["id"])
+        return int(disk_server.ask(self.server, "arm", effect=effect, **bounds, **more)["id"])
 
     def struck(self, *faults: int) -> bool:
         """Return whether a request met any of these faults."""
-        known = disk.ask(self.server, "statistics")["faults"]
+        known = disk_server.ask(self.server, "statistics")["faults"]
         return any(each["struck"] for each in known if each["id"] in faults)
 
     def disarm(self) -> None:
-        disk.ask(self.server, "disarm")
+        disk_server.ask(self.server, "disarm")
 
     @contextmanager
     def undone(self) -> Iterator[None]:
@@ -138,21 +138,21 @@ class Ground:
         self.unmount()
         with TemporaryDirectory(dir=paths.temporary(self.scratch), prefix="fslab-faults-") as place:
             image = Path(place) / "image"
-            disk.ask(self.server, "snapshot", path=str(image))
+            disk_server.ask(self.server, "snapshot", path=str(image))
             self.mount()
             try:
                 yield
             finally:
                 self.unmount()
                 now = Path(place) / "now"
-                disk.ask(self.server, "snapshot", path=str(now))
+                disk_server.ask(self.server, "snapshot", path=str(now))
                 _restore(image, (image, now), Path(self.device))
                 self.mount()
 
 
 def check_log(server: Path, directory: Path) -> None:
     """Raise UnsupportedError if the disk keeps no log."""
-    if not disk.log_of(server).exists():
+    if not disk_server.log_of(server).exists():
         raise UnsupportedError(
             "the virtual disk keeps no log",
             where=str(directory),

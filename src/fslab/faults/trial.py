@@ -10,7 +10,7 @@ from typing import Any
 from fslab.errors import MountError
 from fslab.faults import FILES, Attempt, Fault
 from fslab.faults.ground import LIMIT_S, Ground, error_of
-from fslab.system import disk, mounts, proc
+from fslab.system import disk_server, mounts, proc
 from fslab.system.mounts import sync
 
 FORMAT = 1
@@ -48,13 +48,13 @@ def measure(ground: Ground, fault: Fault) -> dict[str, Any]:
     fault.prepare(ground)
     mounts.flush(ground.directory)
     result = Result()
-    disk.ask(ground.server, "pace", real=False)  # the duration is not measured
+    disk_server.ask(ground.server, "pace", real=False)  # the duration is not measured
     try:
         ground.remount()
         attempts = fault.strike(ground)
     finally:
         ground.disarm()
-        disk.ask(ground.server, "pace", real=True)
+        disk_server.ask(ground.server, "pace", real=True)
         fault.end(ground)
     result.writes_stopped = error_of(lambda: _write_something(ground)) is not None
     _come_back(ground, result)

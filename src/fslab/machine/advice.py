@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fslab.system import disk
+from fslab.system import disk_server
 
 BUSY = 0.2  # share of the processors that the 1-minute load average may occupy without advice
 
@@ -28,7 +28,7 @@ def advise(facts: Mapping[str, Any]) -> list[Advice]:
 
 def advise_disks() -> list[Advice]:
     """Return what the server of a virtual disk lacks on this machine. Empty for a user who cannot start one."""
-    if not disk.FUSE.exists() or disk.may_flush() is not False or os.geteuid() != 0:
+    if not disk_server.FUSE.exists() or disk_server.may_flush() is not False or os.geteuid() != 0:
         return []
     what = (
         "virtual disks: CAP_SYS_RESOURCE is missing, so PR_SET_IO_FLUSHER is refused and memory reclaim can wait for "

@@ -4,9 +4,9 @@ import os
 from collections.abc import Iterable
 
 from fslab.probes import Target
-from fslab.system import disk, process_marks
+from fslab.system import disk_server, process_marks
 
-_DISK = b"(" + disk.TOOL.program.encode()
+_DISK = b"(" + disk_server.TOOL.program.encode()
 
 
 def own_processes(target: Target, pids: Iterable[int]) -> frozenset[int]:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from fslab.errors import FslabError
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
-from fslab.system import disk, sysfs
+from fslab.system import disk_server, sysfs
 from fslab.units import Unit
 
 YEAR_S = 31_557_600.0
@@ -61,12 +61,12 @@ def _directory(block: Path) -> Path | None:
     """Return where the virtual disk under a loop device is mounted; None if the loop device is on something else."""
     backing = sysfs.text(block / "loop/backing_file")
     directory = Path(backing).parent if backing else None
-    return directory if directory and disk.control_of(directory).is_socket() else None
+    return directory if directory and disk_server.control_of(directory).is_socket() else None
 
 
 def _statistics(directory: Path) -> dict[str, Any]:
     try:
-        return disk.ask(directory, "statistics")
+        return disk_server.ask(directory, "statistics")
     except FslabError as error:
         raise ValueError(str(error)) from error
 

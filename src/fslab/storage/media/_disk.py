@@ -11,7 +11,7 @@ from fslab.errors import NoSpaceError, ToolFailedError
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import _copies, _faults, _loop, _profiles
 from fslab.storage.media._disk_options import Logged, VirtualOptions
-from fslab.system import disk, loops, sysfs
+from fslab.system import disk_server, loops, sysfs
 from fslab.units import format_size, parse_size
 
 STATISTICS = ("operations", "late_ns", "model", "stored_bytes", "no_space", "realtime", "time_ns", "rate")
@@ -46,9 +46,9 @@ def argv(options: VirtualOptions, directory: Path) -> tuple[str, ...]:
 def planned(options: VirtualOptions) -> tuple[tuple[str, ...], ...]:
     directory = Path("/run/fslab/CAMPAIGN/disk-N")
     attach = loops.attach_argv(
-        directory / disk.FILE, direct=True, device=Path("/dev/loopN"), sector_bytes=options.sector_size
+        directory / disk_server.FILE, direct=True, device=Path("/dev/loopN"), sector_bytes=options.sector_size
     )
-    return (disk.TOOL.program, "serve", str(directory), *argv(options, directory)), tuple(attach)
+    return (disk_server.TOOL.program, "serve", str(directory), *argv(options, directory)), tuple(attach)
 
 
 def memory_bytes(options: VirtualOptions) -> int:
@@ -75,7 +75,7 @@ def seek_s(options: VirtualOptions) -> float:
 
 def check(options: VirtualOptions, disks: int, *, mounted: bool = True) -> None:
     """Raise an error unless so many of these disks can be served: the server, FUSE if they are mounted, and memory."""
-    disk.check_supported(mounted=mounted)
+    disk_server.check_supported(mounted=mounted)
     images.check_memory(disks * memory_bytes(options))
 
 
@@ -101,18 +101,20 @@ def key(slot: str) -> str:
     return f"disk {slot}"
 
 
-def running(workspace: Workspace, slot: str) -> disk.Server | None:
+def running(workspace: Workspace, slot: str) -> disk_server.Server | None:
     """Return the running server of this slot, or None. In a guest it is always None."""
-    known: disk.Server | None = workspace.media.get(key(slot))
+    known: disk_server.Server | None = workspace.media.get(key(slot))
     return known if known is not None and known.runs else None
 
 
-def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted: bool = True) -> disk.Server:
+def served(
+    options: VirtualOptions, workspace: Workspace, slot: str, *, mounted: bool = True
+) -> disk_server.Server:
     """Return the running server of this slot. Start a new one if there is none, or if it has ended.
 
     Without ``mounted``, only guests can use the disk, and no root is needed.
     """
-    known: disk.Server | None = workspace.media.get(key(slot))
+    known: disk_server.Server | None = workspace.media.get(key(slot))
     if known is not None and known.runs:
         return known
     if known is not None:
@@ -121,8 +123,8 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted:
     directory = known.directory if known else workspace.runtime / f"disk-{number}"
     entry = workspace.journal.will_create("disk", str(directory))
     try:
-        words = argv(options, directory) if mounted else (*argv(options, directory), disk.UNMOUNTED)
-        server = disk.start(directory, words, mark=workspace.mark)
+        words = argv(options, directory) if mounted else (*argv(options, directory), disk_server.UNMOUNTED)
+        server = disk_server.start(directory, words, mark=workspace.mark)
     finally:
         workspace.exit.callback(_end, workspace, slot, entry, directory)
     workspace.media[key(slot)] = server
@@ -132,7 +134,12 @@ def served(options: VirtualOptions, workspace: Workspace, slot: str, *, mounted:
 
 
 def attach(
-    server: disk.Server, options: VirtualOptions, workspace: Workspace, undo: ExitStack, *, discard: bool
+    server: disk_server.Server,
+    options: VirtualOptions,
+    workspace: Workspace,
+    undo: ExitStack,
+    *,
+    discard: bool,
 ) -> StackDevice:
     """Attach a loop device to the disk, with direct I/O. It is rotational, or accepts discards, if the disk does.
 
@@ -154,7 +161,7 @@ def attach(
     return replace(device, discard=discard, facts=facts_now)
 
 
-def drive(server: disk.Server, options: VirtualOptions) -> Drive:
+def drive(server: disk_server.Server, options: VirtualOptions) -> Drive:
     """Return the disk for a guest: a virtio disk of the server, or its file.
 
     Until the run, the disk does not work in real time (``pace`` in PROTOCOL.md).
@@ -170,7 +177,7 @@ def drive(server: disk.Server, options: VirtualOptions) -> Drive:
 
 
 @contextmanager
-def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterator[None]:
+def in_real_time(server: disk_server.Server | None, options: VirtualOptions) -> Iterator[None]:
     """Make the disk work in real time, with the faults of the study. Without a server, do nothing."""
     if server is None:
         yield
@@ -188,7 +195,7 @@ def in_real_time(server: disk.Server | None, options: VirtualOptions) -> Iterato
             server.ask("pace", real=False)
 
 
-def halt(server: disk.Server | None, *, halted: bool) -> None:
+def halt(server: disk_server.Server | None, *, halted: bool) -> None:
     """Stop the model's time, or let it go on. Without a model, requests are answered at once."""
     if server is not None and server.timed:
         server.ask("halt", halted=halted)
@@ -198,7 +205,7 @@ def halt(server: disk.Server | None, *, halted: bool) -> None:
 class Kept:
     """Copies of the contents of a disk, in the memory of its server. See ``media.Copies``."""
 
-    server: disk.Server
+    server: disk_server.Server
 
     def save(self, name: str) -> None:
         statistics = self.server.ask("statistics")
@@ -207,13 +214,17 @@ class Kept:
 
     def load(self, name: str) -> tuple[str, ...]:
         self.server.ask("restore", name=name)
-        return (disk.TOOL.program, "restore", name)  # a request to the server, in the form of a command
+        return (
+            disk_server.TOOL.program,
+            "restore",
+            name,
+        )  # a request to the server, in the form of a command
 
     def forget(self, name: str) -> None:
         self.server.ask("forget", name=name)
 
 
-def request_log(server: disk.Server | None, options: VirtualOptions) -> Path | None:
+def request_log(server: disk_server.Server | None, options: VirtualOptions) -> Path | None:
     """Return the log, complete, if the study asks for one of the requests. That with the data belongs to ``crash``.
 
     NoSpaceError if it is incomplete.
@@ -228,10 +239,10 @@ def request_log(server: disk.Server | None, options: VirtualOptions) -> Path | N
             hint="shorten the run, or leave out 'log' of the medium",
         )
     server.ask("sync")
-    return disk.log_of(server.directory)
+    return disk_server.log_of(server.directory)
 
 
-def check_room(server: disk.Server, options: VirtualOptions) -> None:
+def check_room(server: disk_server.Server, options: VirtualOptions) -> None:
     """Raise NoSpaceError if the memory for the disk's contents was full. File systems report this as I/O errors."""
     if server.runs and server.ask("statistics")["no_space"]:
         raise NoSpaceError(
@@ -242,7 +253,7 @@ def check_room(server: disk.Server, options: VirtualOptions) -> None:
         )
 
 
-def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
+def facts(server: disk_server.Server, options: VirtualOptions) -> dict[str, Any]:
     """Return the facts of the disk for the record: all that determines its times, and how accurately it can serve.
 
     NoSpaceError if its memory was full.
@@ -260,7 +271,7 @@ def facts(server: disk.Server, options: VirtualOptions) -> dict[str, Any]:
         "faults": list(_faults.parse(options.faults)),
         "memory_limit_bytes": parse_size(options.memory),
         "fidelity": server.ready.get("fidelity"),
-        "io_flusher": disk.may_flush(server.child.pid),
+        "io_flusher": disk_server.may_flush(server.child.pid),
         "statistics": {name: statistics[name] for name in STATISTICS},
     }
 
@@ -269,5 +280,5 @@ def _end(workspace: Workspace, slot: str, entry: str, directory: Path) -> None:
     server = workspace.media.pop(key(slot), None)
     if server is not None:
         server.end()
-    disk.clean(directory)
+    disk_server.clean(directory)
     workspace.journal.undone(entry)

@@ -10,7 +10,7 @@ from fslab import scaling
 from fslab.storage import Drive, StackDevice, Workspace, images, media
 from fslab.storage.media import Copies, MediumPlan, _disk, _image, _loop, _profiles
 from fslab.storage.media._disk_options import VirtualOptions
-from fslab.system import disk, loops
+from fslab.system import disk_server, loops
 from fslab.units import parse_size
 
 
@@ -19,7 +19,7 @@ class Virtual(media.Medium[VirtualOptions]):
 
     summary = "virtual disk: models of hard disks and SSDs, with write caches and faults"
     image = True
-    tools = (disk.TOOL,)
+    tools = (disk_server.TOOL,)
     profiles = _profiles.PROFILES
     Options = VirtualOptions
 
