@@ -20,7 +20,7 @@ from fslab.errors import UsageError
 from fslab.machine import facts
 from fslab.machine.kinds import REGISTRY as MACHINES
 from fslab.study.load import load, load_text
-from fslab.system import distributions, kernel, memory, reference, tools
+from fslab.system import distributions, kernel, memory, reference_loop, tools
 
 PAGE = Path(__file__).parents[2] / "docs/studies.md"
 STUDY = """\
@@ -51,7 +51,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     for place in (
         (os, "statvfs"), (os, "cpu_count"), (os, "sysconf"), (os, "sched_getaffinity"), (tools, "find"),
         (facts, "gather"), (kernel, "known_filesystems"), (memory, "told"), (distributions, "here"),
-        (reference, "spread"),
+        (reference_loop, "spread"),
     ):  # fmt: skip
         monkeypatch.setattr(*place, read)
     for _, machine in MACHINES:

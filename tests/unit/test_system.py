@@ -25,7 +25,7 @@ from fslab.machine import facts
 from fslab.storage import guard
 from fslab.store.database_errors import translated
 from fslab.system import loops, mounts, proc, process_marks, signals, sysfs, tools
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 
 # Recorded on Linux 6.18: the root file system, tmpfs at a path with a space and a backslash, btrfs on a loop device.
 MOUNTINFO = r"""23 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw,discard
@@ -138,7 +138,7 @@ XFS_LOG = (
     ],
 )
 def test_the_sentence_that_says_why_is_not_cut(printed: str, says: str) -> None:
-    assert said("", printed) == says
+    assert one_line("", printed) == says
     assert str(proc.failed(finished(1, printed), reasons=["XFS (loop0): why"])).startswith(
         f"/sbin/mkfs.x 'a b': mkfs.x exited 1: the kernel logged: XFS (loop0): why; it printed: {says}"
     )

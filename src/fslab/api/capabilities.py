@@ -18,7 +18,7 @@ from fslab.plan.expand import expand
 from fslab.storage.filesystems import FileSystem
 from fslab.study import load, shipped
 from fslab.study.document import options_of
-from fslab.system import reference
+from fslab.system import reference_loop
 from fslab.system.tools import Tool
 from fslab.tracing import available
 
@@ -82,7 +82,7 @@ def of_machine() -> MachineCapabilities:
     return MachineCapabilities(
         machine=machine,
         advice=[*advise(machine), *advise_disks()],
-        reference_spread=reference.spread(),
+        reference_spread=reference_loop.spread(),
         capabilities=[*found, *_evidence()],
         matrix=feasibility.matrix(),
         packages_missing=feasibility.packages_missing(needed),

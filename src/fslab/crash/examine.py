@@ -20,7 +20,7 @@ from fslab.storage.filesystems import FileSystem, others_in_log
 from fslab.storage.promises import Promises
 from fslab.system import mounts, proc
 from fslab.system.kernel_log import WARNING, KernelMessages, belongs
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 from fslab.validity.trial.machine import SERIOUS
 
 CLONE_NEWNS = 0x00020000
@@ -211,7 +211,7 @@ class Examiner:
         done = proc.run(argv, check=False, timeout_s=LIMIT_S)
         if done.returncode == 0:
             return done.duration_s
-        self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], said(done.stderr)])
+        self._last_error = " | ".join([*self._kernel.reasons()[-_LINES:], one_line(done.stderr)])
         return None
 
     def _repair(self, image: Path, seen: Examined, *, found: bool = False) -> float:

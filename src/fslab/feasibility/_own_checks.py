@@ -11,7 +11,7 @@ from fslab.errors import ToolTimeoutError, UsageError
 from fslab.machine.surroundings import here
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import paths, proc, untrusted_files
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 from fslab.workloads import Check, Job, parsed
 
 LIMIT_S = 20.0
@@ -65,7 +65,7 @@ def _error(cell: Cell, check: Check, told: tuple[str, str]) -> UsageError:
     output, errors = told
     place = parsed(cell.workload).place_of(f"{output}\n{errors}")
     return UsageError(
-        f"{check.argv[0]} refuses it: {said(errors, output) or 'it does not say why'}",
+        f"{check.argv[0]} refuses it: {one_line(errors, output) or 'it does not say why'}",
         where=place or f"workload '{cell.workload.name}'",
         hint="correct it; nothing was made or changed",
     )

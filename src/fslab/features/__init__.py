@@ -14,7 +14,7 @@ from pathlib import Path
 from fslab.cell import Frozen
 from fslab.registry import Registry
 from fslab.system import proc
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 
 
 class Support(StrEnum):
@@ -93,7 +93,7 @@ def unknown(why: str) -> FeatureFinding:
 
 def not_resized(done: proc.Completed) -> FeatureFinding:
     """Return why a command did not change the size of a file system: unknown if it was not permitted."""
-    told = said(done.stderr, done.stdout)
+    told = one_line(done.stderr, done.stdout)
     if "ermission denied" in told or "not permitted" in told:
         return unknown(f"needs CAP_SYS_RESOURCE: {told}")
     return no(f"{done.argv[0]}: {told or 'nothing changed'}")

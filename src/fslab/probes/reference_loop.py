@@ -9,7 +9,7 @@ from math import sqrt
 
 from fslab.probes import Probe, ProbeFinding, Snapshot, SnapshotMoment, Target, Work
 from fslab.record import Value
-from fslab.system import reference
+from fslab.system import reference_loop
 from fslab.units import Unit
 
 
@@ -23,7 +23,7 @@ class ReferenceLoop(Probe):
 
     def snapshot(self, target: Target) -> Snapshot:  # noqa: ARG002
         """Return the reads per second."""
-        return {"rate": reference.rate()}
+        return {"rate": reference_loop.rate()}
 
     def derive(self, taken: Mapping[SnapshotMoment, Snapshot], work: Work) -> ProbeFinding:  # noqa: ARG002
         """Compute the geometric mean of both rates, by how many percent the lower rate is below the higher one, and the

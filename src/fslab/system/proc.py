@@ -26,8 +26,8 @@ from fslab.errors import (
     ToolOutputError,
     ToolTimeoutError,
 )
-from fslab.system import ending, oom, path_owners, search_path, signals
-from fslab.system.said import reports_full_disk, said
+from fslab.system import oom, path_owners, process_ending, search_path, signals
+from fslab.system.tool_messages import one_line, reports_full_disk
 
 log = logging.getLogger("fslab.proc")
 
@@ -207,7 +207,7 @@ def running(
         with signals.shielded(), oom.expendable():
             child = _popen((*within, *words), failure, **how)
             undo.callback(_end, child)
-        poller = undo.enter_context(ending.awaited(child.pid))
+        poller = undo.enter_context(process_ending.awaited(child.pid))
         yield Running(
             argv=tuple(argv), process=child, captured=(out, err), report=report, failure=failure, poller=poller,
             began_s=began_s,
@@ -226,7 +226,7 @@ def _memory_file(name: str) -> Iterator[int]:
 def _end(child: subprocess.Popen[bytes]) -> None:
     """End the process group of a child, unless it was reaped."""
     if child.returncode is None:
-        ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
+        process_ending.end_group(child.pid, GROUP_DEADLINE_S, signal.SIGTERM, signal.SIGKILL)
         if child.poll() is None:
             child.returncode = -signal.SIGKILL
 
@@ -246,7 +246,7 @@ class Child:
     def exit_code(self) -> int | None:
         """Return the exit code, negative for a signal; None while the process runs. Only ``end`` reaps it."""
         known = self.process.returncode
-        return ending.exit_code(self.pid) if known is None else known
+        return process_ending.exit_code(self.pid) if known is None else known
 
     def wait(self, timeout_s: float) -> int | None:
         """Return the exit code; None if the process still runs after ``timeout_s``.
@@ -254,7 +254,7 @@ class Child:
         This does not use subprocess's wait with a timeout, which polls 20 times a second.
         """
         if self.exit_code() is None:
-            with ending.awaited(self.pid) as poller:
+            with process_ending.awaited(self.pid) as poller:
                 poller.poll(max(0.0, timeout_s) * 1000)
         return self.exit_code()
 
@@ -277,7 +277,7 @@ class Child:
             log.warning("process %d (%s) cannot be killed", self.pid, shell_line(self.argv))
             return
         self.process.poll()
-        ending.wait_for_group(self.pid, GROUP_DEADLINE_S)
+        process_ending.wait_for_group(self.pid, GROUP_DEADLINE_S)
 
 
 def start(
@@ -316,7 +316,7 @@ def failed(
     what = f"{Path(done.argv[0]).name} {ended}"
     if reasons:
         what += f": the kernel logged: {' | '.join(reasons)}"
-    told = said(done.stderr, done.stdout)
+    told = one_line(done.stderr, done.stdout)
     if told and not (reasons and _SEE_LOG in told):
         what += f"{'; it printed' if reasons else ''}: {told}"
     where = shell_line(done.argv)

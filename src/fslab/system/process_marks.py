@@ -5,7 +5,7 @@ import os
 import signal
 from pathlib import Path
 
-from fslab.system import ending, freezer, sysfs
+from fslab.system import freezer, process_ending, sysfs
 
 MARK = "FSLAB_MARK"
 
@@ -21,7 +21,7 @@ def kill_marked(mark: str) -> bool:
     """Send SIGKILL to ``marked_processes``. Return whether there were any."""
     found = marked_processes(mark)
     for pid in found:
-        with contextlib.suppress(ProcessLookupError), ending.referred(pid) as pidfd:
+        with contextlib.suppress(ProcessLookupError), process_ending.referred(pid) as pidfd:
             # Once more: by now, another process can have got the number.
             if _is_marked(pid, mark):
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -26,7 +26,7 @@ from fslab.errors import SIZES_HINT, FslabError, NoSpaceError, ToolOutputError
 from fslab.record import Metric
 from fslab.registry import Registry
 from fslab.scaling import Changes
-from fslab.system.said import reports_full_disk, said
+from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
 from fslab.workloads._run import Check as Check
 from fslab.workloads._run import Commands as Commands
@@ -274,7 +274,7 @@ class ParsedWorkload(Generic[P]):
             found = self.tool.read(self.parameters, output)
         except NONSENSE as error:
             log.debug("%s", self.tool.name, exc_info=True)
-            printed = f"; it printed: {told}" if (told := said(output.stderr)) else ""
+            printed = f"; it printed: {told}" if (told := one_line(output.stderr)) else ""
             why = f"{type(error).__name__}: {str(error)[:200]}"
             what = f"{self.tool.name}'s output is not as documented ({why}){printed}"
             raise ToolOutputError(what) from error

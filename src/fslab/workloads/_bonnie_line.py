@@ -3,7 +3,7 @@
 import re
 
 from fslab.errors import ToolOutputError
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 from fslab.workloads import ToolOutput
 
 FORMAT = "1.98"
@@ -15,7 +15,7 @@ def fields(output: ToolOutput) -> list[str]:
     lines = output.stdout.strip().splitlines()
     fields = lines[-1].split(",") if lines else []
     if len(fields) != _FIELDS or fields[0] != FORMAT:
-        told = said(output.stderr, output.stdout) or "nothing"
+        told = one_line(output.stderr, output.stdout) or "nothing"
         raise ToolOutputError(f"bonnie++ printed no CSV line of format {FORMAT}; it printed: {told}")
     return fields
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from fslab import texts
 from fslab.errors import FULL_DISK, SIZES_HINT, FslabError, NoSpaceError, ToolFailedError, ToolOutputError
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 from fslab.validity.facts import Depth, Rate
 from fslab.workloads._fio_parameters import FioParameters
 
@@ -46,7 +46,7 @@ def jobs_of(text: str) -> list[Mapping[str, Any]]:
         _ = jobs[0]
     except (ValueError, LookupError, TypeError) as problem:
         raise ToolOutputError(
-            f"fio wrote no JSON document with a job; it wrote: {said(text) or 'nothing'}",
+            f"fio wrote no JSON document with a job; it wrote: {one_line(text) or 'nothing'}",
             where="fio.json",
         ) from problem
     for error in filter(None, errors):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
 from fslab.record import Metric
-from fslab.system.said import reports_full_disk, said
+from fslab.system.tool_messages import one_line, reports_full_disk
 from fslab.system.tools import Tool
 from fslab.system.users import PRLIMIT, SETPRIV
 from fslab.units import Direction, Unit, parse_duration, parse_size
@@ -112,7 +112,7 @@ def _figure(parameters: CommandParameters, name: str, output: ToolOutput) -> flo
     pattern = parameters.pattern(name)
     found = pattern.findall(output.stdout) or pattern.findall(output.stderr)
     if not found:
-        told = said(output.stdout, output.stderr) or "nothing"
+        told = one_line(output.stdout, output.stderr) or "nothing"
         raise ToolOutputError(f"metric '{name}': no match of '{pattern.pattern}' in the output: {told}")
     try:
         return float(found[-1].replace(",", "")) * parameters.factor(name)

@@ -15,7 +15,7 @@ from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload, check_sectors
@@ -115,7 +115,9 @@ class Dd(Workload[DdParameters]):
         """Parse the bytes and seconds of the last line. The rate that dd prints has only two digits."""
         found = _SUMMARY.findall(output.stderr)
         if not found:
-            raise ToolOutputError(f"dd printed no summary; it printed: {said(output.stderr) or 'nothing'}")
+            raise ToolOutputError(
+                f"dd printed no summary; it printed: {one_line(output.stderr) or 'nothing'}"
+            )
         copied_bytes, seconds = int(found[-1][0]), float(found[-1][1])
         if copied_bytes != parameters.total_bytes:
             raise ToolOutputError(f"dd copied {copied_bytes} bytes, not {parameters.total_bytes}")

@@ -14,7 +14,7 @@ from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import SIZES_HINT, NoSpaceError, ToolOutputError
 from fslab.record import Metric
-from fslab.system.said import reports_full_disk
+from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Unit
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from fslab import scaling
 from fslab.errors import ToolOutputError
 from fslab.record import Metric
-from fslab.system.said import said
+from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.units import Size, Unit, parse_size
 from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
@@ -116,7 +116,7 @@ class Shell(Workload[ShellParameters]):
     def read(self, parameters: ShellParameters, output: ToolOutput) -> Reading:
         """Parse the number of iterations. ToolOutputError if it is not the number of files."""
         if output.stdout.strip() != str(parameters.files):
-            told = said(output.stderr, output.stdout) or "nothing"
+            told = one_line(output.stderr, output.stdout) or "nothing"
             raise ToolOutputError(f"the shell loop ended early; it printed: {told}")
         moved = parameters.files * parameters.size_bytes
         changes = parameters.operation not in _READS

@@ -13,7 +13,7 @@ from fslab import scaling
 from fslab.abilities import Ability, Needs
 from fslab.errors import FslabError, NoSpaceError, ToolFailedError, ToolOutputError
 from fslab.record import Metric
-from fslab.system.said import reports_full_disk
+from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_duration, parse_size
 from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload

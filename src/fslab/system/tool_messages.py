@@ -17,7 +17,7 @@ _FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)))  # programs run i
 _USAGE = re.compile(r"\s*usage:", re.IGNORECASE)
 
 
-def said(*outputs: str) -> str:
+def one_line(*outputs: str) -> str:
     """Return the first output that is not empty, with `` | `` between its lines.
 
     A usage text after a message is left out. Of a long output, the first and the last lines are kept, and between them
