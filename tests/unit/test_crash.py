@@ -14,7 +14,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fslab.crash import bounded, contents, interrupted, operations, oracle, sequences, sources
+from fslab.crash import bounded, contents, interrupted_recovery, operations, oracle, sequences, sources
 from fslab.crash.contents import BLOCK_BYTES, PARTS, Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
@@ -604,7 +604,7 @@ class TestSparseImages:
         return path
 
     def test_data_is_copied_and_restored(self, image: Path, disk: Path) -> None:
-        interrupted._copy(image, disk)
+        interrupted_recovery._copy(image, disk)
         assert disk.read_bytes() == image.read_bytes()
         disk.write_bytes(b"y" * (8 << 20))
         ground._restore(image, (image, disk), disk)
@@ -618,6 +618,6 @@ class TestSparseImages:
 
         monkeypatch.setattr(os, "lseek", fails)
         with pytest.raises(OSError, match="read error"):
-            interrupted._copy(image, disk)
+            interrupted_recovery._copy(image, disk)
         with pytest.raises(OSError, match="read error"):
             ground._restore(image, (image,), disk)

@@ -26,11 +26,11 @@ from fslab.applications import (
 )
 from fslab.applications._image_places import Places, block_of
 from fslab.cli import app
+from fslab.crash import application_runs as source_of_runs
 from fslab.crash import recording
-from fslab.crash import runs as source_of_runs
+from fslab.crash.application_runs import Runs
 from fslab.crash.findings import Kind
 from fslab.crash.request import Alphabet, CrashRequest, Cuts
-from fslab.crash.runs import Runs
 from fslab.crash.sources import Progress, directory_of
 from fslab.errors import FslabError, UsageError
 from fslab.system import proc, tools

@@ -17,7 +17,7 @@ from fslab.crash.contents import Place
 from fslab.crash.findings import Kind
 from fslab.crash.history import History
 from fslab.crash.oracle import Seen
-from fslab.crash.published import SCENARIOS, Scenario
+from fslab.crash.published_bugs import SCENARIOS, Scenario
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START, Inode, Tree
 

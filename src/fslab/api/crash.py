@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from fslab import applications, texts
 from fslab.crash import bounded, examine, judge, kept, recording, recovery, states, trial
+from fslab.crash.application_runs import Runs
 from fslab.crash.findings import Finding
 from fslab.crash.operations import FORMS
 from fslab.crash.request import REQUESTS, Alphabet, CrashRequest, Cuts, FaultRequest, RecoveryRequest
-from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.crash.steps import Sequence, Sync

@@ -14,7 +14,7 @@ from random import Random
 
 from fslab.crash import operations
 from fslab.crash.operations import operation
-from fslab.crash.published import SCENARIOS
+from fslab.crash.published_bugs import SCENARIOS
 from fslab.crash.request import Alphabet
 from fslab.crash.steps import Operation, Sequence, Step, Sync
 from fslab.crash.tree import START, Tree

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fslab.crash import interrupted
+from fslab.crash import interrupted_recovery
 from fslab.crash.examine import Examined, Examiner, Subject
 from fslab.crash.findings import Finding, Kind
 from fslab.crash.recording import FLUSHED, Recording
@@ -184,11 +184,11 @@ class Judge:
 
     @contextmanager
     def recovery(self, state: State, *, repair: bool = False) -> Iterator[Recording | None]:
-        """Record what the mount of this state writes, or its full repair (:func:`interrupted.recovery_of`)."""
+        """Record what the mount of this state writes, or its full repair (:func:`interrupted_recovery.recovery_of`)."""
         image = self.images / "first.img"
         self.builder.make(state, image)
         try:
-            with interrupted.recovery_of(
+            with interrupted_recovery.recovery_of(
                 image, self.tested, self.examiner.target, volatile=self.volatile, repair=repair
             ) as recording:
                 yield recording

@@ -13,9 +13,9 @@ from typing import Any
 
 from fslab import names, texts
 from fslab.crash import examine
+from fslab.crash.application_runs import Runs
 from fslab.crash.examine import Subject
 from fslab.crash.recording import Recording
-from fslab.crash.runs import Runs
 from fslab.crash.sequences import Sequences
 from fslab.crash.sources import Source
 from fslab.errors import FslabError, StoreError

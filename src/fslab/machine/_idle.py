@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from fslab.errors import UnsupportedError
-from fslab.machine import _facts_host
+from fslab.machine import _host_facts
 from fslab.machine.tunables import AUTO
 from fslab.system.files import opened
 
@@ -56,7 +56,7 @@ def limit_us(value: str | None, device: Path = DEVICE, root: Path = Path("/")) -
         return value
     if not device.exists():
         return None
-    return "0" if _facts_host.virtualisation(root) else str(SHALLOW_US)
+    return "0" if _host_facts.virtualisation(root) else str(SHALLOW_US)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Facts of this machine that figures depend on, as a set that is stored with the figures. Only reads.
 
-The facts are declared in ``_facts.py`` and ``_facts_host.py``, each with the meaning of a difference.
+The facts are declared in ``_kernel_facts.py`` and ``_host_facts.py``, each with the meaning of a difference.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fslab.errors import UsageError, nearest
-from fslab.machine import _facts, _facts_host, differences
+from fslab.machine import _host_facts, _kernel_facts, differences
 from fslab.machine.differences import Circumstances, Difference
 from fslab.machine.fact import Fact, Weight, alike
 
@@ -20,7 +20,9 @@ PARTS = ("device.", "tuning.", "parameters.", "medium.", "layout.")
 IDENTITY = (
     "hostname", "kernel", "kernel_build", "architecture", "cpu", "cpus", "kernel_command_line", "memory_bytes",
 )  # fmt: skip
-CATALOGUE: dict[str, Fact] = {fact.name: fact for module in (_facts_host, _facts) for fact in module.FACTS}
+CATALOGUE: dict[str, Fact] = {
+    fact.name: fact for module in (_host_facts, _kernel_facts) for fact in module.FACTS
+}
 
 
 def gather(root: Path = Path("/")) -> dict[str, Any]:
