@@ -12,8 +12,7 @@ from fslab.abilities import Needs
 from fslab.applications import AnyLoad, Application, Load, StepLoad
 from fslab.record import Metric
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
-from fslab.workloads._traits import Traits
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload
 
 DIRECTORY = "application"
 _PROCESS = (sys.executable, "-P", "-B", "-m", "fslab.applications._process")

@@ -17,6 +17,7 @@ from fslab.workloads import (
     Job,
     Reading,
     ToolOutput,
+    Traits,
     Workload,
     _fio_amounts,
     _fio_phases,
@@ -28,7 +29,6 @@ from fslab.workloads._fio_options import repeats_data
 from fslab.workloads._fio_output import direction_metrics, jobs_of, latencies, sync_metrics
 from fslab.workloads._fio_places import FileSet, all_files
 from fslab.workloads._fio_requests import LARGEST_OF, largest_request
-from fslab.workloads._traits import Traits
 
 JOBS = "jobs.fio"
 LAYOUT = "layout.fio"

@@ -21,7 +21,9 @@ from fslab.workloads import (
     Commands,
     Job,
     Reading,
+    Switchable,
     ToolOutput,
+    Traits,
     Workload,
     _fio_amounts,
     _fio_time,
@@ -42,7 +44,6 @@ from fslab.workloads._fio_output import (
 )
 from fslab.workloads._fio_parameters import FioParameters
 from fslab.workloads._fio_requests import LARGEST_OF, largest_request
-from fslab.workloads._traits import Switchable, Traits
 
 FIO = Tool(program="fio", package="fio")
 REPORT = "fio.json"

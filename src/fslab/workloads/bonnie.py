@@ -13,10 +13,9 @@ from fslab.abilities import Ability, Needs
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Traits, Workload
 from fslab.workloads._bonnie_line import fields, latency_ns, number
 from fslab.workloads._bonnie_parameters import FILES_UNIT, MIB, BonnieParameters
-from fslab.workloads._traits import Traits
 
 _KIB = 1024
 _BYTEWISE_BYTES = 3 * MIB  # DefaultByteIO of bonnie.h

@@ -18,8 +18,17 @@ from fslab.record import Metric
 from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.units import SomeSize, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload, check_sectors
-from fslab.workloads._traits import Switchable, Traits
+from fslab.workloads import (
+    Commands,
+    Job,
+    Parameters,
+    Reading,
+    Switchable,
+    ToolOutput,
+    Traits,
+    Workload,
+    check_sectors,
+)
 
 FILE = "fslab.dd"
 _PREPARE_BS = "bs=1M"

@@ -11,11 +11,10 @@ from fslab.abilities import Ability, Needs
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads import _engine_document as documents
 from fslab.workloads import _engine_tree as tree
 from fslab.workloads._engine_parameters import STEPS, EngineParameters
-from fslab.workloads._traits import Switchable, Traits
 
 _BLOCK_BYTES = 4096
 _INODE_BYTES = 1024  # ext4: 256; btrfs: about 700 with its back references and directory items

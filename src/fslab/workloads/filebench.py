@@ -13,10 +13,9 @@ from fslab import scaling
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, ToolOutput, Traits, Workload
 from fslab.workloads import _engine_document as documents
 from fslab.workloads._filebench_parameters import FilebenchParameters
-from fslab.workloads._traits import Traits
 
 FILE = "workload.f"
 _BLOCK_BYTES = 4096

@@ -10,9 +10,8 @@ from fslab.abilities import Ability, Needs
 from fslab.crash.request import FaultRequest
 from fslab.record import Metric
 from fslab.units import Direction, Unit
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
 from fslab.workloads._one_disk import SEEDS, OneDiskTest
-from fslab.workloads._traits import Traits
 
 _GUESSED_S = 3.0
 _COUNTS = {

@@ -17,10 +17,9 @@ from fslab.record import Metric
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Unit
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads import _iozone_engine as engine
 from fslab.workloads._iozone_parameters import KIB, TESTS, IozoneParameters, label
-from fslab.workloads._traits import Switchable, Traits
 
 FILE = "fslab.iozone"
 # Only for the estimate of a plan.

@@ -33,11 +33,11 @@ from fslab.workloads import (
     Reading,
     RunsAs,
     ToolOutput,
+    Traits,
     Workload,
     parsed,
 )
 from fslab.workloads._mixed_reading import STREAMS, combined, output_of
-from fslab.workloads._traits import Traits
 
 _NAME = re.compile(r"[a-z][a-z0-9]{0,19}")
 

@@ -13,9 +13,8 @@ from fslab.crash.request import RecoveryExtent, RecoveryRequest
 from fslab.record import Metric
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits
 from fslab.workloads._one_disk import SEEDS, OneDiskTest
-from fslab.workloads._traits import Traits
 
 _BYTES_PER_FILE = 4 << 10  # an inode, a name, and the unused part of the last block
 _FILES_PER_S = 5000.0  # a guess for any file system

@@ -15,8 +15,7 @@ from fslab.record import Metric
 from fslab.system.tool_messages import one_line
 from fslab.system.tools import Tool
 from fslab.units import Size, Unit, parse_size
-from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Workload
-from fslab.workloads._traits import Traits
+from fslab.workloads import Commands, Job, Parameters, Reading, ToolOutput, Traits, Workload
 
 DIRECTORY = "fslab.shell"
 _BLOCK_BYTES = 4096

@@ -16,9 +16,8 @@ from fslab.record import Metric
 from fslab.system.tool_messages import reports_full_disk
 from fslab.system.tools import Tool
 from fslab.units import Direction, Unit, parse_duration, parse_size
-from fslab.workloads import Commands, Job, Reading, ToolOutput, Workload
+from fslab.workloads import Commands, Job, Reading, Switchable, ToolOutput, Traits, Workload
 from fslab.workloads._sysbench_parameters import SysbenchParameters
-from fslab.workloads._traits import Switchable, Traits
 
 _NS_PER_MS = 1e6
 _PREPARE_BYTES_PER_S = 300e6
