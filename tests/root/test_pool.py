@@ -41,7 +41,7 @@ def provided(driver: Recorded, workspace: Workspace, undo: ExitStack) -> pool.Po
         return pool.provide(
             driver,
             [str(device)],
-            pool.named(driver, LayoutPlan(device=str(device)), workspace.campaign),
+            pool.with_nodes(driver, LayoutPlan(device=str(device)), workspace.campaign),
             workspace,
             undo,
         )

@@ -49,7 +49,7 @@ def crash_test(request: CrashRequest) -> dict[str, Any]:
         images.mkdir()
         keep = request.recordings or paths.recordings()
         with recording.put_away(mount, tested), examine.private(images, trial.IMAGES, uses=keep):
-            tally = trial.judged(recorded, tested, source, request, images)
+            tally = trial.tally_of(recorded, tested, source, request, images)
         broken = any(finding.broken for finding in tally.findings.values())
         identity = kept.keep(recorded, tested, source, keep) if broken else None
     return trial.document(tally, source, kept=identity, filesystem=tested.driver.name)
@@ -159,7 +159,7 @@ def crash_state(name: str, image: Path) -> dict[str, Any]:
         else:
             repair = joint == states.REPAIR
             findings = _state_again(replayed, state, second, image, every, repair=repair)
-    told = [trial.shown(finding, found.source, identity) for finding in findings]
+    told = [trial.finding_document(finding, found.source, identity) for finding in findings]
     return {"image": str(image), "filesystem": found.tested.driver.name, "findings": told}
 
 

@@ -139,7 +139,7 @@ def _minimised(judge: Judge, finding: Finding) -> Finding:
     return latest if latest.state == str(smallest) else finding
 
 
-def judged(
+def tally_of(
     recording: Recording,
     tested: Subject,
     source: Source[Any],
@@ -211,13 +211,13 @@ def document(tally: Tally, source: Source[Any], *, kept: str | None, filesystem:
         "recovery_ns": tally.recovery_ns,
         "loss_window_ns": tally.loss_window_ns,
         "findings": [
-            {**shown(tally.findings[sort], source, kept), "count": tally.counts[sort]}
+            {**finding_document(tally.findings[sort], source, kept), "count": tally.counts[sort]}
             for sort in sorts[:SHOWN]
         ],
     }
 
 
-def shown(finding: Finding, source: Source[Any], kept: str | None) -> dict[str, Any]:
+def finding_document(finding: Finding, source: Source[Any], kept: str | None) -> dict[str, Any]:
     """Return the part of the document about one finding."""
     number = finding.sequence
     return {

@@ -105,7 +105,7 @@ def flag_of(name: str) -> Callable[[Path], Value]:
 
 def memory_of(name: str) -> Callable[[Path], Value]:
     """Return a reader of a line of /proc/meminfo, in bytes."""
-    return lambda root: memory.told(name, root)
+    return lambda root: memory.meminfo(name, root)
 
 
 def is_real(root: Path) -> bool:

@@ -53,7 +53,7 @@ def _stack(cell: Cell, paths: Paths, planned: MediumPlan, plan: LayoutPlan) -> t
     ]
     discard = parsed.medium.discards(parsed.medium_options)
     journal, driver = parsed.journal(plan), FILESYSTEMS.get(cell.stack.filesystem or "")
-    devices, plan = (plan.device, *plan.members), pool.named(driver, plan, "CAMPAIGN", cell.turn)
+    devices, plan = (plan.device, *plan.members), pool.with_nodes(driver, plan, "CAMPAIGN", cell.turn)
     nodes, imports = pool.commands(driver, devices, plan)
     mkfs = parsed.mkfs_argv(plan, plan.device, discard=discard)
     target = mount_point(paths.runtime, cell.turn)

@@ -42,7 +42,7 @@ class Pool:
         _export(self.driver, self.nodes[0], lambda argv: self.workspace.run("detach", argv, check=False))
 
 
-def named(driver: FileSystem, plan: LayoutPlan, campaign: str, turn: str = "") -> LayoutPlan:
+def with_nodes(driver: FileSystem, plan: LayoutPlan, campaign: str, turn: str = "") -> LayoutPlan:
     """Return the layout's plan, with the names of nodes instead of its devices if the file system is imported. Pure."""
     if not driver.imported:
         return plan

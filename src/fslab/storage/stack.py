@@ -58,7 +58,7 @@ def build(
     device = layout.assemble(parsed.layout_options, parts, workspace, undo, make=make, keep=keep)
     plan = parsed.layout_plan([str(part.path) for part in parts], workspace.campaign)
     devices = [str(device.path), *plan.members]
-    plan = pool.named(driver, plan, workspace.campaign, workspace.turn)
+    plan = pool.with_nodes(driver, plan, workspace.campaign, workspace.turn)
     imported = pool.provide(driver, devices, plan, workspace, undo)
     if make:
         if (journal := parsed.journal(plan)) and journal.make:

@@ -13,12 +13,12 @@ SHARED = Path("/dev/shm")  # noqa: S108 - the place for it, shm_overview(7)
 
 def total_bytes() -> int | None:
     """Return the memory of the machine; None if unknown."""
-    return told("MemTotal")
+    return meminfo("MemTotal")
 
 
 def available_bytes(root: Path = Path("/")) -> int | None:
     """Return the memory that this process can still use: the minimum over the machine and all its control groups."""
-    rooms = [told("MemAvailable", root), *_rooms_of_groups(root)]
+    rooms = [meminfo("MemAvailable", root), *_rooms_of_groups(root)]
     return min((room for room in rooms if room is not None), default=None)
 
 
@@ -57,7 +57,7 @@ def check_room(size_bytes: int) -> None:
         )
 
 
-def told(name: str, root: Path = Path("/")) -> int | None:
+def meminfo(name: str, root: Path = Path("/")) -> int | None:
     """Return a line of /proc/meminfo, in bytes (proc_meminfo(5): its kB are 1024 bytes); None if it is missing."""
     words = (sysfs.field(root / "proc/meminfo", name) or "").split()
     return int(words[0]) * 1024 if words and words[0].isdecimal() else None
