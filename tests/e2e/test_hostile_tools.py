@@ -59,7 +59,7 @@ def test_a_hostile_tool(fslab: Fslab, tmp_path: Path, monkeypatch: pytest.Monkey
     (tmp_path / "work").mkdir()
     workloads = {f"w{size}": {"tool": "fio", "rw": "write", "size": size} for size in SAID}
     study = {
-        "title": "t", "trials": 1, "cache": "warm", "time_limit": "60s",
+        "title": "t", "trials": 1, "cache": "warm", "time_limit": "5m",
         "media": {"here": {"type": "directory", "path": str(tmp_path / "work")}},
         "stacks": {"s": {"medium": "here"}}, "workloads": workloads,
     }  # fmt: skip

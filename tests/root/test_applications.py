@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab import workloads
 from fslab.applications import REGISTRY, durable
@@ -85,7 +86,7 @@ def run(
     parameters: dict[str, Any],
     *,
     size: str = "400m",
-    limit_s: float = 120,
+    limit_s: float = LIMIT_S,
     mkfs_options: str = "",
 ) -> TrialRecord:
     skipped_without(tool)

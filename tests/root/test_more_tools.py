@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -29,7 +30,7 @@ def run(
     cell = Cell(
         stack=stack,
         workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
-        time_limit_s=60,
+        time_limit_s=LIMIT_S,
         cache=cache,
     )
     return run_trial(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.limits import LIMIT_S
 
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
@@ -32,7 +33,7 @@ SCRIPT = (
 )
 
 
-def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = 60) -> TrialRecord:
+def run(workspace: Workspace, tool: str, parameters: dict[str, Any], limit_s: float = LIMIT_S) -> TrialRecord:
     medium = MediumSpec(name="m", type="ram", options={"size": "320m", "room": "320m"})
     stack = StackSpec(name="ext4", medium=medium, filesystem="ext4")
     cell = Cell(
