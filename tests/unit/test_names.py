@@ -115,6 +115,19 @@ def test_a_figure_that_is_no_finite_number_is_unknown(written: str, tmp_path: Pa
     assert trial.metrics["write_iops"].value is trial.probes["write_iops"].value is None
 
 
+def test_an_export_with_half_a_character_is_read_as_a_store_is(tmp_path: Path) -> None:
+    """JSON can contain lone surrogates, of which a cell has no digest and a report no text."""
+    key = TrialKey(campaign="c1", block=0, seed=7)
+    record = TrialRecord(key=key, cell=CELL, status=Status.OK, started=STARTED, duration_s=1.0, error="half")
+    stack = CELL.stack.model_copy(update={"mkfs_options": "half"})
+    half = record.model_copy(update={"cell": CELL.model_copy(update={"stack": stack})})
+    file = tmp_path / "trials.json"
+    file.write_bytes(render([half], Format.JSON).replace(b'"half"', b'"\\ud800"'))
+    (trial,) = export.read(file)
+    assert trial.cell.id
+    assert trial.error == trial.cell.stack.mkfs_options == "\\ud800"
+
+
 def test_an_export_nested_without_end(tmp_path: Path) -> None:
     file = tmp_path / "trials.json"
     file.write_text("[" * 200_000)

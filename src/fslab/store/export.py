@@ -21,6 +21,7 @@ from fslab import names, outputs, texts
 from fslab.cell import Cell, TrialKey
 from fslab.errors import StoreError, UsageError
 from fslab.record import RECORD_VERSION, Provenance, Status, TrialRecord, ValidityWarning, Value
+from fslab.store import rows
 from fslab.system import memory
 from fslab.units import format_size
 
@@ -237,7 +238,7 @@ def read(path: Path) -> list[TrialRecord]:
     available = memory.available_bytes()
     limit = LIMIT_BYTES if available is None else min(LIMIT_BYTES, available // MEMORY_SHARE)
     try:
-        found = texts.json_of(texts.of_file(path, limit_bytes=limit))
+        found = rows.from_json(texts.of_file(path, limit_bytes=limit))
     except OSError as error:
         if error.errno == errno.EFBIG:
             what = f"is larger than {format_size(limit)}, the limit for the available memory"
