@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from fslab.errors import BusyError, FslabError, ToolFailedError, UnsafeError, UnsupportedError, UsageError
+from fslab.errors import (
+    BusyError,
+    FslabError,
+    NeedsRootError,
+    ToolFailedError,
+    UnsafeError,
+    UnsupportedError,
+    UsageError,
+)
 from fslab.machine import _idle, _settings, _timers, tunables, tuning
 from fslab.machine._settings import Write, writes
 from fslab.system import memory, proc
@@ -319,6 +327,19 @@ class TestIdle:
             tunables.check("vm.compaction_proactiveness", "auto")
         with _idle.limited("auto", tmp_path / "nothing"):
             pass
+
+    def test_another_user_than_root_runs_a_study_that_leaves_the_limit_to_the_machine(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """As quick does in a guest (docs/machines.md)."""
+        (device := tmp_path / "cpu_dma_latency").touch()
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+        monkeypatch.setattr(os, "access", lambda *_: False)
+        tuning.check({"cpu_dma_latency": "auto"})
+        assert _idle.limit_us("auto", device, tmp_path) is None
+        for settings in ({"cpu_dma_latency": "7"}, {"cpu_dma_latency": "auto", "vm.swappiness": "1"}):
+            with pytest.raises(NeedsRootError):
+                tuning.check(settings)
 
     def test_a_limit_that_is_not_in_force_is_an_error(
         self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path

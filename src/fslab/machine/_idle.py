@@ -51,10 +51,11 @@ def fact(root: Path) -> int | str | None:
 
 
 def limit_us(value: str | None, device: Path = DEVICE, root: Path = Path("/")) -> str | None:
-    """Return the limit to request. ``auto``: the one with which CPUs wake up at once, None if this kernel has none."""
+    """Return the limit to request. ``auto``: the one with which CPUs wake up at once, None if this kernel has none, or
+    if this user may not set it."""
     if value != AUTO:
         return value
-    if not device.exists():
+    if not os.access(device, os.R_OK | os.W_OK):
         return None
     return "0" if _host_facts.virtualisation(root) else str(SHALLOW_US)
 

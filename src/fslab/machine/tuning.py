@@ -15,7 +15,7 @@ from typing import Any
 from fslab.errors import BusyError, NeedsRootError, UnsafeError, UnsupportedError
 from fslab.machine import _idle, _settings, _timers
 from fslab.machine._settings import OF_DEVICES, Write, in_force, is_setting
-from fslab.machine.tunables import IDLE, TIMER_NAME, TIMERS, timers
+from fslab.machine.tunables import AUTO, IDLE, TIMER_NAME, TIMERS, timers
 from fslab.storage import UndoJournal
 from fslab.system import sysfs
 
@@ -34,10 +34,10 @@ start_timer = _timers.start
 def check(settings: Mapping[str, str]) -> None:
     """Raise an error if these settings cannot be set on this machine. Changes nothing.
 
-    Without a setting, the study would measure something else, so it is refused. Whether a device has a setting is known
-    only when the device exists: the first trial checks that.
+    Without a setting, the study would measure something else, so it is refused; ``auto`` is what is possible here.
+    Whether a device has a setting is known only when the device exists: the first trial checks that.
     """
-    if settings and os.geteuid() != 0:
+    if settings.items() - {(IDLE, AUTO)} and os.geteuid() != 0:
         raise NeedsRootError(
             "kernel settings need root", where="tuning", hint="run with sudo, or remove 'tuning'"
         )

@@ -208,8 +208,8 @@ class StudyFile(Written):
         description="settings of the machine during each trial, each within bounds, verified, and set back afterwards: "
         "`vm.*` sysctls, `cpu_governor`, `cpu_turbo` and `cpu_smt` (on, off), `cpu_dma_latency` (in µs; 0: "
         "idle CPUs poll; `auto`: they wake up at once: 2 on hardware, 0 in a virtual machine, nothing where the kernel "
-        "has no limit), `transparent_hugepage`; of the devices in use `io_scheduler`, `nr_requests`, "
-        "`read_ahead_kib`, `max_sectors_kib`, `wbt_lat_usec` and `rotational`, and of md RAID 5 and 6 "
+        "has no limit or only root may set it), `transparent_hugepage`; of the devices in use `io_scheduler`, "
+        "`nr_requests`, `read_ahead_kib`, `max_sectors_kib`, `wbt_lat_usec` and `rotational`, and of md RAID 5 and 6 "
         "`stripe_cache_size`; `stop_timers`: systemd timers, separated by spaces",
     )
 
