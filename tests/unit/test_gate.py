@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import random
 import re
 from collections.abc import Sequence
 from datetime import timedelta
-from math import exp
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.compared import BEGUN, CLAT, FACTS, IOPS, around, cell, compared, trials
+from benches.gate_rule import judged, share
+from tests.unit.compared import BEGUN, CLAT, FACTS, around, cell, compared, trials
 
 from fslab.analysis import gate
-from fslab.analysis.campaign_comparison_lines import Line
-from fslab.answers.question import Question, answer
 from fslab.cli.compare import compare, fraction
 from fslab.cli.option_groups import described
 from fslab.errors import InconclusiveError, NotComparableError, RegressionError, StoreError, UsageError
@@ -268,45 +265,18 @@ class TestCommand:
 class TestErrorRates:
     """How often the gate fails with and without a slowdown: twelve lines of log-normal figures, a limit of 5 %."""
 
-    RUNS = 300
-
-    def judged(self, slowdown: float, *, trials: int, scatter: float, seed: int) -> gate.GateVerdict:
-        rng, asked = random.Random(seed), []
-        for number in range(12):
-            of = cell(workload=f"w{number}")
-            middle = 100 * (1 - slowdown if number == 0 else 1)
-            a, b = ([each * exp(rng.gauss(0, scatter)) for _ in range(trials)] for each in (100.0, middle))
-            question = Question(
-                over=dict(enumerate(b)), under=dict(enumerate(a)), names=("B", "A"), better=Direction.HIGHER,
-                margin=0.05, paired=False,
-            )  # fmt: skip
-            asked.append(
-                Line(cells=(of, of), trials=((), ()), metric=IOPS, sampled="trials", question=question)
-            )
-        found = answer([each.question for each in asked])
-        lines = tuple(each.answered(own) for each, own in zip(asked, found, strict=True))
-        return gate.judge(compared([], []).model_copy(update={"lines": lines}), slower=0.05, different=False)
-
-    def share(self, slowdown: float, *, trials: int, scatter: float) -> float:
-        """Return the share of runs in which the gate fails; with a slowdown, in which it fails for the slow line."""
-        failed = 0
-        for seed in range(self.RUNS):
-            fails = self.judged(slowdown, trials=trials, scatter=scatter, seed=seed).fails
-            failed += any(each.workload == "w0" for each in fails) if slowdown else bool(fails)
-        return failed / self.RUNS
-
     def test_false_alarms_are_few(self) -> None:
         # 5 %, and three standard errors of 1.26 % each (300 runs).
-        assert self.share(0.0, trials=8, scatter=0.05) <= 0.05 + 3 * 0.0126
+        assert share(0.0, trials=8, scatter=0.05, runs=300) <= 0.05 + 3 * 0.0126
 
     def test_regressions_are_found(self) -> None:
-        assert self.share(0.07, trials=8, scatter=0.02) >= 0.9
-        assert self.share(0.15, trials=8, scatter=0.05) >= 0.9
+        assert share(0.07, trials=8, scatter=0.02, runs=300) >= 0.9
+        assert share(0.15, trials=8, scatter=0.05, runs=300) >= 0.9
 
     def test_too_few_trials_for_twelve_lines_are_said_to_be(self) -> None:
         """With twelve lines, 2 / C(2n, n) must be at most 0.05 / 12: n = 6 (2 / 924)."""
-        verdict = self.judged(0.5, trials=5, scatter=0.01, seed=1)
+        verdict = judged(0.5, trials=5, scatter=0.01, seed=1)
         assert not verdict.fails
         assert [each.workload for each in verdict.unsure] == ["w0"]
         assert verdict.needed == 6
-        assert len(self.judged(0.5, trials=6, scatter=0.01, seed=1).fails) == 1
+        assert len(judged(0.5, trials=6, scatter=0.01, seed=1).fails) == 1

@@ -17,8 +17,8 @@ from fslab.units import counted, format_duration
 RULES = 2
 _EARLIER = {
     1: "before claims had requirements: many of these verdicts, above all *contradicted*, would be *not tested here*, "
-    "because something else than in the publication (the CPU of a guest, the page cache) bounded the figures. Verdicts "
-    "that hold only if trials are independent counted; they are open now."
+    "because a guest's CPU or the page cache bounded the figures. Verdicts that hold only if trials are independent "
+    "counted; they are open now."
 }  # fmt: skip
 
 
@@ -75,15 +75,14 @@ def effort_words(result: StudyResult) -> str:
 _WORDS = ("study", "campaign", "not tested here: why")
 _INDEX = (
     "study", "campaign", "rules", "tested", "replicated", "contradicted", "no longer so", "open",
-    "not tested here: why", "minutes", "trials", "failed, invalid or with warnings", "measured",
+    "not tested here: why", "minutes", "trials", "failed, invalid or with warnings", "share of the time measured",
 )  # fmt: skip
 
 
 _LEGEND = (
     "*Tested*: the figures come from what bounded them in the publication ([requirements](../claims.md"
     "#requirements-what-figures-must-come-from)). *Contradicted*: reversed, opposite, tie here or differs ([verdicts]"
-    "(../claims.md#verdicts)). *Measured*: share of the trials' time that was measured; the rest is mkfs, mount and "
-    "preparation."
+    "(../claims.md#verdicts))."
 )
 
 
