@@ -22,7 +22,7 @@ from fslab.applications import REGISTRY, durable
 from fslab.applications import _postgresql_server as server
 from fslab.campaign.trial import run_trial
 from fslab.cell import Cache, Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
-from fslab.errors import FailureClass, ToolFailedError
+from fslab.errors import FailureClass, ToolFailedError, UnsupportedError
 from fslab.record import Severity, Status, TrialRecord
 from fslab.storage import Workspace
 from fslab.system import mounts, proc, tools, users
@@ -74,6 +74,9 @@ STEPS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
+FILESYSTEMS = ["ext4", *(pytest.param(each, marks=pytest.mark.slow) for each in ("xfs", "btrfs"))]
+
+
 def skipped_without(tool: str) -> None:
     for program in REGISTRY.get(tool).tools:
         if tools.find(program.program) is None:
@@ -87,12 +90,13 @@ def run(
     *,
     size: str = "400m",
     limit_s: float = LIMIT_S,
+    filesystem: str = "ext4",
     mkfs_options: str = "",
 ) -> TrialRecord:
     skipped_without(tool)
     medium = MediumSpec(name="m", type="ram", options={"size": size, "room": size})
     cell = Cell(
-        stack=StackSpec(name="ext4", medium=medium, filesystem="ext4", mkfs_options=mkfs_options),
+        stack=StackSpec(name="s", medium=medium, filesystem=filesystem, mkfs_options=mkfs_options),
         workload=WorkloadSpec(name="w", tool=tool, parameters=parameters),
         time_limit_s=limit_s,
         cache=Cache.COLD,
@@ -114,13 +118,14 @@ def processes(workspace: Workspace, word: str = "") -> list[int]:
     return [pid for pid in found if pid != os.getpid()]
 
 
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize(
     ("tool", "parameters"), SMALLEST, ids=lambda each: each if isinstance(each, str) else ""
 )
 def test_each_application_is_measured_and_checked(
-    tool: str, parameters: dict[str, Any], workspace: Workspace
+    tool: str, parameters: dict[str, Any], filesystem: str, workspace: Workspace
 ) -> None:
-    record = run(workspace, tool, parameters)
+    record = run(workspace, tool, parameters, filesystem=filesystem)
     assert record.status is Status.OK, record.error
     values = {name: value.value for name, value in record.metrics.items()}
     rate, middle = values["transaction_rate"], values["transaction_p50"]
@@ -132,11 +137,14 @@ def test_each_application_is_measured_and_checked(
     assert processes(workspace) == []
 
 
+@pytest.mark.parametrize("filesystem", FILESYSTEMS)
 @pytest.mark.parametrize(
     ("tool", "parameters"), STEPS, ids=lambda each: each if isinstance(each, str) else ""
 )
-def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], workspace: Workspace) -> None:
-    record = run(workspace, tool, parameters)
+def test_each_step_is_timed_and_checked(
+    tool: str, parameters: dict[str, Any], filesystem: str, workspace: Workspace
+) -> None:
+    record = run(workspace, tool, parameters, filesystem=filesystem)
     assert record.status is Status.OK, record.error
     assert [each for each in record.validity if each.severity is Severity.INVALID] == []
     known = workloads.parsed(record.cell.workload).parameters.chosen
@@ -165,6 +173,12 @@ def test_each_step_is_timed_and_checked(tool: str, parameters: dict[str, Any], w
         ("samba", {"transactions": 2000}, "64m"),
         ("containers", {"files": 3000}, "96m"),
         ("recorder", {"transactions": 2000}, "64m"),
+        ("git", {"operation": "clone", "files": 1000, "size": "32k", "transactions": 2}, "64m"),
+        ("maildir", {"transactions": 9000, "size": "16k"}, "64m"),
+        ("log-file", {"transactions": 9000, "size": "16k"}, "64m"),
+        ("restic", {"files": 200}, "64m"),
+        ("compile", {"files": 500}, "24m"),
+        ("packages", {"files": 2000}, "64m"),
         ("vm-image", {"transactions": 2000, "image": "256m", "size": "64k"}, "64m"),
         ("vm-image", {"transactions": 2000, "image": "256m", "size": "64k", "format": "qcow2"}, "64m"),
         ("vm-image", {"transactions": 2000, "image": "256m", "preallocation": "falloc"}, "64m"),
@@ -209,6 +223,12 @@ def killed_when(happens: Callable[[], object], victims: Callable[[], list[int]])
         ("rocksdb", {}, "db_bench\0--db", "db_bench was ended by signal 9"),
         ("rocksdb", {}, "_process\0drive", "signal 9"),
         ("packages", {"files": 1000}, "_process\0drive", "signal 9"),
+        ("packages", {"files": 1000}, "dpkg\0", "signal 9"),
+        ("git", {}, "_process\0drive", "signal 9"),
+        ("restic", {"files": 1000}, "restic\0--repo", "signal 9"),
+        ("restic", {"files": 1000}, "_process\0drive", "signal 9"),
+        ("compile", {"files": 500}, "make\0", "signal 9"),
+        ("compile", {"files": 500}, "_process\0drive", "signal 9"),
         ("mariadb", {"rows": 500}, "mariadbd\0", "MariaDB was ended by signal 9"),
         ("mariadb", {"rows": 500}, "_process\0drive", "signal 9"),
         ("samba", {}, "smbd\0--configfile", "smbd was ended by signal 9"),
@@ -226,11 +246,14 @@ def test_nothing_is_left_of_what_is_killed(
         "redis": "everysec",
         "rocksdb": "--benchmarks",
         "packages": "--unpack",
+        "git": "commit\0",
+        "restic": "backup\0",
+        "compile": "cc1\0",
         "vm-image": "writeback",
         "mariadb": "sysbench\0",
         "samba": "smbclient\0",
     }[tool]
-    runtime = {} if tool == "packages" else {"runtime": "60s"}
+    runtime = {} if tool in {"packages", "restic", "compile"} else {"runtime": "60s"}
     with killed_when(lambda: processes(workspace, running), lambda: processes(workspace, word)) as killed:
         record = run(workspace, tool, {**runtime, **parameters})
     assert killed
@@ -307,3 +330,17 @@ def test_a_cluster_of_another_version_is_refused(tmp_path: Path) -> None:
     (directory / "PG_VERSION").write_text("9.4\n")
     with pytest.raises(ToolFailedError, match="incompatible with server"), server.running(directory, {}):
         pass
+
+
+def test_a_git_that_would_ignore_a_setting_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """git ignores keys that it does not know: figures of the default would be those of ``core.fsync: all``."""
+    old, directory = tmp_path / "git", tmp_path / "repository"
+    old.write_text('#!/bin/sh\nfor word; do [ "$word" != help ] || exit 0; done\nexec git "$@"\n')
+    old.chmod(0o700)
+    directory.mkdir()
+    monkeypatch.setattr("fslab.applications.git.require", lambda _: str(old))
+    durable("git").lay_out(directory, {"core.fsync": "default"})
+    with pytest.raises(UnsupportedError, match=r"does not know 'core\.fsync'"):
+        durable("git").lay_out(directory, {"core.fsync": "all"})

@@ -171,6 +171,11 @@ def test_a_disk_that_ignores_flushes_is_found_and_the_state_made_again(crash: An
         ("log-file", "sync=fdatasync,segment=16k"),
         ("recorder", "sync=segment"),
         ("vm-image", "format=qcow2,cache_mode=none"),
+        ("sqlite", "journal_mode=wal"),
+        ("maildir", "fsync_directory=yes"),
+        ("samba", "sync_always=yes"),
+        ("mariadb", ""),
+        ("postgresql", ""),
     ],
 )
 @pytest.mark.parametrize("fault", [None, "ignore-flush"])

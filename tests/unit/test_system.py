@@ -115,7 +115,7 @@ def test_a_failed_command_says_how_it_ended_what_it_said_and_how_to_paste_it() -
     assert "mkfs.x exited 1: first | last" in str(error)
     assert error.where == "/sbin/mkfs.x 'a b'"
     assert "signal 9" in str(proc.failed(finished(-9)))
-    for full in ("No space left on device", "Disk quota exceeded"):
+    for full in ("No space left on device", "no space left on device", "Disk quota exceeded"):
         assert isinstance(proc.failed(finished(1, stdout=f"cp: error writing 'x': {full}")), NoSpaceError)
     assert "only on stdout" in str(proc.failed(finished(1, stdout="only on stdout")))
 

@@ -23,7 +23,7 @@ from fslab.applications import (
     setting,
 )  # fmt: skip
 from fslab.applications import _obeyed as obeyed
-from fslab.errors import ToolFailedError
+from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage.promises import Promise, Promises
 from fslab.system import proc
 from fslab.system.tools import Tool, require
@@ -101,6 +101,11 @@ class Git(DurableApplication):
         return Contract(durable=_NOTHING, consistent=_NOTHING)
 
     def lay_out(self, directory: Path, settings: Settings) -> None:
+        """Create a repository. UnsupportedError if git does not know a setting: it would ignore it."""
+        known = _git(directory, {}, "help", "--config").stdout.split()
+        for name, value in settings.items():
+            if value != "default" and name not in known:
+                raise UnsupportedError(f"this git does not know '{name}', which is in git since 2.36")
         _git(directory, settings, "init", "--quiet", "--initial-branch=main", ".")
 
     def prepare(self, drive: DriveRequest) -> None:

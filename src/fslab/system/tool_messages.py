@@ -13,7 +13,8 @@ LONGEST = 300  # characters of a line
 _ERROR = re.compile(
     r"error|fail|fatal|invalid|illegal|cannot|can't|unable|must |too (?:small|large|many)", re.IGNORECASE
 )
-_FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)))  # programs run in the C locale
+# Programs run in the C locale. Those written in Go have messages of their own, in lower case.
+_FULL_DISK = re.compile("|".join(map(os.strerror, FULL_DISK)), re.IGNORECASE)
 _USAGE = re.compile(r"\s*usage:", re.IGNORECASE)
 
 
