@@ -1,11 +1,11 @@
 """Compares applications measured by fslab with the same work by hand, on the same mount, in pairs.
 
-Builds one stack. In each pair, one run is that of a trial (``Workspace.run`` with probes around it), the other one is
-a script of SQLite statements without fslab, a loop of appends, of messages or of qemu-io's commands, PostgreSQL
-started by pg_ctl with the same settings and pgbench, db_bench, or the commands of each step in a shell; their order
-is random, and each begins with the same prepared files. Prints the median ratio of the rates, or of the times of each
-step, with its 90 % interval. Goal: 0.98–1.02. Needs root. Redis is not there: redis-benchmark is another client, with
-another rate.
+Each pair has a new file system. In it, one run is that of a trial (``Workspace.run`` with probes around it). The other
+one is a script of SQLite statements without fslab, a loop of appends, of messages or of qemu-io's commands, PostgreSQL
+started by pg_ctl with the same settings and pgbench, db_bench, smbd and smbclient, or the commands of each step in a
+shell. Their order is random, and each begins with the same prepared files. Prints the median ratio of the rates, or of
+the times of each step, with its 90 % interval. Goal: 0.98–1.02. Needs root. Redis is not there: redis-benchmark is
+another client, with another rate.
 
     python benches/applications_by_hand.py [--pairs 12] [--filesystem ext4] [--medium virtual] [--runtime 2s]
         [--only untar]
@@ -14,9 +14,12 @@ another rate.
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -28,7 +31,6 @@ from benches import pairs
 
 from fslab.applications import REGISTRY as APPLICATIONS
 from fslab.applications import DriveRequest, SteppedApplication
-from fslab.storage import Workspace
 from fslab.storage.mounted_stack import Stack
 from fslab.system import proc
 from fslab.workloads import REGISTRY, Job, ToolOutput
@@ -45,6 +47,8 @@ LOADS: dict[str, tuple[str, dict[str, Any]]] = {
     "tpcb": ("postgresql", SMALL_SERVER),
     "select-only": ("postgresql", {"test": "select-only", **SMALL_SERVER}),
     "oltp": ("mariadb", {"rows": 10_000, "clients": 2}),
+    "upload": ("samba", {}),
+    "synced-upload": ("samba", {"sync_always": "yes"}),
     "untar": ("untar", {"files": 5000}),
     "walk": ("untar", {"files": 5000, "steps": "walk"}),
     "rsync": ("rsync", {"files": 5000}),
@@ -136,6 +140,24 @@ print("rate", number / (time.monotonic() - began))
 qemu.stdin.close()
 qemu.wait()
 """
+SHARE = """
+[global]
+server role = standalone
+map to guest = bad user
+guest account = nobody
+disable netbios = yes
+load printers = no
+interfaces = 127.0.0.1
+bind interfaces only = yes
+smb ports = {port}
+log file = {state}/log
+{places}
+[share]
+guest ok = yes
+read only = no
+path = {directory}
+{options}
+"""
 AS_NOBODY = (
     "setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all,+dac_read_search",
     "--ambient-caps=-all,+dac_read_search",
@@ -148,41 +170,49 @@ def main() -> int:
     parser.add_argument("--only", choices=LOADS)
     arguments = parser.parse_args()
     good = True
-    with pairs.built(arguments, "600m") as (workspace, up):
-        for name, (tool, keys) in LOADS.items():
-            if arguments.only in {None, name}:
-                given = keys if tool in STEPS else {**keys, "runtime": arguments.runtime}
-                run = runner(workspace, up, tool, given)
-                good = pairs.compare(name, arguments.pairs, run, most=0.02) and good
+    loads = {
+        name: load_of(tool, keys, arguments.runtime)
+        for name, (tool, keys) in LOADS.items()
+        if arguments.only in {None, name}
+    }
+    needed_bytes = 2 * max(REGISTRY.get(tool).space_bytes(load) for tool, load in loads.values())
+    with pairs.opened(arguments, needed_bytes) as bench:
+        for name, (tool, load) in loads.items():
+            good = pairs.compare(name, arguments.pairs, bench, runner(bench, tool, load), most=0.02) and good
     return 0 if good else 1
 
 
+def load_of(tool: str, keys: dict[str, Any], runtime: str) -> tuple[str, Any]:
+    """Return a tool and its parsed parameters. Steps have no run time."""
+    given = keys if tool in STEPS else {**keys, "runtime": runtime}
+    return tool, REGISTRY.get(tool).parse_parameters(given)
+
+
 def runner(
-    workspace: Workspace, up: Stack, tool: str, keys: dict[str, Any]
-) -> Callable[[str, int], Mapping[str, float]]:
+    bench: pairs.Bench, tool: str, parameters: Any
+) -> Callable[[Stack, str, int], Mapping[str, float]]:
     """Return a function that does the work of a pair one way, from prepared files, and returns its figures."""
     workload = REGISTRY.get(tool)
-    parameters = workload.parse_parameters(keys)
-    scratch = workspace.runtime / "scratch"
-    scratch.mkdir(exist_ok=True)
 
-    def run(way: str, pair: int) -> Mapping[str, float]:
-        commands = workload.commands(parameters, Job(directory=up.work, scratch=scratch, seed=1000 + pair))
+    def run(up: Stack, way: str, pair: int) -> Mapping[str, float]:
+        job = Job(directory=up.work, scratch=bench.scratch, seed=1000 + pair)
+        commands = workload.commands(parameters, job)
         directory = Path(json.loads(commands.prepare[0][-1])["directory"])
         for argv in commands.prepare:
-            workspace.run("prepare", argv, cwd=up.work)
+            up.workspace.run("prepare", argv, cwd=up.work)
         up.flush()
-        if way == "hand" and tool in STEPS:
-            found = by_steps(tool, directory, parameters, 1000 + pair)
-        elif way == "hand":
-            found = {"transaction_rate": BY_HAND[tool](directory, parameters)}
-        else:
-            done = pairs.probed(workspace, up, commands.run)
-            output = ToolOutput(stdout=done.stdout, stderr=done.stderr, duration_s=done.duration_s)
-            read = workload.read(parameters, output).metrics
-            found = {name: value or 0.0 for name, value in read.items()}
+        with bench.real_time():
+            if way == "hand" and tool in STEPS:
+                found = by_steps(tool, directory, parameters, job.seed)
+            elif way == "hand":
+                found = {"transaction_rate": BY_HAND[tool](directory, parameters)}
+            else:
+                done = pairs.probed(up, commands.run)
+                output = ToolOutput(stdout=done.stdout, stderr=done.stderr, duration_s=done.duration_s)
+                read = workload.read(parameters, output).metrics
+                found = {name: value or 0.0 for name, value in read.items()}
         for argv in commands.cleanup:
-            workspace.run("cleanup", argv, cwd=up.work)
+            up.workspace.run("cleanup", argv, cwd=up.work)
         return found
 
     return run
@@ -280,6 +310,68 @@ def mariadb(directory: Path, parameters: Any) -> float:
     return float(re.findall(r"transactions: +\d+ +\(([0-9.]+) per sec", said)[-1])
 
 
+def samba(directory: Path, parameters: Any) -> float:
+    """Return the rate of uploads that smbclient is told one by one, to a server with the same settings."""
+    port = 4450
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as state:
+        shutil.chown(state, "nobody")
+        places = (
+            "private dir",
+            "lock dir",
+            "state directory",
+            "cache directory",
+            "pid directory",
+            "ncalrpc dir",
+        )
+        words = {
+            "port": port, "state": state, "directory": directory,
+            "places": "\n".join(f"{name} = {state}" for name in places),
+            "options": "\n".join(f"{name} = {value}" for name, value in parameters.options().items()),
+        }  # fmt: skip
+        conf, contents = Path(state, "smb.conf"), Path(state, "contents")
+        conf.write_text(SHARE.format(**words))
+        contents.write_bytes(os.urandom(parameters.size_bytes))
+        asked = ("--no-process-group", "--foreground", "--configfile", str(conf))
+        server = subprocess.Popen([*AS_NOBODY, "smbd", *asked], stderr=subprocess.DEVNULL)
+        try:
+            listing = ("smbclient", *asking(port), "-c", "ls")
+            while subprocess.run(listing, check=False, capture_output=True).returncode:
+                time.sleep(0.1)
+            return uploads(port, contents, parameters.run_s)
+        finally:
+            server.terminate()
+            server.wait()
+
+
+def uploads(port: int, contents: Path, seconds: float) -> float:
+    """Return how many files one smbclient uploads in a second."""
+    number = 0
+    with subprocess.Popen(
+        ["smbclient", *asking(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+    ) as client:
+        assert client.stdin is not None
+        assert client.stdout is not None
+        began = time.monotonic()
+        while time.monotonic() < began + seconds:
+            number += 1
+            client.stdin.write(b"put %s %d\n" % (bytes(contents), number))
+            while b"putting file" not in client.stdout.readline():
+                pass
+            if number == 1:  # it is connected
+                began = time.monotonic()
+        rate = (number - 1) / (time.monotonic() - began)
+        client.stdin.close()
+    return rate
+
+
+def asking(port: int) -> tuple[str, ...]:
+    return ("--no-pass", f"--port={port}", "--configfile=/dev/null", "//127.0.0.1/share")
+
+
 def maildir(directory: Path, parameters: Any) -> float:
     """Return the rate of a loop that adds messages to a mailbox."""
     words = (str(directory / "box"), str(parameters.size_bytes), str(parameters.run_s))
@@ -299,6 +391,7 @@ BY_HAND: dict[str, Callable[[Path, Any], float]] = {
     "rocksdb": rocksdb,
     "mariadb": mariadb,
     "maildir": maildir,
+    "samba": samba,
     "vm-image": vm_image,
 }
 

@@ -19,7 +19,6 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benches import pairs
 
-from fslab.storage import Workspace
 from fslab.storage.mounted_stack import Stack
 from fslab.system import cache, proc
 from fslab.workloads import REGISTRY, Job
@@ -34,37 +33,34 @@ def main() -> int:
     """Run the pairs and print the table. Return 1 if a median ratio is outside 0.97–1.03, otherwise 0."""
     arguments = pairs.parser(__doc__, pairs=15).parse_args()
     good = True
-    with pairs.built(arguments, "512m") as (workspace, up):
+    with pairs.opened(arguments, 64 << 20) as bench:
         for name, job in JOBS.items():
-            run = runner(workspace, up, {**job, "runtime": arguments.runtime})
-            good = pairs.compare(name, arguments.pairs, run, most=0.03) and good
+            run = runner(bench, {**job, "runtime": arguments.runtime})
+            good = pairs.compare(name, arguments.pairs, bench, run, most=0.03) and good
     return 0 if good else 1
 
 
-def runner(
-    workspace: Workspace, up: Stack, job: dict[str, object]
-) -> Callable[[str, int], Mapping[str, float]]:
+def runner(bench: pairs.Bench, job: dict[str, object]) -> Callable[[Stack, str, int], Mapping[str, float]]:
     """Return a function that runs a pair's command one way and returns its IOPS."""
     workload = REGISTRY.get("fio")
     parameters = workload.parse_parameters(job)
-    report = workspace.runtime / "scratch" / "fio.json"
-    prepared: list[bool] = []
+    report = bench.scratch / "fio.json"
 
-    def run(way: str, pair: int) -> Mapping[str, float]:
+    def run(up: Stack, way: str, pair: int) -> Mapping[str, float]:
         commands = workload.commands(
             parameters, Job(directory=up.work, scratch=report.parent, seed=1000 + pair)
         )
-        for argv in () if prepared else commands.prepare:
-            workspace.run("prepare", argv, cwd=up.work)
-        prepared.append(True)
+        for argv in () if any(up.work.iterdir()) else commands.prepare:
+            up.workspace.run("prepare", argv, cwd=up.work)
         up.flush()
         cache.drop_all()
-        if way == "fslab":
-            pairs.probed(workspace, up, commands.run)
-        else:
-            subprocess.run(
-                commands.run, check=True, cwd=up.work, env=proc.environment(), stdin=subprocess.DEVNULL
-            )
+        with bench.real_time():
+            if way == "fslab":
+                pairs.probed(up, commands.run)
+            else:
+                subprocess.run(
+                    commands.run, check=True, cwd=up.work, env=proc.environment(), stdin=subprocess.DEVNULL
+                )
         return {"IOPS": iops_of(report)}
 
     return run

@@ -1,11 +1,14 @@
-"""What comparisons with work by hand have in common: one stack, pairs of runs in random order, and their ratios."""
+"""What comparisons with work by hand have in common: pairs of runs in random order, each pair on a new file system, and
+their ratios."""
 
 from __future__ import annotations
 
 import argparse
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from fslab.campaign import campaign as campaigns
 from fslab.campaign import workspace as workspaces
@@ -20,6 +23,8 @@ from fslab.storage.parsed_stack import parsed_stack
 from fslab.system import proc
 
 WAYS = ("fslab", "hand")
+_SLOT = "m"
+_MADE_MIB = 320  # XFS takes no less than 300 MB; on 16 GiB, mkfs and a journal in use write up to 150 MB
 
 
 def parser(description: str | None, *, pairs: int) -> argparse.ArgumentParser:
@@ -35,28 +40,64 @@ def parser(description: str | None, *, pairs: int) -> argparse.ArgumentParser:
     return found
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """Where pairs run: a medium with room for files of ``needed_bytes`` on each file system."""
+
+    workspace: Workspace
+    spec: StackSpec
+
+    @property
+    def scratch(self) -> Path:
+        """A directory elsewhere than on the medium."""
+        found = self.workspace.runtime / "scratch"
+        found.mkdir(exist_ok=True)
+        return found
+
+    @contextmanager
+    def built(self) -> Iterator[Stack]:
+        """Make a file system, as for a trial, and unmount it at the end. A modelled disk is empty before."""
+        disk = parsed_stack(self.spec)
+        disk.medium.renew(disk.medium_options, self.workspace, _SLOT, in_guest=False)
+        with ExitStack() as undo:
+            yield stack.build(self.spec, self.workspace, undo, slot=_SLOT, make=True)
+
+    def real_time(self) -> AbstractContextManager[None]:
+        """Give a modelled disk its own times. Before, it answers as fast as it can, as in a trial."""
+        disk = parsed_stack(self.spec)
+        return disk.medium.running(disk.medium_options, self.workspace, _SLOT)
+
+
 @contextmanager
-def built(arguments: argparse.Namespace, size: str) -> Iterator[tuple[Workspace, Stack]]:
-    """Build a stack, and take it down at the end. A modelled disk has its own times from then on. Idle CPUs stay ready:
-    the time to wake them up differs from run to run. ``size``: the memory that it takes."""
+def opened(arguments: argparse.Namespace, needed_bytes: int) -> Iterator[Bench]:
+    """Open a workspace. Idle CPUs stay ready: the time to wake them up differs from run to run. ``needed_bytes``: the
+    files of one pair."""
+    size = f"{_MADE_MIB + -(-needed_bytes >> 20)}m"
     model = {"profile": "ssd-sata", "size": "16g", "memory": size}
     options = model if arguments.medium == "virtual" else {"size": size}
     medium = MediumSpec(name="m", type=arguments.medium, options=options)
     spec = StackSpec(name=arguments.filesystem, medium=medium, filesystem=arguments.filesystem)
-    with workspaces.opened(campaigns.new_id(), frozenset()) as workspace, ExitStack() as undo:
-        undo.enter_context(tuning.tuned({"cpu_dma_latency": "auto"}, workspace.journal))
-        up = stack.build(spec, workspace, undo, slot="m", make=True)
-        disk = parsed_stack(spec)
-        undo.enter_context(disk.medium.running(disk.medium_options, workspace, "m"))
-        yield workspace, up
+    with (
+        workspaces.opened(campaigns.new_id(), frozenset()) as workspace,
+        tuning.tuned({"cpu_dma_latency": "auto"}, workspace.journal),
+    ):
+        yield Bench(workspace=workspace, spec=spec)
 
 
-def compare(name: str, pairs: int, run: Callable[[str, int], Mapping[str, float]], *, most: float) -> bool:
+def compare(
+    name: str,
+    pairs: int,
+    bench: Bench,
+    run: Callable[[Stack, str, int], Mapping[str, float]],
+    *,
+    most: float,
+) -> bool:
     """Run both ways in each pair, and print the ratios of their figures, fslab ÷ by hand, with the median's 90 %
     interval. Return whether each median ratio is within 1 ± ``most``."""
     ratios: dict[str, list[float]] = {}
     for pair in range(pairs):
-        found = {way: run(way, pair) for way in random.sample(WAYS, 2)}
+        with bench.built() as up:
+            found = {way: run(up, way, pair) for way in random.sample(WAYS, 2)}
         for figure, by_hand in found["hand"].items():
             ratios.setdefault(figure, []).append(found["fslab"][figure] / by_hand)
             told = f"{found['fslab'][figure]:.5g} and {by_hand:.5g} by hand: {ratios[figure][-1]:.3f}"
@@ -70,12 +111,12 @@ def compare(name: str, pairs: int, run: Callable[[str, int], Mapping[str, float]
     return good
 
 
-def probed(workspace: Workspace, up: Stack, argv: tuple[str, ...]) -> proc.Completed:
+def probed(up: Stack, argv: tuple[str, ...]) -> proc.Completed:
     """Run a command as a trial does."""
     watch = Watch(up)
     try:
         watch.snapshot(SnapshotMoment.BEFORE)
-        done = workspace.run("run", argv, cwd=up.work, watch=watch.look, accounted=True)
+        done = up.workspace.run("run", argv, cwd=up.work, watch=watch.look, accounted=True)
         watch.snapshot(SnapshotMoment.END)
     finally:
         watch.close()
