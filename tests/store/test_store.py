@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta, timezone
 from math import inf, nan
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,14 @@ from sqlalchemy.exc import DBAPIError
 from tests.store.sql import sql
 
 from fslab.analysis.rows import looks_of
+from fslab.campaign.campaign import TrialHistory, _CampaignRun
+from fslab.campaign.guests import Guests
+from fslab.campaign.observer import Observer
+from fslab.campaign.schedule import Schedule
 from fslab.cell import Cache, Cell, Fresh, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.claims.schema import Claim
 from fslab.errors import StoreError
+from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import (
     Command,
     Provenance,
@@ -25,6 +31,7 @@ from fslab.record import (
     Value,
 )
 from fslab.stopping_rule import StoppingRule
+from fslab.storage import Workspace
 from fslab.store import queries, rows, schema
 from fslab.store.campaign import Campaign, CampaignSettings, CampaignStatus, RunBudget
 from fslab.store.store import Store
@@ -317,6 +324,28 @@ def test_with_a_precision_only_the_most_can_grow() -> None:
         known.extended(trials=10)
     with pytest.raises(ValueError, match="at most 100000 trials"):
         known.extended(max_trials=100_001)
+
+
+def test_the_looks_that_a_budget_pays_for_are_stored_before_the_first_one(
+    store: Store, tmp_path: Path
+) -> None:
+    """A resumed campaign and its report use the same. Three blocks of three workloads took 22.5 s."""
+    store.create_campaign(
+        campaign(settings={"stopping": {"trials": 3, "precision": 0.1, "max_trials": 40}}, trials=3)
+    )
+    known = store.campaign("c1")
+    workspace = Workspace(campaign="c1", runtime=tmp_path, images=tmp_path, journal=RefusingJournal())
+    schedule = Schedule(cells=known.cells, stopping=known.stopping, seed=1, budget_s=60.0)
+    run = _CampaignRun(
+        campaign=known, store=store, observer=Observer(), workspace=workspace, schedule=schedule, budget_s=60.0,
+        history=TrialHistory(records=[trial(block, of) for block, of in schedule.trials]), finished=set(),
+        guests=Guests(workspace=workspace, machine={}), begun=0.0,
+    )  # fmt: skip
+    run._spend_error_within_budget()
+    assert store.campaign("c1").stopping.planned_most == 13
+    assert looks_of(store.campaign("c1").stopping) == looks_of(schedule.stopping)
+    assert schedule.analysis.stopping == schedule.stopping
+    assert looks_of(schedule.stopping) != looks_of(known.stopping)
 
 
 def test_campaign_id_is_taken_once(store: Store) -> None:

@@ -148,6 +148,22 @@ def test_a_copy_that_is_further_is_not_set_back(file: Store, store: Store) -> No
     assert (found.settings.runs, found.status) == (further.settings.runs, CampaignStatus.INTERRUPTED)
 
 
+def test_a_copy_from_before_the_first_look_gets_the_looks_that_were_planned_later(
+    tmp_path: Path, store: Store
+) -> None:
+    source = Store.open(str(tmp_path / "looks.sqlite"))
+    stopping = {"trials": 3, "precision": 0.1, "max_trials": 40}
+    source.create_campaign(campaign("c1", settings={"stopping": stopping}, trials=3))
+    copy_campaign(source, store, source.campaign("c1"))
+    known = source.campaign("c1")
+    planned = known.stopping.model_copy(update={"planned_most": 8})
+    source.extend_campaign(known.with_settings(stopping=planned))
+    copy_campaign(source, store, source.campaign("c1"))
+    assert store.campaign("c1").stopping == planned
+    copy_campaign(store, source, store.campaign("c1"))
+    assert source.campaign("c1").stopping == planned
+
+
 @pytest.mark.parametrize("more", [True, False])
 def test_a_copy_that_was_finished_stays_finished(file: Store, store: Store, more: bool) -> None:
     """It was interrupted, copied, and resumed from the copy, where a trial was left to do, or none."""
