@@ -73,7 +73,7 @@ NOISES: dict[str, Noise] = {
     "independent slices": independent,
     "bursts": bursts,
     "drift": drift,
-    **{f"AR(1) {along}": partial(autocorrelated, along=along) for along in (0.3, 0.7)},
+    **{f"AR(1) {along}": partial(autocorrelated, along=along) for along in (0.5,)},
     "bimodal": bimodal,
 }
 
@@ -111,7 +111,7 @@ def tables(repetitions: int) -> str:
     head = ["noise", *(f"{blocks} rounds" for blocks in FIXED), *(f"looks, 3 to {most}" for most in BUDGETS)]
     said = (
         f"Made by `{COMMAND}`.\n\nTwo equal stacks, {SLICES} slices of each in a round, rounds that differ by "
-        f"{BETWEEN:.0%}: intervals (of all looks) that contain 1, in % of {repetitions:,} campaigns."
+        f"{100 * BETWEEN:g} %: intervals that contain 1, in % of {repetitions:,} campaigns."
     )
     return f"{said}\n\n{table(head, lines)}"
 

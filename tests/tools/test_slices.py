@@ -15,15 +15,18 @@ from typing import Any
 import pytest
 
 from fslab.campaign import sliced_rounds, slices
+from fslab.campaign.campaign import _round_s
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.sliced_rounds import left_work, took_few_slices
+from fslab.campaign.sliced_rounds import left_work, longer_runs, took_few_slices
 from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
 from fslab.feasibility._campaign import RefusingJournal
 from fslab.record import Provenance, Status, TrialRecord
+from fslab.stopping_rule import StoppingRule
 from fslab.storage import Workspace
 from fslab.system import proc
+from fslab.workloads import Job
 
 WORK = "import time; end = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
 FOREVER = "while True: pass"
@@ -253,6 +256,38 @@ def test_what_a_stack_does_within_a_few_slices_is_measured_whole(monkeypatch: py
     busy.provenance.device["slices"]["asked_s"] = 0.5
     assert not took_few_slices(busy), "a set time in long slices"
     assert [[each.duration_s for each in block] for block in found] == [[2.0, 2.0], [1.0, 1.0]]
+
+
+def test_runs_are_as_long_as_the_rest_of_the_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only those with a set time, within files of a set size, where fslab chooses the number of rounds. A round takes
+    8 s, with 2 s of slices; then 12 s, with 6 s."""
+    timed = {"rw": "randread", "size": "8m", "runtime": "1s", "direct": True}
+    stacks = [stack_of(name, "ram", timed) for name in ("one", "other")]
+    asked: list[int] = []
+
+    def run(cells: Sequence[Cell], *_: object, longer: int, **__: object) -> list[TrialRecord]:
+        asked.append(longer)
+        found = [record(None, cell) for cell in cells]
+        for each in found:
+            times = {"asked_s": 1.0, "ran_s": longer + 0.5, "started_s": 0.5}
+            each.provenance.device["slices"].update(times)
+        return [each.model_copy(update={"duration_s": 3.0 + longer}) for each in found]
+
+    monkeypatch.setattr(sliced_rounds, "run_in_slices", run)
+    told: list[str] = []
+    rounds = rounds_in_slices(told=told.append)
+    for rounds.round_s in (0.0, 60.0):
+        for block in (0, 1, 2):
+            rounds.run(stacks, TrialKey(campaign="c", block=block, seed=1))
+    assert asked == [1, 1, 1, 1, 3, 3]
+    assert ["up to 4 times as long" in text for text in told] == [True]
+    short = [each.model_copy(update={"time_limit_s": 4.0}) for each in stacks]
+    assert longer_runs(run(short, longer=1), 1, 60.0) == 2, "within the time limit"
+    assert longer_runs(run(stacks, longer=1), 1, 10.0) == 2, "within the time for a round"
+    assert longer_runs([record(None, each) for each in stacks], 1, 60.0) == 1, "no set time"
+    assert _round_s(StoppingRule(trials=3), 60.0, 1) == 0.0
+    assert _round_s(StoppingRule(trials=3, precision=0.1), 80.0, 2) == 5.0
+    assert Job(directory=Path(), scratch=Path(), seed=1, turns=2, longer=3).clock_s(1.0) == 6.0
 
 
 def refused(cell: Cell, _: TrialKey) -> TrialRecord:

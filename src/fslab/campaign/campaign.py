@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from math import inf
 from statistics import fmean
 from typing import Any
 
@@ -32,7 +33,7 @@ from fslab.machine.surroundings import here
 from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.stopping_rule import Until
+from fslab.stopping_rule import StoppingRule, Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
@@ -40,6 +41,8 @@ from fslab.study.load import load_text
 from fslab.study.printed import printed_figures
 from fslab.system import signals
 from fslab.units import format_duration
+
+ROUNDS = 8
 
 
 @dataclass(kw_only=True, slots=True)
@@ -170,7 +173,11 @@ def _run_trials(
         wall_s=wall_s,
         finished=store.finished(campaign.id),
         guests=Guests(
-            workspace=workspace, machine=facts.gather(), groups=groups(campaign.cells), told=observer.note
+            workspace=workspace,
+            machine=facts.gather(),
+            groups=groups(campaign.cells),
+            told=observer.note,
+            round_s=_round_s(campaign.stopping, budget_s, len(schedule.together)),
         ),
         begun=time.monotonic(),
     )
@@ -197,6 +204,17 @@ def _printed(campaign: Campaign) -> Printed:
     scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
     found = printed_figures(study, scope)
     return found.by_cell() if found else {}
+
+
+def _round_s(stopping: StoppingRule, budget_s: float | None, workloads: int) -> float:
+    """Return how long a round in slices may take: so long that the budget pays for ``ROUNDS`` of each workload. 0,
+    which lengthens none, unless fslab chooses their number: the study sets the time of its trials.
+
+    With fewer, the quantile of t grows faster than the figures of longer rounds get better.
+    """
+    if stopping.precision is None or stopping.until is Until.CLAIMS:
+        return 0.0
+    return inf if budget_s is None else budget_s / (ROUNDS * workloads)
 
 
 def _untestable(

@@ -46,12 +46,13 @@ BUG_LIMIT = 4096  # characters, from the end of a traceback
 @dataclass(kw_only=True)
 class Guests:
     """The guests of one campaign: one for each machine and kernel. ``groups``: see ``prepared_states``. ``told``: is
-    told what the user should know."""
+    told what the user should know. ``round_s``: see ``sliced_rounds``."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
     groups: Mapping[str, Shared] = field(default_factory=dict)
     told: Callable[[str], object] = lambda _: None
+    round_s: float = 0.0
     states: PreparedStates = field(init=False)
     rounds: SlicedRounds = field(init=False)
     _running: dict[MachineSpec, Guest] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Guests:
         self.states = PreparedStates(workspace=self.workspace, groups=self.groups)
         self.rounds = SlicedRounds(
             workspace=self.workspace, machine=self.machine, states=self.states, whole=self._run_here,
-            told=self.told,
+            told=self.told, round_s=self.round_s,
         )  # fmt: skip
 
     @property

@@ -42,8 +42,8 @@ class RunningTrial:
     """A trial and its results so far, which are stored even if it fails.
 
     ``machine``: the facts stored with it. ``traced``: the kernel is traced meanwhile. ``prepared``: how it shares its
-    files with other trials; None: it does not. ``turns``: of how many trials at the same time it is one. ``undo``:
-    undoes, when it ends, what the trial has made.
+    files with other trials; None: it does not. ``turns``: of how many trials at the same time it is one. ``longer``:
+    as in a ``Job``. ``undo``: undoes, when it ends, what the trial has made.
     """
 
     cell: Cell
@@ -53,6 +53,7 @@ class RunningTrial:
     traced: bool = False
     prepared: Prepared | None = None
     turns: int = 1
+    longer: int = 1
     undo: Teardown = field(default_factory=Teardown)
     failure: FslabError | None = None
     metrics: dict[str, Value] = field(default_factory=dict)

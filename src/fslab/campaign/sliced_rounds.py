@@ -33,19 +33,26 @@ from fslab.system.signals import Teardown
 from fslab.units import listed
 from fslab.validity.trial.time import LEFT_MOST
 
+LONGEST = 4  # times: tried at a load of 12 to 17 on two CPUs
+
 
 @dataclass(kw_only=True, slots=True)
 class SlicedRounds:
     """The rounds in slices of a campaign. ``machine``: the facts stored with trials. ``states``: what they share.
-    ``whole``: runs one trial by itself. ``told``: is told what changes for the later rounds of a workload."""
+    ``whole``: runs one trial by itself. ``told``: is told what changes for the later rounds of a workload.
+    ``round_s``: runs may become longer as long as a round takes no more than that."""
 
     workspace: Workspace
     machine: Mapping[str, Any]
     states: PreparedStates
     whole: Callable[[Cell, TrialKey], TrialRecord]
     told: Callable[[str], object]
+    round_s: float = 0.0
     _left: set[str] = field(default_factory=set)  # workloads whose slices were seen to leave work to others
     _whole: set[str] = field(default_factory=set)  # workloads that a stack was seen to do within a few slices
+    _longer: dict[str, int] = field(
+        default_factory=dict
+    )  # how many times as long the next run of a workload is
 
     def run(self, cells: Sequence[Cell], key: TrialKey) -> list[TrialRecord]:
         """Run one trial of each of these cells, which have one workload. If they are found to leave work to others,
@@ -81,11 +88,20 @@ class SlicedRounds:
         ]
 
     def _once(self, cells: Sequence[Cell], key: TrialKey, *, drain: bool) -> list[TrialRecord]:
+        work = cells[0].workload.model_dump_json()
+        longer = self._longer.get(work, 1)
         turns = [self.states.begin(cell, key, "host") for cell in cells]
         records = run_in_slices(
             cells, key, self.workspace, machine=self.machine, drain=drain,
-            prepared=list(map(self.states.prepared, turns)),
+            prepared=list(map(self.states.prepared, turns)), longer=longer,
         )  # fmt: skip
+        if workloads.parsed(cells[0].workload).traits().working_set_bytes is not None:
+            self._longer[work] = max(longer, longer_runs(records, longer, self.round_s))
+            if longer == 1 and self._longer[work] > 1:
+                self.told(
+                    f"{cells[0].workload.name}: a round takes longer than its slices; runs become up to {LONGEST} "
+                    "times as long"
+                )
         return list(map(self.states.end, turns, records))
 
 
@@ -97,17 +113,19 @@ def run_in_slices(
     machine: Mapping[str, Any],
     drain: bool,
     prepared: Sequence[Prepared | None],
+    longer: int = 1,
 ) -> list[TrialRecord]:
     """Run one trial of each cell at the same time, their tools in turns of the cells' ``slice_s``; return the records.
 
     All stacks are built first. A trial that fails ends; the others go on. ``drain``: after each slice, what it has left
     in the page cache is written back, in its own time. ``prepared``: for each cell, as for ``run_trial``.
+    ``longer``: as in a ``Job``.
     Each record has its share of the time that all took. Raises like ``run_trial``.
     """
     trials = [
         RunningTrial(
             cell=cell, key=key, workspace=replace(workspace, turn=cell.turn, commands=[]), machine=machine,
-            prepared=state, turns=len(cells),
+            prepared=state, turns=len(cells), longer=longer,
         )
         for cell, state in zip(cells, prepared, strict=True)
     ]  # fmt: skip
@@ -172,6 +190,28 @@ def took_few_slices(record: TrialRecord) -> bool:
     """
     slices_ = record.provenance.device.get("slices", {})
     return slices_.get("asked_s") is None and slices_.get("count", LEAST_SLICES) < LEAST_SLICES
+
+
+def longer_runs(records: Sequence[TrialRecord], longer: int, round_s: float) -> int:
+    """Return how many times as long the next runs are, so that the slices of a round take about as long as the rest of
+    it, at most ``LONGEST``. ``longer``: those of these records. ``round_s``: the most time for a round. 1 if they have
+    no set time, or one failed.
+
+    With as much time for slices as for the rest, the standard error is at most √2 times the least possible in the time,
+    whichever varies more, slices or rounds (from Kalibera & Jones, ISMM 2013).
+    """
+    told = [record.provenance.device.get("slices", {}) for record in records]
+    if not all(each.get("asked_s") for each in told):
+        return 1
+    sliced_s: float = sum(each["ran_s"] - each["started_s"] for each in told)
+    rest_s = sum(record.duration_s for record in records) - sliced_s
+    longest: float = min(
+        record.cell.time_limit_s / 2 / each["asked_s"] for record, each in zip(records, told, strict=True)
+    )
+    if sliced_s <= 0:
+        return 1
+    wanted = longer * min(rest_s, round_s - rest_s) / sliced_s
+    return max(1, round(min(wanted, longest, LONGEST)))
 
 
 def share_a_disk(cells: Sequence[Cell], directory: Path) -> bool:

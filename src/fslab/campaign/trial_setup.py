@@ -53,7 +53,7 @@ def set_up(trial: RunningTrial) -> Ready:
     cold = cell.cache is Cache.COLD
     job = Job(
         directory=up.work, scratch=scratch, seed=trial.key.seed, cold=cold, each_operation=trial.traced,
-        turns=trial.turns, device=up.raw,
+        turns=trial.turns, longer=trial.longer, device=up.raw,
     )  # fmt: skip
     commands = workload.commands(job)
     command = _owned(up.work, workload.runs_as())

@@ -15,8 +15,8 @@ class Job:
     for the tool's report files. ``seed`` differs from block to block: every trial draws new offsets, and all cells of a
     block draw the same ones. ``cold``: the page cache was just dropped; otherwise the files were just read into it, and
     the tool must not drop them. ``each_operation``: speed is not measured, and the tool logs every operation if it can.
-    ``turns``: how many tools take turns (``Workload.why_whole``). ``device``: the block device to work on instead of
-    files (``Workload.why_files``).
+    ``turns``: how many tools take turns (``Workload.why_whole``). ``longer``: how many times as long as the study says
+    a run with a set time is to be. ``device``: the block device to work on instead of files (``Workload.why_files``).
     """
 
     directory: Path
@@ -25,12 +25,13 @@ class Job:
     cold: bool = True
     each_operation: bool = False
     turns: int = 1
+    longer: int = 1
     device: Path | None = None
 
     def clock_s(self, run_s: float) -> float:
         """Return the run time for a tool that is to run for ``run_s``. Its clock goes on while others have their
         turns."""
-        return run_s * self.turns
+        return run_s * self.longer * self.turns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
