@@ -50,7 +50,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 12345)  # shown in bonnie++'s command
     for place in (
         (os, "statvfs"), (os, "cpu_count"), (os, "sysconf"), (os, "sched_getaffinity"), (tools, "find"),
-        (facts, "gather"), (kernel, "known_filesystems"), (memory, "told"), (distributions, "here"),
+        (facts, "gather"), (kernel, "known_filesystems"), (memory, "meminfo"), (distributions, "here"),
         (reference_loop, "spread"),
     ):  # fmt: skip
         monkeypatch.setattr(*place, read)
