@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from importlib import import_module
 from types import ModuleType
-from typing import Any, Generic, Protocol, TypeGuard, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeGuard, TypeVar
 
 from fslab import plugins
 from fslab.errors import PluginError, UsageError, nearest
@@ -33,6 +33,27 @@ class Named(Protocol):
 
 
 T = TypeVar("T", bound=Named)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+E = TypeVar("E")
+P = ParamSpec("P")
+
+
+class FunctionEntry:
+    """An entry that a decorator makes of a function: it has the function's name, module and docstring."""
+
+    name: str
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+
+
+def decorator_of(kind: Callable[Concatenate[F, P], E]) -> Callable[P, Callable[[F], E]]:
+    """Return the decorator that makes an entry of a function. It takes what the entry does besides the function."""
+    return lambda *args, **more: lambda function: kind(function, *args, **more)
 
 
 class Registry(Generic[T]):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from fslab.cli.common import JsonOption, ShownMetricsOption, StoreOption, console, print_json, say
 from fslab.errors import (
@@ -40,21 +38,6 @@ Exit codes:
   11  unsure: what --fail-if-… tests is neither shown nor ruled out
 """
 
-SIDE = (
-    "A campaign (id, its beginning, name, 'last', 'last~1'), or a JSON file of fslab export; or several, separated by "
-    "commas: then each campaign is one value, its median."
-)
-
-
-KernelOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="RELEASE",
-        help="To be given twice: compare the trials on kernels whose releases begin with the first RELEASE and with "
-        "the second.",
-    ),
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Gate:
@@ -88,7 +71,7 @@ def compare(
     b: str | None = None,
     *,
     stack: list[str] | None = None,
-    kernel: KernelOption = None,
+    kernel: list[str] | None = None,
     metric: ShownMetricsOption = None,
     differing: list[str] | None = None,
     force: bool = False,
@@ -119,6 +102,8 @@ def compare(
         b [B]: The same; ratios are B ÷ A. Default: 'last'.
         stack NAME: Only this stack (its name or file system). Given twice: compare the first one in A with the second
             one in B; in A if B is not given.
+        kernel RELEASE: To be given twice: compare the trials on kernels whose releases begin with the first RELEASE and
+            with the second.
         differing FACT: Allow FACT to differ: a fact (governor), a group of facts (kernel, cpu, memory, host, settings,
             images, device, tools, study) or 'machine' (all of a machine but kernel and settings). Repeatable.
         force: Compare despite unlike conditions; the differences are listed above the table.

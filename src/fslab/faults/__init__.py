@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fslab.registry import Registry
+from fslab.registry import FunctionEntry, Registry, decorator_of
 
 if TYPE_CHECKING:
     from fslab.faults.ground import Ground
@@ -41,7 +41,11 @@ Strike = Callable[["Ground"], Iterable[Attempt]]
 Change = Callable[["Ground"], None]
 
 
-class Fault:
+def _nothing(ground: Ground) -> None:
+    """Most faults need no preparation and no end."""
+
+
+class Fault(FunctionEntry):
     """One fault, which ``fault`` makes of the function that arms it and performs operations that meet it.
 
     ``strike`` returns these attempts; the caller disarms the fault. ``prepare`` creates the additional files that the
@@ -49,10 +53,10 @@ class Fault:
     disarm it.
     """
 
-    def __init__(self, strike: Strike, summary: str, prepare: Change, end: Change) -> None:
-        self.name = strike.__name__
-        self.__module__ = strike.__module__
-        self.__doc__ = strike.__doc__
+    def __init__(
+        self, strike: Strike, summary: str, *, prepare: Change = _nothing, end: Change = _nothing
+    ) -> None:
+        super().__init__(strike)
         self.summary = summary
         self.prepare = prepare
         self.end = end
@@ -62,13 +66,5 @@ class Fault:
         return tuple(self._strike(ground))
 
 
-def _nothing(ground: Ground) -> None:
-    """Most faults need no preparation and no end."""
-
-
-def fault(summary: str, *, prepare: Change = _nothing, end: Change = _nothing) -> Callable[[Strike], Fault]:
-    """Return the decorator that makes a fault of a function; see ``Fault``."""
-    return lambda strike: Fault(strike, summary, prepare, end)
-
-
+fault = decorator_of(Fault)
 REGISTRY = Registry("fault", f"{__name__}.kinds", Fault, by_subject=True, group="fslab.faults")

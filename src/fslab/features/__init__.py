@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from fslab.cell import Frozen
-from fslab.registry import Registry
+from fslab.registry import FunctionEntry, Registry, decorator_of
 from fslab.system import proc
 from fslab.system.tool_messages import one_line
 
@@ -162,7 +162,7 @@ class TestPlace:
 Probe = Callable[[TestPlace], FeatureFinding]
 
 
-class Feature:
+class Feature(FunctionEntry):
     """One feature, which ``feature`` makes of its test. ``title`` is its line in the table.
 
     ``probe`` runs the test. An OSError means unknown; errors that mean "no" are caught in the test.
@@ -171,9 +171,7 @@ class Feature:
     def __init__(
         self, probe: Probe, title: str, summary: str, group: FeatureGroup, volume: Volume = Volume.SHARED
     ) -> None:
-        self.name = probe.__name__
-        self.__module__ = probe.__module__
-        self.__doc__ = probe.__doc__
+        super().__init__(probe)
         self.title = title
         self.summary = summary
         self.group = group
@@ -181,11 +179,7 @@ class Feature:
         self.probe = probe
 
 
-def feature(
-    title: str, summary: str, group: FeatureGroup, volume: Volume = Volume.SHARED
-) -> Callable[[Probe], Feature]:
-    """Return the decorator that makes a feature of a test; see ``Feature``."""
-    return lambda probe: Feature(probe, title, summary, group, volume)
+feature = decorator_of(Feature)
 
 
 REGISTRY = Registry("feature", __name__, Feature, by_subject=True, group="fslab.features")

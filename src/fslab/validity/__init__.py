@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from fslab.record import Severity, ValidityWarning
+from fslab.registry import FunctionEntry
 
 
 class Issue:
@@ -28,7 +29,7 @@ class Issue:
 Issues = Iterator[Issue]
 
 
-class Rule:
+class Rule(FunctionEntry):
     """One reason for a warning: a function that yields issues, usually one or none. Pure.
 
     Its name is the kind of the stored and displayed warnings, or in a plug-in the name of the entry point. ``severity``
@@ -45,9 +46,8 @@ class Rule:
         when: str = "",
         hint: str | None = None,
     ) -> None:
-        self.name = find.__name__
-        self.__module__ = find.__module__
-        self.__doc__ = find.__doc__
+        super().__init__(find)
+        self._find = find
         self.summary = summary
         self.severity = severity
         self.when = when

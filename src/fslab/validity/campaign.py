@@ -5,11 +5,11 @@ They give no warning if there are too few trials to detect their problem.
 """
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from fslab.record import Severity, ValidityWarning
-from fslab.registry import Registry
+from fslab.registry import Registry, decorator_of
 from fslab.stats.changes import change_points
 from fslab.stats.multimodality import dip
 from fslab.stats.series import autocorrelation, trend
@@ -44,18 +44,11 @@ class CampaignFinding:
     series: Series | None = None
 
 
-# An issue of a series, or about the whole campaign if the series is None.
-Find = Callable[[tuple[Series, ...]], Iterator[tuple[Series | None, Issue]]]
-
-
 class CampaignRule(Rule):
-    """A rule for all series of a campaign, which ``campaign_rule`` makes of a function."""
+    """A rule for all series of a campaign, which ``campaign_rule`` makes of a function.
 
-    def __init__(
-        self, find: Find, summary: str, severity: Severity, *, when: str = "", hint: str | None = None
-    ) -> None:
-        super().__init__(find, summary, severity, when=when, hint=hint)
-        self._find = find
+    The function yields issues, each with its series, or None if it is about the whole campaign.
+    """
 
     def findings(self, campaign: tuple[Series, ...]) -> Iterator[CampaignFinding]:
         """Yield the warnings for these values."""
@@ -63,12 +56,7 @@ class CampaignRule(Rule):
             yield CampaignFinding(warning=self.warning(issue), series=series)
 
 
-def campaign_rule(
-    summary: str, severity: Severity = Severity.WARNING, *, when: str = "", hint: str | None = None
-) -> Callable[[Find], CampaignRule]:
-    """Return the decorator that makes a rule of a function."""
-    return lambda find: CampaignRule(find, summary, severity, when=when, hint=hint)
-
+campaign_rule = decorator_of(CampaignRule)
 
 _LEVEL = 0.01
 _LEVEL_OF_DRIFT = 0.02  # five blocks that all change in one direction have p = 2/5! = 0.017

@@ -6,7 +6,7 @@ Warnings are stored with the trial and are not computed again.
 from collections.abc import Callable, Collection, Iterator
 
 from fslab.record import Severity, ValidityWarning
-from fslab.registry import Registry
+from fslab.registry import Registry, decorator_of
 from fslab.validity import Issues, Rule
 from fslab.validity.facts import TrialFacts
 
@@ -34,7 +34,6 @@ class TrialRule(Rule):
         by_others: bool = False,
     ) -> None:
         super().__init__(find, summary, severity, when=when, hint=hint)
-        self._find = find
         self.needs = needs
         self.of_host = of_host
         self.by_others = by_others
@@ -45,22 +44,7 @@ class TrialRule(Rule):
             yield from map(self.warning, self._find(facts))
 
 
-def rule(
-    summary: str,
-    severity: Severity = Severity.WARNING,
-    *,
-    when: str = "",
-    hint: str | None = None,
-    needs: tuple[str, ...] = (),
-    of_host: bool = False,
-    by_others: bool = False,
-) -> Callable[[Find], TrialRule]:
-    """Return the decorator that makes a rule of a function; see ``TrialRule``."""
-    return lambda find: TrialRule(
-        find, summary, severity, when=when, hint=hint, needs=needs, of_host=of_host, by_others=by_others
-    )
-
-
+rule = decorator_of(TrialRule)
 REGISTRY = Registry("rule", __name__, TrialRule, by_subject=True, group="fslab.validity_rules")
 
 
