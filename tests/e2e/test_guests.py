@@ -154,7 +154,9 @@ def test_another_user_runs_the_first_study_in_a_guest(home: Path) -> None:
     short = (
         "trials=1",
         "media.memory.size=384m",
-        "workloads.sequential-write.size=128m",
+        "workloads.sequential-write.size=32m",
+        "workloads.small-files.files=1000",
+        "workloads.large-directory.files=1000",
         "guest_memory=512m",
     )
     said = compares(home, "quick", "--on", "uml", *(word for setting in short for word in ("--set", setting)))
