@@ -46,6 +46,17 @@ def test_a_file_system_that_the_kernel_lacks_is_foreseen(tmp_path: Path) -> None
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("tool", ["crash", "recovery", "io-errors"])
+def test_a_tool_that_drives_the_disk_has_one(tool: str, tmp_path: Path) -> None:
+    """On another medium each of its trials failed."""
+    plain = "title: t\nmedia: {m: {type: ram, size: 512m}}\nstacks: {s: {medium: m, filesystem: ext4}}\n"
+    plain += f"workloads: {{w: {{tool: {tool}}}}}\n"
+    virtual = plain.replace("type: ram", "type: virtual, profile: none, log: data")
+    for text, possible in ((plain, False), (virtual, True)):
+        found, _ = feasibility.foresee(expand(load_text(text, "s.yaml")), tmp_path)
+        assert ["needs one virtual disk" in why for why in found.values()] == ([] if possible else [True])
+
+
 def test_memory_that_there_is_not_is_foreseen_in_the_words_of_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,11 +9,14 @@ from pydantic import ValidationError
 from tests.unit.read import read
 
 from fslab.api import crash
+from fslab.campaign import tool_output
+from fslab.cell import WorkloadSpec
 from fslab.crash import bounded
 from fslab.crash.request import REQUESTS, CrashRequest
 from fslab.crash.sequences import Sequences
 from fslab.errors import ToolOutputError, UnsupportedError, UsageError
-from fslab.workloads import REGISTRY, Job, Reading, ToolOutput
+from fslab.system.proc import Completed, Usage
+from fslab.workloads import REGISTRY, Job, Reading, ToolOutput, parsed
 
 CRASH = REGISTRY.get("crash")
 JOB = Job(directory=Path("/mnt/x"), scratch=Path("/run/s"), seed=(1 << 31) + 7)
@@ -72,6 +75,15 @@ def test_broken_promises_are_told_with_what_makes_them_again() -> None:
 def test_a_disk_without_a_log_is_not_supported() -> None:
     with pytest.raises(UnsupportedError, match="log of its data"):
         reading({}, stderr="fslab: this is not on one virtual disk with a log of its data")
+
+
+def test_a_tool_that_fails_for_it_is_not_called_crashed() -> None:
+    said = "fslab: /mnt/work: this is not on one virtual disk"
+    usage = Usage(user_s=0.0, system_s=0.0, max_rss_bytes=None, voluntary_switches=0, involuntary_switches=0)
+    done = Completed(argv=("fslab",), returncode=4, stdout="", stderr=said, duration_s=1.0, usage=usage)
+    workload = parsed(WorkloadSpec(name="w", tool="crash", parameters={}))
+    with pytest.raises(UnsupportedError, match="log of its data"):
+        tool_output.reading(workload, done, ToolOutput(stdout="", stderr=said, duration_s=1.0))
 
 
 def test_output_that_is_none() -> None:

@@ -6,7 +6,7 @@ Output that cannot be read fails its trial, never the campaign.
 import errno
 from typing import Any
 
-from fslab.errors import FslabError, NoSpaceError, ToolOutputError
+from fslab.errors import FslabError, NoSpaceError, ToolOutputError, UnsupportedError
 from fslab.system import proc, untrusted_files
 from fslab.tracing import slow_operations
 from fslab.units import format_size
@@ -54,13 +54,13 @@ def operations(name: str, scratch: int) -> list[tuple[float, float]] | None:
 
 
 def reading(workload: ParsedWorkload[Any], done: proc.Completed, output: ToolOutput) -> Reading:
-    """Return the tool's figures. If the tool failed, raise why: NoSpaceError if the workload finds that in the output,
-    else the error for its exit status."""
+    """Return the tool's figures. If the tool failed, raise why: NoSpaceError or UnsupportedError if the workload finds
+    that in the output, else the error for its exit status."""
     if done.returncode == 0:
         return workload.read(output)
     try:
         workload.read(output)
-    except NoSpaceError:
+    except (NoSpaceError, UnsupportedError):
         raise
     except FslabError as error:
         raise proc.failed(done) from error

@@ -36,11 +36,23 @@ def check_cell(cell: Cell) -> None:
 def _unfit(cell: Cell) -> UnsupportedError | None:
     why = why_not(cell)
     if why is None:
-        return _user_missing(cell)
+        return _no_disk_to_drive(cell) or _user_missing(cell)
     return UnsupportedError(
         f"not possible: {why}",
         where=f"{cell.workload.name} on {cell.stack.name}",
         hint="remove this file system from the study, or this workload from its 'workloads'",
+    )
+
+
+def _no_disk_to_drive(cell: Cell) -> UnsupportedError | None:
+    stack = parsed_stack(cell.stack)
+    is_virtual = bool(stack.medium.profiles)
+    if not parsed(cell.workload).tool.drives_disk or (is_virtual and cell.stack.layout == "single"):
+        return None
+    return UnsupportedError(
+        f"not possible: '{cell.workload.tool}' drives the disk under the file system, so it needs one virtual disk",
+        where=f"{cell.workload.name} on {cell.stack.name}",
+        hint="use a medium of type 'virtual' with layout 'single'",
     )
 
 
