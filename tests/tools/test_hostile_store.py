@@ -26,7 +26,7 @@ from fslab.campaign import launch
 from fslab.cell import Cell
 from fslab.cli.results import _show_campaigns
 from fslab.errors import StoreError
-from fslab.store import database
+from fslab.store import database_errors
 from fslab.store.campaign import CampaignStatus
 from fslab.store.store import Store
 from fslab.study import load
@@ -195,7 +195,7 @@ def endless(store: Path | str) -> None:
 
 
 def test_a_statement_without_an_end_is_ended(altered: Altered, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "STATEMENT_LIMIT_S", 0.1)
+    monkeypatch.setattr(database_errors, "STATEMENT_LIMIT_S", 0.1)
     with Store.open(str(altered.store), create=False) as store:
         endless(altered.store)
         with pytest.raises(StoreError, match="interrupted") as caught:

@@ -19,9 +19,9 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from sqlalchemy.sql import column
 
 from fslab.errors import NotStoredError, StoreError, UnsafeError
-from fslab.store import readonly
+from fslab.store import database_errors, readonly
 from fslab.store.creation import create as create_tables
-from fslab.store.database_errors import STATEMENT_LIMIT_S, translated
+from fslab.store.database_errors import translated
 from fslab.store.rows import from_json
 from fslab.store.schema import SCHEMA, VERSION_TABLE, metadata
 from fslab.system import files, paths
@@ -184,7 +184,9 @@ class _Statement:
 
 def _begin_statement(connection: Connection, *_: object) -> None:
     writes = connection.get_execution_options().get(WRITING)
-    connection.info[_Statement].ends = None if writes else time.monotonic() + STATEMENT_LIMIT_S
+    connection.info[_Statement].ends = (
+        None if writes else time.monotonic() + database_errors.STATEMENT_LIMIT_S
+    )
 
 
 def _configure_sqlite(connection: sqlite3.Connection, record: ConnectionPoolEntry) -> None:
