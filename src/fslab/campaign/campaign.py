@@ -197,9 +197,8 @@ def _printed(campaign: Campaign) -> Printed:
         return {}
     try:
         study = load_text(campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.files)
-    except (
-        StudyError
-    ):  # of another version of fslab, which is resumed: claims are judged by these figures at the end
+    except StudyError:
+        # A resumed campaign of another version of fslab. Its claims are judged by these figures at the end.
         return {}
     scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
     found = printed_figures(study, scope)

@@ -39,7 +39,7 @@ LONGEST = 4  # times: tried at a load of 12 to 17 on two CPUs
 @dataclass(kw_only=True, slots=True)
 class SlicedRounds:
     """The rounds in slices of a campaign. ``machine``: the facts stored with trials. ``states``: what they share.
-    ``whole``: runs one trial by itself. ``told``: is told what changes for the later rounds of a workload.
+    ``whole``: runs one trial by itself. ``told``: gets a line for the user when later rounds change.
     ``round_s``: runs may become longer as long as a round takes no more than that."""
 
     workspace: Workspace
