@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests import postgresql
-from tests.limits import LIMIT_S, wait_for
+from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
 
 from fslab.store.fleet import FleetStore, open_store
 
@@ -158,7 +158,7 @@ class Lab:
         """Run a command of the operator to its end."""
         done = subprocess.run(
             inside(self.hub, FSLAB, *words), env=self.environment, capture_output=True, text=True, check=False,
-            timeout=LIMIT_S,
+            timeout=RUN_LIMIT_S,
         )  # fmt: skip
         assert not check or done.returncode == 0, done.stderr
         return done

@@ -51,6 +51,7 @@ def end_below(directory: Path) -> None:
             for process in {*found} - told:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(process, signum)
+                    os.kill(process, signal.SIGCONT)  # a test had stopped it: it would not see SIGTERM
             told |= {*found}
             if time.monotonic() > deadline:
                 break

@@ -1,4 +1,7 @@
-"""The time limit for conditions that tests wait for. It is long enough for a busy machine; only failures reach it."""
+"""The time limits of tests. They are long enough for a busy machine; only failures reach them.
+
+``LIMIT_S``: for a condition, or a command that does one thing. ``RUN_LIMIT_S``: for what runs trials or crash states.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import time
 from collections.abc import Callable
 
 LIMIT_S = 300.0
+RUN_LIMIT_S = 3600.0
 
 
 def wait_for(condition: Callable[[], object]) -> None:

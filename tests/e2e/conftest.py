@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from tests import fleet_lab, postgresql
 from tests.directories import set_directories, sharing
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, RUN_LIMIT_S
 from tests.starter import Starter
 
 FSLAB = Path(sys.executable).parent / "fslab"
@@ -40,7 +40,7 @@ class Fslab:
     ) -> subprocess.CompletedProcess[str]:
         """Run fslab to its end and check its exit status. ``user``: the uid to run as."""
         words = [str(FSLAB), *map(str, argv)]
-        done = self._starter.run(words, cwd=self.cwd, timeout_s=LIMIT_S, user=user)
+        done = self._starter.run(words, cwd=self.cwd, timeout_s=RUN_LIMIT_S, user=user)
         assert done.returncode == code, f"{done.stdout}\n{done.stderr}"
         return done
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests import fleet_lab
-from tests.limits import LIMIT_S, wait_for
+from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
 
 from fslab.fleet import execution
 from fslab.store.store import Store
@@ -114,7 +114,7 @@ def survives_faults(two: fleet_lab.Lab, study: Path) -> None:
     two.cluster.start()
     two.start_scheduler()
     other.go_on()
-    said, errors = run.communicate(timeout=LIMIT_S)
+    said, errors = run.communicate(timeout=RUN_LIMIT_S)
     assert run.returncode == 0, errors
     check_results(two, json.loads(said), CELLS * trials)
     assert not any(group is not None and group.path.exists() for group in groups)
@@ -229,6 +229,6 @@ def test_a_hundred_random_faults(programs: Path, study: Path, tmp_path: Path) ->
                     member.pause()
         for member in lab.members:
             member.go_on()
-        said, errors = run.communicate(timeout=4 * LIMIT_S)
+        said, errors = run.communicate(timeout=RUN_LIMIT_S)
         assert run.returncode == 0, errors
         check_results(lab, json.loads(said), CELLS * trials)

@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 from tests import fleet_lab
 from tests.e2e.test_fleet import CELLS, STUDY, TRIALS, check_results, measured
-from tests.limits import LIMIT_S, wait_for
+from tests.frozen import frozen
+from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
 
 from fslab.errors import StoreDeniedError
 
@@ -116,7 +117,7 @@ def test_clocks_that_are_a_day_off(two: fleet_lab.Lab, study: Path, shift: Path)
     behind.agent.wait(LIMIT_S)
     behind.start()
     behind.go_on()
-    out, errors = run.communicate(timeout=LIMIT_S)
+    out, errors = run.communicate(timeout=RUN_LIMIT_S)
     assert run.returncode == 0, errors
     check_results(two, json.loads(out), CELLS * TRIALS)
 
@@ -188,7 +189,7 @@ def test_a_full_disk_below_the_machine_s_own_store(two: fleet_lab.Lab, study: Pa
         wait_for(lambda: (place / "fslab" / "fleet.sqlite").exists() and campaigns(two) == 2)
         ballast = fill(place)
         full.go_on()
-        out, errors = run.communicate(timeout=LIMIT_S)
+        out, errors = run.communicate(timeout=RUN_LIMIT_S)
         assert run.returncode == 0, errors
         ended = {each["name"]: each for each in json.loads(out)["machines"]}
         assert ended["lab2"]["status"] == "finished"
@@ -235,16 +236,13 @@ def test_a_disk_that_hangs(programs: Path, study: Path, tmp_path: Path) -> None:
         wait_for(lambda: frozen_writer(member) or run.poll() is not None)
         place = frozen_writer(member)
         assert place is not None
-        fleet_lab.sh("fsfreeze", "--freeze", place)
-        try:
-            out, errors = run.communicate(timeout=4 * LIMIT_S)
+        with frozen(place):
+            out, errors = run.communicate(timeout=RUN_LIMIT_S)
             (ended,) = json.loads(out)["machines"]
             assert ended["status"] == "failed", errors
             assert "no trial for 30 s; cannot be undone: " in ended["message"]
             assert str(place) in ended["message"]
             assert lab.has_joined()
-        finally:
-            subprocess.run(["fsfreeze", "--unfreeze", place], check=False, timeout=LIMIT_S)
         study.write_text(WRITING.replace("5m", "1s"))
         again = lab.json("run", study, "--fleet", "--trials", "2")
         check_results(lab, again, 2)
@@ -266,7 +264,7 @@ def test_the_share_of_a_lost_machine_moves(two: fleet_lab.Lab, study: Path) -> N
         os.kill(process, signal.SIGSTOP)
     try:
         wait_for(lambda: two.fslab("fleet", "forget", "lab2", check=False).returncode == 0)
-        out, errors = run.communicate(timeout=LIMIT_S)
+        out, errors = run.communicate(timeout=RUN_LIMIT_S)
     finally:
         for process in asleep:
             os.kill(process, signal.SIGCONT)

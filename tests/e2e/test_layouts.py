@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.e2e.conftest import Fslab
+from tests.limits import RUN_LIMIT_S
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
@@ -113,7 +114,7 @@ def test_ninety_six_stripes_are_built_run_and_gone(fslab: Fslab, tmp_path: Path)
     (tmp_path / "every.yaml").write_text(EVERY)
     process = fslab.start("run", "every.yaml", "-q")
     try:
-        _, errors = process.communicate(timeout=3000)
+        _, errors = process.communicate(timeout=RUN_LIMIT_S)
     finally:
         process.kill()
     assert process.returncode == 0, errors

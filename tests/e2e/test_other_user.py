@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import FSLAB
-from tests.limits import LIMIT_S
+from tests.limits import RUN_LIMIT_S
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
@@ -47,7 +47,7 @@ def as_nobody(home: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     as_other = (setpriv, f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", *may_read)
     return subprocess.run(
         ["unshare", "--mount", "sh", "-c", OWN_MOUNTS, "sh", *as_other, str(FSLAB), *argv],
-        capture_output=True, text=True, check=False, cwd=home, timeout=LIMIT_S, env=environment,
+        capture_output=True, text=True, check=False, cwd=home, timeout=RUN_LIMIT_S, env=environment,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 from tests.disk_server import BINARY, Server
-from tests.limits import LIMIT_S
+from tests.limits import RUN_LIMIT_S
 
 from fslab.crash import states
 from fslab.crash.states import State
@@ -91,7 +91,7 @@ def booted(init: str, home: Path, server: Server, log: Path) -> Iterator[Path]:
             argv, stdout=output, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
         )
         try:
-            guest.wait(LIMIT_S)
+            guest.wait(RUN_LIMIT_S)
             yield console
         finally:
             if guest.poll() is None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.disk_server import BINARY, SIZE, Server
-from tests.limits import LIMIT_S
+from tests.limits import LIMIT_S, RUN_LIMIT_S
 from tests.mkfs import run_mkfs
 from tests.starter import Starter
 
@@ -31,7 +31,6 @@ MKFS = {
     "btrfs": [],
 }
 CRASH_SIZE = 320 * MIB
-SLOW_LIMIT_S = 3600
 RunCrash = Callable[..., subprocess.CompletedProcess[str]]
 Document = Callable[..., dict[str, Any]]
 
@@ -210,7 +209,7 @@ def run_crash(starter: Starter, tmp_path: Path) -> RunCrash:
 
     def run(*words: object) -> subprocess.CompletedProcess[str]:
         argv = [FSLAB, "crash", *map(str, words)]
-        return starter.run(argv, cwd=tmp_path, timeout_s=SLOW_LIMIT_S)
+        return starter.run(argv, cwd=tmp_path, timeout_s=RUN_LIMIT_S)
 
     return run
 

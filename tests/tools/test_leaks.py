@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -44,8 +45,11 @@ def test_processes_of_a_directory_are_ended_and_no_others(
     inside = start(started, waits, cwd=ours)
     about = start(started, waits, f"{ours}/store.sqlite")
     stubborn = start(started, IGNORES, cwd=ours)
+    stopped = start(started, waits, cwd=ours)
+    stopped.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, stopped.pid, os.WSTOPPED | os.WNOWAIT)
     kept = [start(started, waits, cwd=other), start(started, waits, f"{ours}0/store.sqlite")]
     leaks.end_below(ours)
-    assert [each.wait() for each in (inside, about)] == [-signal.SIGTERM] * 2
+    assert [each.wait() for each in (inside, about, stopped)] == [-signal.SIGTERM] * 3
     assert stubborn.wait() == -signal.SIGKILL
     assert [each.poll() for each in kept] == [None, None]
