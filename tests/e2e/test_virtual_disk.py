@@ -17,7 +17,7 @@ from tests.disk_server import BINARY
 from tests.e2e.conftest import FSLAB, Fslab, end
 from tests.hold import Hold, mark_of
 from tests.leaks import settled
-from tests.limits import LIMIT_S, wait_for
+from tests.limits import LIMIT_S, RUN_LIMIT_S, wait_for
 
 from fslab.cell import MachineSpec
 from fslab.machine.kinds import REGISTRY
@@ -83,7 +83,7 @@ def test_a_killed_server_fails_a_trial_and_not_the_campaign(
         (server,) = servers(own_directories)
         os.kill(server, signal.SIGKILL)
         hold.release_all()
-        _, said = process.communicate(timeout=300)
+        _, said = process.communicate(timeout=RUN_LIMIT_S)
     finally:
         process.kill()
         hold.close()
@@ -122,6 +122,36 @@ def test_a_guest_joins_five_hard_disks(fslab: Fslab, tmp_path: Path) -> None:
             assert each["statistics"]["operations"]["read"]["requests"] > 0
             assert each["statistics"]["model"]["media_reads"] > 0
             assert each["io_flusher"] is disk_server.may_flush()
+
+
+LARGE = """\
+title: large disks below layouts that write zeros, mirror and encrypt, with the memory that a disk has by default
+on: uml
+media: {d: {type: virtual, profile: hdd-7200, size: 4t}, e: {type: virtual, profile: hdd-7200, size: 1t}}
+stacks:
+  md: {medium: d, layout: [md-raid10, md-raid6], filesystem: xfs}
+  own: {medium: d, layout: btrfs-raid5, filesystem: btrfs}
+  one: {medium: e, layout: luks, filesystem: xfs}
+workloads: {w: {tool: fio, rw: write, bs: 1m, size: 48m, end_fsync: true}}
+trials: 1
+cache: warm
+"""
+
+
+@pytest.mark.slow
+def test_large_disks_below_layouts_have_room_for_what_is_made_on_them(fslab: Fslab, tmp_path: Path) -> None:
+    if missing := REGISTRY.get("uml").missing(MachineSpec(type="uml")):
+        pytest.skip(f"{missing[0].what}: {missing[0].remedy}")
+    study = tmp_path / "large.yaml"
+    study.write_text(LARGE)
+    fslab("run", study)
+    trials = fslab.trials()
+    assert {trial["stack"]["layout"] for trial in trials} == {"md-raid10", "md-raid6", "btrfs-raid5", "luks"}
+    for trial in trials:
+        assert trial["status"] in {"ok", "invalid"}, trial["error"]
+        disks = trial["provenance"]["device"]["virtual_disks"]
+        stored = [each["statistics"]["stored_bytes"] for each in disks]
+        assert all(16 << 20 < each < 768 << 20 for each in stored), (trial["stack"]["layout"], stored)
 
 
 @pytest.mark.skipif(shutil.which("setpriv") is None, reason="setpriv is not installed")

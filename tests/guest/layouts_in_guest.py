@@ -46,7 +46,6 @@ def disks(count: int, size: str, prefix: str = "d") -> Iterator[list[StackDevice
         for image in images:
             shell("truncate", "-s", size, image)
             path = Path(shell(*loops.attach_argv(image, direct=False)).strip())
-            loops.forbid_discard(path)
             facts = sysfs.geometry(path)
             found.append(StackDevice(path=path, size_bytes=facts["size_bytes"], discard=False, facts=facts))
         yield found
@@ -98,6 +97,8 @@ def _build(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, A
         with ExitStack() as undo:
             up = stack.build(wanted, here, undo, slot="m", make=True)
             assert up.device is not None
+            queue = sysfs.block_directory(up.device.path) / "queue"
+            zeros = int((queue / "write_zeroes_max_bytes").read_text())  # a snapshot, taken later, changes it
             (up.work / "file").write_bytes(b"x" * 1_000_000)
             up.flush()
             up.before_run(undo)
@@ -105,7 +106,7 @@ def _build(spec: dict[str, Any], size: str, workspace: Workspace) -> dict[str, A
             seen = _look(wanted.filesystem or "", up.device.path)
             up.mount()
             assert (up.work / "file").read_bytes() == b"x" * 1_000_000
-            result = {"facts": up.facts, "watched": list(up.watched), **seen}
+            result = {"facts": up.facts, "watched": list(up.watched), "passes_zeros": zeros > 0, **seen}
         traces = left(found)
     return {**result, "disks": [each.kernel_name for each in found], "left": traces}
 

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.limits import LIMIT_S
+from tests.limits import RUN_LIMIT_S
 
 from fslab.campaign.guests import Guests
 from fslab.cell import Geometry, MachineSpec, MediumSpec, StackSpec
 from fslab.storage.layouts import REGISTRY, volume_name
+from fslab.storage.parsed_stack import parsed_stack
 
 ROOT = Path(__file__).parents[2]
 # Those of ZFS need its module: test_zfs.py.
@@ -39,8 +40,8 @@ def inside(guests: Guests, function: str, on: StackSpec | None = None, **argumen
     words = json.dumps({key: _plain(value) for key, value in arguments.items()})
     module = ("-m", "tests.guest.layouts_in_guest", function, guests.workspace.campaign, words)
     argv = ["env", f"PYTHONPATH={ROOT}", sys.executable, *module]
-    request = {"do": "command", "argv": argv, "timeout_s": LIMIT_S}
-    done = guests.ask(on or spec("single"), "m", request, timeout_s=LIMIT_S)
+    request = {"do": "command", "argv": argv, "timeout_s": RUN_LIMIT_S}
+    done = guests.ask(on or spec("single"), "m", request, timeout_s=RUN_LIMIT_S)
     assert done["returncode"] == 0, done["stderr"]
     return json.loads(done["stdout"])
 
@@ -64,6 +65,7 @@ def come_up(stacks: list[StackSpec], guests: Guests, size: str = "320m") -> None
         assert seen["left"] == [], stack
         assert seen["watched"] == seen["disks"], "the disks are watched, not what they are joined to"
         assert seen["facts"]["layout"] == stack.layout
+        assert seen["passes_zeros"] is parsed_stack(stack).passes_zeros(), stack
         assert [part["device"] for part in seen["facts"]["parts"]] == seen["disks"]
 
 

@@ -46,6 +46,27 @@ def test_a_plan_knows_the_speed_of_a_modelled_disk_and_what_mkfs_writes_below_md
     assert seconds["md"] - seconds["ext4"] == pytest.approx(140, rel=0.5)
 
 
+@pytest.mark.parametrize(
+    ("layout", "written"),
+    [
+        ("md-raid0", False),
+        ("md-raid10", True),
+        ("lvm-thin", True),
+        ("lvm-snapshot", False),
+        ("{type: lvm-snapshot, thin: true}", True),
+    ],
+)
+def test_zeros_of_mkfs_take_time_below_a_layout_that_does_not_pass_them_on(
+    layout: str, written: bool
+) -> None:
+    stacks = "  hdd: {medium: d, filesystem: ext4}\n  other: {medium: d, filesystem: ext4, layout: LAYOUT}\n"
+    head, _, workloads = IN_GUESTS.format(machine="uml").partition("stacks:\n")
+    text = f"{head}stacks:\n{stacks.replace('LAYOUT', layout)}{workloads[workloads.index('workloads:') :]}"
+    plan = make_plan(load_text(text, "s.yaml"), images=Path(), runtime=Path())
+    seconds = {cell.stack.name: trial_s(cell) for cell in plan.cells}
+    assert (seconds["other"] - seconds["hdd"] > 30) is written
+
+
 def test_a_plan_says_where_stacks_run_and_that_emulation_gives_no_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

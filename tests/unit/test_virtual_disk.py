@@ -136,7 +136,18 @@ def test_a_write_cache_is_scaled_with_the_files_that_it_holds() -> None:
 
 @pytest.mark.parametrize(
     ("filesystem", "memory", "fits"),
-    [("ext4", "1g", False), ("ext4", "1040m", True), ("jfs", "1040m", False), ("jfs", "1200m", True)],
+    [
+        ("ext4", "1g", False),
+        ("ext4", "1040m", True),
+        ("jfs", "1040m", False),
+        ("jfs", "1200m", True),
+        # Encrypted, the inode tables and the journal of ext4, and the log of XFS, are no longer zeros.
+        ("ext4, layout: luks", "4g", False),
+        ("ext4, layout: luks", "5g", True),
+        ("ext4, layout: luks, mkfs_options: '-E lazy_itable_init=1'", "3g", True),
+        ("xfs, layout: luks", "1040m", False),
+        ("xfs, layout: luks", "1200m", True),
+    ],
 )
 def test_files_that_do_not_fit_into_the_memory_beside_what_mkfs_writes_are_refused(
     filesystem: str, memory: str, fits: bool

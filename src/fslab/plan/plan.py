@@ -156,10 +156,10 @@ def trial_s(cell: Cell) -> float:
 
 
 def _made_s(cell: Cell) -> float:
-    """Return how long mkfs writes zeros, if the layout cannot pass on the command for them (md)."""
+    """Return how long mkfs writes zeros, if the layout cannot pass on the command for them."""
     stack = parsed_stack(cell.stack)
     planned = stack.medium_plan(Path())
-    if cell.stack.filesystem is None or planned.size_bytes is None or stack.layout.passes_zeros():
+    if cell.stack.filesystem is None or planned.size_bytes is None or stack.passes_zeros():
         return 0.0
     zeros_bytes = FILESYSTEMS.get(cell.stack.filesystem).made.zeros(stack.usable_bytes(planned.size_bytes))
     return zeros_bytes / ZEROS_BYTES_PER_S

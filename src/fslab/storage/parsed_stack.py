@@ -39,6 +39,9 @@ class ParsedStack:
         """Return the slots of its devices, one per device."""
         return disk_slots(slot, self.disks)
 
+    def passes_zeros(self) -> bool:
+        return self.layout.passes_zeros(self.layout_options)
+
     def usable_bytes(self, disk_bytes: int) -> int:
         return self.layout.usable_bytes(self.layout_options, disk_bytes)
 

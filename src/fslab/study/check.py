@@ -261,14 +261,25 @@ class _Use:
         needed_bytes = parsed(spec).space_bytes()
         what = f"'{spec.name}' needs {format_size(needed_bytes)}, {self._room(size_bytes)}"
         if needed_bytes <= size_bytes:
-            filesystem = self.stack.filesystem
-            made_bytes = FILESYSTEMS.get(filesystem).made.data(size_bytes) if filesystem else 0
+            made_bytes, encrypted = self._made_bytes(size_bytes)
             if held_bytes == size_bytes or needed_bytes + made_bytes <= held_bytes:
                 return
-            files = f"'{spec.name}' needs {format_size(needed_bytes)}, mkfs writes {format_size(made_bytes)}"
+            zeros = " (zeros take room when they are encrypted)" if encrypted else ""
+            files = f"'{spec.name}' needs {format_size(needed_bytes)}, mkfs writes {format_size(made_bytes)}{zeros}"
             what = f"{files}, {self._room(held_bytes)}: give it more '{self.planned.holds_key}'"
         node = self.root.at(("workloads", name))
         self.mistakes.add(node.place, node.path, what)
+
+    def _made_bytes(self, size_bytes: int) -> tuple[int, bool]:
+        """Return what mkfs writes that takes room on the medium, and whether zeros are part of it.
+
+        The study's own options of mkfs can keep it from writing zeros.
+        """
+        if self.stack.filesystem is None:
+            return 0, False
+        made = FILESYSTEMS.get(self.stack.filesystem).made
+        encrypted = LAYOUTS.get(self.stack.layout).encrypts and not self.stack.mkfs_options
+        return made.data(size_bytes) + (made.zeros(size_bytes) if encrypted else 0), encrypted
 
     def _room(self, size_bytes: int) -> str:
         layout = "" if self.stack.layout == "single" else f" with layout '{self.stack.layout}'"

@@ -66,7 +66,7 @@ class Layout(ABC, Generic[O]):
 
     ``modules``: the kernel modules that it needs. ``filesystems``: the file systems that work on it, None for all.
     ``least_disk_bytes``: the size of the smallest disk that it accepts. ``undo_kind``: the kind of its objects in a
-    campaign's journal, None if it creates none.
+    campaign's journal, None if it creates none. ``encrypts``: where zeros are written, its disks hold other bytes.
     """
 
     name: str
@@ -76,15 +76,16 @@ class Layout(ABC, Generic[O]):
     filesystems: ClassVar[frozenset[str] | None] = None
     least_disk_bytes: ClassVar[int] = 0
     undo_kind: ClassVar[str | None] = None
+    encrypts: ClassVar[bool] = False
     Options: type[O]
 
     def disks(self, options: O) -> int:
         """Return how many devices of the medium it needs: by default the option ``disks``, else 1."""
         return int(getattr(options, "disks", 1))
 
-    def passes_zeros(self) -> bool:
+    def passes_zeros(self, options: O) -> bool:  # noqa: ARG002
         """Return whether the command to write zeros reaches its disks. If not, mkfs writes zeros as data."""
-        return True
+        return not self.encrypts
 
     @abstractmethod
     def usable_bytes(self, options: O, disk_bytes: int) -> int:

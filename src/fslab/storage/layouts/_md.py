@@ -52,7 +52,7 @@ class Md(JoinedLayout[O]):
     level: ClassVar[int]
     redundant: ClassVar[bool]
 
-    def passes_zeros(self) -> bool:
+    def passes_zeros(self, options: O) -> bool:  # noqa: ARG002
         return not self.redundant  # raid1.c, raid5.c and raid10.c set max_write_zeroes_sectors to 0
 
     def stripe(self, options: O) -> Stripe | None:

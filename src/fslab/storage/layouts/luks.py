@@ -55,6 +55,7 @@ class Luks(JoinedLayout[LuksOptions]):
     modules = ("dm_crypt",)
     least_disk_bytes = 2 * HEAD_BYTES
     undo_kind = "luks"
+    encrypts = True
     Options = LuksOptions
 
     def usable_bytes(self, options: LuksOptions, disk_bytes: int) -> int:  # noqa: ARG002

@@ -48,6 +48,9 @@ class LvmSnapshot(_lvm.LvmVolume[LvmSnapshotOptions]):
     def usable_bytes(self, options: LvmSnapshotOptions, disk_bytes: int) -> int:  # noqa: ARG002
         return _lvm.share_bytes(disk_bytes, SHARE)
 
+    def passes_zeros(self, options: LvmSnapshotOptions) -> bool:
+        return not options.thin  # as for a thin volume; a snapshot is taken only after mkfs
+
     def plan(self, options: LvmSnapshotOptions, devices: Sequence[str], campaign: str) -> LayoutPlan:
         """Return the plan: the volume, and the command that takes the snapshot."""
         group = _lvm.group_of(campaign)
