@@ -21,7 +21,8 @@ from tests.limits import RUN_LIMIT_S
 from fslab.crash import states
 from fslab.crash.states import State
 from fslab.machine import modules
-from fslab.system import block_log, memory, syscalls
+from fslab.machine.kinds import uml
+from fslab.system import block_log, syscalls
 from fslab.system.syscalls import Fallocate
 
 pytestmark = pytest.mark.slow
@@ -86,9 +87,9 @@ def booted(init: str, home: Path, server: Server, log: Path) -> Iterator[Path]:
         f"init={home / 'init'}", f"ubdb={log}", f"virtio_uml.device={socket}:2",
     ]  # fmt: skip
     with console.open("wb") as output:
-        environment = {**os.environ, "TMPDIR": str(memory.directory(256 * MIB))}
+        environment = {**os.environ, **uml.variables(home, 256 * MIB)}
         guest = subprocess.Popen(
-            argv, stdout=output, stdin=subprocess.DEVNULL, env=environment, start_new_session=True
+            argv, stdout=output, stdin=subprocess.DEVNULL, env=environment, cwd=home, start_new_session=True
         )
         try:
             guest.wait(RUN_LIMIT_S)

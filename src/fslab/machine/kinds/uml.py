@@ -149,9 +149,7 @@ class Uml(kinds.Machine):
         if needs := self.missing(spec):
             raise UnsupportedError(needs[0].what, where="--on uml", hint=needs[0].remedy)
         memory_bytes = parse_size(spec.memory or kinds.DEFAULT_MEMORY)
-        environment = {boot.mark[0]: boot.mark[1], "TMPDIR": str(memory.directory(memory_bytes))}
-        if _xstate.needed():
-            environment["LD_PRELOAD"] = _xstate.install(boot.directory)
+        environment = {boot.mark[0]: boot.mark[1], **variables(boot.directory, memory_bytes)}
         cpu = max(os.sched_getaffinity(0))
         ours, theirs = socket.socketpair()
         console = guest.open_console(boot.directory)
@@ -171,6 +169,13 @@ class Uml(kinds.Machine):
             theirs.close()
         facts = {"machine": self.name, "memory": spec.memory or kinds.DEFAULT_MEMORY, "cpu_pinned": cpu}
         return guest.booted(UmlGuest(directory=boot.directory, child=child, line=ours, facts=facts))
+
+
+def variables(directory: Path, memory_bytes: int) -> dict[str, str]:
+    """Return the environment of a kernel that is started in ``directory``: where its memory is, and what this CPU
+    needs."""
+    preload = {"LD_PRELOAD": _xstate.install(directory)} if _xstate.needed() else {}
+    return {"TMPDIR": str(memory.directory(memory_bytes)), **preload}
 
 
 def _argv(spec: MachineSpec, *, program: str, cpu: str) -> list[str]:
