@@ -40,10 +40,10 @@ def in_guests(machine: str) -> Plan:
 
 
 def test_a_plan_knows_the_speed_of_a_modelled_disk_and_what_mkfs_writes_below_md() -> None:
-    """Measured in User-Mode Linux: 230 s for the requests, and 140 s for mkfs of 2 TiB on the array."""
+    """Measured in User-Mode Linux: 230 s for the requests, and 33 to 140 s for mkfs of 2 TiB on the array."""
     seconds = {cell.stack.name: trial_s(cell) for cell in in_guests("uml").cells}
     assert seconds["ext4"] == pytest.approx(230, rel=0.2)
-    assert seconds["md"] - seconds["ext4"] == pytest.approx(140, rel=0.5)
+    assert seconds["md"] - seconds["ext4"] == pytest.approx(70, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_zeros_of_mkfs_take_time_below_a_layout_that_does_not_pass_them_on(
     text = f"{head}stacks:\n{stacks.replace('LAYOUT', layout)}{workloads[workloads.index('workloads:') :]}"
     plan = make_plan(load_text(text, "s.yaml"), images=Path(), runtime=Path())
     seconds = {cell.stack.name: trial_s(cell) for cell in plan.cells}
-    assert (seconds["other"] - seconds["hdd"] > 30) is written
+    assert (seconds["other"] - seconds["hdd"] > 10) is written
 
 
 def test_a_plan_says_where_stacks_run_and_that_emulation_gives_no_figures(
@@ -76,7 +76,7 @@ def test_a_plan_says_where_stacks_run_and_that_emulation_gives_no_figures(
         ("qemu", True),
         ("uml", False),
     ]
-    assert slow.expected_s > 8 * (quick.expected_s - 2 * 140)
+    assert slow.expected_s > 8 * (quick.expected_s - 2 * 70)
     assert list(_where(quick)) == ["on uml: ext4, xfs, md"]
     assert "without KVM" in next(_where(slow))
 
