@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
+import grp
 import os
+import pwd
 import struct
 import tempfile
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -135,6 +138,19 @@ def test_a_group_with_others_in_it_is_others(directory: Path) -> None:
     assert "other users can write" in refused(directory)
     directory.chmod(0o755)
     path_owners.check_closed(directory)
+
+
+@pytest.mark.parametrize("listed", [["gone", "nobody"], ["nobody"], []])
+def test_who_is_in_root_s_group_is_found(
+    listed: list[str], directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also behind a member without an account, and a user whose own group it is, whom no list names."""
+    others = [SimpleNamespace(pw_uid=NOBODY, pw_gid=USERS if listed else 0)]
+    monkeypatch.setattr(pwd, "getpwall", lambda: others)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_mem=listed))
+    path_owners.check_closed(directory)
+    directory.chmod(0o775)
+    assert "its group is 0" in refused(directory)
 
 
 def test_other_users_measure_where_they_may(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

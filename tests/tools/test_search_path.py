@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import grp
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.tools.test_path_owners import acl
@@ -107,3 +109,66 @@ def test_servers_that_a_distribution_keeps_out_of_path_are_found(
     assert search_path.directories()[-1] == "/usr/libexec"
     monkeypatch.setattr(search_path, "LIBEXEC", str(directory))
     assert tools.find(NAME) == str(directory / NAME)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+class TestAProgramThatOthersCanChange:
+    """It is not run, although the directory that it lies in is trusted."""
+
+    @pytest.fixture(autouse=True, params=["itself", "behind a link", "after another program"])
+    def way(self, request: pytest.FixtureRequest, directory: Path) -> str:
+        if request.param == "behind a link":
+            elsewhere = directory.parent / "elsewhere"
+            elsewhere.mkdir(mode=0o755)
+            (directory / NAME).rename(elsewhere / NAME)
+            (directory / NAME).symlink_to(elsewhere / NAME)
+        return str(request.param)
+
+    def check(self, way: str, directory: Path, monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+        monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+        argv = ["env", NAME] if way == "after another program" else [NAME]
+        with pytest.raises(ToolMissingError, match=said):
+            proc.run(argv)
+        assert tools.find(NAME) is None
+        with pytest.raises(ToolMissingError, match=f"is not used: .*{said}"):
+            tools.require(Tool(program=NAME, package=None))
+
+    def test_by_its_mode(self, way: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        (directory / NAME).chmod(0o757)
+        self.check(way, directory, monkeypatch, "other users can write")
+
+    def test_as_their_own(self, way: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        os.chown(directory / NAME, NOBODY, -1)
+        self.check(way, directory, monkeypatch, f"belongs to user {NOBODY}")
+
+    def test_by_an_acl(self, way: str, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        acl(directory / NAME, (0x02, 7, NOBODY), (0x10, 7, 0xFFFFFFFF))
+        self.check(way, directory, monkeypatch, f"its ACL allows user {NOBODY}")
+
+    def test_by_a_group_with_others_in_it(
+        self, way: str, directory: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The own group of nobody: no list of members names them."""
+        os.chown(directory / NAME, 0, NOBODY)
+        (directory / NAME).chmod(0o775)
+        self.check(way, directory, monkeypatch, f"its group is {NOBODY}")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives files to others")
+def test_a_group_of_a_directory_is_trusted_by_root_while_nobody_else_is_in_it(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as staff, to which Debian gives /usr/local/bin."""
+    directory.chmod(0o2775)
+    os.chown(directory, 0, 50)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_mem=[]))
+    assert found(monkeypatch, directory)
+    monkeypatch.setattr(grp, "getgrgid", lambda _: SimpleNamespace(gr_mem=["gone", "nobody"]))
+    search_path.trusted.cache_clear()
+    assert not found(monkeypatch, directory)
+
+
+def test_where_servers_are_kept_is_judged_as_well(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search_path, "LIBEXEC", str(directory))
+    directory.chmod(0o757)
+    assert str(directory) not in search_path.directories()

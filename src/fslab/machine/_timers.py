@@ -3,14 +3,13 @@
 A stopped timer starts no new job; a job that it started before continues.
 """
 
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from fslab.errors import ToolFailedError, UnsupportedError
 from fslab.storage import UndoJournal
-from fslab.system import proc
+from fslab.system import proc, tools
 
 KIND = "timer"
 RUNNING = Path("/run/systemd/system")  # sd_booted(3)
@@ -19,7 +18,7 @@ TIMEOUT_S = 30.0
 
 def check(running: Path = RUNNING) -> None:
     """Raise UnsupportedError if systemd does not run."""
-    if not running.is_dir() or shutil.which("systemctl") is None:
+    if not running.is_dir() or tools.find("systemctl") is None:
         raise UnsupportedError(
             "systemd does not run on this machine",
             where="tuning.stop_timers",

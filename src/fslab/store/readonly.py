@@ -59,7 +59,8 @@ def stranger(path: Path) -> str | None:
 
     OSError if this cannot be determined. Other users than root share stores in directories of their groups.
     """
-    real, groups = Path(os.path.realpath(path)).parent, os.geteuid() != 0
+    real = Path(os.path.realpath(path)).parent
+    groups = path_owners.Groups.PRIVATE if os.geteuid() == 0 else path_owners.Groups.ANY
     beside = path_owners.stranger_on_the_way(real, sticky=not real.is_dir(), groups=groups)
     return beside or path_owners.stranger_on_the_way(path, groups=groups)
 

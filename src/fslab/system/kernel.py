@@ -2,10 +2,9 @@
 
 import os
 import platform
-import shutil
 from pathlib import Path
 
-from fslab.system import proc, sysfs
+from fslab.system import proc, search_path, sysfs
 
 FILESYSTEMS = Path("/proc/filesystems")
 
@@ -38,7 +37,7 @@ def has_module(module: str, *, load: bool) -> bool:
     """Return whether the kernel has ``module``. ``load``: load it if needed (needs root)."""
     if _is_present(module):
         return True
-    if shutil.which("modprobe", path="/usr/sbin:/sbin:/usr/bin:/bin") is None:
+    if search_path.safe("modprobe") is None:
         return False
     argv = ["modprobe", *([] if load else ["--dry-run"]), "--quiet", module]
     return proc.run(argv, check=False).returncode == 0

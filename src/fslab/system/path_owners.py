@@ -4,6 +4,7 @@ The one place that judges owners, modes and POSIX ACLs. Whoever owns a directory
 them, can put a link in the place of what is in it; in one with the sticky bit, such as /tmp, only the owner can.
 """
 
+import contextlib
 import errno
 import grp
 import os
@@ -11,6 +12,7 @@ import pwd
 import stat
 import struct
 from collections.abc import Iterator
+from enum import Enum, auto
 from pathlib import Path
 
 from fslab.errors import UnsafeError
@@ -23,6 +25,15 @@ _WRITE = 0o2
 _MOST_LINKS = 40  # as the kernel (path_resolution(7))
 
 
+class Groups(Enum):
+    """Which group that a file belongs to may write to it. PRIVATE: root's, or the owner's own, without other members.
+    WITHOUT_OTHERS: also another one that no other user is in, such as Debian's staff of /usr/local. ANY: each one."""
+
+    PRIVATE = auto()
+    WITHOUT_OTHERS = auto()
+    ANY = auto()
+
+
 def trusted() -> set[int]:
     """Return the users whose files count as safe: root, fslab's own user, the owner of ``/`` and, for root, who
     called sudo."""
@@ -30,12 +41,12 @@ def trusted() -> set[int]:
 
 
 def stranger(
-    place: Path, owners: set[int] | None = None, *, sticky: bool = False, groups: bool = False
+    place: Path, owners: set[int] | None = None, *, sticky: bool = False, groups: Groups = Groups.PRIVATE
 ) -> str | None:
     """Return, in words, who besides ``owners`` (default: ``trusted``) can change a file or what is in a directory.
 
-    None if nobody can. ``sticky``: a directory with the sticky bit is closed to all but its owner. ``groups``: a group
-    that the file belongs to is trusted. OSError if ``place`` does not exist.
+    None if nobody can. ``sticky``: a directory with the sticky bit is closed to all but its owner. ``groups``: which
+    group of the file is trusted. OSError if ``place`` does not exist.
     """
     about, safe = place.stat(), trusted() if owners is None else owners
     if about.st_uid not in safe:
@@ -49,13 +60,13 @@ def stranger(
             return f"other users can write to {place}: its ACL allows user {number}"
         if tag == _GROUP and not _is_private(number, about, safe):
             return f"other users can write to {place}: its ACL allows group {number}"
-        if tag == _GROUP_OF_FILE and not groups and not _is_private(about.st_gid, about, safe):
+        if tag == _GROUP_OF_FILE and not _may_write(about.st_gid, groups, about, safe):
             return f"other users can write to {place}: its group is {about.st_gid}"
     return None
 
 
 def stranger_on_the_way(
-    place: Path, owners: set[int] | None = None, *, sticky: bool = True, groups: bool = False
+    place: Path, owners: set[int] | None = None, *, sticky: bool = True, groups: Groups = Groups.PRIVATE
 ) -> str | None:
     """Return who besides ``owners`` can exchange ``place``, what is in it, or what leads to it; None if nobody can.
 
@@ -150,14 +161,25 @@ def _acl(place: Path) -> list[tuple[int, int, int]]:
     return list(_ACL_ENTRY.iter_unpack(value[_ACL_HEAD.size :]))
 
 
+def _may_write(group: int, groups: Groups, about: os.stat_result, owners: set[int]) -> bool:
+    if groups is Groups.ANY or _is_private(group, about, owners):
+        return True
+    return groups is Groups.WITHOUT_OTHERS and _members(group) <= owners
+
+
+def _members(group: int) -> set[int]:
+    """Return the users of a group: those that it names, and those whose own group it is."""
+    found = {each.pw_uid for each in pwd.getpwall() if each.pw_gid == group}
+    with contextlib.suppress(KeyError):  # the group has no name
+        for name in grp.getgrgid(group).gr_mem:
+            with contextlib.suppress(KeyError):  # a member without an account
+                found.add(pwd.getpwnam(name).pw_uid)
+    return found
+
+
 def _is_private(group: int, about: os.stat_result, owners: set[int]) -> bool:
     """Return whether only trusted users are in a group: root's, or the owner's own, without other members."""
-    if group not in {0, about.st_uid}:
-        return False
-    try:
-        return all(pwd.getpwnam(name).pw_uid in owners for name in grp.getgrgid(group).gr_mem)
-    except KeyError:  # the group has no name or a member without an account: nobody else is in it
-        return True
+    return group in {0, about.st_uid} and _members(group) <= owners
 
 
 def _caller() -> list[int]:

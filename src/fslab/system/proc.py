@@ -9,7 +9,6 @@ import logging
 import os
 import select
 import shlex
-import shutil
 import signal
 import subprocess
 import time
@@ -200,7 +199,7 @@ def running(
             "pass_fds": tuple(inherit),
         }  # fmt: skip
         words = tuple(argv)
-        if accounted and (own := shutil.which(ACCOUNTED, path=environment()["PATH"])):
+        if accounted and (own := search_path.safe(ACCOUNTED)):
             words, how["pass_fds"] = (own, str(report), *argv), (*inherit, report)
         began_s = time.monotonic()
         # A signal between the start and the callback would leave a process that is never ended.
@@ -369,7 +368,12 @@ def _cannot_start(
 def _popen(
     argv: Sequence[str], failure: type[ToolFailedError], *, env: Mapping[str, str] | None, **how: Any
 ) -> subprocess.Popen[bytes]:
-    """Start a process. ``failure`` if it cannot be started, ToolMissingError if there is no such program."""
+    """Start a process. ``failure`` if it cannot be started, ToolMissingError if there is no such program, or only one
+    that another user can change."""
+    if why := search_path.changeable(argv):
+        raise ToolMissingError(
+            f"a program of this command is not run: {why}", where=shell_line(argv), hint="fslab doctor"
+        )
     try:
         return subprocess.Popen(argv, env=environment(env), start_new_session=True, close_fds=True, **how)
     except OSError as error:

@@ -1,12 +1,14 @@
 """Where fslab searches for programs: directories of PATH that other users cannot write to. Only reads.
 
-A relative or empty entry means the current directory, which may be the one under test. A program in a directory that
-another user owns or can write to would run with the rights of the user of fslab.
+A relative or empty entry means the current directory, which may be the one under test. A program that another user owns
+or can write to, or that lies in such a directory, would run with the rights of the user of fslab.
 """
 
 import os
+import shutil
 import sys
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, lru_cache
 from pathlib import Path
 
 from fslab.system import path_owners
@@ -21,7 +23,39 @@ def directories() -> tuple[str, ...]:
     """Return the directories in search order: that of the Python interpreter, with fslab's own programs; the trusted
     ones of PATH; sbin; those of servers that distributions keep out of PATH."""
     own = str(Path(sys.executable).parent)
-    return (own, *trusted(os.environ.get("PATH", DEFAULT)), *SBIN, *_of_postgresql(), LIBEXEC)
+    others = ":".join((*SBIN, *_of_postgresql(), LIBEXEC))
+    return (own, *trusted(os.environ.get("PATH", DEFAULT)), *trusted(others))
+
+
+def found(name: str) -> tuple[str | None, str | None]:
+    """Return the path of the program that a search for ``name`` finds, and who besides trusted users can change it."""
+    return _found(":".join(directories()), name)
+
+
+def safe(name: str) -> str | None:
+    """Return the path of a program; None if it is not found, or if another user can change it."""
+    path, why = found(name)
+    return None if why else path
+
+
+@lru_cache(maxsize=1024)
+def _found(path: str, name: str) -> tuple[str | None, str | None]:
+    program = shutil.which(name, path=path)
+    if program is None:
+        return None, None
+    try:
+        return program, path_owners.stranger_on_the_way(Path(program), groups=_groups())
+    except OSError as error:
+        return program, f"it is not known who can write to {error.filename} ({error.strerror})"
+
+
+def changeable(words: Iterable[str]) -> str | None:
+    """Return who can change a program that one of the words of a command finds, in words; None if nobody can.
+
+    Each word counts, not only the first: a program such as env(1) or setpriv(1) looks for the next one in PATH.
+    """
+    names = (word for word in words if word and "/" not in word and word[0] != "-")
+    return next((why for _, why in map(found, names) if why), None)
 
 
 @cache
@@ -51,6 +85,10 @@ def _is_trusted(entry: str) -> bool:
     try:
         # One that does not exist might be created by another user.
         place = Path(entry)
-        return place.is_dir() and not path_owners.stranger_on_the_way(place, sticky=False, groups=True)
+        return place.is_dir() and not path_owners.stranger_on_the_way(place, sticky=False, groups=_groups())
     except (OSError, ValueError):
         return False
+
+
+def _groups() -> path_owners.Groups:
+    return path_owners.Groups.WITHOUT_OTHERS if os.geteuid() == 0 else path_owners.Groups.ANY

@@ -48,8 +48,9 @@ class Tool:
 
 
 def find(program: str) -> str | None:
-    """Return the absolute path of a program; None if it is not in the directories that fslab runs programs from."""
-    return shutil.which(program, path=":".join(search_path.directories()))
+    """Return the absolute path of a program; None if it is not in the directories that fslab runs programs from, or if
+    another user can change it."""
+    return search_path.safe(program)
 
 
 def require(tool: Tool) -> str:
@@ -63,7 +64,10 @@ def require(tool: Tool) -> str:
 
 
 def _passed_over(program: str) -> str:
-    """Return a note for the message if the program is in an entry of PATH that is not trusted."""
+    """Return a note for the message if the program, or the entry of PATH that it is in, is not trusted."""
+    path, why = search_path.found(program)
+    if why:
+        return f" safely ({path} is not used: {why})"
     found = shutil.which(program, path=":".join(search_path.refused()) or "/nowhere")
     return f" ({found} is not used: other users can write to that directory)" if found else ""
 

@@ -8,14 +8,13 @@ import gzip
 import io
 import lzma
 import shlex
-import shutil
 import stat
 from collections.abc import Sequence
 from pathlib import Path
 
 from fslab.errors import UnsupportedError
 from fslab.machine.modules import name_of
-from fslab.system import proc, sysfs
+from fslab.system import proc, sysfs, tools
 
 # Drivers that a guest needs to start and that Debian's and Ubuntu's kernels build as modules.
 NEEDED = ("virtio_pci", "9pnet_virtio", "9p", "virtio_blk", "virtio_console", "virtio_rng")
@@ -88,7 +87,7 @@ def in_order(modules: Path, wanted: Sequence[str] = NEEDED) -> list[Path]:
 
 def static_busybox() -> Path | None:
     """Return the path of a statically linked busybox, or None if there is none."""
-    found = shutil.which("busybox", path="/usr/bin:/bin")
+    found = tools.find("busybox")
     if found is None or b"/ld-linux" in Path(found).read_bytes()[:4096]:
         return None
     return Path(found)
