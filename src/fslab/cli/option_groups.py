@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 Command = Callable[..., None]
 _HEADING = "\n\nParameters:\n"
-_ENTRY = re.compile(r"(?P<name>\w+)(?P<flags>(?: --?[a-z][a-z-]*)*)(?: (?P<metavar>\S+?))?: (?P<help>.+)")
+ENTRY = re.compile(r"(?P<name>\w+)(?P<flags>(?: --?[a-z][a-z-]*)*)(?: (?P<metavar>\S+?))?: (?P<help>.+)")
 _Entries = Mapping[str, re.Match[str]]
 
 
@@ -62,16 +62,18 @@ def described(command: Command) -> Command:
     return called
 
 
+def listed(about: Any) -> tuple[str, list[str]]:
+    """Return a docstring without its list of parameters, and the entries of this list, each on one line."""
+    text, _, entries = inspect.cleandoc(about.__doc__ or "").partition(_HEADING)
+    found = re.split(r"\n(?=    \S)", entries) if entries else []
+    return text, [" ".join(entry.split()) for entry in found]
+
+
 def _read(about: Any) -> tuple[str, _Entries]:
-    """Return a docstring without its list of parameters, and the entries of this list by name."""
-    text, _, listed = inspect.cleandoc(about.__doc__ or "").partition(_HEADING)
-    entries = {}
-    for entry in re.split(r"\n(?=    \S)", listed) if listed else ():
-        match = _ENTRY.fullmatch(" ".join(entry.split()))
-        if match is None:
-            raise ValueError(f"not a description of a parameter: {entry}")
-        entries[match["name"]] = match
-    return text, entries
+    """Return a docstring without its list, and the list's entries by name. What is no entry has no effect: a test finds
+    it, and the program runs."""
+    text, found = listed(about)
+    return text, {match["name"]: match for entry in found if (match := ENTRY.fullmatch(entry))}
 
 
 def _typed(name: str, kind: Any, entries: _Entries, *, is_option: bool) -> Any:

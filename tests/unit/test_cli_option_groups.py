@@ -1,0 +1,109 @@
+"""Tests of the options that are made of docstrings, and of the docstrings of all commands."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from fslab import cli
+from fslab.cli.option_groups import ENTRY, App, listed
+
+
+def documented() -> dict[str, Any]:
+    """Return the functions and classes of all commands whose docstrings list parameters."""
+    files = [importlib.import_module(f"fslab.cli.{each.name}") for each in pkgutil.iter_modules(cli.__path__)]
+    return {
+        f"{file.__name__}.{name}": value
+        for file in files
+        for name, value in vars(file).items()
+        if (inspect.isfunction(value) or inspect.isclass(value))
+        and value.__module__ == file.__name__
+        and "Parameters:" in (value.__doc__ or "")
+    }
+
+
+def mistakes(about: Any) -> list[str]:
+    """Return what is wrong with a list of parameters."""
+    text, entries = listed(about)
+    matches = [ENTRY.fullmatch(entry) for entry in entries]
+    read = [match["name"] for match in matches if match]
+    known = inspect.signature(about).parameters
+    return [
+        *(["the heading has no list below it"] if "Parameters:" in text else []),
+        *(f"not an entry: {entry}" for entry, match in zip(entries, matches, strict=True) if not match),
+        *(f"no parameter: {name}" for name in read if name not in known),
+        *(f"twice: {name}" for name in sorted(set(read)) if read.count(name) > 1),
+        *(
+            f"an argument has no flag: {match['name']}"
+            for match in matches
+            if match
+            and match["flags"]
+            and not dataclasses.is_dataclass(about)
+            and match["name"] in known
+            and known[match["name"]].kind is not inspect.Parameter.KEYWORD_ONLY
+        ),
+    ]
+
+
+def test_the_list_of_each_command_can_be_read() -> None:
+    found = documented()
+    assert {"fslab.cli.run.run", "fslab.cli.common.StudyChanges"} <= found.keys()
+    assert {name: wrong for name, about in found.items() if (wrong := mistakes(about))} == {}
+
+
+def broken(study: str, *, trials: int = 3, budget: str | None = None) -> None:
+    """Measure.
+
+    Parameters:
+        study STUDY: A study:
+            its id, or a file.
+        trials -n --trials N: Trials of each cell.
+        budget
+        budget TIME:
+        seed N: Of the order.
+        trials N: Again.
+        study --study S: By a flag.
+    """
+    print(study, trials, budget)
+
+
+def test_each_kind_of_mistake_is_found() -> None:
+    assert mistakes(broken) == [
+        "not an entry: budget",
+        "not an entry: budget TIME:",
+        "no parameter: seed",
+        "twice: study",
+        "twice: trials",
+        "an argument has no flag: study",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "parts"),
+    [
+        ("trials N: How many.", ("trials", "", "N", "How many.")),
+        ("on_path --on-path DIRECTORY: Where: here.", ("on_path", " --on-path", "DIRECTORY", "Where: here.")),
+        ("yes -y --yes: Do not ask.", ("yes", " -y --yes", None, "Do not ask.")),
+        ("study [STUDY]: Its id.", ("study", "", "[STUDY]", "Its id.")),
+    ],
+)
+def test_an_entry_has_a_name_flags_a_metavar_and_help(entry: str, parts: tuple[str | None, ...]) -> None:
+    match = ENTRY.fullmatch(entry)
+    assert match is not None
+    assert match.group("name", "flags", "metavar", "help") == parts
+
+
+def test_a_mistake_in_a_list_stops_no_command() -> None:
+    app = App()
+    app.command()(broken)
+    done = CliRunner().invoke(app, ["mine", "--trials", "5"])
+    assert (done.exit_code, done.output) == (0, "mine 5 None\n")
+    options = {each.name: each for each in get_command(app).params}
+    assert options["budget"].opts == ["--budget"]
