@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 
 from fslab.campaign import sliced_rounds, slices
-from fslab.campaign.campaign import _round_s
 from fslab.campaign.prepared_states import PreparedStates
-from fslab.campaign.sliced_rounds import left_work, longer_runs, took_few_slices
+from fslab.campaign.sliced_rounds import left_work, longer_runs, longest_round_s, took_few_slices
 from fslab.campaign.slices import SlicedRun, take_turns
 from fslab.cell import Cell, MediumSpec, StackSpec, TrialKey, WorkloadSpec
 from fslab.errors import NoSpaceError, ToolTimeoutError
@@ -285,8 +284,8 @@ def test_runs_are_as_long_as_the_rest_of_the_round(monkeypatch: pytest.MonkeyPat
     assert longer_runs(run(short, longer=1), 1, 60.0) == 2, "within the time limit"
     assert longer_runs(run(stacks, longer=1), 1, 10.0) == 2, "within the time for a round"
     assert longer_runs([record(None, each) for each in stacks], 1, 60.0) == 1, "no set time"
-    assert _round_s(StoppingRule(trials=3), 60.0, 1) == 0.0
-    assert _round_s(StoppingRule(trials=3, precision=0.1), 80.0, 2) == 5.0
+    assert longest_round_s(StoppingRule(trials=3), 60.0, 1) == 0.0
+    assert longest_round_s(StoppingRule(trials=3, precision=0.1), 80.0, 2) == 5.0
     assert Job(directory=Path(), scratch=Path(), seed=1, turns=2, longer=3).clock_s(1.0) == 6.0
 
 

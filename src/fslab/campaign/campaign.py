@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from math import inf
 from statistics import fmean
 from typing import Any
 
@@ -22,27 +21,24 @@ from fslab.campaign.consent import Consent
 from fslab.campaign.guests import Guests
 from fslab.campaign.observer import Observer
 from fslab.campaign.schedule import Schedule
+from fslab.campaign.sliced_rounds import longest_round_s
 from fslab.cell import Cell, MachineSpec, TrialKey
 from fslab.claims import prospects
-from fslab.claims.published import Printed
 from fslab.claims.scope import Scope
-from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, StudyError, UsageError
+from fslab.errors import FslabError, InterruptedBySignal, StoreError, StoreLostError, UsageError
 from fslab.feasibility import Reasons
 from fslab.machine import facts
 from fslab.machine.surroundings import here
 from fslab.plan.expand import tool_seed
 from fslab.plan.shared_states import groups
 from fslab.record import Provenance, Status, TrialRecord
-from fslab.stopping_rule import StoppingRule, Until
+from fslab.stopping_rule import Until
 from fslab.storage import Workspace
 from fslab.store.campaign import Campaign, CampaignStatus
 from fslab.store.store import Store
-from fslab.study.load import load_text
-from fslab.study.printed import printed_figures
+from fslab.study.printed import stored_figures
 from fslab.system import signals
 from fslab.units import format_duration
-
-ROUNDS = 8
 
 
 @dataclass(kw_only=True, slots=True)
@@ -156,9 +152,14 @@ def _run_trials(
     for record in store.trials(campaign.id):
         history.enter(record)
     workspace.lost |= lost_slots(history.records)
+    memory_bytes = campaign.machine.get("memory_bytes")
+    scope = Scope(cells=campaign.cells, memory_bytes=memory_bytes)
+    name, files = f"{campaign.study_id}.yaml", campaign.settings.files
+    for_claims = campaign.stopping.until is Until.CLAIMS
+    printed = stored_figures(campaign.study_source, name, files, scope) if for_claims else {}
     schedule = Schedule(
         cells=campaign.cells, stopping=campaign.stopping, seed=campaign.seed, claims=campaign.settings.claims,
-        printed=_printed(campaign), memory_bytes=campaign.machine.get("memory_bytes"),
+        printed=printed, memory_bytes=memory_bytes,
         without=without | _untestable(campaign, without, history.records),
         budget_s=campaign.settings.budget_s, runs=campaign.settings.runs,
     )  # fmt: skip
@@ -177,7 +178,7 @@ def _run_trials(
             machine=facts.gather(),
             groups=groups(campaign.cells),
             told=observer.note,
-            round_s=_round_s(campaign.stopping, budget_s, len(schedule.together)),
+            round_s=longest_round_s(campaign.stopping, budget_s, len(schedule.together)),
         ),
         begun=time.monotonic(),
     )
@@ -189,31 +190,6 @@ def _run_trials(
     if passed is not None:
         observer.looked(passed, total=len(schedule.trials))
     return run.run_until_done()
-
-
-def _printed(campaign: Campaign) -> Printed:
-    """Return the publication's figures in the cells of a campaign that repeats trials for claims."""
-    if campaign.stopping.until is not Until.CLAIMS:
-        return {}
-    try:
-        study = load_text(campaign.study_source, f"{campaign.study_id}.yaml", files=campaign.settings.files)
-    except StudyError:
-        # A resumed campaign of another version of fslab. Its claims are judged by these figures at the end.
-        return {}
-    scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
-    found = printed_figures(study, scope)
-    return found.by_cell() if found else {}
-
-
-def _round_s(stopping: StoppingRule, budget_s: float | None, workloads: int) -> float:
-    """Return how long a round in slices may take: so long that the budget pays for ``ROUNDS`` of each workload. 0,
-    which lengthens none, unless fslab chooses their number: the study sets the time of its trials.
-
-    With fewer, the quantile of t grows faster than the figures of longer rounds get better.
-    """
-    if stopping.precision is None or stopping.until is Until.CLAIMS:
-        return 0.0
-    return inf if budget_s is None else budget_s / (ROUNDS * workloads)
 
 
 def _untestable(

@@ -27,6 +27,7 @@ from fslab.machine import tuning
 from fslab.plan.slicing import LEAST_SLICES, leaves_work
 from fslab.probes import SnapshotMoment
 from fslab.record import TrialRecord
+from fslab.stopping_rule import StoppingRule, Until
 from fslab.storage import Workspace, images
 from fslab.system import freezer, memory, proc
 from fslab.system.signals import Teardown
@@ -34,6 +35,7 @@ from fslab.units import listed
 from fslab.validity.trial.time import LEFT_MOST
 
 LONGEST = 4  # times: tried at a load of 12 to 17 on two CPUs
+ROUNDS = 8  # of each workload, which the budget pays for
 
 
 @dataclass(kw_only=True, slots=True)
@@ -190,6 +192,17 @@ def took_few_slices(record: TrialRecord) -> bool:
     """
     slices_ = record.provenance.device.get("slices", {})
     return slices_.get("asked_s") is None and slices_.get("count", LEAST_SLICES) < LEAST_SLICES
+
+
+def longest_round_s(stopping: StoppingRule, budget_s: float | None, workloads: int) -> float:
+    """Return how long a round in slices may take: so long that the budget pays for ``ROUNDS`` of each workload. 0,
+    which lengthens none, unless fslab chooses their number: the study sets the time of its trials.
+
+    With fewer, the quantile of t grows faster than the figures of longer rounds get better.
+    """
+    if stopping.precision is None or stopping.until is Until.CLAIMS:
+        return 0.0
+    return inf if budget_s is None else budget_s / (ROUNDS * workloads)
 
 
 def longer_runs(records: Sequence[TrialRecord], longer: int, round_s: float) -> int:
