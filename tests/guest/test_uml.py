@@ -244,20 +244,22 @@ def test_a_guest_that_is_lost_costs_one_trial(
 ) -> None:
     harmed: list[Guest] = []
 
-    def when_mounted() -> None:
-        while not guests.running or "mounted filesystem" not in guests.running[0].log_text():
-            time.sleep(0.02)
-        harmed.append(guests.running[0])
-        harm(harmed[0])
-
     endless = cell(workload=WorkloadSpec(name="w", tool="fio", parameters={**ENDLESS, "size": "8m"}))
-    helper = threading.Thread(target=when_mounted)
-    helper.start()
     with monkeypatch.context() as patch:
-        patch.setattr(waiting, "PING_EVERY_S", 1.0)
-        patch.setattr(waiting, "PING_LIMIT_S", 2.0)
+
+        def when_mounted() -> None:
+            while not guests.running or "mounted filesystem" not in guests.running[0].log_text():
+                time.sleep(0.02)
+            harmed.append(guests.running[0])
+            harm(harmed[0])
+            # Not before: on a busy machine, a guest that works may need longer to answer.
+            patch.setattr(waiting, "PING_EVERY_S", 1.0)
+            patch.setattr(waiting, "PING_LIMIT_S", 2.0)
+
+        helper = threading.Thread(target=when_mounted)
+        helper.start()
         record = trial(guests, endless)
-    helper.join()
+        helper.join()
     assert record.status_text == f"failed:{failure}"
     assert said in record.raw["guest_kernel_log"]
     assert record.provenance.machine["machine"] == "uml"

@@ -183,10 +183,11 @@ def _groups_of(program: str) -> set[int]:
 def test_a_run_that_stalls_is_a_warning(workspace: Workspace) -> None:
     with stopped(after_s=3.0, for_s=3.0) as times:
         record = run(workspace, {**READ, "direct": True, "runtime": "10s", "rate": "20m"})
+    ended = time.monotonic()
     (warning,) = of_kind(record, "stalled")
     assert warning.severity is Severity.WARNING
-    stopped_s = times[1] - times[0]
-    assert stopped_s - 1.0 <= warning.data["stalled_s"] <= stopped_s + 0.4
+    # It waits for a busy CPU when it is continued, but stalls for no longer than until its end.
+    assert times[1] - times[0] - 1.0 <= warning.data["stalled_s"] <= ended - times[0]
 
 
 def test_a_cold_trial_drops_only_the_cache_of_its_own_disk(workspace: Workspace) -> None:
