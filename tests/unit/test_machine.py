@@ -116,7 +116,10 @@ def test_only_a_cpu_with_larger_registers_needs_the_library(
 
 
 def stack(filesystem: str = "f2fs", **changes: object) -> StackSpec:
-    medium = MediumSpec(name="m", type=str(changes.pop("medium", "ram")), options={})
+    kind = str(changes.pop("medium", "ram"))
+    medium = MediumSpec(
+        name="m", type=kind, options={"path": "/dev/disk/by-id/x"} if kind == "device" else {}
+    )
     return StackSpec.model_validate({"name": "s", "medium": medium, "filesystem": filesystem, **changes})
 
 

@@ -82,7 +82,7 @@ def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
     refused = {key: error for key, spec in stacks.items() if (error := _refusal(spec, workspace))}
     found: dict[str, FslabError] = {}
     for cell in cells:
-        why = refused.get(cell.stack.model_dump_json()) or _unfit(cell)
+        why = _unfit(cell) or refused.get(cell.stack.model_dump_json())
         if why is not None:
             found[cell.id] = why
     return found
@@ -90,7 +90,7 @@ def reasons_of(cells: Sequence[Cell], workspace: Workspace) -> Reasons:
 
 def foreseen(cell: Cell) -> FslabError | None:
     """Return why a cell cannot be measured here, as far as it is known without root and without touching anything."""
-    return _unbuildable(cell.stack) or _unfit(cell)
+    return _unfit(cell) or _unbuildable(cell.stack)  # what no machine can do comes first: no advice helps
 
 
 def by_cause(errors: Iterable[FslabError], most: int = 2) -> list[str]:
@@ -119,7 +119,7 @@ def _unbuildable(spec: StackSpec) -> UnsupportedError | None:
         return UnsupportedError(
             need.what,
             where=f"{spec.name} on {spec.machine.type}",
-            hint=need.remedy or _elsewhere(spec),
+            hint=need.remedy or _machines.elsewhere(spec),
         )
     try:
         _machines.check_machine(spec)
@@ -135,15 +135,6 @@ def _lacking(spec: StackSpec, machine: MachineSpec) -> tuple[Need, ...]:
         *_machines.missing_filesystem(spec.filesystem, machine),
         *_machines.missing_layout(spec.layout, machine),
     )
-
-
-def _elsewhere(spec: StackSpec) -> str:
-    """Return a hint on how to measure a stack that its machine cannot build."""
-    others = [name for name in _machines.PREFERRED if name != spec.machine.type]
-    able = [name for name in others if not _machines.lacking(spec, MachineSpec(type=name))]
-    if able:
-        return f"possible with: --on {able[0]}"
-    return "use a kernel that has it: --on uml --kernel FILE --modules DIRECTORY, or --on qemu"
 
 
 def check_stack(spec: StackSpec, workspace: Workspace) -> None:

@@ -6,7 +6,7 @@ Reads the lists beside a kernel's modules, so it is fast enough for every file s
 from collections.abc import Collection, Sequence
 
 from fslab.cell import MachineSpec, MediumSpec, StackSpec
-from fslab.errors import UnsupportedError, UsageError
+from fslab.errors import FslabError, UnsupportedError, UsageError
 from fslab.feasibility._programs import remedies_for
 from fslab.machine.kinds import AUTO, BEST, GUEST, REGISTRY, Machine, Need
 from fslab.machine.surroundings import here
@@ -14,6 +14,7 @@ from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
 from fslab.storage.layouts import REGISTRY as LAYOUTS
 from fslab.storage.media import REGISTRY as MEDIA
+from fslab.storage.parsed_stack import parsed_stack
 from fslab.units import parse_size
 
 # The machine closest to the hardware first. QEMU is preferred to User-Mode Linux only with KVM, by ``best``: then its
@@ -45,13 +46,39 @@ def lacking(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
 def _unusable(stack: StackSpec, spec: MachineSpec) -> tuple[Need, ...]:
     """Return why the machine cannot be used with this medium, for any file system."""
     machine, medium = REGISTRY.get(spec.type), MEDIA.get(stack.medium.type)
-    if machine.guest and not medium.image:
-        return (Need(what=f"a '{stack.medium.type}' medium is measured on the host only"),)
+    if machine.guest and (why := _host_only(stack)):
+        return (Need(what=why),)
     if not machine.guest and medium.needs_root and not here().is_root():
         return (
             Need(what=f"a '{stack.medium.type}' medium needs root on the host", remedy="run it with sudo"),
         )
     return here().missing(spec)
+
+
+def _host_only(stack: StackSpec) -> str | None:
+    parsed = parsed_stack(stack)
+    return parsed.medium.host_only(parsed.medium_options)
+
+
+def elsewhere(stack: StackSpec) -> str:
+    """Return a hint on how to measure a stack that its machine cannot build. Its machine's other options stay."""
+    for name in PREFERRED:
+        there = stack.model_copy(update={"machine": stack.machine.model_copy(update={"type": name})})
+        if name != stack.machine.type and _builds(there):
+            return f"possible with: --on {name}"
+    if _host_only(stack):
+        return "boot the host with a kernel that has it, or use a medium that a guest can have"
+    return "use a kernel that has it: --on uml (or qemu) --kernel FILE --modules DIRECTORY"
+
+
+def _builds(stack: StackSpec) -> bool:
+    if lacking(stack, stack.machine):
+        return False
+    try:
+        check_machine(stack)
+    except FslabError:
+        return False
+    return True
 
 
 def resolved(stack: StackSpec) -> StackSpec:
@@ -130,11 +157,16 @@ def check_machine(stack: StackSpec) -> None:
             raise UnsupportedError(
                 "the memory of a tool cannot be limited here: no control group with a memory limit may be made",
                 where=f"{stack.name}: guest_memory: {stack.machine.memory}",
-                hint="leave out guest_memory, or measure in a guest: --on guest",
+                hint="leave out guest_memory"
+                + ("" if _host_only(stack) else ", or measure in a guest: --on guest"),
             )
         return
     for need in (*_unusable(stack, stack.machine), *missing_layout(stack.layout, stack.machine)):
-        raise UnsupportedError(need.what, where=f"{stack.name} on {stack.machine.type}", hint=need.remedy)
+        raise UnsupportedError(
+            need.what,
+            where=f"{stack.name} on {stack.machine.type}",
+            hint=need.remedy or elsewhere(stack),
+        )
     here().check_guest(stack.machine)
 
 

@@ -135,7 +135,7 @@ class Layout(ABC, Generic[O]):
             raise UnsupportedError(
                 f"this kernel lacks {', '.join(missing)}",
                 where=f"layout {self.name}",
-                hint="use another kernel (fslab run … --on uml), or remove the layout from the study",
+                hint="use a kernel that has it, or remove the layout from the study",
             )
 
     def parse_options(self, raw: Mapping[str, Any]) -> O:

@@ -115,18 +115,17 @@ class Medium(ABC, Generic[O]):
         """Take note that a file system was made directly on the device of a slot."""
         return
 
+    def host_only(self, options: O) -> str | None:  # noqa: ARG002
+        """Return why no guest can have it with these options; None if one can. Pure."""
+        return None if self.image else f"a '{self.name}' medium is measured on the host only"
+
     def check_image(self, options: O, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Raise an error if ``drive`` cannot succeed now. Needs no root. Changes nothing."""
-        raise UnsupportedError(
-            f"a '{self.name}' medium works on the host only",
-            where="on",
-            hint="use a 'ram' or 'loop' medium in a guest, or remove --on",
-        )
+        return
 
-    def drive(self, options: O, workspace: Workspace, slot: str) -> Drive:
+    def drive(self, options: O, workspace: Workspace, slot: str) -> Drive:  # noqa: ARG002
         """Return the slot's image as a disk for a guest. It exists until the end of the campaign."""
-        self.check_image(options, workspace, disks=1)
-        raise NotImplementedError(slot)
+        raise UnsupportedError(self.host_only(options) or f"'{self.name}' is no image", where=slot)
 
     def renew(self, options: O, workspace: Workspace, slot: str, *, in_guest: bool) -> None:  # noqa: ARG002
         """Reset the slot's device to the state of a new one, before a file system is made on it.

@@ -7,7 +7,6 @@ from typing import Literal, TypeVar
 from pydantic import Field
 
 from fslab import scaling
-from fslab.errors import UnsupportedError
 from fslab.storage import Growth, Workspace, images, media
 from fslab.storage.media import _copies, _loop
 from fslab.units import Size, SomeSize, parse_size
@@ -49,14 +48,9 @@ def growth(options: ImageOptions, image: Path) -> Growth | None:
 _MIB = 1 << 20
 
 
-def refuse_sectors(sector_size: int | None) -> None:
-    """Raise UnsupportedError if a sector size is given: disks of guests have their own."""
-    if sector_size is not None:
-        raise UnsupportedError(
-            "'sector_size' of a medium works on the host only",
-            where="medium",
-            hint="run it with --on host, or remove it",
-        )
+def sectors_need_host(sector_size: int | None) -> str | None:
+    """Return why no guest can have a disk with this sector size: disks of guests have their own."""
+    return None if sector_size is None else "'sector_size' of a medium works on the host only"
 
 
 class ImageMedium(media.Medium[P]):
@@ -73,6 +67,9 @@ class ImageMedium(media.Medium[P]):
             key: scaling.size(text, factor, least_bytes=least, unit_bytes=_MIB)
             for key, text in written.items()
         }
+
+    def host_only(self, options: P) -> str | None:
+        return sectors_need_host(options.sector_size)
 
     def copyable(self, options: P) -> bool:
         """Return whether it is sparse: of a sparse image, only what is written to it needs to be copied."""

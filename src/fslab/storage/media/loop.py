@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from fslab.errors import UnsupportedError, UsageError
+from fslab.errors import UsageError
 from fslab.names import LocalPath
 from fslab.storage import Drive, StackDevice, Workspace, images
 from fslab.storage.media import MediumPlan, _image, _loop
@@ -62,14 +62,12 @@ class Loop(_image.ImageMedium[LoopOptions]):
             grows=_image.growth(options, image),
         )  # fmt: skip
 
-    def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
-        _image.refuse_sectors(options.sector_size)
+    def host_only(self, options: LoopOptions) -> str | None:
         if not options.direct_io:
-            raise UnsupportedError(
-                "'direct_io: false' of a medium works on the host only",
-                where="medium",
-                hint="run it with --on host, or remove it",
-            )
+            return "'direct_io: false' of a medium works on the host only"
+        return super().host_only(options)
+
+    def check_image(self, options: LoopOptions, workspace: Workspace, *, disks: int) -> None:
         images.check_room(self._directory(options, workspace), disks * _image.room_bytes(options))
 
     def drive(self, options: LoopOptions, workspace: Workspace, slot: str) -> Drive:

@@ -67,7 +67,6 @@ class Ram(_image.ImageMedium[RamOptions]):
 
     def check_image(self, options: RamOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
         """Check the available memory, and that a memory file system has enough space."""
-        _image.refuse_sectors(options.sector_size)
         room = disks * _image.room_bytes(options)
         images.check_memory(room)
         memory.directory(room, executable=False)

@@ -89,8 +89,10 @@ class Virtual(media.Medium[VirtualOptions]):
     def halt(self, options: VirtualOptions, workspace: Workspace, slot: str, *, halted: bool) -> None:  # noqa: ARG002
         _disk.halt(_disk.running(workspace, slot), halted=halted)
 
+    def host_only(self, options: VirtualOptions) -> str | None:
+        return _image.sectors_need_host(options.sector_size)
+
     def check_image(self, options: VirtualOptions, workspace: Workspace, *, disks: int) -> None:  # noqa: ARG002
-        _image.refuse_sectors(options.sector_size)
         _disk.check(options, disks, mounted=os.geteuid() == 0)
 
     def drive(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Drive:
@@ -99,14 +101,12 @@ class Virtual(media.Medium[VirtualOptions]):
         return _disk.drive(server, options)
 
     def discards(self, options: VirtualOptions) -> bool:
-        """Return whether the disk supports discard. Hard disks do not."""
-        return options.kind != "hdd"
+        return options.kind != "hdd"  # hard disks do not support it
 
     def request_log(self, options: VirtualOptions, workspace: Workspace, slot: str) -> Path | None:
         return _disk.request_log(_disk.running(workspace, slot), options)
 
     def profile(self, options: VirtualOptions) -> str | None:
-        """Return the profile; None without a model."""
         return options.profile if options.profile in self.profiles else None
 
     def scaled(self, options: VirtualOptions, factor: float, *, least_bytes: int) -> scaling.Changes:
