@@ -70,6 +70,35 @@ def test_shifted_blocks_are_where_they_were_or_where_they_belong(crash: Any, fil
     assert found["lost_operations"] > 0, "nothing was at stake"
 
 
+MOVED = [
+    word
+    for steps in (
+        "mkdir e/m; create e/m/x; rename e g; fsync g/m/x",
+        "link a temporary file as d/n; rename d/n e/n; fsync e/n",
+        "exchange d e; create d/n; fsync d/n",
+        "rmdir e; create e; fsync e",
+        "mkfifo p; link p d/p; unlink p; fsync d",
+        "symlink a s; rename s t; fsync-directory",
+    )
+    for word in ("--sequence", steps)
+] * 3
+
+
+@pytest.mark.parametrize("filesystem", ONE_FAST)
+def test_what_is_below_a_moved_directory_or_has_another_name_is_kept(crash: Any, filesystem: str) -> None:
+    limits = ("--cuts", "ends", "--states", "18", "--recoveries", "0", "--repairs", "0")
+    found = crash(filesystem, *limits, *MOVED, options=STOCK[filesystem])
+    assert unexplained(found, filesystem) == [], json.dumps(found["findings"], indent=1)
+    assert found["promises_kept"] >= 18
+
+
+@pytest.mark.slow
+def test_without_its_journal_ext4_is_held_to_what_it_promises_without_one(crash: Any) -> None:
+    """With ``noload`` it does not use the journal that it has."""
+    found = crash("ext4", "--states", "24", "--length", "1", "--sequences", "40", options="noload")
+    assert kinds(found, broken=True) == set(), json.dumps(found["findings"], indent=1)
+
+
 @pytest.mark.parametrize("filesystem", ONE_FAST)
 def test_sequences_at_the_same_time_keep_what_they_promise(crash: Any, filesystem: str) -> None:
     limits = ("--states", "24", "--length", "2", "--sequences", "200", "--recoveries", "1", "--threads", "8")

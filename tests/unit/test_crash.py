@@ -396,6 +396,33 @@ def test_promises_depend_on_options() -> None:
     assert not promises("ext4", "noauto_da_alloc").replace.given
     assert not promises("ext4", journal=False).consistent.given
     assert promises("btrfs", "nobarrier").caution is not None
+    assert promises("ext4", "nobarrier", journal=False).caution is not None, (
+        "fsync does not flush there either"
+    )
+
+
+@pytest.mark.parametrize("option", ["noload", "norecovery"])
+def test_a_journal_that_the_mount_does_not_use_promises_nothing(option: str) -> None:
+    assert promises("ext4", option) == promises("ext4", journal=False)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [["symlink a s", "fsync s"], ["symlink a s", "rename s t", "fdatasync t"], ["mkfifo p", "fsync p"]],
+)
+def test_fsync_is_called_only_on_what_can_be_opened(steps: list[str]) -> None:
+    """It would sync what a symbolic link leads to, which promises nothing of the link, or wait at a FIFO forever."""
+    with pytest.raises(ValueError, match="not possible"):
+        bounded.parse(steps)
+
+
+@pytest.mark.parametrize("alphabet", [Alphabet.ALL, Alphabet.METADATA])
+def test_each_sequence_can_be_given_by_its_words(alphabet: Alphabet) -> None:
+    every = bounded.space(length=2, alphabet=alphabet)
+    renamed = [each for each in every if str(each[0]).startswith("symlink")]
+    assert renamed
+    for each in renamed:
+        assert bounded.parse(list(map(str, each))) == each
 
 
 @pytest.mark.parametrize(

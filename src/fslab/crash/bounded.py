@@ -42,7 +42,7 @@ class SequenceSpace:
         """Count the sequences that begin with each choice of all operations but the last."""
         for start in self._chosen(self.length - 1, START):
             tree = _after_all(start)
-            syncs = prod(len(_between(each, self.alphabet)) for each in start)
+            syncs = prod(len(choices) for _, choices in self._syncs(start))
             self._starts.append(start)
             self._ends.append(syncs * sum(len(self._last(each, tree)) for each in self._possible(tree)))
         self._ends[:] = accumulate(self._ends)
@@ -56,8 +56,7 @@ class SequenceSpace:
         at = bisect_right(self._ends, number)
         start, number = self._starts[at], number - (self._ends[at - 1] if at else 0)
         tree, pairs = _after_all(start), []
-        for each in start:
-            choices = _between(each, self.alphabet)
+        for each, choices in self._syncs(start):
             number, which = divmod(number, len(choices))
             pairs.append((each, choices[which]))
         for each in self._possible(tree):
@@ -78,13 +77,21 @@ class SequenceSpace:
             for rest in self._chosen(length - 1, each.effect(tree, 2)):
                 yield (each, *rest)
 
+    def _syncs(self, start: tuple[Operation, ...]) -> Iterator[tuple[Operation, list[Step | None]]]:
+        """Yield each operation with what may come after it."""
+        tree = START
+        for each in start:
+            tree = each.effect(tree, 2)
+            yield each, _between(_target(each, tree), self.alphabet)
+
     def _possible(self, tree: Tree) -> Iterator[Operation]:
         texts = operations.METADATA if self.alphabet is Alphabet.METADATA else operations.ALL
         known = (operation(text) for text in texts if not self.near or text in operations.NEAR)
         return (each for each in known if each.possible(tree))
 
     def _last(self, chosen: Operation, tree: Tree) -> list[Step | None]:
-        every = _after_last(chosen, self.alphabet, other=OTHER in chosen.effect(tree, 2).names)
+        after = chosen.effect(tree, 2)
+        every = _after_last(_target(chosen, after), self.alphabet, other=OTHER in after.names)
         if not self.promising:
             return every
         return [step for step in every if (step or Step(operation=chosen)).promising]
@@ -105,14 +112,19 @@ def _joined(pairs: list[tuple[Operation, Step | None]]) -> Sequence:
     return tuple(step for pair in steps for step in pair if step is not None)
 
 
-def _between(chosen: Operation, alphabet: Alphabet) -> list[Step | None]:
-    own = Step(sync=Sync.DIRECTORY) if chosen.target is None else Step(sync=Sync.FSYNC, target=chosen.target)
+def _target(chosen: Operation, after: Tree) -> str | None:
+    """Return the name to call fsync on after an operation; None if there is none."""
+    return chosen.target if after.synced(chosen.target) else None
+
+
+def _between(target: str | None, alphabet: Alphabet) -> list[Step | None]:
+    own = Step(sync=Sync.DIRECTORY) if target is None else Step(sync=Sync.FSYNC, target=target)
     return [None, own] if alphabet is Alphabet.METADATA else [None, own, Step(sync=Sync.SYNC)]
 
 
-def _after_last(chosen: Operation, alphabet: Alphabet, *, other: bool) -> list[Step | None]:
+def _after_last(target: str | None, alphabet: Alphabet, *, other: bool) -> list[Step | None]:
     found: list[Step | None] = [None]
-    target, everything = chosen.target, alphabet is not Alphabet.METADATA
+    everything = alphabet is not Alphabet.METADATA
     if target is not None:
         found.append(Step(sync=Sync.FSYNC, target=target))
         if everything:
@@ -202,7 +214,7 @@ def parse(steps: list[str]) -> Sequence:
     tree = START
     for step in found:
         impossible = step.operation is not None and not step.operation.possible(tree)
-        if impossible or (step.target is not None and step.target not in tree.names):
+        if impossible or (step.target is not None and not tree.synced(step.target)):
             raise ValueError(f"'{step}' is not possible at this point of the sequence")
         tree = step.operation.effect(tree, 2) if step.operation else tree
     return found

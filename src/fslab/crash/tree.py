@@ -57,6 +57,11 @@ class Tree:
     def inode(self, name: str) -> Inode:
         return self.inodes[self.names[name]]
 
+    def synced(self, name: str | None) -> bool:
+        """Return whether fsync can be called on this name: open(2) follows a symbolic link, and waits for the other end
+        of a FIFO."""
+        return name in self.names and self.inode(name or "").kind in {"file", "directory"}
+
     def changed(self, number: int, inode: Inode) -> Tree:
         return replace(self, inodes={**self.inodes, number: inode})
 

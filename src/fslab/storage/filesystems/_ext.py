@@ -157,13 +157,14 @@ class ExtFileSystem(FileSystem):
     def promises(self, mount_options: Collection[str], superblock: bytes) -> Promises:
         """Return the promises of ext4.rst, or of the source code for what ext4.rst does not describe.
 
-        Without a journal, only the names of a synced file are kept.
+        Without a journal, only the names of a synced file are kept. With ``noload`` none is used, though there is one.
         """
         shown = set(mount_options)
-        journal = bool(superblock[FEATURE_COMPAT] & HAS_JOURNAL)
+        has_journal = bool(superblock[FEATURE_COMPAT] & HAS_JOURNAL)
+        journal = has_journal and not {"noload", "norecovery"} & shown
         ordered = journal and "data=writeback" not in shown
         replaced = ordered and not {"noauto_da_alloc", "auto_da_alloc=0"} & shown
-        unsafe = journal and bool({"nobarrier", "barrier=0"} & shown)
+        unsafe = bool({"nobarrier", "barrier=0"} & shown)  # ext4_fsync_nojournal reads it, too
         return Promises(
             consistent=Promise(given=journal, source=_JOURNAL if journal else _NO_JOURNAL),
             names=Promise(given=True, source=_NAMES),
