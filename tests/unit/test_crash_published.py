@@ -1,7 +1,4 @@
-"""Tests of the sequences of published bugs: each fault is found, and docs/crash.md says how many are reached.
-
-``python -m tests.unit.test_crash_published`` writes the list in docs/crash.md.
-"""
+"""Tests of the sequences of published bugs: each fault is found, and the page says which are reached."""
 
 from __future__ import annotations
 
@@ -21,8 +18,7 @@ from fslab.crash.published_bugs import SCENARIOS, Scenario
 from fslab.crash.steps import Sequence
 from fslab.crash.tree import START, Inode, Tree
 
-DOCUMENT = Path(__file__).parents[2] / "docs/crash.md"
-BEGIN, END = "<!-- published: begin -->\n", "<!-- published: end -->"
+PAGE = Path(__file__).parents[2] / "docs/published-bugs.md"
 REACHED = [each for each in SCENARIOS if each.sequences]
 # Nothing is judged here: a mount, or a program that writes, finds these faults.
 ELSEWHERE = {"mount": Kind.UNMOUNTABLE, "write": Kind.UNWRITABLE}
@@ -85,23 +81,13 @@ def test_the_fault_of_a_published_bug_is_found(scenario: Scenario, filesystem: s
     assert scenario.fault in ELSEWHERE or list(kinds(scenario, filesystem))
 
 
-def table() -> str:
-    """Return how many tests of fstests are reached, and what the others need in addition."""
-    lacking: dict[str, list[str]] = {}
-    for each in SCENARIOS:
-        if each.lacks:
-            lacking.setdefault(each.lacks, []).append(each.test)
-    rows = (f"- {lacks} (generic/{', '.join(tests)})" for lacks, tests in lacking.items())
-    return "\n".join(
-        [f"{len(REACHED)} of {len(SCENARIOS)} are reached. In the others a step is missing:\n", *rows, ""]
-    )
-
-
-def test_the_documentation_shows_all() -> None:
-    _, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    assert rest.partition(END)[0] == table(), "python -m tests.unit.test_crash_published"
-
-
-if __name__ == "__main__":
-    before, _, rest = DOCUMENT.read_text().partition(BEGIN)
-    DOCUMENT.write_text(f"{before}{BEGIN}{table()}{END}{rest.partition(END)[2]}")
+def test_the_page_has_every_scenario_with_its_reach_and_its_fault() -> None:
+    table = [line for line in PAGE.read_text().splitlines() if line.startswith("| ")][1:]
+    rows = [line.strip("| ").split(" | ") for line in table]
+    assert [test for test, *_ in rows] == [each.test for each in SCENARIOS]
+    for (_, about, reached, fault), each in zip(rows, SCENARIOS, strict=True):
+        assert about == each.about
+        assert bool(each.lacks) != bool(each.sequences), "reached, or with what is missing"
+        assert reached == (str(len(each.sequences)) if each.sequences else f"no: {each.lacks}")
+        assert (fault == "–") == (not each.sequences)
+        assert all(f"`{name}`" in fault for name in each.fault.split()[1:2])

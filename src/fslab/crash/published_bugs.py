@@ -24,6 +24,18 @@ class Scenario:
     sequences: tuple[str, ...] = ()
     lacks: str | None = None
 
+    @property
+    def seen_as(self) -> str:
+        """How the fault shows, in words; empty if it is not reached."""
+        kind, _, names = self.fault.partition(" ")
+        return _SEEN_AS[kind].format(*names.split()) if kind else ""
+
+
+_SEEN_AS = {
+    "gone": "`{0}` is missing", "back": "`{0}` is there again", "old": "`{0}` is as before the sequence",
+    "links": "link count of `{0}`", "mount": "the mount fails", "write": "a write fails",
+}  # fmt: skip
+
 
 def _of(test: str, about: str, fault: str, *sequences: str) -> Scenario:
     return Scenario(test=test, about=about, fault=fault, sequences=sequences)

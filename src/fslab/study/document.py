@@ -1,6 +1,6 @@
 """Generates the reference pages in ``docs`` from the models and the registries.
 
-These are the study file, a page for each tool, and the warnings.
+These are the study file, a page for each tool, the warnings, and the published bugs that crash tests reach.
 
 Run as ``python -m fslab.study.document docs``; a test checks that the pages are current.
 """
@@ -18,6 +18,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from fslab.claims.schema import Claim, Published
+from fslab.crash.published_bugs import SCENARIOS
 from fslab.storage.filesystem_options import VFS_OPTIONS
 from fslab.storage.filesystems import REGISTRY as FILESYSTEMS
 from fslab.storage.filesystems import FileSystem
@@ -68,13 +69,23 @@ A trial that is **invalid** is not compared; one with a **warning** is compared,
 inherent in what a study measures (`known_limits`) become notes. Not detectable: I/O of other programs on the disk below
 an image.
 """
+PUBLISHED = f"""\
+# Published bugs
+
+{MADE}
+
+What fstests (generic/NUMBER) does for crash consistency before it cuts power, and what `operations: published` of
+[crash tests](crash.md) tries of it. "fault": what must not happen, as the test of this page makes it; it is reported as
+a broken promise of ext4, XFS and btrfs. Steps of each: `src/fslab/crash/published_bugs.py`.
+"""
 
 
 def pages() -> dict[str, str]:
     """Return the text of each page that is made as a whole, by its path in ``docs``."""
     shared = _shared()
     tools = {f"tools/{name}.md": _tool(name, entry, shared) for name, entry in WORKLOADS}
-    return {"study-file.md": study_file(), "warnings.md": warnings(), **tools}
+    whole = {"study-file.md": study_file(), "warnings.md": warnings(), "published-bugs.md": published()}
+    return whole | tools
 
 
 def markdown() -> str:
@@ -121,6 +132,17 @@ def warnings() -> str:
         "\n## Of a campaign\n", campaign, head, *(_rule(rule) for _, rule in CAMPAIGN_RULES),
     ]  # fmt: skip
     return "\n".join(parts) + "\n"
+
+
+def published() -> str:
+    """Return the page of the published bugs: which are reached, and how the fault of each is found."""
+    reached = sum(bool(each.sequences) for each in SCENARIOS)
+    rows = (
+        f"| {each.test} | {each.about} | {len(each.sequences) or f'no: {each.lacks}'} | {each.seen_as or '–'} |"
+        for each in SCENARIOS
+    )
+    head = "| test | what must not happen | sequences | fault |\n|---|---|---|---|"
+    return "\n".join([PUBLISHED, f"{reached} of {len(SCENARIOS)} are reached.\n", head, *rows]) + "\n"
 
 
 def filesystem_options() -> str:
