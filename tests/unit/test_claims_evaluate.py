@@ -424,7 +424,7 @@ def test_what_is_not_possible_here_is_reported() -> None:
     records = [record for each, figures in TWICE for record in trials(each, figures)]
     judge = Evaluator(trials=Trials(records=records, impossible={BTRFS.id: "no kernel has it"}))
     found = judge.answer(*parts(claim("btrfs > ext4"), [EXT4, XFS, BTRFS]))
-    assert found.words == "not measured here: not possible here: no kernel has it"
+    assert found.words == "not measured here: no kernel has it"
 
 
 def test_looking_again_and_again_takes_wider_intervals() -> None:

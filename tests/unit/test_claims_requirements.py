@@ -95,7 +95,7 @@ BOTH_SIDES: Mapping[str, tuple[Compared, Compared, str]] = {
     "rate": (
         two(printed=(34.0 * MIB, 900.0 * MIB)),
         two(printed=(33.0 * MIB, 900.0 * MIB)),
-        "xfs has 105 MB/s here, and 34.6 MB/s in the publication (3.0 × apart)",
+        "xfs has 105 MB/s here, 34.6 MB/s in print (3.0 × apart)",
     ),
     "options": (
         of(facts(EXT4, options=("relatime",)), facts(NOATIME, options=("noatime",))),

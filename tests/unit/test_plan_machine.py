@@ -12,13 +12,14 @@ from benches.tested_claims import EIGHT, TWO, text
 from typer.testing import CliRunner
 
 from fslab import feasibility
-from fslab.api import plans
+from fslab.api import claims, plans
 from fslab.campaign import launch
 from fslab.claims.prospects import Foreseen, Prospect, words
 from fslab.cli import app
 from fslab.errors import UsageError
 from fslab.machine import facts
 from fslab.machine.kinds import REGISTRY as MACHINES
+from fslab.store.store import Store
 from fslab.study.load import load, load_text
 from fslab.system import distributions, kernel, memory, reference_loop, tools
 
@@ -271,3 +272,18 @@ def test_the_command(tmp_path: Path) -> None:
 def test_a_kernel_file_is_not_on_the_other_machine() -> None:
     with plans.on_machine(EIGHT), pytest.raises(UsageError, match="file of this machine"):
         plans.plan(load_text(STUDY, "s.yaml", ["on=uml", "kernel=/boot/vmlinuz"]))
+
+
+def test_the_verdicts_have_the_reason_for_which_cells_were_not_measured(tmp_path: Path) -> None:
+    """Cells of other claims are only not measured yet, and one that was tried has its own reason."""
+    url = str(tmp_path / "store.sqlite")
+    with plans.on_machine(changed(tmp_path, host={"cpus": 2, "filesystems": ["ext4", "btrfs"]})):
+        campaign = launch.of_study(load_text(f"{STUDY}budget: 1h\n", "s.yaml"), "s.yaml")
+        campaign = campaign.model_copy(update={"machine": {**campaign.machine, "cpus": 2}})
+        with Store.open(url) as store:
+            store.create_campaign(campaign)
+        found = {claim.says: claim.measured for claim in claims.verdicts(campaign.id, url).claims}
+        said = {says: answer.words for says, answer in found.items() if answer}
+    assert said["four"] == "not measured here: 4 threads share 2 CPUs"
+    assert said["one thread"] == "not measured here: w[threads=1] on ext4 is not measured"
+    assert said["needs it"] == "not measured here: f on f2fs is not measured"

@@ -1,12 +1,16 @@
 """Claims of a study, evaluated by its published figures and by the trials of a campaign."""
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from fslab.analysis.rows import looks_of
 from fslab.analysis.usability import is_usable
 from fslab.api import situations
 from fslab.api.study_campaigns import is_study, naming
-from fslab.claims import build
+from fslab.cell import MachineSpec
+from fslab.claims import build, prospects
 from fslab.claims.agreement import Agreement, agreement
 from fslab.claims.evaluate import Evaluator
 from fslab.claims.model import Verdicts
@@ -14,11 +18,12 @@ from fslab.claims.nearness import Condition, same_machine
 from fslab.claims.published import PublishedFigures
 from fslab.claims.regime import Setting
 from fslab.claims.schema import Published
-from fslab.claims.scope import Scope
+from fslab.claims.scope import HOST, Scope
 from fslab.claims.trials import Trials
 from fslab.errors import StoreError, UsageError
 from fslab.feasibility import why_not
 from fslab.plan.expand import expand
+from fslab.stopping_rule import Until
 from fslab.storage.parsed_stack import parsed_stack
 from fslab.store.campaign import Campaign
 from fslab.store.database_errors import checked_contents
@@ -128,12 +133,22 @@ def _here(campaign: Campaign, store: Store) -> tuple[Scope, Evaluator]:
     with checked_contents(store.path):
         for cell in campaign.cells:
             parsed_stack(cell.stack)
-    known = (cell for cell in campaign.cells if parsed_if_known(cell.workload))
+    known = [cell for cell in campaign.cells if parsed_if_known(cell.workload)]
     impossible = {cell.id: why for cell in known if (why := why_not(cell))}
+    if campaign.stopping.until is Until.CLAIMS:
+        possible = [cell for cell in known if cell.id not in impossible]
+        left_out = prospects.excluded(campaign.settings.claims, possible, partial(_facts_of, campaign))
+        tried = {record.cell.id for record in records}
+        impossible |= {cell: why for cell, why in left_out.items() if cell not in tried}
     scope = Scope(cells=campaign.cells, memory_bytes=campaign.machine.get("memory_bytes"))
     return scope, Evaluator(
         trials=Trials(records=records, impossible=impossible), looks=looks_of(campaign.stopping)
     )
+
+
+def _facts_of(campaign: Campaign, machine: MachineSpec) -> Mapping[str, Any]:
+    """Return the facts that a campaign was planned by; none of a guest, which are not stored."""
+    return campaign.machine if machine.type == HOST else {}
 
 
 def _figures(study: Study, name: str, scope: Scope) -> PublishedFigures | None:

@@ -203,7 +203,7 @@ def _untestable(
         return frozenset()
     possible = [cell for cell in campaign.cells if cell.id not in without]
     left_out = prospects.excluded(campaign.settings.claims, possible, here().facts)
-    return left_out - {record.cell.id for record in records}
+    return frozenset(left_out.keys() - {record.cell.id for record in records})
 
 
 def resume(

@@ -219,7 +219,9 @@ def left_out(study: Study, cells: Sequence[Cell]) -> frozenset[str]:
 
     ``cells``: those that can be measured here.
     """
-    return prospects.excluded(study.claims, cells, here().facts) if study.for_claims else frozenset()
+    return (
+        frozenset(prospects.excluded(study.claims, cells, here().facts)) if study.for_claims else frozenset()
+    )
 
 
 def left_out_words(left_out: int, cells: int) -> str | None:

@@ -56,21 +56,22 @@ def foresee(
     return tuple(_foreseen(claim, asked_of(claim, scope), impossible, facts) for claim in claims)
 
 
-def excluded(claims: Sequence[Claim], cells: Sequence[Cell], facts: Facts) -> frozenset[str]:
-    """Return the ids of the cells that only parts of claims need which the plan excludes.
+def excluded(claims: Sequence[Claim], cells: Sequence[Cell], facts: Facts) -> dict[str, str]:
+    """Return the cells that only parts of claims need which the plan excludes, by id, and the first reason.
 
-    None if it excludes all parts of all claims: then the figures are all that a campaign gives.
+    Empty if it excludes all parts of all claims: then the figures are all that a campaign gives.
     """
     facts, scope = cache(facts), _scope(cells, facts)
     needed: set[str] = set()
-    others: dict[str, Cell] = {}
+    others: dict[str, str] = {}
     for asked in (asked_of(claim, scope) for claim in claims):
         for part in asked.parts:
-            own = {figure.cell.id: figure.cell for figure in part.figures}
-            if all(one.requirement == _NATIVE for one in _unmet(part, asked, facts)):
-                needed |= own.keys()
+            own = {figure.cell.id for figure in part.figures}
+            against = [one.what for one in _unmet(part, asked, facts) if one.requirement != _NATIVE]
+            if against:
+                others = dict.fromkeys(own, against[0]) | others
             else:
-                others |= own
+                needed |= own
         if any(demand.name == _FIXED for demand in asked.demands):  # known from files of two sizes
             needed |= {
                 cell.id
@@ -79,7 +80,7 @@ def excluded(claims: Sequence[Claim], cells: Sequence[Cell], facts: Facts) -> fr
                 for cell in cells
                 if differs_in_size(cell, figure.cell)
             }
-    return frozenset(others.keys() - needed) if needed else frozenset()
+    return {cell: why for cell, why in others.items() if cell not in needed} if needed else {}
 
 
 def _scope(cells: Sequence[Cell], facts: Facts) -> Scope:

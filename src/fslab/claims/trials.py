@@ -10,8 +10,6 @@ from fslab.claims.parts import CellFigure
 from fslab.claims.scope import HOST
 from fslab.record import Severity, Status, TrialRecord
 
-NOT_POSSIBLE = "not possible here: "
-
 
 @dataclass(kw_only=True, slots=True)
 class Trials:
@@ -58,7 +56,7 @@ class Trials:
         refused = [one.error or "not supported" for one in records if one.status is Status.UNSUPPORTED]
         reason = self.impossible.get(figure.cell.id) or (refused[0].splitlines()[0] if refused else None)
         if reason:
-            return f"{NOT_POSSIBLE}{reason}"
+            return reason
         if not records:
             return f"{name} on {stack} is not measured"
         if any(is_usable(record) for record in records):

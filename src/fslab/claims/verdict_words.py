@@ -17,7 +17,6 @@ from fslab.claims.model import (
     Verdicts,
 )
 from fslab.claims.requirements import REGISTRY
-from fslab.claims.trials import NOT_POSSIBLE
 from fslab.claims.words import share_words
 from fslab.units import format_duration
 
@@ -118,7 +117,7 @@ def _cause(answer: ClaimAnswer) -> str:
     if answer.verdict is ClaimVerdict.NOT_TESTED and answer.unmet:
         return REGISTRY.get(answer.unmet[0].requirement).short
     why = next((one.why for one in answer.findings if one.why), None)
-    return (why or "not measured").splitlines()[0].removeprefix(NOT_POSSIBLE)
+    return (why or "not measured").splitlines()[0]
 
 
 def _printed(claims: Sequence[EvaluatedClaim]) -> str:

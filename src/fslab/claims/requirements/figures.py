@@ -51,8 +51,8 @@ class PrintedRate(Requirement):
         unit = side.metric.unit
         near = min(side.printed, key=lambda printed: _apart(side.value or 0.0, printed))
         return (
-            f"{side.cell.stack.name} has {format_value(side.value, unit)} here, and "
-            f"{format_value(near, unit)} in the publication ({value:.1f} × apart): something else bounds it"
+            f"{side.cell.stack.name} has {format_value(side.value, unit)} here, {format_value(near, unit)} in print "
+            f"({value:.1f} × apart)"
         )
 
     def implied(self, compared: Compared) -> bool:
