@@ -33,6 +33,7 @@ def test_published_example_of_hollander_and_wolfe() -> None:
     found = compare_ratio([exp(value) for value in AT_TERM], [exp(value) for value in EARLY])
     assert found.ratio is not None
     assert log(found.ratio) == pytest.approx(0.305)
+    # The sizes are unequal, so that the interval also contains Welch's: -0.020 … 0.694 here.
     assert [log(end) for end in ends(found)] == pytest.approx([-0.15, 0.76])
     assert found.p_value == pytest.approx(0.2544, abs=5e-5)
     assert found.differs is False
@@ -64,6 +65,24 @@ def test_five_against_five_by_hand() -> None:
     assert ends(found) == (20 / 13, 22 / 10)
     assert found.p_value == pytest.approx(2 / 252)
     assert found.differs is True
+
+
+def test_a_smaller_sample_may_be_noisier_than_the_other() -> None:
+    """Ranks alone show a difference in 20 % of such comparisons, which Welch's interval does not."""
+    generator, rounds = random.Random(5), 1000
+    false = 0
+    for _ in range(rounds):
+        few = [exp(generator.gauss(0, 0.12)) for _ in range(5)]
+        many = [exp(generator.gauss(0, 0.03)) for _ in range(40)]
+        found = compare_ratio(few, many)
+        false += found.differs is True
+        assert found.p_value is not None
+        assert found.p_value <= 0.05 or not found.differs
+    assert false / rounds <= 0.05 + 3 * 0.007
+
+
+def test_a_single_value_does_not_show_its_noise() -> None:
+    assert compare_ratio([1.0], [2.0 + number / 100 for number in range(60)]).interval is None
 
 
 def test_four_against_four_is_the_least_for_95_percent() -> None:

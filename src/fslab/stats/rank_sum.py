@@ -6,11 +6,12 @@ test, but not its critical values and not the interval.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import comb, sqrt
+from math import comb, exp, hypot, isfinite, log, sqrt
 
 from fslab.stats import Reason
 from fslab.stats.interval import Interval
 from fslab.stats.ratio_estimate import RatioEstimate, invalid_samples, no_ratio
+from fslab.stats.student import mean_and_error, two_sided_quantile, two_sided_tail
 
 
 def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0.95) -> RatioEstimate:
@@ -19,10 +20,12 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
     The estimate is the (geometric) median of all quotients aᵢ/bⱼ. The interval runs from the c-th smallest to the c-th
     largest of them. c is the largest rank with 1 − 2·P(U < c) ≥ coverage, where U is the Mann–Whitney statistic of two
     samples from one distribution. The two distributions of log values are assumed to differ by a shift only. With ties,
-    the coverage is at least the stated one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give c = 3,
-    96.8 %.
+    the coverage is at least the stated one. Samples of unequal size may differ in their noise, too: then a rank test
+    shows differences too often if the smaller one is noisier, so that the interval also contains Welch's (of the means
+    of logarithms), and the p-value is the larger one. Sizes 4 and 4 are the smallest equal ones for 95 %; 5 and 5 give
+    c = 3, 96.8 %.
     Source: Hodges & Lehmann, Ann. Math. Statist. 34 (1963) 598; Hollander & Wolfe, *Nonparametric Statistical Methods*,
-    2nd ed. 1999, sections 4.1–4.3.
+    2nd ed. 1999, sections 4.1–4.3; Welch, Biometrika 34 (1947) 28.
     """
     needed = pairs_needed(coverage)
     reason = invalid_samples(a, b)
@@ -30,15 +33,36 @@ def compare_ratio(a: Sequence[float], b: Sequence[float], *, coverage: float = 0
         return no_ratio(len(a), len(b), reason, needed, coverage)
     quotients = sorted(x / y for x in a for y in b)
     cut = _cut(len(a), len(b), coverage)
-    interval = None
-    if cut > 0:
+    interval, p_value = None, _p_value(quotients, len(a), len(b))
+    means = None if len(a) == len(b) else _of_means(a, b, coverage)
+    if means is not None:
+        p_value = max(p_value, means[1])
+    if cut > 0 and (means is not None or len(a) == len(b)):
         achieved = 1 - 2 * lower_tail(len(a), len(b), cut - 1)
-        interval = Interval(low=quotients[cut - 1], high=quotients[-cut], coverage=achieved)
+        low, high = quotients[cut - 1], quotients[-cut]
+        if means is not None:
+            low, high = min(low, means[0].low), max(high, means[0].high)
+        interval = Interval(low=low, high=high, coverage=achieved)
     return RatioEstimate(
         n_a=len(a), n_b=len(b), ratio=_geometric_median(quotients), interval=interval,
-        p_value=_p_value(quotients, len(a), len(b)),
+        p_value=p_value,
         reason=None if interval else Reason.TOO_FEW_SAMPLES, needed=needed, coverage=coverage,
     )  # fmt: skip
+
+
+def _of_means(a: Sequence[float], b: Sequence[float], coverage: float) -> tuple[Interval, float] | None:
+    """Return Welch's interval of the ratio of geometric means and its p-value; None for a single value."""
+    (mean_a, error_a), (mean_b, error_b) = (mean_and_error([log(value) for value in each]) for each in (a, b))
+    error, apart = hypot(error_a, error_b), mean_a - mean_b
+    if not isfinite(error):
+        return None
+    if error == 0:
+        return Interval(low=exp(apart), high=exp(apart), coverage=coverage), float(apart == 0)
+    shares = ((error_a / error) ** 4 / (len(a) - 1), (error_b / error) ** 4 / (len(b) - 1))
+    freedom = 1 / sum(shares)
+    half = two_sided_quantile(1 - coverage, freedom) * error
+    interval = Interval(low=exp(apart - half), high=exp(apart + half), coverage=coverage)
+    return interval, two_sided_tail(apart / error, freedom)
 
 
 def lower_tail(size_a: int, size_b: int, value: int) -> float:
