@@ -139,6 +139,18 @@ class TestGate:
         assert self.counts(gate.judge(compared(b, good), slower=0.05, different=False)) == (0, 1, 2)
         assert self.counts(gate.judge(compared(good, b), slower=None, different=True)) == (1, 1, 1)
 
+    def test_what_holds_only_if_trials_are_independent_fails_no_build(self) -> None:
+        one = cell(workload="near")
+        figures = [100 * (1 + 0.03 * by) for by in (-1, -0.6, -0.2, 0.2, 0.6, 1)]
+        found = compared(trials(one, figures), trials(one, [0.945 * each for each in figures], "b"))
+        (line,) = found.lines
+        assert line.answer.holds
+        assert line.answer.fragile
+        for limits in ({"slower": 0.05, "different": False}, {"slower": None, "different": True}):
+            verdict = gate.judge(found, **limits)
+            assert self.counts(verdict) == (0, 0, 1)
+            assert verdict.needed == 20
+
     def test_a_gain_never_fails_unless_differences_do(self) -> None:
         assert self.counts(self.judged([1.5])) == (0, 1, 0)
         assert self.counts(self.judged([1.5], slower=None, different=True)) == (1, 0, 0)

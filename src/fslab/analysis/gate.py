@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from fslab.analysis.campaign_comparison_lines import change_for_worse
 from fslab.analysis.campaign_comparison_model import CampaignComparison, ComparisonLine
-from fslab.answers.model import Answer, Verdict
+from fslab.answers.model import INDEPENDENCE_LEAST, Answer, Verdict
 from fslab.answers.question import size_until
 from fslab.answers.words import percent
 from fslab.stopping_rule import MARGIN
@@ -92,7 +92,8 @@ def judge(found: CampaignComparison, *, slower: float | None, different: bool) -
 
 
 def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
-    """Return FAILS if B is significantly worse after Holm's correction, and the ratio reaches the limit.
+    """Return FAILS if B is significantly worse after Holm's correction, also if trials resemble the ones before them,
+    and the ratio reaches the limit.
 
     The *near* end of the interval does not have to pass the limit: a regression of twice the limit would then pass if
     the figures scatter. The correction limits false alarms to 5 % of the runs without a change, and the limit removes
@@ -107,12 +108,17 @@ def _slower(line: ComparisonLine, limit: float) -> GateAnswer:
         return GateAnswer.UNSURE
     if (
         answer.winner == answer.under
-        and answer.holds
+        and _is_firm(answer)
         and change_for_worse(answer.ratio, line.better) >= limit
     ):
         return GateAnswer.FAILS
     worst = answer.interval.high if line.better is Direction.LOWER else answer.interval.low
     return GateAnswer.CLEAR if change_for_worse(worst, line.better) < limit else GateAnswer.UNSURE
+
+
+def _is_firm(answer: Answer) -> bool:
+    """Return whether a difference holds, and not only if trials are independent: that is no verdict."""
+    return bool(answer.holds) and not answer.fragile
 
 
 def _of_counts(answer: Answer) -> GateAnswer:
@@ -123,9 +129,9 @@ def _of_counts(answer: Answer) -> GateAnswer:
 
 
 def _different(line: ComparisonLine) -> GateAnswer:
-    """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or if neither a
-    difference nor a tie within the margin is shown."""
-    if line.is_broken or line.answer.holds:
+    """Return FAILS if the difference is significant after Holm's correction. UNSURE if only before it, or only if
+    trials are independent, or if neither a difference nor a tie within the margin is shown."""
+    if line.is_broken or _is_firm(line.answer):
         return GateAnswer.FAILS
     same = line.answer.verdict in {Verdict.ALIKE, Verdict.NONE_SEEN}
     return GateAnswer.CLEAR if same else GateAnswer.UNSURE
@@ -142,7 +148,9 @@ def _enough(line: ComparisonLine, limit: float | None) -> int | None:
     """Return with how many values of each side the interval ends before the limit. Without a limit: with how many a
     difference or a tie is shown."""
     answer = line.answer
-    unproven = answer.winner == answer.under and not answer.holds
+    unproven = answer.winner == answer.under and not _is_firm(answer)
+    if answer.holds and answer.fragile:
+        return INDEPENDENCE_LEAST
     if limit is None or unproven or answer.interval is None:
         return min(answer.n) + answer.further if answer.further else None
     return size_until(answer, 1 + limit if line.better is Direction.LOWER else 1 - limit)
