@@ -13,13 +13,14 @@ import tempfile
 from pathlib import Path
 
 from fslab import names
+from fslab.errors import UsageError
 from fslab.system import path_owners
 
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr|fd/\d+)|/proc/(self|thread-self|\d+)(/task/\d+)?/fd/\d+")
 
 
 def replace(path: Path, content: str | bytes) -> None:
-    """Replace a file with ``content``. Raises OSError if this fails; the old file then still exists. UnsafeError
+    """Replace a file with ``content``. Raises UsageError if this fails; the old file then still exists. UnsafeError
     as ``check_place``.
 
     Writes a file with an unpredictable name in the same directory, then renames it. So a reader never sees a partial
@@ -27,7 +28,14 @@ def replace(path: Path, content: str | bytes) -> None:
     symbolic links of the user and of root are followed. A pipe, ``/dev/stdout``, and a file in a directory that permits
     no new files are written to directly.
     """
-    data = content.encode() if isinstance(content, str) else content
+    try:
+        _replace(path, content.encode() if isinstance(content, str) else content)
+    except OSError as error:
+        hint = "write it to another place"
+        raise UsageError(f"cannot be written: {error.strerror}", where=str(path), hint=hint) from error
+
+
+def _replace(path: Path, data: bytes) -> None:
     if _is_stream(path):
         _write(path, data, os.O_APPEND)
         return
@@ -52,9 +60,12 @@ def check_place(path: Path) -> None:
 
 
 def make_directory(path: Path) -> None:
-    """Create a directory for output, and those above it. UnsafeError as ``check_place``."""
-    path_owners.check_closed(path, "--output")
-    path.mkdir(parents=True, exist_ok=True)
+    """Create a directory for output, and those above it. UsageError if this fails, UnsafeError as ``check_place``."""
+    try:
+        path_owners.check_closed(path, "--output")
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot be made: {error.strerror}", where=str(path)) from error
 
 
 def to_standard_output(content: str | bytes) -> None:

@@ -72,5 +72,5 @@ def test_figures_of_disks(tmp_path: Path) -> None:
 
 def test_a_place_where_nothing_can_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="cannot create the directory"):
+    with pytest.raises(UsageError, match="cannot be made"):
         files.write([], tmp_path / "file" / "figures")

@@ -214,7 +214,7 @@ class TestDirectoriesOfOurOwn:
         new = theirs / "new"
         before_a_campaign = partial(report.check_name, theirs / "report.html")
         into = (partial(make, (), new) for make in (figures.write, replications.write))
-        for make in (before_a_campaign, partial(report.make_directory, new), *into):
+        for make in (before_a_campaign, partial(outputs.make_directory, new), *into):
             with pytest.raises(UnsafeError, match="another '--output'"):
                 make()
         with pytest.raises(UnsafeError, match="another '--recordings'"):

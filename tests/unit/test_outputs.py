@@ -13,6 +13,7 @@ import pytest
 from tests.limits import LIMIT_S
 
 from fslab import outputs
+from fslab.errors import UsageError
 
 
 def test_what_was_there_is_replaced_and_keeps_its_permissions(tmp_path: Path) -> None:
@@ -41,7 +42,7 @@ def test_a_write_that_fails_takes_nothing_away(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fchmod", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(UsageError, match="cannot be written: No space left"):
         outputs.replace(file, "new")
     assert file.read_text() == "old"
     assert [*tmp_path.iterdir()] == [file]

@@ -12,7 +12,7 @@ from fslab.analysis.fleet_model import Fleet
 from fslab.analysis.history_model import History
 from fslab.analysis.matching import MatchedBy, chosen
 from fslab.api.study_campaigns import campaigns_of, check_choice, check_metrics, check_names
-from fslab.errors import NoSpaceError, StoreError, StoreLostError, UsageError
+from fslab.errors import NoSpaceError, NotComparableError, StoreError, StoreLostError, UsageError
 from fslab.machine import facts
 from fslab.machine.differences import ALL
 from fslab.names import shown
@@ -77,6 +77,17 @@ def compare(
         )
     # As the command does: figures without a warning would be taken for a comparison.
     return found.model_copy(update={"lines": (), "means": ()}) if refused(found) else found
+
+
+def check_alike(found: CampaignComparison) -> None:
+    """Raise NotComparableError, with all facts that differ, if one of them prevents a comparison."""
+    if unlike := refused(found):
+        allow = " ".join(f"--differing {group}" for group in dict.fromkeys(each.group for each in unlike))
+        raise NotComparableError(
+            "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike)),
+            where=f"{found.a.name} and {found.b.name}",
+            hint=f"to compare them nevertheless: {allow}, or --force",
+        )
 
 
 def _check(b: str | None, stacks: Sequence[str], kernels: Sequence[str]) -> None:

@@ -67,16 +67,16 @@ def replication_of(campaign: Campaign, store: Store) -> Replication:
 def write(made: Sequence[Replication], directory: Path) -> None:
     """Write STUDY.md of each study, and README.md with the table of all; other studies keep their lines.
 
-    Raises UsageError if a file cannot be written.
+    Raises UsageError if a file cannot be read or written.
     """
+    outputs.make_directory(directory)
+    for _, page, _ in made:
+        text = "\n".join(replication.lines(page))
+        outputs.replace(directory / f"{page.study}.md", f"{text}\n")
+    readme = directory / "README.md"
     try:
-        outputs.make_directory(directory)
-        for _, page, _ in made:
-            text = "\n".join(replication.lines(page))
-            outputs.replace(directory / f"{page.study}.md", f"{text}\n")
-        readme = directory / "README.md"
         before = readme.read_text("utf-8", "replace") if readme.is_file() else ""
-        index = "\n".join(replication_table.index([each.result for each in made], before))
-        outputs.replace(readme, f"{index}\n")
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
+        raise UsageError(f"cannot be read: {error.strerror}", where=str(readme)) from error
+    index = "\n".join(replication_table.index([each.result for each in made], before))
+    outputs.replace(readme, f"{index}\n")

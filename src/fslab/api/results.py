@@ -15,7 +15,7 @@ from fslab.api import claims, comparisons, explanations, pages, replications
 from fslab.api.replications import Replication
 from fslab.campaign.liveness import as_it_is
 from fslab.claims.model import Verdicts
-from fslab.errors import NotComparableError, ToolMissingError, UsageError
+from fslab.errors import ToolMissingError
 from fslab.explain import statements
 from fslab.explain.statement import Explanation
 from fslab.machine.differences import ALL
@@ -121,13 +121,7 @@ class CampaignResults:
             for each in (self, other)
         ]
         found = campaign_comparison.compare_results(*sides, allowed=allowed)
-        if unlike := campaign_comparison.refused(found):
-            groups = sorted({each.group.value for each in unlike})
-            raise NotComparableError(
-                f"not compared, because conditions differ: {', '.join(groups)}",
-                where=f"{self.id} and {other.id}",
-                hint=f"to compare them nevertheless: differing={groups}",
-            )
+        comparisons.check_alike(found)
         return found
 
     def html(self) -> str:
@@ -137,10 +131,7 @@ class CampaignResults:
     def write_report(self, path: str | Path) -> Path:
         """Write the report as one HTML file and return its absolute path. Raises UsageError if it cannot be written."""
         file = Path(path)
-        try:
-            outputs.replace(file, self.html())
-        except OSError as error:
-            raise UsageError(f"cannot be written: {error.strerror}", where=str(file)) from error
+        outputs.replace(file, self.html())
         return file.resolve()
 
     def document(self, *, baseline: str | None = None, everything: bool = False) -> dict[str, Any]:

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from fslab.cli.common import JsonOption, ShownMetricsOption, StoreOption, console, print_json, say
 from fslab.errors import (
     InconclusiveError,
-    NotComparableError,
     RegressionError,
     UsageError,
 )
 
 if TYPE_CHECKING:
-    from fslab.analysis.campaign_comparison_model import CampaignComparison
     from fslab.analysis.gate import GateVerdict
 
 
@@ -116,7 +114,7 @@ def compare(
         a, b, stacks=stack or [], kernels=kernel or [], metrics=metric or [], differing=differing or [], force=force,
         margin=limit, store=store,
     )  # fmt: skip
-    _refuse(found)
+    comparisons.check_alike(found)
     judged = None
     if limit is not None or gate.different:
         judged = judge(found, slower=limit, different=gate.different)
@@ -150,19 +148,6 @@ def fraction(text: str) -> float:
             f"'{text}' is not a percentage above 0 and below 100", where="--fail-if-slower", hint="write 5%"
         )
     return value / 100
-
-
-def _refuse(found: CampaignComparison) -> None:
-    from fslab.analysis.campaign_comparison import refused
-
-    if unlike := refused(found):
-        groups = dict.fromkeys(each.group for each in unlike)
-        allow = " ".join(f"--differing {group}" for group in groups)
-        raise NotComparableError(
-            "not compared, because conditions differ\n  " + "\n  ".join(map(str, unlike)),
-            where=f"{found.a.name} and {found.b.name}",
-            hint=f"to compare them nevertheless: {allow}, or --force",
-        )
 
 
 def _exit(judged: GateVerdict, *, unsure_ok: bool) -> None:

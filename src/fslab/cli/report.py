@@ -118,8 +118,8 @@ def conclude(campaign: Campaign, store: Store, wanted: Path | None, *, quiet: bo
 
     try:
         file = wanted or default_file(campaign)
-        make_directory(file.parent)
-        write_file(html_of(page_of([campaign], store)), file)
+        outputs.make_directory(file.parent)
+        outputs.replace(file, html_of(page_of([campaign], store)))
     except UsageError as error:
         say(f"no report: {error}", err=True)
         return
@@ -138,23 +138,5 @@ def _put(text: str, output: Path | None) -> None:
     if output is None or str(output) == "-":
         outputs.to_standard_output(text)
         return
-    write_file(text, output)
+    outputs.replace(output, text)
     say(f"report: {output.resolve()}")
-
-
-def make_directory(path: Path) -> None:
-    """Create a directory and its parents. Raises UsageError if this fails."""
-    try:
-        outputs.make_directory(path)
-    except OSError as error:
-        raise UsageError(f"cannot be made: {error.strerror}", where=str(path)) from error
-
-
-def write_file(text: str, path: Path) -> None:
-    """Replace a file atomically. Raises UsageError if it cannot be written."""
-    try:
-        outputs.replace(path, text)
-    except OSError as error:
-        raise UsageError(
-            f"cannot be written: {error.strerror}", where=str(path), hint="write to another file: -o FILE"
-        ) from error

@@ -69,11 +69,7 @@ def export(store: Store, campaign_id: str, form: Format | str, out: Path | None)
     if out is None:
         outputs.to_standard_output(content)
         return
-    try:
-        outputs.replace(out, content)
-    except OSError as error:
-        hint = "choose another file with -o"
-        raise UsageError(f"cannot be written: {error.strerror}", where=str(out), hint=hint) from error
+    outputs.replace(out, content)
 
 
 def render(trials: Sequence[TrialRecord], form: Format) -> bytes:

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from fslab import outputs
-from fslab.errors import UsageError
 from fslab.names import file_name
 from fslab.report.figures import Figure, styles
 
@@ -22,10 +21,7 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
     """Write ``ID.svg`` and ``ID.png`` of each figure. Returns the paths. UsageError if they cannot be written."""
     import vl_convert  # noqa: PLC0415 - 30 MB that only figures need
 
-    try:
-        outputs.make_directory(directory)
-    except OSError as error:
-        raise UsageError(f"cannot create the directory: {error.strerror}", where=str(directory)) from error
+    outputs.make_directory(directory)
     written: list[Path] = []
     for figure in figures:
         spec = {
@@ -35,11 +31,8 @@ def write(figures: Iterable[Figure], directory: Path) -> list[Path]:
         }
         name = file_name(figure.id)
         svg, png = directory / f"{name}.svg", directory / f"{name}.png"
-        try:
-            outputs.replace(svg, vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
-            outputs.replace(png, vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
-        except OSError as error:
-            raise UsageError(f"cannot be written: {error.strerror}", where=str(directory)) from error
+        outputs.replace(svg, vl_convert.vegalite_to_svg(spec, vl_version=VEGA_LITE))
+        outputs.replace(png, vl_convert.vegalite_to_png(spec, vl_version=VEGA_LITE, scale=_SCALE))
         written += [svg, png]
     return written
 

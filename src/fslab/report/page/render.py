@@ -19,7 +19,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from fslab import outputs
-from fslab.errors import UnsafeError
+from fslab.errors import FslabError
 from fslab.names import study_id
 from fslab.report.changes import ShownChange
 from fslab.report.figures import styles
@@ -117,7 +117,7 @@ def library(kept: Path | None = None) -> Markup:
     code = None if file is None else _own_text(file)
     if code is None:
         code = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=VEGA_LITE))
-        with contextlib.suppress(OSError, UnsafeError):  # a full disk only costs time at the next report
+        with contextlib.suppress(FslabError):  # a full disk only costs time at the next report
             if file is not None:
                 outputs.make_directory(file.parent)
                 outputs.replace(file, code)
